@@ -5,13 +5,13 @@ import type { Clock } from "../../clock.ts";
 import type { Layout } from "../layout.ts";
 import { removeControlGroups } from "./limits/control-groups.ts";
 
-/** The first process of a container, as the process namespace that runc is in counts it; `undefined` before it is there. */
+/** Returns the PID of a container's first process, in runc's PID namespace; `undefined` before it exists. */
 export function firstProcess(layout: Layout, id: string): number | undefined {
   const pid = readState(layout, id).init_process_pid;
   return typeof pid === "number" && pid > 0 ? pid : undefined;
 }
 
-/** What a runtime has written to a `--pid-file`: a number of the process namespace that it is in. `undefined` before it has. */
+/** Reads a runtime's `--pid-file`: a PID in the runtime's PID namespace. `undefined` before the runtime has written it. */
 export function readPid(path: string): number | undefined {
   try {
     const pid = Number(readFileSync(path, "utf8"));
@@ -30,8 +30,8 @@ export function containerGroups(layout: Layout, id: string): Readonly<Record<str
 }
 
 /**
- * Notes that there will be control groups of this container to remove, where its runtime notes nothing on the disk: whoever removes them
- * may be in other groups, and so look for them elsewhere. In runc's words.
+ * Records the control groups that a container will have, for a runtime that records nothing on disk. The process that removes
+ * them may be in other groups itself, and would look for them elsewhere. The format is that of runc's state.
  */
 export function noteContainer(layout: Layout, id: string, groups: Readonly<Record<string, string>>): void {
   mkdirSync(join(layout.containers, id));
@@ -39,9 +39,9 @@ export function noteContainer(layout: Layout, id: string, groups: Readonly<Recor
 }
 
 /**
- * Removes what is left of a container whose runtime has ended, and with it all processes in there: control groups and state, which
- * stays for as long as a group does. The runtime is told to leave that to this. `patience`: how many milliseconds to wait for processes
- * that were killed.
+ * Removes what is left of a container whose runtime has ended: its processes, control groups and state. The runtime itself is
+ * started so that it leaves them. The state stays as long as a group does. `patience`: how many milliseconds to wait for killed
+ * processes.
  */
 export async function removeContainer(
   { layout, clock }: { layout: Layout; clock: Clock },
@@ -50,12 +50,12 @@ export async function removeContainer(
 ): Promise<void> {
   const state = join(layout.containers, id);
   if (!existsSync(state)) return;
-  // The directory goes last: it is what says that there is something to remove, should this process be killed here.
+  // The directory goes last: it is the record that something has to be removed, should this process be killed here.
   if (!(await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock, patience))) return;
   await rm(state, { recursive: true, force: true });
 }
 
-/** What of runc's own state is of use here. */
+/** The fields of runc's state that bough reads. */
 interface ContainerState {
   init_process_pid?: unknown;
   cgroup_paths?: Record<string, unknown> | null;

@@ -4,12 +4,12 @@ import { RuncWords } from "./runtime/runc-words.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { FailedStart, RuntimeWords, Start } from "./runtime/runtime-words.ts";
 
-/** Bytes. A runtime says why it can't start a command in a line; a command that goes on after such words is not to be held back. */
+/** In bytes. A runtime's error is one line; a command's output that continues past that must not be held back. */
 const maxHeld = 64 * 1024;
 
 /**
- * Standard error of a sandbox, where the runtime speaks too when it can't start the command. What can be its words is held
- * back until its log says whether they are.
+ * Standard error of a sandbox. The runtime writes to it as well when it can't start the command. Output that may be the runtime's
+ * is held back until the runtime's log shows whether it is.
  */
 export class StartupStderr {
   readonly #deliver: (chunk: Uint8Array) => void;
@@ -30,13 +30,13 @@ export class StartupStderr {
     this.review();
   }
 
-  /** Delivers what is held back and turns out to be the command's own: call it when the command has started, too. */
+  /** Delivers held output that proves to be the command's own. Call it as well when the command has started. */
   review(): void {
     if (this.#held === undefined || this.#held.length === 0) return;
     if (!this.#words.mayBegin(this.#held) || this.#held.length > maxHeld) this.#release();
   }
 
-  /** Call it when the runtime has ended; `log` is its log. Delivers what turns out to be the command's own output. */
+  /** Call it when the runtime has ended; `log`: the path of its log. Delivers held output that proves to be the command's own. */
   end(log: string): FailedStart | undefined {
     const error = lastError(log);
     if (error !== undefined) return this.#words.explain(error);
@@ -52,7 +52,7 @@ export class StartupStderr {
   }
 }
 
-/** A runtime writes one JSON object a line. */
+/** Returns the last error of a log with one JSON object per line. */
 function lastError(log: string): string | undefined {
   let text: string;
   try {

@@ -1,17 +1,17 @@
-/** What unshare of util-linux 2.38 says when its child is killed; nothing that the command has said. */
+/** What unshare of util-linux 2.38 prints when its child is killed. It is not the command's output. */
 const complaint = Buffer.from("unshare: sigprocmask unblock failed: Invalid argument\n");
 
-/** It comes in up to three pieces, of which this is the first. */
+/** The complaint arrives in up to three pieces. This is the length of the first. */
 const firstPiece = "unshare: ".length;
 
-/** The end of a killed command's standard error, without unshare's complaint. */
+/** Removes unshare's complaint from the end of a killed command's standard error. */
 export class ComplaintFilter {
-  /** What may be the complaint, so far. */
+  /** The bytes so far that may be the complaint. */
   held: Uint8Array = Buffer.alloc(0);
 
   /**
-   * What can be passed on now: all but an end with which the complaint may begin. A command that is not known to be killed may
-   * be killed by another process: of that nothing shorter than the first piece is held back.
+   * Returns what can be passed on now: everything but an end that may be the beginning of the complaint. Another process may kill
+   * a command that is not known to be killed; of its output, only ends at least as long as the first piece are held back.
    */
   pass(chunk: Uint8Array, { isKilled }: { isKilled: boolean }): Uint8Array {
     const all = Buffer.concat([this.held, chunk]);
@@ -20,18 +20,18 @@ export class ComplaintFilter {
     return all.subarray(0, start);
   }
 
-  /** Whether it is what was said last. */
+  /** True if the complaint was the last output. */
   get wasMade(): boolean {
     return complaint.equals(this.held);
   }
 
-  /** What was held back and is none. */
+  /** Returns what was held back and is not the complaint. */
   end(): Uint8Array {
     return this.wasMade ? Buffer.alloc(0) : this.held;
   }
 }
 
-/** Where in `bytes` the complaint or `fewest` bytes of its beginning are the end; their length where there are none. */
+/** Returns where an end of `bytes`, of at least `fewest`, matches the complaint's beginning; their length if none does. */
 function complaintStart(bytes: Buffer, fewest: number): number {
   for (let start = Math.max(0, bytes.length - complaint.length); start <= bytes.length - fewest; start++) {
     if (complaint.subarray(0, bytes.length - start).equals(bytes.subarray(start))) return start;

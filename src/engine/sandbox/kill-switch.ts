@@ -1,7 +1,7 @@
 import type { Running } from "../system/helper.ts";
 import { endProcesses } from "../system/helper-process.ts";
 
-/** Ends a sandbox at whatever point it has reached: when the request's signal says so, or its time is over. */
+/** Ends a sandbox at any point of its life, when the request's signal is aborted or its time is over. */
 export class KillSwitch {
   readonly #signal: AbortSignal;
   readonly #onUse: () => void;
@@ -25,12 +25,12 @@ export class KillSwitch {
     this.#kill();
   }
 
-  /** Ends it for another reason, which the caller keeps. */
+  /** Ends the sandbox for another reason, which the caller records. */
   end(): void {
     this.#kill();
   }
 
-  /** Ends the helper in any case, at whatever point the set-up broke off. */
+  /** Ends the helper in any case, wherever the setup stopped. */
   disarm(): void {
     this.#signal.removeEventListener("abort", this.#kill);
     this.#end();

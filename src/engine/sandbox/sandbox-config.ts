@@ -5,25 +5,25 @@ import type { LimitSettings } from "./limits/settings.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import { seccompFilter } from "./seccomp.ts";
 
-/** What runs in a sandbox, in terms of the image. */
+/** A process in a sandbox, in terms of the image. */
 export interface SandboxProcess {
   args: readonly string[];
   env: Readonly<Record<string, string>>;
-  /** Variables that no record has, nor any process beside the command. */
+  /** Variables of this process only, which no record contains. */
   secretEnv?: Readonly<Record<string, string>>;
   cwd: string;
   uid: number;
   gid: number;
   additionalGids: readonly number[];
   home: string;
-  /** It has one for its standard streams, of this size at first. */
+  /** The initial size of the terminal for its standard streams; `undefined` if it has none. */
   terminal?: TerminalSize | undefined;
 }
 
 /**
- * Docker's default set but for `CAP_NET_RAW`, which comes only with a network that nobody else is in: it reads what others send.
- * `CAP_MKNOD` is harmless: the control group of devices keeps whatever root makes from being opened, and a user namespace can't make
- * any.
+ * Docker's default set without `CAP_NET_RAW`, which reads other processes' packets: a command has it only in a network of its
+ * own. `CAP_MKNOD` is harmless: the control group for devices prevents root from opening the devices it makes, and a user
+ * namespace can't make any.
  */
 const capabilities = [
   "CAP_CHOWN",
@@ -41,7 +41,7 @@ const capabilities = [
   "CAP_AUDIT_WRITE",
 ];
 
-/** Docker's. */
+/** Docker's list. */
 const maskedPaths = [
   "/proc/acpi",
   "/proc/asound",
@@ -57,32 +57,32 @@ const maskedPaths = [
   "/sys/firmware",
 ];
 
-/** Docker's. */
+/** Docker's list. */
 const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 /**
- * What runc leaves writable where there are control groups of version 1: the directory that they are mounted in. crun would cover it by
- * a copy in which the groups are writable; what it mounts there is mounted read-only.
+ * The directory that version 1 control groups are mounted in; runc leaves it writable. crun would cover it with a copy in which
+ * the groups are writable; what it mounts there is read-only already.
  */
 const furtherReadonlyPaths = { runc: ["/sys/fs/cgroup"], crun: [] };
 
-/** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's. */
+/** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's list. */
 const dockersDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
 /**
- * What runc adds to them: full, ptmx and pseudo-terminals. It adds /dev/net/tun, too, which is of no use without a capability that no
- * command has.
+ * Devices that runc adds: full, ptmx and pseudo-terminals. runc also adds /dev/net/tun, which is useless without a capability
+ * that no command has.
  */
 const furtherDevices = ["1:7", "5:2", "136:*"];
 
-/** All that may be opened, as rules of a control group of devices have them. */
+/** All devices that may be opened, in the syntax of a device control group's rules. */
 export const openDevices = [...dockersDevices, ...furtherDevices].map((numbers) => `c ${numbers}`);
 
-/** A file of this machine and where the sandbox has it; none of the image's links are on that way. */
+/** A file of this machine and its path in the sandbox, which contains no symbolic links of the image. */
 interface FileMount {
   source: string;
   destination: string;
 }
 
-/** A mount of the request's own, as runc has them; no link is on the way to its destination. */
+/** A mount that the request asks for, in runc's terms. Its destination contains no symbolic links. */
 export interface SandboxMount extends FileMount {
   type: "bind" | "tmpfs";
   options: readonly string[];
@@ -90,25 +90,25 @@ export interface SandboxMount extends FileMount {
 
 export interface SandboxConfigOptions {
   root: string;
-  /** Its working directory is one that no link of the image is on the way to. */
+  /** The path of its working directory contains no symbolic links of the image. */
   process: SandboxProcess;
   hostname: string;
-  /** Mounted over whatever the image has there. */
+  /** Mounted over the image's files. */
   files: readonly FileMount[];
   hasReadonlyFiles: boolean;
-  /** Mounted after all else, one after the other. */
+  /** Mounted after everything else, in this order. */
   mounts: readonly SandboxMount[];
   inUserNamespace: boolean;
   network: SandboxNetwork;
-  /** The OCI image specification's word for it. */
+  /** As the OCI image specification spells it. */
   architecture: string;
   limits: LimitSettings;
-  /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; "": the one of version 2. */
+  /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
   groups: Readonly<Record<string, string>>;
   runtime: Runtime;
 }
 
-/** The parts of runc's configuration. */
+/** The parts of an OCI runtime configuration. */
 interface SandboxConfig {
   ociVersion: string;
   process: object;
@@ -120,8 +120,8 @@ interface SandboxConfig {
 }
 
 /**
- * runc's configuration (OCI runtime specification 1.0.2) for one command: Docker's defaults.
- * test/hostile/runs/docker-defaults.test.ts has each difference and its reason.
+ * Returns the configuration (OCI runtime specification 1.0.2) for one command, with Docker's defaults.
+ * test/hostile/runs/docker-defaults.test.ts lists each difference and its reason.
  */
 export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
   const { network, runtime } = options;
@@ -167,20 +167,20 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
   };
 }
 
-/** mknod is allowed, as in Docker, but not the use of what it makes: the machine's disks stay out of reach. */
+/** As in Docker, mknod is allowed, but not opening the devices it makes: the machine's disks stay out of reach. */
 function resourcesOf({ resources }: LimitSettings): object {
   return { ...resources, devices: [{ allow: false, access: "rwm" }, ...dockersDevices.map(allowDevice)] };
 }
 
-/** The filter beside one that is compiled: crun has to find some, and should it heed this one, no command can do anything. */
+/** A filter for crun beside a compiled one, since it requires one. If crun applied it, no command could do anything. */
 const refuseAll = { defaultAction: "SCMP_ACT_ERRNO" };
 
-/** The filter of system calls, which is the same whatever the network is. */
+/** Returns the system call filter. Only the network "none" changes it, by one capability. */
 export function callFilter(architecture: string, network: Pick<SandboxNetwork, "kind">): object {
   return seccompFilter(architecture, grantedWith(network));
 }
 
-/** A process of the sandbox: the command, or one that is started beside it. */
+/** Returns the configuration of a process in the sandbox: the command, or a process that is started beside it. */
 export function processConfig({
   process: command,
   network,
@@ -209,7 +209,7 @@ export function processConfig({
   };
 }
 
-/** runc finds it by itself; crun leaves a user without one whom no table has. An empty one is none. */
+/** runc sets HOME from the image's tables. crun leaves it unset for a user who is in no table. An empty HOME counts as unset. */
 function homeFor({ env, secretEnv, home }: SandboxProcess, { kind }: Runtime): Record<string, string> {
   return kind === "crun" && (secretEnv?.HOME ?? env.HOME ?? "") === "" ? { HOME: home } : {};
 }
@@ -219,12 +219,12 @@ function grantedWith(network: Pick<SandboxNetwork, "kind">): readonly string[] {
 }
 
 /**
- * runc is the first process that its `/proc` shows, and was handed a directory of namespaces as descriptor 3. The machine's own
- * `/proc` is out of sight there, and `self` would be the process that runc has join the namespace, which has other descriptors.
+ * runc is the first process in its `/proc`, and inherits a directory of namespaces as descriptor 3. The machine's own `/proc` is
+ * not visible there, and `self` would be the process that runc moves into the namespace, which has other descriptors.
  */
 const privateNamespace = "/proc/1/fd/3/net";
 
-/** runc makes a network namespace where no path is given, with its loopback up. */
+/** Without a path, runc makes a network namespace with its loopback up. */
 function networkNamespace(network: SandboxNetwork): object[] {
   switch (network.kind) {
     case "private":
@@ -236,27 +236,25 @@ function networkNamespace(network: SandboxNetwork): object[] {
   }
 }
 
-/** Docker's: any user may take any port, and ping without raw packets, for which a user namespace lacks the group ids. */
+/** Docker's: any user may bind any port, and ping without raw packets, for which a user namespace lacks the group ids. */
 function networkSettings(inUserNamespace: boolean, network: SandboxNetwork): object {
   if (network.kind === "host") return {};
   const ping = inUserNamespace ? {} : { "net.ipv4.ping_group_range": "0 2147483647" };
   return { sysctl: { "net.ipv4.ip_unprivileged_port_start": "0", ...ping } };
 }
 
-/** Read-only ones have Docker's options. */
+/** Read-only files have Docker's options. */
 function fileMounts({ files, hasReadonlyFiles }: SandboxConfigOptions): object[] {
   const options = hasReadonlyFiles ? ["nodev", "noexec", "nosuid", "rbind", "ro"] : ["bind", "rw"];
   return files.map(({ source, destination }) => mount(destination, "bind", source, options));
 }
 
-/**
- * A user namespace can't mount the sysfs of a network that it doesn't own, and gets the machine's without its control groups.
- */
+/** A user namespace can't mount the sysfs of a network that it doesn't own. It gets the machine's, without its control groups. */
 function sysfs(options: SandboxConfigOptions): object[] {
   const flags = ["nosuid", "noexec", "nodev", "ro"];
   return [
     options.inUserNamespace && options.network.kind === "host"
-      ? // rro: what is mounted below it, too.
+      ? // rro: read-only, with everything mounted below it.
         mount("/sys", "none", "/sys", ["rbind", ...flags, "rro"])
       : mount("/sys", "sysfs", "sysfs", flags),
     ...controlGroups(options, flags),
@@ -269,7 +267,7 @@ function controlGroups(
 ): object[] {
   const place = "/sys/fs/cgroup";
   const type = inUserNamespace ? "tmpfs" : "cgroup";
-  // crun takes it for the one hierarchy of version 2; of version 1 it would mount copies of its own.
+  // crun treats this type as the single hierarchy of version 2. For version 1 it would mount copies of its own.
   if (runtime.kind === "runc" || (groups[""] !== undefined && !inUserNamespace))
     return [mount(place, type, type, flags)];
   const shown = inUserNamespace ? [] : Object.entries(groups);

@@ -24,15 +24,15 @@ export interface SandboxHost {
   namespaces: NamespaceSupply;
 }
 
-/** What else a sandbox has in place while its command runs. */
+/** Further mounts of a sandbox while its command runs. */
 export interface RequestMounts {
-  /** Made in the sandbox's mount namespace beside its root. */
+  /** Made in the sandbox's mount namespace, beside its root. */
   inNamespace: readonly NamespaceMount[];
-  /** A directory in memory among them: for what must be on no disk. */
+  /** One of these mounts, in memory: for data that must be on no disk. */
   memory: string | undefined;
   /**
-   * Called once the root is mounted, with its mount points, to which it adds. `machine` is the mount namespace's own root directory,
-   * as this process reaches it.
+   * Called once the root is mounted, with its mount points; adds its own to them. `machine` is the root directory of the mount
+   * namespace, as this process reaches it.
    */
   place: (root: string, points: MountPoints & { upper: string }, machine: string) => PlacedMounts;
 }
@@ -40,54 +40,54 @@ export interface RequestMounts {
 export interface PlacedMounts {
   mounts: readonly SandboxMount[];
   locate: Locate;
-  /** Throws for a path without links that is not a safe working directory. */
+  /** Throws for a path (without links) that is not a safe working directory. */
   requireStable: (directory: string) => void;
 }
 
 export interface SandboxRequest {
   runtime: Runtime;
-  /** Names the container; no other one has the same. */
+  /** The container's unique name. */
   id: string;
   /** The operation's own directory. */
   directory: string;
   /** The image's layers, the uppermost first. */
   layers: readonly [number, ...number[]];
-  /** Puts into the upper directory, before it is mounted, what comes with the request. */
+  /** Fills the upper directory with the request's files before it is mounted. */
   fill?: ((upper: string) => Promise<unknown>) | undefined;
   /** The request's own mounts. */
   mounts: RequestMounts;
-  /** Told of the mounted root, since who runs the command may depend on the image's files. */
+  /** Called with the mounted root, since the command's user may depend on the image's files. */
   process: (root: string) => SandboxProcess;
   hostname: string;
   network: NetworkMode;
   /** `/etc/hosts` and `/etc/resolv.conf` are read-only. */
   hasReadonlyNetworkFiles: boolean;
-  /** What the standard input begins with; more goes through `input`, unless that is all. */
+  /** The beginning of standard input. More follows through `input`, unless this is all. */
   stdin: InputSpec;
   input: ProcessInput;
   timeoutSeconds: number;
   limits: InstanceLimits;
   onStart: (sandbox: LiveSandbox) => void;
-  /** The terminal by which runc knows the size of the command's own, if that has one: an open descriptor. */
+  /** An open descriptor of the command's terminal, if it has one: runc sets the terminal's size through it. */
   terminal?: number | undefined;
-  /** No more is read before the promise is resolved, if it returns one. */
+  /** Output is read on only after the returned promise, if any, has resolved. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => Promise<void> | void;
-  /** Whether another process has asked for its end, and killed it. */
+  /** True if another process has cancelled the command, and killed it. */
   isCancelled: () => boolean;
-  /** Called where the command is ended before its time. */
+  /** Called when the command is killed before its end. */
   onKill: () => void;
-  /** Awaited as soon as the command has ended, and all that ran beside it. */
+  /** Awaited as soon as the command has ended, with everything that ran beside it. */
   onEnd: () => Promise<void>;
-  /** Ends the command and all that it started. */
+  /** Ends the command and all processes that it started. */
   signal: AbortSignal;
 }
 
 export interface LimitHold {
-  /** What the runtime of a process beside the command runs behind. */
+  /** The command line prefix for the runtime of a process beside the command. */
   readonly prefix: readonly string[];
   /** Starts a helper whose child is such a runtime, or becomes one. */
   hold<Started extends { pid: number }>(start: () => Started): Started;
-  /** Call it when the helper of this process id has ended. */
+  /** Call it when the helper with this process id has ended. */
   release(helper: number): void;
 }
 
@@ -95,18 +95,18 @@ export interface LimitHold {
 export interface LiveSandbox {
   id: string;
   directory: string;
-  /** Where its runtime is told what to start, in the mount namespace of the helper: in memory, if it has some. */
+  /** The directory of configurations for its runtime, in the helper's mount namespace: in memory, if the sandbox has some. */
   configurations: string;
-  /** The helper's process id; it has started runc as the first process of a namespace. */
+  /** The process id of the helper. The helper has started runc as the first process of a PID namespace. */
   pid: number;
   process: SandboxProcess;
-  /** runc's configuration of another process, on the same terms as the command's. */
+  /** Returns runc's configuration of another process, with the command's limits and rights. */
   configure: (process: SandboxProcess) => object;
-  /** Where paths below the root are on this machine, its mounts included. */
+  /** Locates paths below the root on this machine, including its mounts. */
   locate: Locate;
-  /** What has started it. */
+  /** The runtime that has started it. */
   runtime: Runtime;
-  /** Holds what is started beside the command to its limits, too. */
+  /** Applies the command's limits to processes that are started beside it as well. */
   guard: LimitHold;
 }
 

@@ -24,8 +24,8 @@ import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from ".
 import { supervise } from "./supervise.ts";
 
 /**
- * Runs one command in a container on top of the image's layers. What it changed is in `<directory>/upper` afterwards, and
- * nothing else is. Rejects where the sandbox could not be set up.
+ * Runs one command in a container on top of the image's layers. Afterwards `<directory>/upper` has what the command changed, and
+ * nothing else. Rejects if the sandbox could not be set up.
  */
 export async function runInSandbox(host: SandboxHost, request: SandboxRequest): Promise<SandboxOutcome> {
   const { layout, environment } = host;
@@ -56,7 +56,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
         ...runCommand(runtime, layout, { ...request, bundle: bundleDirectory(request) }),
       ],
     });
-    // The mount takes as long as this.
+    // Prepared meanwhile: mounting takes as long as this.
     const [namespace, prepared] = await Promise.all([
       entering,
       prepareSettings(request, guard, groups, network),
@@ -83,7 +83,8 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
         // While the runtime starts, this process has nothing else to do.
         onProceed: () => host.namespaces.prepare(next, request.terminal),
         onStart(pid) {
-          // It has been read: should this process be killed, it is not left behind. In memory it is gone with the command.
+          // The runtime has read it: it must not be left behind if this process is killed. In memory, it vanishes with the
+          // command.
           const configurations = bundleDirectory(request);
           if (configurations === directory) rmSync(join(directory, bundleConfig), { force: true });
           request.onStart({
@@ -110,20 +111,22 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   }
 }
 
-/** The OCI runtime specification has this name. */
+/** The OCI runtime specification prescribes this name. */
 const bundleConfig = "config.json";
 
-/** Where the runtime finds its configuration. What must be on no disk is in memory, and gone with the mount namespace; so is crun's. */
+/**
+ * Returns the directory of the runtime's configuration: in memory for crun, and for a request with data that must be on no disk.
+ */
 function bundleDirectory({ mounts, directory, runtime }: SandboxRequest): string {
   return mounts.memory ?? (runtime.kind === "crun" ? runtime.state : directory);
 }
 
-/** What of a sandbox's configuration does not depend on the image. */
+/** The parts of a sandbox's configuration that do not depend on the image. */
 interface Settings {
   network: SandboxNetwork;
   limits: LimitSettings;
   groups: Readonly<Record<string, string>>;
-  /** Files of this machine that the sandbox has. */
+  /** Files of this machine that are mounted into the sandbox. */
   resolvConf: string;
   hosts: string;
 }
@@ -136,7 +139,7 @@ async function prepareSettings(
 ): Promise<Settings> {
   if (groups !== undefined) guard.adopt(groups);
   const limits = guard.settings;
-  // Other users of the sandbox read them too.
+  // Users other than root read them in the sandbox.
   const shared = (name: string, content: string) => writeFile(join(request.directory, name), content, 0o644);
   const hosts = shared("hosts", hostsOf(request.hostname));
   const network = await ready;
@@ -144,7 +147,7 @@ async function prepareSettings(
   return { network, limits, groups: guard.groupViews, resolvConf, hosts };
 }
 
-/** Returns how to configure other processes of the same sandbox. */
+/** Writes the command's configuration. Returns a function that configures other processes of the same sandbox. */
 function writeBundle(
   host: SandboxHost,
   request: SandboxRequest,
@@ -170,20 +173,20 @@ function writeBundle(
     architecture: machineArchitecture(),
     runtime: request.runtime,
   };
-  // The command's environment is in it, and so its secrets.
+  // It contains the command's environment, and so its secrets.
   writeFile(join(bundle, bundleConfig), JSON.stringify(sandboxConfig({ ...options, process })), 0o600);
   return (other) => processConfig({ ...options, process: other });
 }
 
-/** Returns the path. */
+/** Writes a file and returns its path. */
 function writeFile(path: string, content: string, mode: number): string {
   writeFileSync(path, content, { mode });
-  // Whatever this process's umask is.
+  // Independent of this process's umask.
   chmodSync(path, mode);
   return path;
 }
 
-/** The file has what docker build's has: names that this machine gives to others are not part of what an image is built from. */
+/** Returns the lines of docker build's file. This machine's own names for others must not have an effect on an image. */
 function hostsOf(hostname: string): string {
   return [
     "127.0.0.1\tlocalhost",

@@ -23,12 +23,12 @@ interface SeccompRule {
   args?: readonly { index: number; value: number; valueTwo?: number; op: string }[];
 }
 
-/** Filters that were made before: the same one goes with nearly every command. */
+/** Filters made so far: nearly every command has the same one. */
 const made = new Map<string, Seccomp>();
 
 /**
- * Docker's default filter of system calls for processes with these capabilities. runc compiles it anew for each container, so
- * it has one rule where Docker's profile has several. `architecture`: as the OCI image specification spells it.
+ * Returns Docker's default system call filter for processes with these capabilities. runc compiles it again for each container,
+ * so it has one rule where Docker's profile has several. `architecture`: as the OCI image specification spells it.
  */
 export function seccompFilter(architecture: string, capabilities: readonly string[]): Seccomp {
   const key = [architecture, ...capabilities].join(" ");
@@ -57,7 +57,7 @@ function makeFilter(architecture: string, capabilities: readonly string[]): Secc
         ({ name, operator, value, mask }): SeccompRule => ({
           names: [name],
           action: "SCMP_ACT_ALLOW",
-          // A masked comparison has the mask first.
+          // A masked comparison takes the mask first.
           args: [
             mask === undefined
               ? { index: 0, value, op: `SCMP_CMP_${operator}` }

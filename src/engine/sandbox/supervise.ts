@@ -10,7 +10,7 @@ import { eventResources } from "./limits/usage.ts";
 import type { MountNamespace } from "./root/mount-namespace.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 
-/** Lets the command go, and sees it to its end. `onProceed`: it is on its way; `onStart`: it runs. */
+/** Starts the prepared command and waits for its end. Calls `onProceed` when it is starting, and `onStart` when it runs. */
 export async function supervise(
   host: SandboxHost,
   request: SandboxRequest,
@@ -20,7 +20,7 @@ export async function supervise(
   const { clock, layout } = host;
   const { namespace, kill, guard, program } = sandbox;
   const helper = namespace.process;
-  // runc notes it in its state first.
+  // runc's state has the PID before the PID file does.
   const hasStarted = () => {
     const noted = request.runtime.kind === "runc" ? firstProcess(layout, request.id) : undefined;
     return (noted ?? readPid(join(request.directory, "pid"))) !== undefined;
@@ -36,7 +36,7 @@ export async function supervise(
   const started = () => {
     if (pid !== undefined) return;
     if (!hasStarted()) return;
-    // The command's own number means something in the sandbox only; whoever ends this one ends them all.
+    // The command's own PID is only valid in the sandbox. Killing the helper kills everything in the sandbox.
     pid = helper.pid;
     onStart(pid);
     stderr.review();
@@ -46,7 +46,7 @@ export async function supervise(
     return request.onOutput(stream, chunk);
   };
 
-  /** crun notes it while the command already runs. */
+  /** Waits until crun has written the PID file, which it does while the command already runs. */
   const noted = async () => {
     const isThere = () => helper.exitCode === null && helper.signalCode === null;
     while (pid === undefined && !hasStarted() && isThere()) await clock.sleep(1);
@@ -77,7 +77,7 @@ export async function supervise(
       forEachChunk(helper.stderr, (chunk) => writeStderr(complaints.pass(chunk, { isKilled: kill.used }))),
       helper.exited,
     ]);
-    // crun is held to the limit of memory, too, and is killed where nobody else of the command is left to be.
+    // crun counts for the memory limit as well: the kernel kills it if the command has no other process left to kill.
     const wasLost =
       !kill.used && complaints.wasMade && guard.hits().some(({ limit }) => limit === "max_memory_bytes");
     wasKilled = kill.used || wasLost || (complaints.wasMade && request.isCancelled());
@@ -102,10 +102,10 @@ export async function supervise(
   };
 }
 
-/** Milliseconds between two looks: runc takes less than a second, unless the machine is short of something. */
+/** Milliseconds between two checks: runc takes less than a second, unless the machine is short of something. */
 const [soon, later] = [8, 250];
 
-/** A command that is silent for long is to be seen as started all the same. */
+/** Notices the start of a command that prints nothing for a long time. */
 async function noticeStart(clock: Clock, ended: AbortSignal, hasStarted: () => boolean): Promise<void> {
   for (let waited = 0; !ended.aborted && !hasStarted(); ) {
     const wait = waited < 1000 ? soon : later;

@@ -1,12 +1,13 @@
 /**
- * The system calls that Docker's default profile lets a container make, as facts: names, conditions and error numbers of
- * github.com/moby/profiles, seccomp/default.json, at commit cd3bed8061c7b7378b61fc6827c7885779417a75 (30 June 2026). The file of
- * Debian's containers packages, /usr/share/containers/seccomp.json, is Podman's, which lets namespaces be made.
+ * The system calls that Docker's default profile allows a container, as facts: names, conditions and error numbers of
+ * github.com/moby/profiles, seccomp/default.json, at commit cd3bed8061c7b7378b61fc6827c7885779417a75 (30 June 2026).
+ * /usr/share/containers/seccomp.json of Debian's containers packages is Podman's profile, which allows making namespaces.
  *
- * Calls that are named nowhere here are refused with EPERM, those newer than the profile with ENOSYS (runc sees to that).
+ * All other calls fail with EPERM; those newer than the profile with ENOSYS (runc adds that rule, and `compiled-filter.ts` for
+ * crun).
  */
 
-/** Always allowed. `ptrace` and its kind only since Linux 4.8, before which it led around filters; bough needs 5.11. */
+/** Always allowed. Docker allows `ptrace` and its kind from Linux 4.8 on (before, they bypass filters); bough needs 5.11. */
 export const allowedCalls = words(`
   _llseek _newselect accept accept4 access adjtimex alarm bind brk cachestat capget capset chdir chmod chown
   chown32 clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64
@@ -46,7 +47,7 @@ export const allowedCalls = words(`
   vmsplice wait4 waitid waitpid write writev
 `);
 
-/** Allowed for who has the capability. */
+/** Calls that a capability allows. */
 export const callsOfCapabilities: Readonly<Record<string, readonly string[]>> = {
   CAP_BPF: words("bpf"),
   CAP_DAC_READ_SEARCH: words("open_by_handle_at"),
@@ -72,8 +73,8 @@ export const callsOfCapabilities: Readonly<Record<string, readonly string[]>> = 
 export const architectures: Readonly<
   Record<string, { names: readonly string[]; calls: readonly string[] } | undefined>
 > = {
-  // Docker's profile has SCMP_ARCH_X32, too: nearly no kernel has that, and it makes the start of a container 6 ms longer. Such
-  // a call ends the program.
+  // Docker's profile also has SCMP_ARCH_X32. Almost no kernel supports it, and it adds 6 ms to the start of a container. Such a
+  // call ends the program.
   amd64: { names: ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86"], calls: words("arch_prctl modify_ldt") },
   arm64: {
     names: ["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"],
@@ -81,7 +82,7 @@ export const architectures: Readonly<
   },
 };
 
-/** Allowed where the first argument passes: `mask` is applied before it is compared. */
+/** Calls that are allowed if their first argument passes the comparison, after `mask` is applied. */
 export const conditionalCalls: readonly {
   name: string;
   operator: "LT" | "EQ" | "GT" | "MASKED_EQ";
@@ -90,11 +91,11 @@ export const conditionalCalls: readonly {
   /** A process that has this capability needs no condition. */
   unlessCapability?: string;
 }[] = [
-  // Every family of addresses but AF_ALG (38) and AF_VSOCK (40).
+  // All address families but AF_ALG (38) and AF_VSOCK (40).
   { name: "socket", operator: "LT", value: 38 },
   { name: "socket", operator: "EQ", value: 39 },
   { name: "socket", operator: "GT", value: 40 },
-  // PER_LINUX, PER_LINUX32, UNAME26, both of these, and the question which it is.
+  // PER_LINUX, PER_LINUX32, UNAME26, PER_LINUX32 with UNAME26, and the query for the current value.
   { name: "personality", operator: "EQ", value: 0x0 },
   { name: "personality", operator: "EQ", value: 0x8 },
   { name: "personality", operator: "EQ", value: 0x20000 },
@@ -106,7 +107,7 @@ export const conditionalCalls: readonly {
 
 export const operationNotPermitted = 1;
 
-/** Its flags are in memory, where no filter can read them: C libraries take it to be missing, and use `clone`. */
+/** Filters can't read the flags of `clone3`, which are in memory. C libraries use `clone` if it is missing (ENOSYS). */
 export const missingCalls = { names: ["clone3"], errorNumber: 38, unlessCapability: "CAP_SYS_ADMIN" };
 
 function words(text: string): string[] {

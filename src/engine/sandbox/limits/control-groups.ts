@@ -5,13 +5,13 @@ import type { Clock } from "../../../clock.ts";
 import { errorCode } from "../../../system-error.ts";
 import { containerParent, linesOf, ownHierarchies } from "./hierarchies.ts";
 
-/** How long to wait for those who were killed, in milliseconds: they are gone within a few, unless the disk holds them. */
+/** How long to wait for killed processes, in milliseconds. They are gone within a few, unless they wait for the disk. */
 const usualPatience = 5_000;
 
 /**
- * Removes the control groups (version 1, 2 or both at once) that runc made for a container: `known` by its state, else
- * those in the places where it makes them, since a runc that was killed in the middle of a start has not said where. Whoever
- * is still in them is killed. Returns whether all are gone: one whom the disk holds stays in them.
+ * Removes the control groups (version 1, 2 or both) of a container: those `known` from its state, else those in the places where
+ * runc makes them, since a runc that was killed while starting has recorded nothing. Kills the processes in them. Returns whether
+ * all groups are gone: a process that waits for the disk keeps its groups.
  */
 export async function removeControlGroups(
   id: string,
@@ -22,7 +22,7 @@ export async function removeControlGroups(
   const usual = () => ownHierarchies().map((hierarchy) => join(containerParent(hierarchy), id));
   let left = (known.length > 0 ? known : usual()).filter((directory) => basename(directory) === id);
   for (let waited = 0; ; waited += 5) {
-    // Not by this thread: the kernel takes its time for each.
+    // Not in this thread: the kernel takes its time for each.
     const removed = await Promise.all(left.map(removeControlGroup));
     left = left.filter((_, index) => !removed[index]);
     if (left.length === 0 || waited >= patience) return left.length === 0;
@@ -30,12 +30,12 @@ export async function removeControlGroups(
   }
 }
 
-/** Returns false where it is worth another try. */
+/** Returns false if it should be tried again. */
 async function removeControlGroup(directory: string): Promise<boolean> {
   try {
     await rmdir(directory);
   } catch (error) {
-    // Any other error: none there, or not this process's to remove.
+    // Any other error: it does not exist, or this process may not remove it.
     if (errorCode(error) !== "EBUSY") return true;
     killMembers(directory);
     return false;
@@ -47,7 +47,7 @@ function killMembers(directory: string): void {
   try {
     for (const line of linesOf(readFileSync(join(directory, "cgroup.procs"), "utf8"))) {
       const pid = Number(line);
-      // The kernel writes 0 for a process that this one's namespace has no number for.
+      // The kernel writes 0 for a process without a PID in this process's PID namespace.
       if (pid > 0) process.kill(pid, "SIGKILL");
     }
   } catch {

@@ -1,4 +1,4 @@
-/** Which limits the kernel can hold a container to here, by control groups that this process may make. */
+/** The limits that the kernel can enforce here, by control groups that this process may make. */
 import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { containerParent, type Hierarchy } from "./hierarchies.ts";
@@ -11,7 +11,7 @@ export type Controllers = Partial<Record<ControllerName, { version: 1 | 2 }>> & 
   memory?: { version: 1 | 2; countsSwap: boolean };
 };
 
-/** The controllers that a group below this process's can use. In version 2 they are enabled for it first, as runc would. */
+/** Returns the controllers that a group below this process's can use. Enables them for it in version 2, as runc would. */
 export function usableControllers(hierarchies: readonly Hierarchy[]): Controllers {
   const usable: Controllers = {};
   for (const hierarchy of hierarchies) {
@@ -31,8 +31,8 @@ export function usableControllers(hierarchies: readonly Hierarchy[]): Controller
 }
 
 /**
- * Returns whether this process may make a group for a container and enter it. In version 2 a process goes from one group to another only
- * where it may write to the list of processes of the group above both.
+ * Returns whether this process may make a group for a container and enter it. In version 2, moving a process from one group to
+ * another requires write access to the process list of their common ancestor.
  */
 export function canMakeGroup(hierarchy: Hierarchy): boolean {
   const parent = containerParent(hierarchy);
@@ -52,19 +52,19 @@ function handOn(parent: string, name: ControllerName): boolean {
     writeFileSync(join(parent, "cgroup.subtree_control"), `+${name}`);
     return true;
   } catch {
-    // It has processes of its own, or it is somebody else's.
+    // It has processes of its own, or belongs to somebody else.
     return false;
   }
 }
 
-/** Returns whether swap can be limited: not where the kernel was started without accounting for it. */
+/** Returns whether swap can be limited. It can't if the kernel was started without accounting for swap. */
 function countsSwap({ version, directory: own }: Hierarchy): boolean {
   if (version === 1) return existsSync(join(own, "memory.memsw.limit_in_bytes"));
-  // The group at the very top has no limits, and so none of the files.
+  // The root group has no limits, and so none of these files.
   return existsSync(join(own, "memory.swap.max")) || !existsSync(join(own, "memory.max"));
 }
 
-/** The smallest memory limit of this process's own groups: a container has no more. Bytes; `undefined`: none. */
+/** Returns the smallest memory limit of this process's groups, which containers can't exceed. Bytes; `undefined`: none. */
 export function ownMemoryLimit(hierarchies: readonly Hierarchy[]): number | undefined {
   const limits: number[] = [];
   for (const { version, controllers, directory, mountPoint } of hierarchies) {
@@ -72,20 +72,20 @@ export function ownMemoryLimit(hierarchies: readonly Hierarchy[]): number | unde
     const file = version === 1 ? "memory.limit_in_bytes" : "memory.max";
     for (let group = directory; group.startsWith(mountPoint); group = join(group, "..")) {
       const limit = Number(readText(join(group, file)));
-      // Version 1 says "no limit" by a number near 2^63, version 2 by a word.
+      // Version 1 has a number near 2^63 for "no limit", version 2 a word.
       if (limit > 0 && limit < 2 ** 62) limits.push(limit);
     }
   }
   return limits.length === 0 ? undefined : Math.min(...limits);
 }
 
-/** How often the kernel has killed a process of a group for want of memory, and has refused it another process. */
+/** Counts of processes that the kernel killed in a group for its memory limit, and that it refused to the group. */
 export interface LimitEvents {
   outOfMemory: number;
   outOfProcesses: number;
 }
 
-/** `groups`: a container's directories by controller, as runc's state has them; version 2's is named "". */
+/** `groups`: a container's directories by controller, as in runc's state; version 2's is named "". */
 export function readLimitEvents(groups: Readonly<Record<string, string>>): LimitEvents {
   const count = (group: string | undefined, file: string, key: string) =>
     group === undefined ? undefined : readCount(join(group, file), key);
@@ -99,7 +99,7 @@ export function readLimitEvents(groups: Readonly<Record<string, string>>): Limit
   };
 }
 
-/** The number of a line such as `oom_kill 3`. */
+/** Returns the number in a line such as `oom_kill 3`. */
 function readCount(path: string, key: string): number | undefined {
   const found = new RegExp(`^${key} (\\d+)$`, "m").exec(readText(path))?.[1];
   return found === undefined ? undefined : Number(found);

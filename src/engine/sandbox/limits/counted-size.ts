@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { createPace } from "../../../pace.ts";
 import { errorCode } from "../../../system-error.ts";
 
-/** Bytes that an entry takes beside its content: the size of its header in a layer's archive. Empty files count, too. */
+/** Bytes counted for an entry in addition to its content: its header's size in a layer's archive. Empty files count too. */
 const entryBytes = 512;
 
 /**
- * The size of a layer that its limit is compared with: the room that its files take on the disk, and 512 bytes for each entry.
- * Stops counting past `enough`. Rejects once the signal is aborted.
+ * Returns the size that a layer's limit is compared with: the disk space of its files, and 512 bytes for each entry. Stops
+ * counting past `enough`. Rejects once the signal is aborted.
  */
 export async function countedSize(upper: string, enough: number, signal?: AbortSignal): Promise<number> {
   const pace = createPace(signal);
@@ -36,13 +36,13 @@ export async function countedSize(upper: string, enough: number, signal?: AbortS
   return bytes;
 }
 
-/** Bytes that are free on the file system of a directory, and how many more entries it can have. */
+/** Returns the free bytes on a directory's file system, and how many more entries it can have. */
 export function freeRoom(directory: string): { bytes: number; entries: number } {
   const { bfree, bsize, ffree } = statfsSync(directory);
   return { bytes: bfree * bsize, entries: ffree };
 }
 
-/** What has a path too long to be asked for could hide any size. */
+/** An entry whose path is too long for lstat(2) could hide any size. */
 function statsOf(path: string): Stats | "gone" | "out of reach" {
   try {
     return lstatSync(path);

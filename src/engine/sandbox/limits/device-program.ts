@@ -1,6 +1,6 @@
 /**
- * Keeps devices from a control group of version 2, which has no list of them: by a program that the kernel runs at each use of one
- * (bpf(2), `BPF_PROG_TYPE_CGROUP_DEVICE`).
+ * Denies devices to a control group of version 2. It has no list of devices, as version 1 has; instead, the kernel runs a program
+ * at each use of a device (bpf(2), `BPF_PROG_TYPE_CGROUP_DEVICE`).
  */
 import { ptr } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
@@ -21,14 +21,14 @@ const [loadWord, copy, andWith, shiftRight, ifEqual, unlessEqual, exit] = [
   0x61, 0xb7, 0x57, 0x77, 0x15, 0x55, 0x95,
 ];
 const [result, context, type, access, major, minor] = [0, 1, 2, 3, 4, 5];
-/** What the program is told (`struct bpf_cgroup_dev_ctx`): the use's kind above the device's, and the device's two numbers. */
+/** The program's input (`struct bpf_cgroup_dev_ctx`): kind of use (upper half) and device (lower half), and two numbers. */
 const offsets = { uses: 0, major: 4, minor: 8 };
 const characterDevice = 2;
-/** The node is made, and neither read nor written. */
+/** Making a node, without reading or writing. */
 const making = 1;
 const [refuse, allow] = [0, 1];
 
-/** The program by which any device can be made, and only these be opened: `c major:minor`, where `*` is any number. */
+/** Returns a program that allows making any device, and opening only these: `c major:minor`, where `*` is any number. */
 export function deviceProgram(openDevices: readonly string[]): Uint8Array {
   const numbers = openDevices.map((device) => {
     const [, first, second] = /^c (\d+):(\d+|\*)$/.exec(device) ?? [];
@@ -73,7 +73,7 @@ function encodeProgram(instructions: readonly DeviceInstruction[]): Uint8Array {
   return bytes;
 }
 
-/** Holds all that is ever in the group of this directory to these devices; who made the group needs to be root. */
+/** Restricts all processes that are ever in the group of this directory to these devices. Making the group requires root. */
 export function keepDevices(directory: string, openDevices: readonly string[]): void {
   const program = loadedProgram(openDevices);
   if (program === undefined) throw refused(directory);
@@ -88,7 +88,7 @@ export function keepDevices(directory: string, openDevices: readonly string[]): 
   }
 }
 
-/** Descriptors of programs by what can be opened: the kernel takes longest to check one, and all groups have the same. */
+/** Descriptors of programs by the devices they allow. The kernel is slow to check one, and all groups have the same. */
 const loadedPrograms = new Map<string, number>();
 
 function loadedProgram(openDevices: readonly string[]): number | undefined {
@@ -98,10 +98,10 @@ function loadedProgram(openDevices: readonly string[]): number | undefined {
   return program;
 }
 
-/** Returns a descriptor of the program, which no program that is started inherits; `undefined` where the kernel refuses it. */
+/** Returns a close-on-exec descriptor of the program; `undefined` if the kernel refuses it. */
 export function loadProgram(instructions: Uint8Array): number | undefined {
   const [licenseAt, instructionsAt] = [48, 56];
-  // One buffer for all: the call keeps it alive, and would not keep what it only has the address of.
+  // One buffer for everything: the call keeps it alive, but not a buffer that it contains only the address of.
   const memory = new ArrayBuffer(instructionsAt + instructions.length);
   const start = ptr(memory);
   const attributes = Buffer.from(memory);
@@ -118,7 +118,7 @@ export function loadProgram(instructions: Uint8Array): number | undefined {
   return undefined;
 }
 
-/** The kernel gives up the check of a program for a signal, such as that of a terminal's new size. */
+/** A signal, such as that of a terminal's new size, makes the kernel give up checking a program. */
 const maxAttempts = 5;
 
 function refused(directory: string): BoughError {
@@ -130,7 +130,7 @@ function refused(directory: string): BoughError {
 const bpf = process.arch === "arm64" ? 280 : 321;
 const [programLoading, programAttaching] = [5, 8];
 const [deviceProgramType, deviceAttachment] = [15, 6];
-/** `BPF_F_ALLOW_MULTI`: the programs of the groups above, such as systemd's, hold as well. */
+/** `BPF_F_ALLOW_MULTI`: programs of the groups above, such as systemd's, apply as well. */
 const besideOthers = 2;
 
 function call(command: number, attributes: Buffer, length = attributes.length): number {

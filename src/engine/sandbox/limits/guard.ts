@@ -1,4 +1,4 @@
-/** Holds one sandbox to its limits: by control groups where this process may make them, else by looking. */
+/** Applies the limits of one sandbox: by control groups if this process may make them, else by polling. */
 import { join } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
@@ -14,7 +14,7 @@ import { enterGroups, type OwnGroups } from "./own-groups.ts";
 import { type LimitSettings, limitSettings, readOwnLimits } from "./settings.ts";
 import { type Watcher, watchEvents, watchLayer, watchProcesses } from "./watchers.ts";
 
-/** Nicer than others by so much, where no control group weighs the processors. */
+/** Added to the nice value where no control group sets the processor weight. */
 const niceness = 5;
 
 export class LimitGuard implements LimitHold {
@@ -25,10 +25,10 @@ export class LimitGuard implements LimitHold {
   #noted: Readonly<Record<string, string>> = {};
   #own: OwnGroups | undefined;
   #settings: LimitSettings | undefined;
-  /** Each has a child that is, or becomes, a runtime whose processes are held to the limits: of the command, and of those beside it. */
+  /** Helpers whose child is, or becomes, a runtime with limited processes: the command's, and those of other processes. */
   readonly #helpers = new Set<number>();
 
-  /** Rejects a limit that nothing here can hold the command to. */
+  /** Throws for a limit that can't be applied here. */
   constructor(host: SandboxHost, request: Pick<SandboxRequest, "id" | "directory" | "limits">) {
     this.#host = host;
     this.#request = request;
@@ -40,18 +40,18 @@ export class LimitGuard implements LimitHold {
     }
   }
 
-  /** Takes control groups that bough has made, for a runtime that makes none. */
+  /** Adopts control groups that bough has made, for a runtime that makes none. */
   adopt(groups: OwnGroups): void {
     groups.limit(this.settings);
     this.#own = groups;
   }
 
-  /** What a command sees of them. */
+  /** The control groups as the command sees them. */
   get groupViews(): Readonly<Record<string, string>> {
     return this.#own?.views ?? {};
   }
 
-  /** What the runtime of the command runs behind. */
+  /** The command line prefix for the command's runtime. */
   get niceness(): string[] {
     if (this.#controllers.cpu !== undefined) return [];
     return [findProgram("nice", this.#host.environment), "-n", String(niceness)];
@@ -59,13 +59,13 @@ export class LimitGuard implements LimitHold {
 
   get prefix(): string[] {
     if (this.#own === undefined) return this.niceness;
-    // crun notes how readily the kernel ends a process for the command alone.
+    // crun sets `oom_score_adj` for the command only.
     const script = `echo "$1" > /proc/self/oom_score_adj || exit 125; shift\n${enterGroups}\nexec "$@"`;
     const enter = [findProgram("sh", this.#host.environment), "-c", script, "sh"];
     return [...enter, String(this.settings.oomScoreAdj), ...this.#own.entries, "--", ...this.niceness];
   }
 
-  /** Such a runtime is one of the processes of bough's own groups, and is not to count for the limit. */
+  /** Such a runtime is in bough's own groups, and must not count for the limit. */
   hold<Started extends { pid: number }>(start: () => Started): Started {
     this.#own?.allowProcesses(this.#request.limits.processes, this.#helpers.size + 1);
     const helper = start();
@@ -86,7 +86,7 @@ export class LimitGuard implements LimitHold {
     return this.#settings;
   }
 
-  /** `helper`: that of the command. Looks at what the command takes until the signal is aborted. */
+  /** Checks the command's usage until the signal is aborted. `helper`: the command's. */
   async watch(helper: number, kill: KillSwitch, signal: AbortSignal): Promise<void> {
     const { clock } = this.#host;
     this.#helpers.add(helper);
@@ -98,7 +98,7 @@ export class LimitGuard implements LimitHold {
     await Promise.all(this.#watchers(signal).map(look));
   }
 
-  /** What the command ran into. Call it after its end, before its control groups are removed. */
+  /** Returns the limits that the command ran into. Call it after its end, before its control groups are removed. */
   hits(): LimitHit[] {
     const { outOfMemory, outOfProcesses } = readLimitEvents(this.#groups());
     const hits = this.#hit === undefined ? [] : [this.#hit];
@@ -108,7 +108,7 @@ export class LimitGuard implements LimitHold {
     return hits.filter((hit, index) => hits.findIndex(({ limit }) => limit === hit.limit) === index);
   }
 
-  /** runc notes them once, when the container is there: until then this is empty. */
+  /** Empty until runc has recorded them, which it does once, when the container exists. */
   #groups(): Readonly<Record<string, string>> {
     if (this.#own !== undefined) return this.#own.directories;
     if (Object.keys(this.#noted).length === 0)

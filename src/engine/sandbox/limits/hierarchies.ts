@@ -1,21 +1,21 @@
-/** The control groups that this process is in: version 1, 2, or both at once. */
+/** The control groups of this process: version 1, 2, or both. */
 import { readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 export interface Hierarchy {
   version: 1 | 2;
-  /** The controllers mounted here, for version 1; version 2 names them in its files. */
+  /** The controllers mounted here in version 1. Version 2 lists them in its files. */
   controllers: readonly string[];
   /** This process's own group. */
   directory: string;
-  /** Where the hierarchy begins, as far as this process sees it. */
+  /** The root of the hierarchy, as far as this process sees it. */
   mountPoint: string;
 }
 
-/** What was found last. */
+/** The last result. */
 let found: { groups: string; hierarchies: readonly Hierarchy[] } | undefined;
 
-/** Each command asks several times. A process can be moved to another group; where the groups are mounted stays. */
+/** Each command asks several times. A process can be moved to another group, but the mount points stay. */
 export function ownHierarchies(): readonly Hierarchy[] {
   const groups = readFileSync("/proc/self/cgroup", "utf8");
   if (found?.groups !== groups)
@@ -41,7 +41,7 @@ export function findHierarchies(groups: string, mounts: string): Hierarchy[] {
       const isMounted =
         version === 2 ? first === undefined : first !== undefined && options.split(",").includes(first);
       const below = relative(root, path);
-      // A group outside of this process's namespace, or of the mounted part, can't be reached through it.
+      // A group outside of this process's namespace, or of the mounted part, can't be reached through this mount.
       if (!isMounted || [path, root, below].some((name) => name.split("/").includes(".."))) return [];
       return [{ version, controllers, directory: join(mountPoint, below), mountPoint }];
     });
@@ -57,8 +57,8 @@ function isSame(one: Hierarchy, other: Hierarchy): boolean {
 }
 
 /**
- * The directory in which runc makes a container's group where its configuration names none. Of version 2 it is the one above:
- * a group with processes of its own can't hand controllers on.
+ * Returns the directory in which runc makes a container's group if its configuration names none. In version 2 it is the parent: a
+ * group with processes of its own can't delegate controllers.
  */
 export function containerParent({ version, directory, mountPoint }: Hierarchy): string {
   return version === 1 || directory === mountPoint ? directory : dirname(directory);

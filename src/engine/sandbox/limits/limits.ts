@@ -1,29 +1,29 @@
-/** What one instance may take of the machine. */
+/** Limits on the resources of one instance. */
 import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
 import type { MachineSize } from "../../system/machine-size.ts";
 
 export interface InstanceLimits {
-  /** Bytes, swap and shared memory included. */
+  /** Bytes, including swap and shared memory. */
   memory: number;
   /** Processes and threads. */
   processes: number;
-  /** So many processors' time; `undefined`: all there are. */
+  /** A number of processors; `undefined`: all. */
   cpus: number | undefined;
-  /** Bytes that the layer may come to. */
+  /** Maximum bytes of the layer. */
   layerBytes: number | undefined;
 }
 
-/** Docker's least. */
+/** Docker's minimum. */
 const minMemory = 6 * 1024 ** 2;
 /** runc can't start a command with fewer. */
 const minProcesses = 8;
-/** A control group takes no more than 4 Mi (Linux's PID_MAX_LIMIT), the programs that start the command's processes included. */
+/** A control group accepts at most 4 Mi (Linux's PID_MAX_LIMIT), including the programs that start the command's processes. */
 const maxProcesses = 4 * 1024 ** 2 - 1024;
 const minCpus = 0.01;
 
-/** `resources_limits` of a request. */
+/** Reads `resources_limits` of a request. */
 export function readLimits(body: Fields): ResourcesLimits {
   const fields = optionalFields(body, "resources_limits") ?? {};
   refuseUnknown(fields, ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus"], "resources_limits");
@@ -51,18 +51,18 @@ export function limitsFor(requested: ResourcesLimits, machine: MachineSize): Ins
   };
 }
 
-/** All but a fifth; of a large machine all but 4 GiB: room for bough itself, and for what else the machine does. */
+/** Leaves a fifth of the memory, from 512 MiB to 4 GiB but at most half, to bough and to the rest of the machine. */
 function defaultMemory({ memory }: MachineSize): number {
   const left = Math.min(Math.max(memory / 5, 512 * 1024 ** 2), 4 * 1024 ** 3);
   return Math.max(Math.floor(memory - left), Math.floor(memory / 2));
 }
 
-/** 4096, and 64 for each processor of a very large machine; a quarter of all that the machine can have is left to others. */
+/** 4096, or 64 per processor on a very large machine; at most a quarter of the machine's maximum. */
 function defaultProcesses({ processors, maxProcesses }: MachineSize): number {
   return Math.max(Math.min(Math.max(4096, 64 * processors), Math.floor(maxProcesses / 4)), minProcesses);
 }
 
-/** A limit that a command ran into, for its operation's record. */
+/** Returns the record of a limit that a command ran into. */
 export function limitHit(limit: LimitHit["limit"], limits: InstanceLimits, killed: boolean): LimitHit {
   const values = {
     max_memory_bytes: limits.memory,

@@ -1,4 +1,4 @@
-/** Control groups that bough makes itself, for a runtime that is started inside of them. */
+/** Control groups that bough makes itself, for a runtime that is started inside them. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { canMakeGroup } from "./controllers.ts";
@@ -11,25 +11,25 @@ export interface OwnGroups {
   name: string;
   /** Their directories by controller; version 2's is named "". */
   directories: Readonly<Record<string, string>>;
-  /** The same as a sandbox sees them, by the names of their places in `/sys/fs/cgroup`; version 2's is the place itself, "". */
+  /** The same directories by their names in a sandbox's `/sys/fs/cgroup`; version 2's is `/sys/fs/cgroup` itself, "". */
   views: Readonly<Record<string, string>>;
-  /** The files that a process writes 0 to, to be in them. */
+  /** The files that a process writes 0 to, to enter the groups. */
   entries: readonly string[];
-  /** Holds what is in them to the settings; of processes there may be one more, the runtime that waits for the command. */
+  /** Applies the settings to the groups. Allows one more process: the runtime that waits for the command. */
   limit(settings: LimitSettings): void;
-  /** Sets how many processes there may be, beside so many runtimes: programs that wait for a process of the sandbox. */
+  /** Sets the maximum number of processes, to which `runtimes` are added: programs that wait for a process of the sandbox. */
   allowProcesses(limit: number, runtimes: number): void;
 }
 
-/** The version whose groups bough makes: with version 1 there may be a version 2 beside it that limits nothing. */
+/** Returns the version whose groups bough makes. Beside version 1 there may be a version 2 that limits nothing. */
 export function groupVersion(hierarchies: readonly Hierarchy[]): 1 | 2 {
   return hierarchies.some(({ version }) => version === 1) ? 1 : 2;
 }
 
 /**
- * Makes a group in each hierarchy of that version, as runc would, without limits as yet. `openDevices`: those that may be opened, as
- * `c major:minor`; any can be made. `undefined` in a user namespace: no device can be made in there, and hierarchies that are
- * not its own to write to are passed over. `note`: told of the directories before there is one.
+ * Makes a group in each hierarchy of that version, as runc would, without limits yet. `openDevices`: devices that may be opened,
+ * as `c major:minor`; any can be made. `undefined` in a user namespace: it can't make devices, and hierarchies that it may not
+ * write to are skipped. `note`: called with the directories before any exists.
  */
 export function makeGroups(
   name: string,
@@ -48,11 +48,11 @@ export function makeGroups(
   note(directories);
   for (const { controllers, mountPoint, parent, group } of own) {
     mkdirSync(group);
-    // A group of cpuset begins with none in version 1, and nobody can be in it then.
+    // In version 1, a cpuset group begins without processors, and no process can enter it.
     if (controllers.includes("cpuset"))
       for (const file of ["cpuset.cpus", "cpuset.mems"]) inherit(parent, group, file);
     if (version === 2 && openDevices !== undefined) keepDevices(group, openDevices);
-    // The mount point of several controllers names them all; each has a link to it.
+    // The name of the mount point lists all of its controllers; each also has a link to it.
     for (const view of version === 2 ? [""] : [basename(mountPoint), ...controllers])
       if (!view.includes("=")) views[view] = group;
   }
@@ -84,7 +84,7 @@ export function makeGroups(
       try {
         allowProcesses(limit, runtimes);
       } catch {
-        // The command has ended, and its groups are gone; or processes are counted elsewhere.
+        // The command has ended, and its groups are gone; or processes are not counted by them.
       }
     },
   };
@@ -102,7 +102,7 @@ function filesOfOne({ resources: { memory, cpu } }: LimitSettings): Setting[] {
   ];
 }
 
-/** Swap is limited apart from memory here. */
+/** In version 2, the swap limit excludes memory. */
 function filesOfTwo({ resources: { memory, cpu, unified = {} } }: LimitSettings): Setting[] {
   return [
     ["", "memory.max", memory?.limit],
@@ -116,6 +116,6 @@ function inherit(parent: string, directory: string, name: string): void {
   writeFileSync(join(directory, name), readFileSync(join(parent, name), "utf8").trim());
 }
 
-/** A shell's commands that enter the groups whose entries are its arguments, up to `--`. */
+/** A shell script that enters the groups whose entries are its arguments, up to `--`. */
 export const enterGroups = `while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done
 shift`;

@@ -1,15 +1,15 @@
-/** What a sandbox's processes take, where no control group counts it: asked of /proc, from outside of the sandbox. */
+/** The resources that a sandbox's processes use, where no control group counts them: read from /proc, outside of the sandbox. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 
 interface ProcessUsage {
-  /** Processes and threads; those that have ended and that nobody has asked for their end, too. */
+  /** Processes and threads, including zombies. */
   processes: number;
-  /** Bytes. What several of them share counts for each. */
+  /** Bytes. Memory shared by several processes counts for each. */
   resident: number;
   pids: readonly number[];
 }
 
-/** The usage of all processes started by runc, the child of each helper. */
+/** Returns the usage of all processes started by runc, the child of each helper. */
 export function usageBelow(helpers: Iterable<number>): ProcessUsage {
   const children = new Map<number, Status[]>();
   const pageSize = readPageSize();
@@ -34,16 +34,16 @@ export function usageBelow(helpers: Iterable<number>): ProcessUsage {
   return { processes, resident, pids };
 }
 
-/** All processes and threads that the machine has: one short file to read, however many they are. */
+/** Returns the number of processes and threads on the machine, by reading one short file. */
 export function allProcesses(): number {
   const [, all] = /\/(\d+) /.exec(readOptional("/proc/loadavg")) ?? [];
   return Number(all ?? 0);
 }
 
-/** How many processes are looked at where all would be too many. */
+/** Number of processes to look at if looking at all would take too long. */
 const sampleSize = 256;
 
-/** Estimates the `processes` of `usageBelow` at what a sample of all processes says: quick while a fork bomb takes the processors. */
+/** Estimates `processes` of `usageBelow` from a sample of all processes: quick even while a fork bomb takes the processors. */
 export function estimateBelow(helpers: ReadonlySet<number>): number {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const pageSize = readPageSize();
@@ -67,8 +67,8 @@ export function estimateBelow(helpers: ReadonlySet<number>): number {
 }
 
 /**
- * Bytes that would be free without these processes: what several of them share is divided among them, what is swapped out
- * counts, and so do files in memory that they hold open. Takes a while, since the kernel walks through their memory.
+ * Returns the bytes that would be free without these processes: memory that several of them share counts once, and swapped memory
+ * and open files in memory count too. Slow, since the kernel walks through their memory.
  */
 export function exactMemory(pids: readonly number[]): number {
   let own = 0;
@@ -81,11 +81,11 @@ export function exactMemory(pids: readonly number[]): number {
     for (const [inode, bytes] of memoryFiles(pid)) open.set(inode, bytes);
   }
   const files = [...open.values()].reduce((sum, bytes) => sum + bytes, 0);
-  // A file that is mapped as well is in both.
+  // A file that is mapped as well is in both sums.
   return own + Math.max(shared, files);
 }
 
-/** Bytes of the machine's memory that no process's own size shows: shared memory, and what is swapped out. */
+/** Returns memory of the machine that no process's resident size shows: shared memory, and swapped memory. In bytes. */
 export function hiddenMemory(): { hidden: number; available: number } {
   const info = readOptional("/proc/meminfo");
   const swapped = kilobytes(info, "SwapTotal") - kilobytes(info, "SwapFree");
@@ -106,11 +106,11 @@ function readStatus(pid: number, pageSize: number): Status | undefined {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   if (fields.length < 22) return undefined;
   const [parent, threads, pages] = [Number(fields[1]), Number(fields[17]), Number(fields[21])];
-  // One that has ended and still has a number has no thread any more.
+  // A zombie has no threads.
   return { pid, parent, threads: Math.max(threads, 1), resident: pages * pageSize };
 }
 
-/** Bytes, as the kernel tells every program at its start: pairs of a key and a value, of which 6 is this one (getauxval(3)). */
+/** Returns the page size in bytes, from the auxiliary vector (getauxval(3)): pairs of a key, here 6 (AT_PAGESZ), and a value. */
 function readPageSize(): number {
   const vector = readFileSync("/proc/self/auxv");
   for (let at = 0; at + 16 <= vector.length; at += 16) {
@@ -134,7 +134,7 @@ function memoryFiles(pid: number): Map<string, number> {
   return files;
 }
 
-/** The value of a line such as `Pss: 12 kB`, in bytes; 0 where there is none. */
+/** Returns the value of a line such as `Pss: 12 kB` in bytes; 0 if there is none. */
 function kilobytes(text: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(text)?.[1] ?? 0) * 1024;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Controllers } from "./controllers.ts";
 import type { InstanceLimits } from "./limits.ts";
 
-/** What runc's configuration says of limits. */
+/** The limits in runc's configuration. */
 export interface LimitSettings {
   resources: {
     memory?: { limit: number; swap?: number };
@@ -14,17 +14,17 @@ export interface LimitSettings {
   oomScoreAdj: number;
 }
 
-/** How readily the kernel ends a process when the machine itself runs out of memory (-1000 to 1000): before bough and others. */
+/** OOM score adjustment (-1000 to 1000): if the machine runs out of memory, the kernel kills commands before bough. */
 const oomScore = 500;
-/** Half of the default (1024; 100 in version 2): where processors are short, other processes come first. */
+/** Half of the default (1024; 100 in version 2): other processes come first when processors are short. */
 const cpuShares = 512;
 const cpuWeight = 50;
 /** Microseconds. Docker's. */
 const cpuPeriod = 100_000;
-/** What bough and its helpers may have running beside the command in one user namespace, where these count together. */
+/** Processes that bough and its helpers may have beside the command in one user namespace, where they count together. */
 const processesOfBough = 512;
 
-/** What bough itself runs with, than which it can't give a command more. */
+/** The limits of bough's own process, which a command can't exceed. */
 interface OwnLimits {
   oomScore: number;
   /** Processes of this user, and bytes of a file: hard limits. */
@@ -41,14 +41,14 @@ export function limitSettings(
   const rlimits: { type: string; hard: number; soft: number }[] = [];
   const rlimit = (type: string, value: number) => rlimits.push({ type, hard: value, soft: value });
   if (limits.layerBytes !== undefined) rlimit("RLIMIT_FSIZE", Math.min(limits.layerBytes, own.fileSize));
-  // Counted for each user of a user namespace. The true limit is kept by looking, which can be too slow for a fork bomb.
+  // Counted per user of a user namespace. Polling enforces the true limit, but can be too slow for a fork bomb.
   if (pids === undefined && inUserNamespace)
     rlimit("RLIMIT_NPROC", Math.min(limits.processes + processesOfBough, own.processes));
   const quota =
     limits.cpus === undefined ? {} : { period: cpuPeriod, quota: Math.round(limits.cpus * cpuPeriod) };
   return {
     resources: {
-      // `swap` is memory and swap together: what is over the limit is not swapped out instead.
+      // `swap` is the sum of memory and swap: a command over the limit is not swapped out instead.
       ...(memory === undefined
         ? {}
         : { memory: { limit: limits.memory, ...(memory.countsSwap ? { swap: limits.memory } : {}) } }),

@@ -1,7 +1,7 @@
 import type { ResourceUsage } from "bun";
 import type { ProcessResources } from "../../../service/wire/operation.ts";
 
-/** What an ended process and all that it waited for have used, in the words of an `exit` event. */
+/** Resources used by an ended process and its waited-for children, with the names of an `exit` event. */
 export interface EventResources {
   user_time_us: number;
   sys_time_us: number;
@@ -21,8 +21,8 @@ export interface EventResources {
 }
 
 /**
- * By getrusage(2) of a helper that has ended: what runc takes to start the command is in it. Faults are 0, since Bun does not
- * tell them.
+ * From getrusage(2) of a helper that has ended; includes what runc used to start the command. Faults are 0, since Bun does not
+ * report them.
  */
 export function eventResources(usage: ResourceUsage | undefined): EventResources {
   return {
@@ -44,7 +44,7 @@ export function eventResources(usage: ResourceUsage | undefined): EventResources
   };
 }
 
-/** The same in the words of an operation's result: times in seconds, `max_rss` in KiB. */
+/** The same with the names of an operation's result: times in seconds, `max_rss` in KiB. */
 export function resultResources(resources: EventResources, elapsedSeconds: number): ProcessResources {
   return {
     elapsed_time: elapsedSeconds,

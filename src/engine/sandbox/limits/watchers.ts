@@ -1,4 +1,4 @@
-/** What is looked at again and again while a command runs. */
+/** Periodic checks while a command runs. */
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import type { LimitEvents } from "./controllers.ts";
 import { countedSize, freeRoom } from "./counted-size.ts";
@@ -7,17 +7,17 @@ import { allProcesses, estimateBelow, exactMemory, hiddenMemory, usageBelow } fr
 export interface Watcher {
   /** Milliseconds. */
   firstWait: number;
-  /** Returns the limit for which the command is to be ended, else how many milliseconds to wait for the next look. */
+  /** Returns the limit for which to end the command, else the milliseconds until the next check. */
   look(now: number): Promise<LimitHit["limit"] | number> | LimitHit["limit"] | number;
 }
 
 const betweenLooks = 500;
-/** Milliseconds in which every look finds new refusals: who goes on like that is not a build that makes do with fewer. */
+/** Milliseconds in which every check finds new refusals: a build that copes with fewer processes would have stopped trying. */
 const patience = 5_000;
-/** A command that starts another hog after so many were ended does nothing else. */
+/** A command that starts another memory hog after so many were killed does nothing else. */
 const maxKills = 10;
 
-/** The kernel enforces the limits itself; a command that makes nothing of it would go on until its time is over. */
+/** Watches limits that the kernel enforces. Otherwise a command that ignores refusals would run until its timeout. */
 export function watchEvents(read: () => LimitEvents): Watcher {
   let refused = 0;
   let since: number | undefined;
@@ -33,20 +33,20 @@ export function watchEvents(read: () => LimitEvents): Watcher {
   };
 }
 
-/** Bytes a millisecond that a command may fill memory with: some 4 GiB a second, by several processors at once. */
+/** Bytes per millisecond at which a command may fill memory: some 4 GiB a second, on several processors. */
 const memorySpeed = 4 * 1024 ** 2;
 const shortestWait = 20;
 const maxWait = 250;
-/** A look takes at most this part of the time. */
+/** A check takes at most one part in this many of the time. */
 const share = 10;
-/** Milliseconds between two looks at how many processes the machine has. */
+/** Milliseconds between two counts of the machine's processes. */
 const betweenHeadCounts = 50;
-/** What a sample may be wrong by, in processes. */
+/** The possible error of a sample, in processes. */
 const tolerance = 256;
-/** Bytes of the machine's memory: with less left, shared memory that belongs to nobody counts as the command's. */
+/** Bytes of the machine's memory. With less available, shared memory that belongs to no process counts as the command's. */
 const littleMemory = 512 * 1024 ** 2;
 
-/** Adds up what the processes below the helpers take, where no control group counts. */
+/** Adds up the usage of the processes below the helpers, where no control group counts it. */
 export function watchProcesses(
   helpers: ReadonlySet<number>,
   limits: { memory: number | undefined; processes: number | undefined },
@@ -54,7 +54,7 @@ export function watchProcesses(
   const before = hiddenMemory().hidden;
   const processesBefore = allProcesses();
   let restUntil = 0;
-  /** While thousands of processes take all processors there is no time to go through them one by one. */
+  /** While thousands of processes use all processors, there is no time to read each. */
   const isCrowd = (limit: number) =>
     allProcesses() - processesBefore > limit + tolerance / 2 && estimateBelow(helpers) > limit + tolerance;
   return {
@@ -80,16 +80,16 @@ export function watchProcesses(
   };
 }
 
-/** Milliseconds between two looks at how full the disk is. */
+/** Milliseconds between two checks of the free disk space. */
 const betweenGlances = 50;
-/** Milliseconds after which all is counted, whatever the disk says: somebody else may have made room there. */
+/** Milliseconds after which everything is counted, whatever the free space: another program may have freed some. */
 const betweenCounts = 500;
-/** Counting again takes at most this part of the time. */
+/** Counting takes at most one part in this many of the time. */
 const countingShare = 10;
 
 /**
- * Counts what is in the upper directory: when the disk has lost as much room as the layer may still grow by, and every
- * few seconds. One file can't grow past the limit at all (RLIMIT_FSIZE).
+ * Counts the upper directory's size when the disk has lost as much space as the layer may still grow by, and every 500 ms. No
+ * single file can grow past the limit (RLIMIT_FSIZE).
  */
 export function watchLayer(upper: string, limit: number, signal: AbortSignal): Watcher {
   let counted = 0;

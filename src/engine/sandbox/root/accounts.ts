@@ -7,18 +7,18 @@ interface Account {
   uid: number;
   gid: number;
   additionalGids: number[];
-  /** `HOME` of a process that is given none. */
+  /** `HOME` of a process without one in its environment. */
   home: string;
 }
 
 /**
- * As whom a process runs, as Docker decides: a user given alone belongs to the groups that the image's own files name, one
- * given with a group to that group only. The primary group is among the additional ones, so that no setgid program
- * can leave it behind.
+ * Returns the account that a process runs as, by Docker's rules: a user given alone is in the groups that the image's files name;
+ * a user given with a group is in that group only. The additional groups include the primary one, so that no setgid program can
+ * drop it.
  */
 export type ResolveAccount = (uid: number, gid: number | undefined) => Account;
 
-/** Reads the tables now, before anything runs that could put something else in their place. */
+/** Reads the tables now, before a command can replace them. */
 export function readAccounts(root: string): ResolveAccount {
   for (const path of ["/etc/passwd", "/etc/group"]) requireReadable(root, path);
   const users = readTable(root, "/etc/passwd");
@@ -34,17 +34,17 @@ export function readAccounts(root: string): ResolveAccount {
   };
 }
 
-/** runc looks for the user by itself, in the image, and would wait for ever for what somebody writes to a pipe. */
+/** runc reads these files of the image itself, and would wait forever to read from a pipe. */
 function requireReadable(root: string, path: string): void {
   const stats = find(root, path)?.stats;
   if (stats === undefined || stats.isFile() || stats.isDirectory()) return;
   throw new BoughError(`${path} in the image is a pipe or a device: no process can be started there`);
 }
 
-/** Linux lets a process have no more (NGROUPS_MAX). */
+/** Linux's maximum for a process (NGROUPS_MAX). */
 const maxGroups = 65_536;
 
-/** What is not a number of a group, a negative one for instance, is left out: no process could start with it. */
+/** Leaves out invalid group ids, such as negative ones: no process could start with them. */
 function groupsOf(name: string, groups: string): Iterable<number> {
   if (name === "") return [];
   return accountRows(groups)
@@ -53,7 +53,7 @@ function groupsOf(name: string, groups: string): Iterable<number> {
     .filter((gid) => gid !== undefined);
 }
 
-/** Names of users and groups by the image's own tables; a number stands for itself where they don't have it. */
+/** Returns the names of users and groups by the image's tables; an id without a name is its number. */
 export function accountNames(root: string) {
   const namesIn = (path: string) => {
     const names = new Map<string, string>();
@@ -71,10 +71,10 @@ export function accountNames(root: string) {
   };
 }
 
-/** Bytes. An image's file is not to be trusted with this process's memory. */
+/** In bytes. An image's file must not fill this process's memory. */
 const maxTableBytes = 16 * 1024 * 1024;
 
-/** Empty where there is no such file, or where the image's links lead nowhere. */
+/** Returns "" if there is no such file, or if the image's links lead nowhere. */
 function readTable(root: string, path: string): string {
   const found = find(root, path);
   if (!found?.stats?.isFile() || found.stats.size > maxTableBytes) return "";

@@ -18,28 +18,28 @@ import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
 import { type Crun, crunDescriptors, crunVariables } from "../runtime/crun.ts";
 
 /**
- * A process that alone sees an image's root file system: it has mounted the overlay in a mount namespace of its own. The
- * kernel takes the mount away with the last process in there, however that one ends, so that none is ever left behind.
+ * A process that has mounted an image's root file system in a mount namespace of its own. When the last process in the namespace
+ * ends, for whatever reason, the kernel removes the mount, so none is ever left behind.
  */
 export interface MountNamespace {
   process: Helper;
-  /** The root directory of this machine with the mounts that only the process has. */
+  /** This machine's root directory, with the mounts of the process. */
   machine: string;
-  /** The mounted root, reachable from outside of the namespace for as long as the process runs. */
+  /** The mounted root, reachable from outside of the namespace while the process runs. */
   root: string;
-  /** What the process writes after it said that the mount is there. */
+  /** Output of the process after its message that the mount exists. */
   stdout: AsyncIterable<Uint8Array>;
-  /** Lets the process go on to its command. */
+  /** Lets the process start its command. */
   proceed(): Promise<void>;
 }
 
 /**
- * Becoming crun, it has memory for its configuration and its state first, and enters its control groups: the first to do so after a
- * while waits for some milliseconds. Is told what to mount, mounts it, says so with an empty line, waits for one, and becomes the
- * command. What follows that line is the command's own. The words come in a file, since a shell reads a pipe byte by byte. The source
- * of a bind may be changed by other sandboxes: it is where the process is, and has made sure to be. What is in memory is not swapped
- * to a disk where Linux offers that: from 6.4 on, and not to a user namespace. Descriptor 4 is a terminal where the command is to
- * have one.
+ * If it becomes crun, the process first mounts memory for crun's configuration and state, and enters its control groups (the
+ * first process to do so after a while waits for some milliseconds). Then it reads what to mount, mounts it, prints an empty
+ * line, waits for a line, and becomes the command. All output after its empty line is the command's. The arguments come in a
+ * file, since a shell reads a pipe byte by byte. Other sandboxes may change the source of a bind mount, so the process enters
+ * that directory and checks where it is. Memory is not swapped to a disk if Linux supports that: from 6.4 on, and not in a user
+ * namespace. Descriptor 4 is the command's terminal, if it has one.
  */
 const script = `memory() {
   mount -t tmpfs -o "$1,noswap" tmpfs "$2" 2>/dev/null || mount -t tmpfs -o "$1" tmpfs "$2"
@@ -67,46 +67,46 @@ echo && read -r go || exit 125
 [ -t 4 ] && exec 2>&4 4>&-
 exec "$@"`;
 
-/** A mount that only the processes of the namespace have, at the absolute path `place`. */
+/** A mount at the absolute path `place` that only processes of the namespace see. */
 export type NamespaceMount = { place: string } & (
   | { type: "overlay" | "tmpfs"; options: string }
-  /** `source`: a directory, without links on its way. */
+  /** `source`: a directory whose path contains no links. */
   | { type: "bind"; source: string }
 );
 
 /** Bytes. */
 const maxComplaint = 64 * 1024;
-/** The mount takes some milliseconds. */
+/** Mounting takes some milliseconds. */
 const maxMountSeconds = 60;
 
-/** What the kernel ends together with bough: a process namespace of its own, with a `/proc` that shows it. */
+/** A PID namespace that the kernel ends together with bough, with a `/proc` that shows it. */
 const withProcesses = ["--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/** What a process is told once it is in its namespaces. */
+/** The instructions for a process in its namespaces. */
 interface Words {
   layers: readonly number[];
-  /** The directory with `upper` and `work`; without one the mount is read-only. */
+  /** The directory with `upper` and `work`. If it is missing, the mount is read-only. */
   operation?: string;
   inUserNamespace: boolean;
   mounts?: readonly NamespaceMount[];
-  /** Runs once it may proceed; without one the process only holds the mount, for as long as its standard input is open. */
+  /** The command to become. If it is missing, the process only holds the mount, until its standard input is closed. */
   command?: readonly string[];
 }
 
 /**
- * Starts a process in a mount namespace of its own, which waits to be told what to mount. `forCommand`: it is the first of a
- * process namespace, too; it and all that it starts are gone the moment bough is.
+ * Starts a process in its own mount namespace, which waits for instructions what to mount. `forCommand`: it is also the first
+ * process of a PID namespace; it and all processes that it starts end as soon as bough does.
  */
 export function startNamespace(
   layout: Layout,
   environment: Environment,
   options: {
     forCommand: boolean;
-    /** An open file that the command gets as its descriptor 3. */
+    /** An open file that the command inherits as descriptor 3. */
     descriptor?: number | undefined;
     /** A terminal that becomes the command's standard error. */
     terminal?: number | undefined;
-    /** It becomes crun. The command has its standard streams then: they are pipes, which it can open by their names. */
+    /** Set if the process becomes crun. The command inherits its standard streams: pipes, which it can open by name. */
     crun?: (Pick<Crun, "state" | "copy"> & Pick<OwnGroups, "entries">) | undefined;
   },
 ): Helper {
@@ -128,8 +128,8 @@ export function startNamespace(
 }
 
 /**
- * Mounts the overlay of `layers` (the uppermost layer first) at the layout's `root`, in what `startNamespace` has started.
- * `file`: made for what the process is told; nobody needs it afterwards.
+ * Mounts the overlay of `layers` (uppermost first) at the layout's `root`, in the process that `startNamespace` started. `file`:
+ * the path to write the instructions to; it is not needed afterwards.
  */
 export async function enterMountNamespace(
   layout: Layout,

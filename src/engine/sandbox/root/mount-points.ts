@@ -13,10 +13,10 @@ import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../../errors.ts";
 import { resolveInRoot } from "./root-path.ts";
 
-/** The directories that the sandbox mounts its own file systems on: what an image has there is not to be seen inside. */
+/** Directories that the sandbox mounts its own file systems on, which hide the image's content there. */
 export const coveredDirectories = ["/dev", "/proc", "/sys"] as const;
 
-/** The root directory of a new upper directory is the image's root as far as anyone can see: it has to look the same. */
+/** Gives a new upper directory the attributes of the image's root: its own root directory is what a command sees as `/`. */
 export function copyRootAttributes(layerDirectory: string, upper: string): void {
   const root = lstatSync(layerDirectory);
   chownSync(upper, root.uid, root.gid);
@@ -29,20 +29,20 @@ export function isUnchanged(layerDirectory: string, upper: string): boolean {
   return readdirSync(upper).length === 0 && hasSameAttributes(lstatSync(layerDirectory), lstatSync(upper));
 }
 
-/** Where the sandbox's own files are mounted, as the image sees it; no part of these paths is a link. */
+/** The paths in the image at which the sandbox's own files are mounted. They contain no links. */
 export interface MountPoints {
   resolvConf: string;
   hosts: string;
-  /** What was made for them, by its path below the upper directory, the deepest last. */
+  /** Entries made for the mounts, by their paths below the upper directory; a directory comes before its entries. */
   made: Map<string, Stats>;
 }
 
 /**
- * Sees to it that runc, which mounts and writes before it changes the root, meets no link of the image on its way: runc 1.1.5
- * follows `/dev -> ../../home/you` out of the image, and makes and removes files there. What stands in the place of a
- * directory is replaced by one; `/etc/resolv.conf` and `/etc/hosts` are mounted where the image's links lead.
+ * Prepares mount points so that runc, which mounts and writes before it changes the root, follows no link of the image: runc
+ * 1.1.5 follows `/dev -> ../../home/you` out of the image, and makes and removes files there. Replaces what is in the place of a
+ * directory. `/etc/resolv.conf` and `/etc/hosts` are mounted where the image's links lead.
  *
- * Call it when all files are staged and before the command runs: nothing else changes the tree meanwhile.
+ * Call it after all files are staged and before the command runs: nothing else changes the tree meanwhile.
  */
 export function provideMountPoints(root: string, upper: string): MountPoints {
   const place: Place = { root, upper, made: new Map() };
@@ -54,7 +54,7 @@ export function provideMountPoints(root: string, upper: string): MountPoints {
   };
 }
 
-/** Makes an empty file or directory to mount at, at a path without links where nothing is. */
+/** Makes an empty file or directory to mount on, at a path without links where nothing exists. */
 export function provideMountPoint(
   place: Place,
   path: string,
@@ -64,7 +64,7 @@ export function provideMountPoint(
   noteMade(place, path, () => makeMountPoint(place.root, path, type, mode));
 }
 
-/** Makes a mount point as `provideMountPoint` does, in a tree that is thrown away. */
+/** Makes a mount point like `provideMountPoint`, in a tree that is discarded afterwards. */
 export function makeMountPoint(root: string, path: string, type: "file" | "directory", mode: number): void {
   const directory = makeParent(root, path);
   const made = join(directory, basename(path));
@@ -73,7 +73,7 @@ export function makeMountPoint(root: string, path: string, type: "file" | "direc
   chmodSync(made, mode);
 }
 
-/** Makes the directory that `mount` is in, where missing: root's, 0755. Returns its path on this machine. */
+/** Makes the parent directory of `mount` if missing, with owner root and mode 0755. Returns its path on this machine. */
 function makeParent(root: string, mount: string): string {
   const found = resolveInRoot(root, dirname(mount), { followLast: true });
   if (found.stats?.isDirectory()) return found.path;
@@ -92,7 +92,7 @@ function makeParent(root: string, mount: string): string {
   return path;
 }
 
-/** Takes away again what `provideMountPoints` made, as far as the command made no use of it. */
+/** Removes what `provideMountPoints` made, unless the command has used it. */
 export function removeMountPoints(upper: string, { made }: MountPoints): void {
   for (const [path, before] of [...made].reverse()) {
     const stats = lookUp(upper, path);
@@ -102,14 +102,14 @@ export function removeMountPoints(upper: string, { made }: MountPoints): void {
   }
 }
 
-/** A mounted root, its upper directory, and what is noted of it. */
+/** A mounted root, its upper directory, and the entries made in it. */
 export interface Place {
   root: string;
   upper: string;
   made: Map<string, Stats>;
 }
 
-/** The skeleton layer has them where an image lacks them. */
+/** Only needed for what is not a directory: the skeleton layer has the directories that an image lacks. */
 function provideDirectory(place: Place, path: string): void {
   const stats = lstatSync(join(place.root, path), { throwIfNoEntry: false });
   if (stats?.isDirectory()) return;
@@ -121,8 +121,8 @@ function provideDirectory(place: Place, path: string): void {
 }
 
 /**
- * The skeleton has these, too, but a link of the image (`/etc/resolv.conf` of a machine with systemd-resolved) can lead to a
- * file that is not there. One that leads to `/proc/net/pnp` or `/dev/null` is replaced: that is not the image's any more.
+ * The skeleton has these files too, but a link of the image (`/etc/resolv.conf` of a machine with systemd-resolved) can lead to a
+ * missing file. A link to `/proc/net/pnp` or `/dev/null` is replaced: the image's content there is hidden.
  */
 function provideFile(place: Place, path: string): string {
   const { root } = place;
@@ -150,7 +150,7 @@ function isBelow(path: string, directories: readonly string[]): boolean {
   return directories.some((directory) => path === directory || path.startsWith(`${directory}/`));
 }
 
-/** An image's own entry comes back with the upper directory's; one that is in there itself was staged, and would be lost. */
+/** Hides an entry of the image's layers while the command runs. Throws for a staged one, which would be lost. */
 function remove({ root, upper }: Place, path: string): void {
   if (lookUp(upper, path.slice(1)) !== undefined) {
     throw new BoughError(`cannot put a file at ${path}: the sandbox mounts its own there`);
@@ -158,7 +158,7 @@ function remove({ root, upper }: Place, path: string): void {
   rmSync(join(root, path));
 }
 
-/** Notes what `make` adds to the upper directory on the way to `path`. */
+/** Records what `make` adds to the upper directory along `path`. */
 function noteMade({ upper, made }: Place, path: string, make: () => void): void {
   const components = path.split("/").slice(1);
   const prefixes = components.map((_, index) => components.slice(0, index + 1).join("/"));
@@ -170,7 +170,7 @@ function noteMade({ upper, made }: Place, path: string, make: () => void): void 
   }
 }
 
-/** Follows no link: a command may have replaced a directory by a link to this machine's own files. */
+/** Follows no links: a command may have replaced a directory by a link to this machine's own files. */
 function lookUp(upper: string, path: string): Stats | undefined {
   let reached = upper;
   let stats: Stats | undefined;

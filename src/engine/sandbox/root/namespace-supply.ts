@@ -11,17 +11,17 @@ import type { Runtime } from "../runtime/runtime.ts";
 import { openDevices } from "../sandbox-config.ts";
 import { startNamespace } from "./mount-namespace.ts";
 
-/** What a namespace is made for. */
+/** The command that a namespace is made for. */
 interface NextCommand {
-  /** That it has been given. */
+  /** The network that the namespace process was given. */
   network: PrivateNetwork | undefined;
   runtime: Runtime;
 }
 
-/** A process in its namespaces, which waits to be told what to mount. */
+/** A process in its namespaces that waits for instructions what to mount. */
 interface Supplied {
   helper: Helper;
-  /** Those that it is in, where its runtime makes none: remove them when it has ended. */
+  /** The process's control groups if its runtime makes none: remove them when it has ended. */
   groups: OwnGroups | undefined;
 }
 
@@ -33,20 +33,20 @@ interface SupplyHost {
 }
 
 /**
- * The namespaces of commands. Those of the next one are made while the one before starts and runs: to start four programs one
- * after the other takes a tenth of what a short command takes in all.
+ * The namespaces of commands. Those of the next command are made while the previous one starts and runs: starting four programs
+ * in sequence takes a tenth of a short command's time.
  */
 export class NamespaceSupply {
   readonly #host: SupplyHost;
   #waiting: (Supplied & { identity: string; next: NextCommand }) | undefined;
-  /** What is being cleared away. */
+  /** Removals under way. */
   readonly #leaving = new Set<Promise<void>>();
 
   constructor(host: SupplyHost) {
     this.#host = host;
   }
 
-  /** `terminal`: see `startNamespace`; such a command can't be waited for. */
+  /** `terminal`: see `startNamespace`. A command with a terminal can't use prepared namespaces. */
   take(next: NextCommand, terminal?: number): Supplied {
     if (terminal !== undefined) return this.#start(next, terminal);
     const waiting = this.#waiting;
@@ -56,20 +56,20 @@ export class NamespaceSupply {
     return this.#start(next);
   }
 
-  /** Call it once a command is on its way. After one with a terminal of its own none is made: it is somebody's shell. */
+  /** Call it once a command is starting. Prepares nothing after a command with its own terminal: that is a user's shell. */
   prepare(next: NextCommand, terminal?: number): void {
     if (terminal !== undefined || this.#waiting !== undefined) return;
     try {
       const supplied = this.#start(next);
-      // It keeps this process from ending as little as what it waits for.
+      // Neither the helper nor its streams keep this process alive.
       supplied.helper.unref();
       this.#waiting = { ...supplied, identity: identify(supplied.helper.pid), next };
     } catch {
-      // The next command says why there can be none.
+      // The next command reports the error.
     }
   }
 
-  /** Removes the groups of what was taken and has ended. Only `close` waits for that: the next command need not. */
+  /** Removes the groups of a taken process that has ended. Only `close` waits for that: the next command need not. */
   release(groups: OwnGroups): void {
     this.#leave(removeContainer(this.#host, groups.name));
   }
@@ -86,7 +86,7 @@ export class NamespaceSupply {
     const options = { forCommand: true, descriptor: network?.namespaces, terminal };
     if (runtime.kind === "runc")
       return { helper: startNamespace(layout, environment, options), groups: undefined };
-    // By its name whoever finds what a killed process has left knows whose it was.
+    // The name tells which process made it, should that process be killed.
     const name = `${currentProcess()}.${crypto.randomUUID()}`;
     try {
       const groups = this.#makeGroups(name);
@@ -112,7 +112,7 @@ export class NamespaceSupply {
     this.#leave(helper.exited.then(() => groups && removeContainer(this.#host, groups.name)));
   }
 
-  /** What can't be removed now stays noted, and is removed by the next engine that finds this process gone. */
+  /** Groups that can't be removed now stay recorded. The next engine that finds this process gone removes them. */
   #leave(leaving: Promise<void>): void {
     const left = leaving.catch(() => undefined).finally(() => this.#leaving.delete(left));
     this.#leaving.add(left);

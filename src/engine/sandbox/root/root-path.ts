@@ -3,32 +3,31 @@ import { join } from "node:path";
 import { BoughError } from "../../../errors.ts";
 import { errorCode } from "../../../system-error.ts";
 
-/** Where a path inside an image leads, with every link followed as the image itself would follow it. */
+/** The target of a path inside an image, with all links followed as the image itself would. */
 export interface ResolvedPath {
-  /** Absolute path on this machine; below `root`, whatever the image's links say. */
+  /** Absolute path on this machine, always below `root`. */
   path: string;
-  /** The same place as the image sees it: `/` or `/a/b`. */
+  /** The same path as seen in the image: `/` or `/a/b`. */
   inside: string;
-  /** `undefined`: nothing is there. */
+  /** `undefined`: nothing exists there. */
   stats: Stats | undefined;
 }
 
-/** The path can't lead anywhere: its links go in a circle, or it is longer than any path. */
+/** Thrown for a path that can't exist: its links form a loop, or it is too long. */
 export class UnreachablePathError extends BoughError {
   override readonly name = "UnreachablePathError";
 }
 
-/** Where on this machine names below a root are; `undefined` where nothing is known of what will be there. */
+/** Returns the path on this machine of a path below a root (as its names); `undefined` if its future content is unknown. */
 export type Locate = (names: readonly string[]) => string | undefined;
 
-/** Linux follows no more in one look-up. */
+/** Linux's maximum in one look-up. */
 const maxLinks = 40;
 
 /**
- * Follows `path` component by component with `root` as its `/`: neither `..` nor a link, absolute or not, leads out of
- * it. Components after the first missing one are taken as they are. With `followLast: false` a link at the very end is the
- * answer itself. `locate` says where something else than the root's own is seen. Nothing else may change the tree at the same
- * time.
+ * Follows `path` component by component with `root` as its `/`: neither `..` nor a link leads out of it. Components after the
+ * first missing one are kept as they are. With `followLast: false`, a link at the very end is not followed. `locate` finds paths
+ * that are mounted over the root. Nothing else may change the tree meanwhile.
  */
 export function resolveInRoot(
   root: string,
@@ -61,16 +60,16 @@ export function resolveInRoot(
   return { path: locate(reached) ?? join(root, ...reached), inside: `/${reached.join("/")}`, stats };
 }
 
-/** Linux takes paths of 4096 bytes. */
+/** Linux accepts paths of up to 4096 bytes. */
 const maxComponents = 2048;
 
-/** Calls lstat(2); returns `undefined` also for what nothing can be at. */
+/** Calls lstat(2). Returns `undefined` also for a path at which nothing can exist. */
 export function lookUp(path: string | Buffer | undefined): Stats | undefined {
   if (path === undefined) return undefined;
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    // A file where a directory would have to be, or a name that nothing can have.
+    // A file in place of a directory, or a name that is too long.
     if (["ENOTDIR", "ENAMETOOLONG"].includes(errorCode(error) ?? "")) return undefined;
     throw error;
   }

@@ -2,10 +2,10 @@ import { BoughError } from "../../../errors.ts";
 import { type Locate, resolveInRoot } from "./root-path.ts";
 
 /**
- * Returns where the working directory is once all links of the image are followed below `root`, so that runc follows none.
+ * Resolves the working directory with all links of the image followed below `root`, so that runc follows none.
  *
- * What is below `/proc` and `/dev` leads elsewhere as soon as the sandbox runs: `/proc/self/fd/7` is a directory of the machine
- * that runc up to 1.1.11 has open at that moment (CVE-2024-21626), and `/dev/fd/7` a link to it.
+ * Paths below `/proc` and `/dev` mean something else once the sandbox runs: `/proc/self/fd/7` is a directory of the machine that
+ * runc up to 1.1.11 has open at that moment (CVE-2024-21626), and `/dev/fd/7` is a link to it.
  */
 export function resolveWorkingDirectory(root: string, path: string, locate?: Locate): string {
   const { inside } = resolveInRoot(root, path, { followLast: true, locate });

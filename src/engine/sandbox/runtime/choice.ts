@@ -15,15 +15,15 @@ import { findRunc, type Runtime } from "./runtime.ts";
 import { openSealedCopy } from "./sealed-copy.ts";
 import type { TrialResult } from "./trial.ts";
 
-/** `BOUGH_RUNTIME`; `undefined`: crun where it works. */
+/** The value of `BOUGH_RUNTIME`; `undefined`: crun if it works. */
 type Wanted = Runtime["kind"] | undefined;
 
-/** Chooses what runs commands: crun, which takes a third of runc's time, where it was tried and has passed; else runc. */
+/** Chooses the runtime of commands: crun, which takes a third of runc's time, if it has passed a trial; else runc. */
 export class RuntimeChoice {
-  /** `signal`: that of the command whose trial it is. */
+  /** `signal`: that of the command which started the trial. */
   #chosen: { runtime: Promise<Runtime>; signal: AbortSignal } | undefined;
 
-  /** The runtime of a command on these layers. `options.hasTerminal`: runc's, since crun does not pass on a new size. */
+  /** Returns the runtime for a command on these layers. With a terminal it is runc, since crun does not pass on a new size. */
   async take(
     host: SandboxHost,
     layers: SandboxRequest["layers"],
@@ -37,7 +37,7 @@ export class RuntimeChoice {
       return await chosen.runtime;
     } catch (error) {
       if (this.#chosen === chosen) this.#chosen = undefined;
-      // No command is refused for the signal of another one.
+      // An aborted command must not fail other commands that wait for the same trial.
       if (chosen.signal.aborted && !signal.aborted) return this.take(host, layers, options);
       throw error;
     }
@@ -73,7 +73,7 @@ async function choose(
   return findRunc(environment);
 }
 
-/** Returns the crun whose trial has passed. */
+/** Returns crun if it has passed its trial. */
 async function prove(
   host: SandboxHost,
   { crun: found, key }: Candidate,
@@ -105,7 +105,7 @@ async function tryAndRemember(
 ): Promise<TrialResult> {
   const { tryCrun } = await import("./trial.ts");
   const result = await tryCrun(host, crun, layers, signal);
-  // What was ended says nothing of crun.
+  // The result of an aborted trial means nothing.
   signal.throwIfAborted();
   rememberTrial(host.layout, key, result, host.clock.now());
   return result;
@@ -117,14 +117,14 @@ export function wantedRuntime({ BOUGH_RUNTIME: name = "" }: Environment): Wanted
   throw new BoughError(`BOUGH_RUNTIME is runc or crun, not ${JSON.stringify(name)}`);
 }
 
-/** A crun that is worth a trial. */
+/** A crun that may be tried. */
 interface Candidate {
   crun: Omit<Crun, "filter" | "copy">;
-  /** What its trial's result holds for: another program, kernel or set of control groups is tried anew. */
+  /** The key of its trial's result: another program, kernel or set of control groups requires a new trial. */
   key: string;
 }
 
-/** One more for each change of what bough makes of a compiled filter: those that are remembered are of their time. */
+/** The version of bough's changes to a compiled filter. Increase it with each change to discard remembered filters. */
 const filterForm = 2;
 
 export function findCrun(
@@ -148,7 +148,7 @@ export function findCrun(
   return { crun, key };
 }
 
-/** Why crun can't be held to limits where these control groups are; `undefined`: it can. */
+/** Returns why crun can't be limited with these control groups; `undefined` if it can. */
 export function groupProblem(
   hierarchies: readonly Hierarchy[],
   controllers: Controllers,
@@ -165,10 +165,10 @@ export function groupProblem(
   return undefined;
 }
 
-/** Where crun 1.8 sees that there is a version 2 beside version 1, which it refuses. */
+/** crun 1.8 detects a version 2 beside version 1 by this directory, and refuses to run. */
 const unified = "/sys/fs/cgroup/unified";
 
-/** A place that is covered by crun's state: best by what crun must not see, so that one mount does for both. */
+/** Returns the directory that crun's state covers: preferably one that crun must not see, so that one mount does both. */
 function statePlace(layout: Pick<Layout, "containers">, hierarchies: readonly Hierarchy[]): string {
   return hierarchies.some(({ mountPoint }) => mountPoint === unified) ? unified : layout.containers;
 }

@@ -1,6 +1,6 @@
 /**
- * The filter of system calls as the kernel takes it: crun hands over what it is given, and so needs not compile it for each
- * container, which takes as long as all else that it does.
+ * The compiled system call filter, for crun to load as it is. Compiling it for each container takes as long as everything else
+ * that crun does.
  */
 import {
   architectureOffset,
@@ -25,21 +25,21 @@ const firstOwnCall = 0xf0000;
 const failWith = 0x0005_0000;
 const notImplemented = failWith + 38;
 
-/** Returns the filter that commands get, of what crun's library has compiled. */
+/** Returns the filter for commands, made from the one that crun's library has compiled. */
 export function improveFilter(compiled: Uint8Array): Uint8Array {
   return encodeFilter(withSearchTree(withoutNewerCalls(decodeFilter(compiled))));
 }
 
 /**
- * Returns the filter with one more rule before all others: calls that are newer than all that it allows are missing, not
- * forbidden. A C library that tries a new one goes on with an old one then. runc does the same with what it compiles.
+ * Adds a rule before all others: calls newer than all that the filter allows fail with ENOSYS instead of EPERM. A C library that
+ * tries a new call then falls back to an old one. runc adds the same rule.
  */
 function withoutNewerCalls(instructions: readonly Instruction[]): Instruction[] {
   const newest = architectures.flatMap((architecture) => {
     const call = newestCall(instructions, architecture);
     return call === undefined ? [] : [{ architecture, call }];
   });
-  // After the rules: a jump over the last instruction, and that one.
+  // After the rules come two instructions: a jump over the last one, and the refusal.
   const [end, refusal] = [1 + 4 * newest.length + 2, 1 + 4 * newest.length + 1];
   const rules = newest.flatMap(({ architecture, call }, index) => {
     const at = 1 + 4 * index;
@@ -59,7 +59,7 @@ function withoutNewerCalls(instructions: readonly Instruction[]): Instruction[] 
   ];
 }
 
-/** The highest number of a call that is not treated as those are that the filter does not know; `undefined`: not its architecture. */
+/** Returns the highest call number that the filter treats unlike unknown calls; `undefined`: it is not for this architecture. */
 function newestCall(instructions: readonly Instruction[], architecture: number): number | undefined {
   const unknown = evaluate(instructions, architecture, firstOwnCall - 1, 0);
   for (let number = maxCall; number >= 0; number--)

@@ -1,9 +1,9 @@
 import type { FailedStart, RuntimeWords, Start } from "./runtime-words.ts";
 
-/** What crun says after it has handed over to the command, which the kernel then refuses to run. */
+/** The beginning of crun's message if the kernel refuses to run the command after crun has handed over to it. */
 const refusals = { run: Buffer.from('{"msg":"exec container process '), exec: Buffer.from("exec: ") };
 
-/** What crun says of a command that it can't start, in runc's words. Its own begin in no particular way. */
+/** Translates crun's messages about a command that it can't start to runc's wording. crun's messages have no common prefix. */
 export class CrunWords implements RuntimeWords {
   readonly #start: Start;
 
@@ -36,7 +36,7 @@ export class CrunWords implements RuntimeWords {
     const [, refused] = /^exec: (.*)$/s.exec(error) ?? [];
     if (refused !== undefined)
       return { kind: "command", exitCode: 1, message: `exec ${program}: ${refused.toLowerCase()}` };
-    // The kernel's reason, which begins in small letters elsewhere.
+    // The kernel's reason, which other programs print in lower case.
     return { kind: "sandbox", message: error.replace(/: [A-Z][a-z ]+$/, (reason) => reason.toLowerCase()) };
   }
 

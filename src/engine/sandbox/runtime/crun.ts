@@ -1,29 +1,30 @@
 /**
- * crun up to 1.8 has no `run --keep`: it removes a container's control groups before anybody can read which limit the command ran
- * into. So bough makes the groups, and crun is started inside of them with its own management of groups turned off.
+ * crun up to 1.8 has no `run --keep`: it removes a container's control groups before bough can read which limit the command ran
+ * into. So bough makes the groups, and starts crun inside them with its own management of groups turned off.
  */
 export interface Crun {
   kind: "crun";
   program: string;
-  /** See `openSealedCopy`; `undefined`: there is none, and crun hides its program from each container by itself. */
+  /** See `openSealedCopy`; `undefined`: there is none, and crun itself hides its program from each container. */
   copy: number | undefined;
   /**
-   * Where its state is in each sandbox's mount namespace: in memory, as the configuration is in it, and so the command's secrets.
+   * The directory of its state in each sandbox's mount namespace: in memory, as the configuration is in it, and so the command's
+   * secrets.
    */
   state: string;
-  /** The filter of system calls, compiled: see `compiled-filter.ts`. crun compiles it itself where there is none. */
+  /** The compiled system call filter: see `compiled-filter.ts`. If it is missing, crun compiles one. */
   filter: string | undefined;
 }
 
-/** What crun inherits its copy as: other programs have 3 and 4. */
+/** The descriptor by which crun inherits its copy: other programs have 3 and 4. */
 const copyDescriptor = 5;
 
-/** The program of a command line, for a process that has `crunDescriptors`. */
+/** Returns the program of a command line, for a process that has `crunDescriptors`. */
 export function crunProgram({ program, copy }: Pick<Crun, "program" | "copy">): string {
   return copy === undefined ? program : `/proc/self/fd/${copyDescriptor}`;
 }
 
-/** What a process inherits that becomes crun, from 3 on. `others`: what it has beside crun's. */
+/** Returns the descriptors, from 3 on, of a process that becomes crun. `others`: those that are not crun's. */
 export function crunDescriptors(
   { copy }: Pick<Crun, "copy">,
   others: readonly (number | undefined)[],
@@ -32,8 +33,8 @@ export function crunDescriptors(
 }
 
 /**
- * What crun is to find in its environment. Without a copy it hides its own program from the container by a file in the place that is
- * named here, which it removes again. In `/tmp`, which it takes otherwise, one would be left where crun is killed.
+ * Returns crun's environment variables. Without a copy, crun hides its own program from the container by a temporary file in the
+ * directory named here. Its default is `/tmp`, where the file would stay if crun were killed.
  */
 export function crunVariables({ copy, state }: Pick<Crun, "copy" | "state">): Record<string, string> {
   return copy === undefined ? { _LIBCONTAINER_STATEDIR: state } : {};

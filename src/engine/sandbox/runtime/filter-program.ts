@@ -1,6 +1,6 @@
-/** A filter of system calls as the kernel takes it (seccomp(2)): a small program that is run for each call. */
+/** A system call filter in the kernel's form (seccomp(2)): a small program that runs for each call. */
 
-/** One instruction (`struct sock_filter`): its code, two distances to jump, and its operand. */
+/** One instruction (`struct sock_filter`): its code, two jump distances, and its operand. */
 export interface Instruction {
   code: number;
   ifTrue: number;
@@ -8,15 +8,15 @@ export interface Instruction {
   operand: number;
 }
 
-/** The codes of linux/bpf_common.h that filters have. */
+/** The codes of linux/bpf_common.h that filters use. */
 export const [loadAbsolute, jump, ifEqual, ifGreater, ifAtLeast, ifSet, and, toReturn] = [
   0x20, 0x05, 0x15, 0x25, 0x35, 0x45, 0x54, 0x06,
 ];
-/** Where the kernel has a call's number and architecture (`struct seccomp_data`); its arguments come after them. */
+/** Offsets of a call's number and architecture (`struct seccomp_data`). Its arguments follow. */
 export const [numberOffset, architectureOffset] = [0, 4];
 /** `AUDIT_ARCH_` of linux/audit.h: x86-64, x86, arm64, arm. */
 export const architectures = [0xc000003e, 0x40000003, 0xc00000b7, 0x40000028];
-/** Calls have numbers below this one; architectures' own start at 0xf0000 (arm) and 0x40000000 (x32). */
+/** Call numbers are below this one; architecture-specific ones start at 0xf0000 (arm) and 0x40000000 (x32). */
 export const maxCall = 1024;
 
 export function instruction(code: number, operand: number, ifTrue = 0, ifFalse = 0): Instruction {
@@ -24,8 +24,9 @@ export function instruction(code: number, operand: number, ifTrue = 0, ifFalse =
 }
 
 /**
- * What a filter has the kernel do with a call, as the filter's return value. `argument`: all of its arguments; without one the result
- * is `undefined` where it depends on one. Makes no object: a thousand calls are tried for each architecture, by as many instructions.
+ * Returns a filter's return value for a call. `argument`: the value of all its arguments; if it is missing, a result that depends
+ * on an argument is `undefined`. Allocates no objects: a thousand calls are evaluated for each architecture, each by as many
+ * instructions.
  */
 export function evaluate(
   instructions: readonly Instruction[],

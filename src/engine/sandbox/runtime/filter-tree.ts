@@ -13,7 +13,7 @@ import {
   toReturn,
 } from "./filter-program.ts";
 
-/** Calls from this number on, up to the next range's, have this result; `undefined`: the filter itself has to say. */
+/** The result of all calls from this number up to the next range; `undefined`: the original filter has to decide. */
 interface Range {
   first: number;
   result: number | undefined;
@@ -21,18 +21,18 @@ interface Range {
 
 /** The kernel's `BPF_MAXINSNS`. */
 const maxInstructions = 4096;
-/** How far a condition can jump. */
+/** The maximum distance of a conditional jump. */
 const maxDistance = 255;
 
 /**
- * Returns a filter with the same results, which it comes to in a few steps: by a search for the call's number. Before a process has a
- * filter, the kernel tries it with each call there is; where numbers are compared one after the other, as libseccomp has it, that
- * is a tenth of what a container takes to start.
+ * Returns a filter with the same results in fewer steps: it searches for the call's number in a binary tree. When a process gets
+ * a filter, the kernel first evaluates it for each possible call. With libseccomp's linear comparisons that is a tenth of a
+ * container's start.
  */
 export function withSearchTree(filter: readonly Instruction[]): Instruction[] {
   const trees = architectures.flatMap((architecture) => {
     const ranges = rangesOf(filter, architecture);
-    // The filter treats all calls of it alike: it is not for this architecture.
+    // The filter treats all calls alike: it is not for this architecture.
     if (ranges.length <= 2) return [];
     const search = [instruction(loadAbsolute, numberOffset), ...searchTree(ranges)];
     return [instruction(ifEqual, architecture, 1, 0), instruction(jump, search.length), ...search];
@@ -51,7 +51,7 @@ function rangesOf(filter: readonly Instruction[], architecture: number): Range[]
   return ranges;
 }
 
-/** What stands for a jump to the filter until its place is known. */
+/** A placeholder for a jump to the filter, until the filter's position is known. */
 const toFilter = instruction(jump, 0);
 
 function jumpOver(before: readonly Instruction[], at: number): Instruction {

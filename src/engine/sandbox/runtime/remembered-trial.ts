@@ -10,10 +10,10 @@ interface Remembered {
   result: TrialResult;
 }
 
-/** Milliseconds. A crun that has failed is tried again after a day: what was amiss may have been something else. */
+/** Milliseconds. A crun that has failed is tried again after a day: something else may have been the cause. */
 const maxAgeOfFailure = 24 * 60 * 60 * 1000;
 
-/** What came of the last trial; `undefined` where it does not hold any more. */
+/** Returns the result of the last trial; `undefined` if it no longer applies. */
 export function recallTrial(
   layout: Pick<Layout, "runtimeTrial">,
   key: string,
@@ -32,7 +32,7 @@ export function rememberTrial(layout: Layout, key: string, result: TrialResult, 
     writeFileSync(draft, JSON.stringify(remembered), { mode: 0o600 });
     renameSync(draft, layout.runtimeTrial);
   } catch {
-    // A full disk: the next engine tries again.
+    // The disk is full, for example. The next engine tries again.
   }
 }
 

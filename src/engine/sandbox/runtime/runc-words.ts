@@ -1,6 +1,6 @@
 import type { FailedStart, RuntimeWords, Start } from "./runtime-words.ts";
 
-/** How runc's words begin, by its command. */
+/** The beginnings of runc's messages, by its subcommand. */
 const prefixes = { run: Buffer.from("runc run failed: "), exec: Buffer.from("exec failed: ") };
 
 export class RuncWords implements RuntimeWords {

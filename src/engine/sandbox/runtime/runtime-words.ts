@@ -1,15 +1,15 @@
-/** Why there was no command to run: its own fault (as a shell reports it), or the sandbox's. */
+/** Why a command did not start: an error of the command itself (as a shell reports it), or of the sandbox. */
 export type FailedStart =
   | { kind: "command"; exitCode: 1 | 126 | 127; message: string }
   | { kind: "sandbox"; message: string };
 
-/** What a runtime says on a command's standard error when it can't start it. */
+/** The messages of a runtime on a command's standard error when it can't start it. */
 export interface RuntimeWords {
-  /** Returns whether output that begins like this can be the runtime's. */
+  /** Returns whether output that begins like this may be the runtime's. */
   mayBegin(held: Buffer): boolean;
-  /** The words of an error in its log, in what runc says of it. */
+  /** Explains an error of the runtime's log in runc's wording. */
   explain(error: string): FailedStart;
-  /** What a command says that its kernel refuses to run, which is in no log; `undefined`: the output is the command's own. */
+  /** Translates the message for a command that the kernel refuses to run, which is in no log; `undefined`: it is none. */
   translate(held: Buffer): Buffer | undefined;
 }
 
@@ -18,6 +18,6 @@ export interface Start {
   as: "run" | "exec";
   /** The first word of its command line. */
   program: string;
-  /** Returns whether the runtime has noted that it runs. */
+  /** Returns whether the runtime has recorded that the process runs. */
   hasStarted(): boolean;
 }

@@ -3,26 +3,26 @@ import type { Layout } from "../../layout.ts";
 import { type Environment, findProgram } from "../../system/programs.ts";
 import { type Crun, crunProgram } from "./crun.ts";
 
-/** The program that starts containers: an OCI runtime, as this machine has it. */
+/** The program that starts containers: an OCI runtime that this machine has. */
 export type Runtime = { kind: "runc"; program: string } | Crun;
 
 export function findRunc(environment: Environment): Runtime {
   return { kind: "runc", program: findProgram("runc", environment) };
 }
 
-/** The command line that starts a container and waits for its end. */
+/** Returns the command line that starts a container and waits for its end. */
 export function runCommand(
   runtime: Runtime,
   layout: Layout,
   { id, directory, bundle }: { id: string; directory: string; bundle: string },
 ): string[] {
   const files = ["--bundle", bundle, "--pid-file", join(directory, "pid")];
-  // The control groups have to tell first which limits the command ran into.
+  // The control groups must stay until bough has read which limits the command ran into.
   const keep = runtime.kind === "runc" ? ["--keep"] : [];
   return [...commandLine(runtime, layout, join(directory, "log")), "run", ...keep, ...files, id];
 }
 
-/** The command line that starts a process beside the command of a container and waits for its end. */
+/** Returns the command line that starts a process beside a container's command and waits for its end. */
 export function execCommand(
   runtime: Runtime,
   layout: Layout,

@@ -6,9 +6,9 @@ const [memfdCloseOnExec, allowSealing, executable] = [0x1, 0x2, 0x10];
 const [addSeals, allSeals] = [1033, 0xf];
 
 /**
- * A program in memory that nobody can change any more. crun starts itself anew from such a copy for each container, so that no
- * container can reach its file; started from one it need not, which is half of what its start takes. Returns a descriptor;
- * `undefined` where the system has no such files, or lets none be run.
+ * Copies a program to a sealed file in memory, which can't be changed. For each container, crun restarts itself from such a copy,
+ * so that no container can reach its file. Started from a copy, it skips that, which is half of its start. Returns a descriptor;
+ * `undefined` if the system has no such files, or does not allow running them.
  */
 export function openSealedCopy(program: string): number | undefined {
   let descriptor: number | undefined;
@@ -19,13 +19,13 @@ export function openSealedCopy(program: string): number | undefined {
     const mayBeRun = (fstatSync(descriptor).mode & 0o111) !== 0;
     if (mayBeRun && libc().fcntl(descriptor, addSeals, allSeals) === 0) return descriptor;
   } catch {
-    // The file itself is run.
+    // The program's file is run instead.
   }
   if (descriptor !== undefined) closeSync(descriptor);
   return undefined;
 }
 
-/** Linux before 6.3 has no word for a file that may be run, since any may; after that one without the word may not, if so set. */
+/** Before Linux 6.3 all files in memory are executable, and the flag is unknown. Later kernels may require it. */
 function openMemory(name: string): number | undefined {
   const open = (flags: number) => libc().memfd_create(Buffer.from(`${name}\0`), flags);
   const flags = memfdCloseOnExec | allowSealing;

@@ -1,4 +1,4 @@
-/** Executables of a few hundred bytes that make system calls as they are told, without a libc that would have its own view. */
+/** Executables of a few hundred bytes that make given system calls, without a libc that would change them. */
 
 export type Argument = number | bigint | string | { zeros: number };
 
@@ -6,11 +6,11 @@ export interface SystemCall {
   /** The number on x86-64, and on arm64. */
   x64: number;
   arm64?: number;
-  /** Up to six; text and zeros are passed by their address. */
+  /** Up to six; text and zeros are passed by address. */
   args?: readonly Argument[];
-  /** The call is made by `int 0x80`, as 32-bit programs make it; the number is one of theirs. */
+  /** The call is made by `int 0x80`, as in 32-bit programs, and has their number. */
   is32Bit?: boolean;
-  /** The error number that it is to fail with, 0 for none; where it does not, the program ends with `unexpected` and the call's index. */
+  /** The expected error number, 0 for none. With another result the program exits with `unexpected` plus the call's index. */
   expects?: number;
 }
 
@@ -18,8 +18,8 @@ export interface SystemCall {
 export const unexpected = 150;
 
 /**
- * An ELF file for this machine that makes the calls one after another. It exits with the error number of the last one, or with
- * 0 where that had none.
+ * Returns an ELF file for this machine that makes the calls in sequence. It exits with the last call's error number, or 0 if that
+ * succeeded.
  */
 export function tinyProgram(calls: readonly SystemCall[]): Uint8Array {
   const isArm = process.arch === "arm64";
@@ -100,7 +100,7 @@ const x64Exit = [
   ...[0xb8, 60, 0, 0, 0, ...syscall],
 ];
 
-/** Goes on where the call ended so, else ends the program with the exit code. */
+/** Continues if the call had this result, else exits with the exit code. */
 function x64Expect(errorNumber: number, exitCode: number): number[] {
   // mov edi, exitCode; mov eax, 60 (exit); syscall
   const end = [0xbf, ...littleEndian(BigInt(exitCode), 4), 0xb8, 60, 0, 0, 0, ...syscall];
@@ -141,7 +141,7 @@ function littleEndian(value: bigint, size: number): number[] {
   );
 }
 
-/** An ELF header and one segment, which is the whole file, to read, write and execute. */
+/** Returns an ELF header and one segment: the whole file, readable, writable and executable. */
 function headers(isArm: boolean, size: number): Uint8Array {
   const header = Buffer.alloc(headerSize);
   header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]);

@@ -1,4 +1,4 @@
-/** Tries what crun has to do for a command, in real containers. */
+/** Tries crun in real containers, with everything that a command requires of it. */
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../../errors.ts";
@@ -12,21 +12,21 @@ import { improveFilter } from "./compiled-filter.ts";
 import type { Crun } from "./crun.ts";
 import { type SystemCall, tinyProgram, unexpected } from "./tiny-program.ts";
 
-/** What came of it: the compiled filter of system calls, or why crun is not to be used. */
+/** The compiled system call filter, or why crun can't be used. */
 export type TrialResult = { filter: string } | { problem: string };
 
 const currentDirectory = -100;
 const [refused, readOnly, missing] = [1, 30, 38];
 const writing = 1;
-/** A character device, which everybody may read and write. */
+/** A character device that everybody may read and write. */
 const device = 0o020666;
 /** The machine's memory: 1:1. */
 const memoryDevice = 0x101;
 
-/** What would let a command have more devices or processes, by the version of control groups. */
+/** Files that would give a command more devices or processes, by the version of control groups. */
 const groupFiles = { 1: "/sys/fs/cgroup/devices/devices.allow", 2: "/sys/fs/cgroup/cgroup.procs" };
 
-/** The calls of one program, each with what is to come of it. */
+/** The calls of one program, each with its expected result. */
 const calls = (): (SystemCall & { name: string; isForRoot?: boolean })[] => [
   {
     name: "a call that is forbidden",
@@ -61,19 +61,19 @@ const calls = (): (SystemCall & { name: string; isForRoot?: boolean })[] => [
 
 const maxTrialSeconds = 20;
 
-/** Runs programs of a few bytes on an image's layers; nothing of them is kept. Rejects only where the signal is aborted. */
+/** Runs programs of a few bytes on an image's layers, and keeps nothing of them. Rejects only if the signal is aborted. */
 export async function tryCrun(
   host: SandboxHost,
   crun: Omit<Crun, "filter">,
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {
-  // The engine's own supply has namespaces for the commands of its requests.
+  // The engine's own supply has namespaces for its requests' commands.
   const namespaces = new NamespaceSupply(host);
   const own = { ...host, namespaces };
   try {
     let compiled: Uint8Array | undefined;
-    // It waits for its input, so that it is there to be asked.
+    // It waits for input, so that it still runs when its filter is read.
     const waiting = [{ x64: 0, arm64: 63, args: [0, { zeros: 8 }, 8] }];
     const looked = await run(own, { ...crun, filter: undefined }, layers, signal, waiting, (live) => {
       compiled = readFileSync(`/proc/${live.pid}/root${crun.state}/${live.id}/seccomp.bpf`);
@@ -96,7 +96,7 @@ export async function tryCrun(
   }
 }
 
-/** Returns how the program ended. */
+/** Returns the program's exit code. */
 async function run(
   host: SandboxHost,
   runtime: Crun,
