@@ -12,7 +12,7 @@ import { type Extracted, extractArchive } from "./extract.ts";
 import type { ImagePath } from "./image-path.ts";
 import { checkLocalName } from "./local-name.ts";
 
-/** Where on this machine something is to go. */
+/** The destination of a copy on this machine. */
 interface LocalPlace {
   /** Absolute. */
   local: string;
@@ -20,12 +20,15 @@ interface LocalPlace {
   endsWithSlash: boolean;
 }
 
-/** Where it has ended up. */
+/** What was copied, and the path it was copied to. */
 interface CopyResult extends Extracted {
   path: string;
 }
 
-/** Copies under another name until it is whole: whoever finds the file finds all of it. A link that is there is replaced. */
+/**
+ * Copies to a temporary name and renames the complete file, so that no reader sees part of it. A link at the destination is
+ * replaced.
+ */
 export async function copyFile(
   content: ReadableStream<Uint8Array>,
   { image, path }: ImagePath,
@@ -40,7 +43,7 @@ export async function copyFile(
   const to = isDirectory ? join(local, name) : local;
   const temporary = join(dirname(to), `.bough-${crypto.randomUUID()}`);
   try {
-    // The list alone has the mode.
+    // Only the listing has the mode.
     const [listed] = await service.listFiles(image, path);
     const mode = listed?.type === "file" && listed.mode !== null ? listed.mode & 0o777 : 0o666;
     const file = await open(temporary, "wx", mode);
@@ -88,7 +91,7 @@ export async function copyDirectory(
   return { path: to, ...extracted };
 }
 
-/** What a person has named may be a link; what is below it may have been brought by an image, and is not followed. */
+/** A path that the user gave may be a link. A link below it may come from an image, and is refused. */
 function makeRoot(path: string, mayBeLink: boolean): void {
   try {
     const stats = mayBeLink ? statsOf(path) : lstatSync(path, { throwIfNoEntry: false });
@@ -107,7 +110,7 @@ function makeRoot(path: string, mayBeLink: boolean): void {
   }
 }
 
-/** `undefined` where nothing is, or a link that leads nowhere. */
+/** `undefined` if nothing is there, or a dangling link. */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

@@ -4,7 +4,7 @@ import type { ImageOrigin } from "../../image/history.ts";
 import type { FoundImage } from "../../service/service.ts";
 import type { Connection } from "../service/connection.ts";
 
-/** What an image is beside its files: as bough has noted it, else as the service has it; empty where neither does. */
+/** An image's configuration and origin: from bough's own records, else from the service, else empty. */
 export interface Description {
   config: ImageConfig;
   origin: ImageOrigin;

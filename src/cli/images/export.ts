@@ -35,7 +35,7 @@ async function exportOne(invocation: Invocation): Promise<void> {
   await exportNamedImage(invocation, reference, (tag) => nameAfter(destination, tag));
 }
 
-/** What `docker load` is to call it, where nobody has said. */
+/** Adds the name that `docker load` gives the image, unless the user chose one. */
 function nameAfter(destination: Destination, tag: string | undefined): Destination {
   if (destination.kind !== "docker-archive" || destination.name !== undefined) return destination;
   return { ...destination, name: tag };

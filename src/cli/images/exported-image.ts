@@ -8,7 +8,7 @@ import { readTimes } from "../export/times.ts";
 import { connect } from "../service/connection.ts";
 import { resolveDescribedImage } from "./image-argument.ts";
 
-/** Takes the image that `reference` names to the destination that is chosen by its tag, and prints what was written. */
+/** Delivers the image that `reference` names to the destination chosen by its tag, and prints what was written. */
 export async function exportNamedImage(
   invocation: Invocation,
   reference: string,
@@ -23,7 +23,7 @@ export async function exportNamedImage(
   const isInsecure = values.flag("insecure");
   const delivery = { image, destination, compression, times, isInsecure };
   const written = await deliverImage(delivery, connection, invocation);
-  // The archive itself is what goes to standard output.
+  // Standard output is taken by the archive itself.
   if (goesToStandardOutput(destination)) return;
   const name = nameDestination(destination);
   const digest = written?.digest ?? null;

@@ -21,8 +21,9 @@ export interface Extracted {
 }
 
 /**
- * Directories by path, each one that is known to be one, and no link to one: a deep tree would take minutes to be looked at anew
- * for each entry. Those that were made have what the archive says of them; those that were there stay as they are.
+ * Paths that are known to be directories and not links, so that the parents of an entry are not looked up again: in a deep tree
+ * that would take minutes. Directories that extraction creates get the mode and time of their archive entry; existing ones stay
+ * unchanged.
  */
 type Directories = Map<string, Directory>;
 
@@ -33,9 +34,8 @@ interface Directory {
 
 /**
  * Writes an archive's entries below `root`, which exists. An image is not trusted: no name and no link leads out of `root`,
- * neither one of the archive nor one that was there before; special files and the bits that make a program run as
- * somebody else are left out. Owners are those of new files, modes are cut by the umask: as `cp -r`, and as tar for an
- * ordinary user.
+ * neither one of the archive nor an existing one. Special files and the setuid, setgid and sticky bits are left out. Owners are
+ * those of new files, and the umask cuts modes, as with `cp -r`, and with tar for an ordinary user.
  */
 export async function extractArchive(
   entries: AsyncIterable<TarEntry>,
@@ -105,7 +105,7 @@ function partsOf(name: string): string[] {
   return parts;
 }
 
-/** The entry's place; what is above it are directories, and no links to any. */
+/** Returns the entry's path, after making its parents: real directories, not links to directories. */
 function makeParents(root: string, names: readonly string[], directories: Directories): string {
   const above = names.slice(0, -1);
   if (!directories.has([root, ...above].join("/"))) {
@@ -118,7 +118,7 @@ function makeParents(root: string, names: readonly string[], directories: Direct
   return [root, ...names].join("/");
 }
 
-/** Writable for its owner until all is in it. */
+/** Makes a directory that its owner can write until it is filled. */
 function makeDirectory(path: string, directories: Directories, mode: number): Directory {
   const known = directories.get(path);
   if (known !== undefined) return known;
@@ -145,7 +145,7 @@ function removeOld(path: string): void {
   rmSync(path);
 }
 
-/** What a hard link leads to: a file below the root. */
+/** Returns the file below the root that a hard link leads to. */
 function existingFile(root: string, { name, target }: TarEntry, directories: Directories): string {
   const path = makeParents(root, partsOf(target), directories);
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === true) return path;
@@ -154,7 +154,7 @@ function existingFile(root: string, { name, target }: TarEntry, directories: Dir
   );
 }
 
-/** `wx`: whatever has come to be there since is not written through. The mode is cut by the umask. */
+/** The flag `wx` refuses to write through a file or link that has appeared since. The umask cuts the mode. */
 async function writeFile(path: string, entry: TarEntry, signal: AbortSignal): Promise<void> {
   await using file = await open(path, "wx", entry.mode & 0o777);
   await writePieces(file, entry, signal);
@@ -171,7 +171,10 @@ async function writePieces(file: FileHandle, entry: TarEntry, signal: AbortSigna
   await file.truncate(entry.size);
 }
 
-/** Restores at the end, and from below: nothing can be written to a directory that is read-only, or that cannot be entered. */
+/**
+ * Restores modes and times at the end, the deepest directories first: files can't be created in a directory that is read-only or
+ * can't be entered.
+ */
 function restoreDirectories(directories: Directories): void {
   const deepestFirst = [...directories].sort(([one], [other]) => other.length - one.length);
   for (const [path, { isMade, entry }] of deepestFirst) {
@@ -187,7 +190,7 @@ function restoreDirectories(directories: Directories): void {
   }
 }
 
-/** Returns whether seconds since the epoch are within JavaScript's dates: an archive may say anything. */
+/** True if the seconds since the epoch are in the range of JavaScript's dates: an archive may have any value. */
 function isDate(seconds: number): boolean {
   return Math.abs(seconds) <= 8.64e12;
 }

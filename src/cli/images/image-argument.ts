@@ -15,8 +15,8 @@ export const imageDescription = "A UUID (its first 8 digits will do), tag:NAME o
 type Known = Pick<Connection, "service" | "store">;
 
 /**
- * The image that a user names: a UUID or the first digits of one, `tag:NAME`, or a bare tag. Returns what the service's calls take.
- * `otherwise`: what to do where there is none, nor a similar one.
+ * Finds the image that a user names by a UUID, its first digits, `tag:NAME` or a bare tag. Returns what the service's calls take.
+ * `otherwise` is the hint if there is neither such an image nor a similar tag.
  */
 export async function resolveImageArgument(
   connection: Known,
@@ -32,7 +32,7 @@ export async function resolveImageArgument(
   });
 }
 
-/** Finds the image with what it is beside its files, and the tag that it was named by. */
+/** Finds an image with its configuration and origin, and the tag that it was named by. */
 export async function resolveDescribedImage(
   connection: Known,
   reference: string,
@@ -44,14 +44,14 @@ export async function resolveDescribedImage(
   return { uuid, tag, ...descriptionOf(uuid, known, connection) };
 }
 
-/** Returns whether an image was named by its UUID, or by the beginning of it. */
+/** True if an image was named by its UUID or the beginning of it. */
 export function isBeginningOf(uuid: string, reference: string): boolean {
   return idBeginning.test(reference) && uuid.startsWith(reference.toLowerCase());
 }
 
 const idBeginning = /^[0-9a-f]{8}[0-9a-f-]*$/i;
 
-/** A tag of such digits comes first. Some services list no images without a tag: those that sessions have been at count, too. */
+/** A tag that looks like such digits comes first. Some services list no untagged images, so images of sessions count, too. */
 async function findNamedImage(
   { service, store }: Known,
   reference: string,

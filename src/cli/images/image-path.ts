@@ -8,11 +8,11 @@ export interface ImagePath {
   image: string;
   /** Absolute. */
   path: string;
-  /** It ends with `/.`: what is in the directory is meant, not the directory. */
+  /** True if the path ends with `/.`: it means the directory's contents, not the directory. */
   meansContents: boolean;
 }
 
-/** `IMAGE:/path`, or a path alone, which is one of the session's image. No tag has `:/` in it. */
+/** Resolves `IMAGE:/path`, or a path alone, which is in the session's image. No tag contains `:/`. */
 export async function resolveImagePath(
   given: string,
   key: string,

@@ -1,4 +1,4 @@
-/** What `bough images import` is given: which images, and the tags that they get. */
+/** The arguments of `bough images import`: which images to import, and the tags that they get. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
@@ -12,11 +12,11 @@ import { isEmbedded } from "../service/choice.ts";
 export interface Reference {
   url: string;
   tag: string | undefined;
-  /** What else names the same image. */
+  /** Other tags of the same image. */
   otherTags: readonly string[];
-  /** A path on this machine of what may hold several images, each with its own names. */
+  /** The local path of an archive that may hold several images, each with its own names. */
   archive: string | undefined;
-  /** Whether `--tag` gives it: it moves, should another image have it. */
+  /** True if `--tag` gives the tag: then the tag moves, even from another image. */
   isAskedFor: boolean;
 }
 
@@ -51,8 +51,8 @@ export function readReferences(
 }
 
 /**
- * `oci:layout` means the directory of that name, as for skopeo, where there is one; else the image `oci` with that tag. No image is
- * called as archives are, and no tag has a slash: those are paths, whether something is there or not.
+ * Makes relative paths absolute. `oci:layout` means the directory of that name if it exists, as for skopeo; else the image `oci`
+ * with that tag. `oci-archive:` and `docker-archive:` never start an image name, and no tag has a slash: both always mean paths.
  */
 function nameRelativePath(text: string, workingDirectory: string): string {
   const [, transport, path = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:][^:]*)/.exec(text) ?? [];
@@ -63,8 +63,8 @@ function nameRelativePath(text: string, workingDirectory: string): string {
 }
 
 /**
- * Each image of an archive that no name was given for, as `docker load` brings them: by their own names. A service elsewhere can't
- * read it, and says so.
+ * Returns a reference for each image of an archive without a given name, tagged with its own names, as `docker load` does. A
+ * remote service can't read the archive, and says so.
  */
 export async function namedInArchive(
   reference: Reference,
@@ -79,11 +79,11 @@ export async function namedInArchive(
 
 interface ArchiveImage {
   url: string;
-  /** Complete, and such as a tag may be. */
+  /** With a tag part, and valid as tags. */
   tags: string[];
 }
 
-/** `url`: without a name behind the path. An archive that can't be read is left to the import, which says why. */
+/** Reads the names in an archive. `url` has no name after the path. If the archive can't be read, the import reports why. */
 async function imagesInArchive(
   { url, path }: { url: string; path: string },
   signal: AbortSignal,

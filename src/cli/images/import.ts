@@ -106,8 +106,8 @@ async function importImages(invocation: Invocation): Promise<void> {
 }
 
 /**
- * The tag to import under. A tag that some image has, the `keeper`, is moved for those only who ask for it by name: others build
- * from it. A service that can't be asked for its tags is left to set it.
+ * Chooses the tag to import under. A tag of another image, the `keeper`, moves only if the user asked for it by name: builds may
+ * use it as their base. A service that can't look up tags sets the tag anyway.
  */
 async function chooseTag(
   { tag, isAskedFor }: Pick<Reference, "tag" | "isAskedFor">,
@@ -142,7 +142,7 @@ async function importOne(
   }
 }
 
-/** Credentials never come from an argument, which every process of the machine could read. */
+/** Credentials never come from an argument, which every process of the machine can read. */
 function checkCredentials({ values, runtime }: Invocation): void {
   const username = values.text("username");
   const isPiped = values.flag("password-stdin");

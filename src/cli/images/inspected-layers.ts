@@ -3,15 +3,15 @@ import type { ImageLayerChanges } from "../../service/wire/layer-changes.ts";
 import type { Store } from "../../store/store.ts";
 import type { Connection } from "../service/connection.ts";
 
-/** A layer as `bough inspect` tells of it. */
+/** A layer as `bough inspect` shows it. */
 export interface InspectedLayer {
-  /** Names it to the service; `undefined` where that keeps no layers. */
+  /** The service's id of the layer; `undefined` if the service keeps no layers. */
   id: string | undefined;
   instruction: string;
-  /** What else is in it: files that were copied before, or layers that were merged into it. */
+  /** Instructions of other changes in it: files copied before, or layers merged into it. */
   others: readonly string[];
   createdAt: string;
-  /** `null`: nobody knows. */
+  /** `null` if unknown. */
   isBase: boolean | null;
   changes: Pick<ImageLayerChanges, "added" | "changed" | "deleted" | "hidden"> | null;
 }
@@ -22,7 +22,7 @@ interface InspectedLayers {
   history: readonly HistoryLine[];
 }
 
-/** Returns the layers that the service tells; else those that builds and sessions on this machine remember. */
+/** Returns the layers that the service reports, else those that builds and sessions on this machine have recorded. */
 export async function findLayers(
   image: string,
   history: readonly HistoryLine[],
@@ -45,7 +45,7 @@ export async function findLayers(
   return { layers, history: completeHistory(history, unnamed) };
 }
 
-/** The way to the image in the first session that has been at it. */
+/** The steps to the image in the first session that has it in its history. */
 function recordedLayers(image: string, { sessions }: Pick<Store, "sessions">): InspectedLayer[] {
   for (const { key } of sessions.list("")) {
     const entries = new Map(sessions.history(key)?.map((entry) => [entry.id, entry]));

@@ -1,4 +1,4 @@
-/** What `bough inspect` shows of an image. */
+/** The text that `bough inspect` shows of an image. */
 import { paintHeading } from "../../terminal/color.ts";
 import { truncateToWidth } from "../../terminal/fit.ts";
 import { formatAge, formatBytes, formatCount } from "../../terminal/quantity.ts";
@@ -73,11 +73,11 @@ function renderFacts(facts: readonly Fact[], { columns, hasColor }: TableStyle):
     .join("");
 }
 
-/** Columns of a bar. */
+/** Columns. */
 const barWidth = 10;
-/** Lines that are shown of what else is in a layer. */
+/** Maximum lines for the other instructions of a layer. */
 const maxOthers = 4;
-/** Fewer columns have no room for how many files there are, or how large they are together. */
+/** Minimum columns to show counts of files, and their sizes. */
 const minColumnsForCounts = 64;
 const minColumnsForBytes = 120;
 
@@ -93,7 +93,7 @@ function renderMeasured(layers: readonly InspectedLayer[], style: TableStyle): s
     const bar = formatBar(sizeOf(layer), largest);
     const more = others.length - maxOthers;
     const shown = more > 1 ? [...others.slice(0, maxOthers), `(and ${more} more)`] : others;
-    // In the order of the Dockerfile: what is in the layer, too, came before the instruction that has made it.
+    // In the order of the Dockerfile: the other changes of the layer came before its own instruction.
     const [first = "", ...rest] = [...shown, instruction || "-"];
     return [
       [String(index + 1), formatBytes(sizeOf(layer)), bar, ...counts, first],
@@ -113,7 +113,7 @@ function renderRecorded(layers: readonly InspectedLayer[], style: TableStyle): s
   return renderTable(["LAYER", "CREATED", "INSTRUCTION"], rows, style);
 }
 
-/** What is felt of it: room that an image takes for files that nobody sees. */
+/** Describes space taken by files that later layers hide, for layers where it is over 1% of the image. */
 function describeHidden(layers: readonly InspectedLayer[]): string {
   const size = layers.reduce((sum, layer) => sum + sizeOf(layer), 0);
   const hidden = layers

@@ -81,12 +81,14 @@ async function listImages(invocation: Invocation): Promise<void> {
   });
 }
 
-/** What keeps a scope's index is for `bough cache list` to show. */
+/** Leaves out images that hold the index of a cache scope: `bough cache list` shows those. */
 function isOfInterest({ tag, sessions }: ListedImage): boolean {
   return tag === null ? sessions.length > 0 : scopeOfTag(tag) === undefined;
 }
 
-/** What a session is at: where it works, or the newest of its build. */
+/**
+ * Maps images to the sessions that use them: a session's image is the head of its active branch, else the newest of its build.
+ */
 function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
   const keys = new Map<string, string[]>();
   for (const { key, image: newest } of sessions.list("")) {
@@ -96,7 +98,7 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
   return keys;
 }
 
-/** Columns that say nothing of any image are left out: a service may know no sizes, and no session be at its images. */
+/** Columns that are empty for all images are left out: a service may not know sizes, and no session may use the images. */
 function renderImages(images: readonly ListedImage[], style: TableStyle): string {
   const columns: [title: string, cell: (image: ListedImage) => Cell][] = [
     ["IMAGE", ({ uuid }) => ({ id: uuid })],

@@ -1,10 +1,10 @@
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
 
-/** Characters that Windows takes for part of a path or for a pattern, its devices, and endings that it drops. */
+/** Characters that are special in Windows paths and patterns, names of its devices, and endings that it drops. */
 const notOnWindows = /[<>:"\\|?*\u0000-\u001f]|^(con|prn|aux|nul|com\d|lpt\d)(\.|$)|[. ]$/i;
 
-/** Rejects a name of a file in an image that means something else on this system: a path, a device, another file. */
+/** Rejects a file name from an image that means something else on this system: a path, a device, another file. */
 export function checkLocalName(name: string, platform: NodeJS.Platform): void {
   if (platform !== "win32" || !notOnWindows.test(name)) return;
   throw new BoughError(`${displayPath(name)} can't be the name of a file on Windows`, {

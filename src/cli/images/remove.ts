@@ -69,7 +69,7 @@ async function removeImages(invocation: Invocation): Promise<void> {
   if (problems.length > 0) throw new BoughError(problems.join("\n"));
 }
 
-/** Does what `docker rmi` does: takes a tag away, and with an image's last tag the image. */
+/** Removes as `docker rmi` does: a tag, and the image with its last tag. */
 async function removeOne(reference: string, isForced: boolean, connection: Connection): Promise<Removal> {
   const { service, store } = connection;
   if (!(await service.capabilities.extensions()).has("image-removal")) {
@@ -102,7 +102,7 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
   return { image, untagged: tags, removed: true, freedBytes };
 }
 
-/** A session that somebody works in. What a build has left can be built again. */
+/** Finds a session's working branch with the image. Branches of builds don't count: a build can be repeated. */
 function findUser(
   { store: { sessions, branches } }: Connection,
   image: string,

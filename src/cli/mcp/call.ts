@@ -6,19 +6,19 @@ import { runLoaded } from "../command-line/run-loaded.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
 import { warningForAgent } from "./hints.ts";
 
-/** One call of a tool: what it is performed with. */
+/** The context of one tool call. */
 export interface Call {
   /** The server's own invocation; `globals` ask for JSON. */
   invocation: Invocation;
   /** Aborted when the client cancels the call, or leaves. */
   signal: AbortSignal;
-  /** What commands have warned of, in order. */
+  /** Warnings of the commands it ran, in order. */
   warnings: string[];
-  /** Tells the client how far it is. `done` of `total`, where that can be counted. */
+  /** Sends progress to the client: `done` of `total`, if that can be counted. */
   report(message: string, done?: number, total?: number): void;
 }
 
-/** A command line, its words parsed. */
+/** The parsed words of a command line. */
 export interface GivenWords {
   flags?: readonly string[];
   texts?: Readonly<Record<string, string | undefined>>;
@@ -32,11 +32,11 @@ export interface GivenWords {
 interface Ended {
   exitCode: number;
   stdout: Buffer;
-  /** What the command wrote there; its log is in the call's warnings. */
+  /** What the command wrote to standard error; its log is in the call's warnings. */
   stderr: Buffer;
 }
 
-/** Calls a command of the table as a command line would. Rejects as that would. */
+/** Calls a command of the table as a command line would. Rejects with the same errors. */
 export async function callCommand(path: readonly string[], words: GivenWords, call: Call): Promise<Ended> {
   const [stdout, stderr] = [collectOutput(), collectOutput()];
   const invocation = invocationFor(words, call, { stdout: stdout.output, stderr: stderr.output });
@@ -44,13 +44,13 @@ export async function callCommand(path: readonly string[], words: GivenWords, ca
   return { exitCode, stdout: stdout.bytes(), stderr: stderr.bytes() };
 }
 
-/** The same of a command that prints JSON. */
+/** Calls a command that prints JSON, and returns the parsed value. */
 export async function callForJson(path: readonly string[], words: GivenWords, call: Call): Promise<unknown> {
   const { stdout } = await callCommand(path, words, call);
   return JSON.parse(stdout.toString());
 }
 
-/** An invocation of a command's own, within the server's. */
+/** Returns a command's own invocation, derived from the server's. */
 export function invocationFor(
   { flags = [], texts = {}, lists = {}, positionals = [], rest, session, stdin }: GivenWords,
   { invocation, signal, warnings }: Call,
@@ -75,7 +75,7 @@ export function invocationFor(
     stderr: collectOutput().output,
     ...streams,
     views: new Set(),
-    // These run the server's own command line again.
+    // These would start the server's own command line again.
     runInBackground: unavailable,
     replaceProcess: unavailable,
   };

@@ -1,20 +1,20 @@
-/** Hints name command lines and options. An agent has tools and their arguments: it is told of those, or of neither. */
+/** Rewrites hints for agents: command lines and options become tools and their arguments, or are left out. */
 import type { BoughError } from "../../errors.ts";
 
-/** What an agent is told of an error. */
+/** Returns an error's message and hint for an agent. */
 export function failureForAgent({ message, hint }: Pick<BoughError, "message" | "hint">): string {
   const told = hint === undefined ? undefined : hintForAgent(hint);
   return told === undefined ? messageForAgent(message) : `${messageForAgent(message)}\n${told}`;
 }
 
-/** A hint in an agent's words; `undefined` where nothing is left that an agent could do. */
+/** Returns a hint in an agent's words; `undefined` if no line of it applies to an agent. */
 export function hintForAgent(hint: string): string | undefined {
   const lines = hint.split("\n").flatMap((line) => {
     const told = lineForAgent(line);
     return told === undefined ? [] : [told];
   });
   const kept = lines.flatMap((line, at) => {
-    // A sentence that leads to other lines is nothing without them.
+    // A sentence that introduces other lines goes with them.
     const leads = line.endsWith(":") && lines[at + 1]?.startsWith(" ") !== true;
     const rest = leads ? line.replace(/(^|(?<=[.?!]) +)[^.?!]*:$/, "") : line;
     return rest === "" ? [] : [rest];
@@ -22,7 +22,7 @@ export function hintForAgent(hint: string): string | undefined {
   return kept.length === 0 ? undefined : kept.join("\n");
 }
 
-/** A warning, in which only bough's own turns of phrase are others: it may quote a Dockerfile. */
+/** Rewrites only bough's own phrases in a warning, because it may quote a Dockerfile. */
 export function warningForAgent(warning: string): string {
   return messageForAgent(warning)
     .replace(/(?<=\bwith |; )--docker\b/, "docker: true")
@@ -30,7 +30,7 @@ export function warningForAgent(warning: string): string {
     .replace(/`bough [^`]+`/g, (quoted) => toolFor(quoted.slice(1, -1)) ?? quoted);
 }
 
-/** An error's message, which may have what a command has written in it: only its beginning is bough's own. */
+/** Rewrites only the beginning of an error's message: the rest may be a command's output. */
 function messageForAgent(message: string): string {
   return message
     .replace(/^bough run: /, "")
@@ -53,7 +53,7 @@ function lineForAgent(line: string): string | undefined {
   return sentences.length === 0 ? undefined : sentences.join(" ");
 }
 
-/** `undefined` where it speaks of what no tool does. */
+/** `undefined` if the part names something that no tool does. */
 function partForAgent(part: string): string | undefined {
   let isKnown = true;
   const known = (word: string | undefined) => {
@@ -93,7 +93,7 @@ function argumentOf(option: string): string | undefined {
   return Object.hasOwn(argumentsByOption, option) ? argumentsByOption[option] : undefined;
 }
 
-/** The tool that does what a command line does, with its arguments. */
+/** Returns the tool that does what a command line does, with its arguments. */
 function toolFor(line: string): string | undefined {
   const { session, words } = withoutGlobals(line.split(" ").slice(1));
   const [first = "", second = ""] = words;

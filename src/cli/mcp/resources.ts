@@ -8,7 +8,7 @@ import { type Call, callForJson } from "./call.ts";
 import { failureForAgent } from "./hints.ts";
 import type { Host } from "./tool.ts";
 
-/** What an agent may read: the manual, and the sessions' histories. */
+/** Adds what an agent can read: the manual, and the sessions' histories. */
 export function addResources(server: McpServer, host: Host): void {
   const address = "bough://manual";
   server.registerResource(
@@ -56,7 +56,7 @@ function sessionKeys({ invocation: { runtime, globals } }: Host): string[] {
   return store.sessions.list("").map(({ key }) => key);
 }
 
-/** An error of a resource is its message alone. */
+/** Rethrows with the hint in the message: an error of a resource is only its message. */
 function tellWhatToDo(error: unknown): never {
   const failure = failureOf(error);
   throw new BoughError(failureForAgent(failure), { kind: failure.kind, cause: error });

@@ -26,7 +26,7 @@ const instructions = `bough builds images from Dockerfiles and runs commands in 
 - A command that exits with another code than 0 is not an error of \`run\`: look at exitCode. A failed build is an error, with the step's output; \`run\` with failed_step: true runs in that step's place.
 - The resource bough://manual is the manual of the command line, which does more than these tools.`;
 
-/** Serves until standard input ends; what still runs is cancelled then. */
+/** Serves until standard input ends, then cancels the calls that still run. */
 export async function serveAgent(invocation: Invocation): Promise<void> {
   const { runtime, log } = invocation;
   if (runtime.stdin.isTerminal) {
@@ -39,7 +39,7 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
   const globals = { ...invocation.globals, format: "json", quiet: false } as const;
   const host: Host = { invocation: { ...invocation, globals }, running: new Set() };
   const server = new McpServer({ name: "bough", version }, { instructions });
-  // One by one: each has types of its own.
+  // One call each: every tool has its own types.
   addTool(server, host, build);
   addTool(server, host, check);
   addTool(server, host, explain);
@@ -65,7 +65,10 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
   }
 }
 
-/** An ordinary user's engine takes another process, which can only be entered before anything is read. What fails of it is told by each call. */
+/**
+ * For an ordinary user, replaces this process by one in a user namespace, which the engine needs. That must happen before
+ * standard input is read. If it fails, each call reports the error.
+ */
 async function prepareEngine({ runtime, globals }: Invocation): Promise<void> {
   try {
     if (chooseServiceFor(runtime, globals).kind === "embedded") await enterUserNamespace(runtime);
@@ -75,10 +78,10 @@ async function prepareEngine({ runtime, globals }: Invocation): Promise<void> {
   }
 }
 
-/** A shorter one is found in any text, and is not a token. */
+/** A shorter one could occur in any text, and is not a token. */
 const minTokenLength = 8;
 
-/** No message has the service's token in it, whatever it is about. */
+/** Returns a function that removes the service's tokens from every message. */
 function redactionFor({ runtime, globals }: Invocation): (text: string) => string {
   return (text) => {
     const written = tokens(runtime, globals).map((token) => JSON.stringify(token).slice(1, -1));
@@ -92,7 +95,7 @@ function tokens(runtime: Invocation["runtime"], globals: Invocation["globals"]):
     const choice = chooseServiceFor(runtime, globals);
     if (choice.kind === "remote") given.push(choice.token);
   } catch {
-    // Profiles that can't be read have no token to give away.
+    // Profiles that can't be read have no token to leak.
   }
   return given.filter((token) => token !== undefined && token.length >= minTokenLength) as string[];
 }

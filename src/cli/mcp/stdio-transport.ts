@@ -3,23 +3,26 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { isJSONRPCRequest, type JSONRPCMessage, type RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { Runtime } from "../process/runtime.ts";
 
-/** Messages as lines of standard input and output. The SDK's own transport takes the process's streams by itself. */
+/** Messages as lines of standard input and output. The SDK's own transport uses the process's streams directly. */
 export interface StdioTransport extends Transport {
-  /** Resolves when there is nothing more to come. Rejects with the signal's reason. */
+  /** Resolves at the end of standard input. Rejects with the signal's reason. */
   readonly ended: Promise<void>;
 }
 
-/** Whoever writes some questions and ends is to have the answers. What takes longer is cancelled then. */
+/**
+ * Time after the end of standard input in which pending requests can still be answered, for a client that writes some requests
+ * and ends. Later ones are cancelled.
+ */
 const lastAnswersMilliseconds = 500;
 
-/** `redact`: takes out of every message what must not leave the process. */
+/** `redact` removes from every message what must not leave the process. */
 export function createStdioTransport(
   { stdin, stdout, signal, clock }: Pick<Runtime, "stdin" | "stdout" | "signal" | "clock">,
   redact: (text: string) => string,
 ): StdioTransport {
   const buffer = new ReadBuffer();
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
-  /** Ids of requests that are not answered yet. */
+  /** Ids of requests without a response yet. */
   const asked = new Set<RequestId>();
   let onAnswered = () => {};
 
@@ -39,7 +42,7 @@ export function createStdioTransport(
     await Promise.race([answered, clock.sleep(lastAnswersMilliseconds)]);
   }
 
-  /** False where no whole line is left. A line that is not a message is passed over, and said to be. */
+  /** False if no complete line is left. A line that is not a valid message is skipped and reported. */
   function deliverNext(): boolean {
     try {
       const message = buffer.readMessage();
@@ -71,7 +74,7 @@ export function createStdioTransport(
       transport.onclose?.();
     },
   };
-  // Whoever serves awaits it; a signal may come before.
+  // The server awaits it; a signal may come before that.
   ended.catch(() => undefined);
   return transport;
 }

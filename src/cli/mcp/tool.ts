@@ -8,7 +8,7 @@ import type { Invocation } from "../command-line/command.ts";
 import type { Call } from "./call.ts";
 import { failureForAgent } from "./hints.ts";
 
-/** What an agent can ask for. */
+/** A tool that an agent can call. */
 export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
   name: string;
   title: string;
@@ -16,20 +16,20 @@ export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
   input: Input;
   output: Output;
   annotations: ToolAnnotations;
-  /** What it throws is told to the agent, with what to do. */
+  /** Errors that it throws are sent to the agent, with their hints. */
   perform(input: z.infer<Input>, call: Call): Promise<z.infer<Output>>;
 }
 
-/** What calls have in common. */
+/** What all calls share. */
 export interface Host {
   invocation: Invocation;
   /** Calls that are under way. */
   running: Set<Promise<unknown>>;
 }
 
-/** Changes nothing, on the service or here. */
+/** For tools that change nothing, on the service or here. */
 export const readOnly: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
-/** Makes images, and moves what it is asked to move; nothing is lost. */
+/** For tools that make images and move tags or branches, but lose nothing. */
 export const additive: ToolAnnotations = { readOnlyHint: false, destructiveHint: false, openWorldHint: true };
 
 export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(
@@ -46,7 +46,7 @@ export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(
         method: "notifications/progress",
         params: { progressToken, ...params },
       });
-      // A client that has left hears nothing more.
+      // A client that has disconnected needs no progress.
       sent.catch(() => undefined);
     });
     const call: Call = {
@@ -99,9 +99,9 @@ function interruptionBy(signal: AbortSignal): AbortSignal {
   return controller.signal;
 }
 
-/** Clients give up on what says nothing for a minute. */
+/** Interval of progress messages while nothing happens: clients give up after a minute without any. */
 const silenceMilliseconds = 10_000;
-/** Each notification has to have come further than the one before. */
+/** The protocol requires that progress increases with each notification. */
 const minProgress = 0.001;
 
 interface Progress {

@@ -4,8 +4,8 @@ import type { OperationFilter, OperationSummary } from "../../service/operations
 import { activeStatuses, type OperationStatus } from "../../service/wire/operation.ts";
 
 /**
- * The newest first. One question for each status: a long list of ended operations may stand before one that still runs. `statuses`:
- * all if not given.
+ * Returns operations, the newest first. Sends one request for each status, because a long list of ended operations may come
+ * before one that still runs. `statuses`: all if not given.
  */
 export async function findOperations(
   service: Service,
@@ -22,10 +22,10 @@ export async function findOperations(
     .slice(0, filter.limit);
 }
 
-/** Operations that there may be at once. */
+/** Maximum of operations that run at once. */
 const maxActive = 1000;
 
-/** All that are under way. */
+/** Returns all operations that are under way. */
 export function findActive(service: Service): Promise<OperationSummary[]> {
   return findOperations(service, { limit: maxActive }, activeStatuses);
 }

@@ -31,7 +31,7 @@ async function killOperations(invocation: Invocation): Promise<void> {
   const problems: string[] = [];
   for (const operation of operations) {
     const { uuid, hasEnded } = operation;
-    // One of those that were under way may have ended by itself.
+    // With `--all`, an operation may have ended since it was listed.
     if (hasEnded && values.flag("all")) continue;
     if (hasEnded) problems.push(`operation ${uuid} has already ended (${statusOf(operation)})`);
     else if (await service.cancel(uuid)) killed.push(uuid);

@@ -20,12 +20,12 @@ export const operationArgument: ArgumentDefinition = {
   description: "An operation's id or the first digits of it; @N or HEAD~N is one of the session's history",
 };
 
-/** The argument of a command that takes several, or `--all`. */
+/** The argument of a command that takes several operations, or `--all`. */
 export function operationsArgument(completes: CompletedKind): ArgumentDefinition {
   return { ...operationArgument, completes, required: false, multiple: true };
 }
 
-/** Those that are named, or with `--all` those that are under way. */
+/** Returns the operations named as arguments, or with `--all` those that are under way. */
 export async function readOperations(
   invocation: Invocation,
   connection: Connection,
@@ -42,10 +42,10 @@ export async function readOperations(
   return operations;
 }
 
-/** How far back an id is looked for by its first digits. */
+/** Number of operations among which an id is looked up by its first digits. */
 const maxOperations = 1000;
 
-/** The operation that a user names by its id, by the first digits of it, or by its place in the history of the session `key`. */
+/** Finds the operation that a user names by its id, its first digits, or its place in the history of the session `key`. */
 export async function requireOperation(
   { service, store }: Connection,
   given: string,

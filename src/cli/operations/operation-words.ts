@@ -8,7 +8,10 @@ export function kindOf({ kind }: OperationSummary): string {
   return names[kind] ?? kind;
 }
 
-/** The service's word for how it stands, but for a command that was run to an end that is none: its status is SUCCESS. */
+/**
+ * Returns the service's status. A command that ended with another exit code than 0 has the service's status SUCCESS, but is shown
+ * as `EXIT <code>`.
+ */
 export function statusOf({ status, timedOut, exitCode }: OperationSummary): string {
   if (timedOut) return "TIMED OUT";
   return exitCode === null || exitCode === 0 ? status : `EXIT ${exitCode}`;

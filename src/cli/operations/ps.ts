@@ -83,7 +83,7 @@ async function listOperations(invocation: Invocation): Promise<void> {
   });
 }
 
-/** `undefined`: whatever the status. */
+/** `undefined` for all statuses. */
 function readStatuses(given: string | undefined, all: boolean): readonly OperationStatus[] | undefined {
   if (given !== undefined) {
     const known = operationStatuses.find((status) => status === given.toUpperCase());

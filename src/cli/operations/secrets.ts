@@ -1,7 +1,7 @@
 import { maskSecrets } from "../../dockerfile/mask.ts";
 import type { OperationSummary } from "../../service/operations/operation-records.ts";
 
-/** An operation as it may be shown: services keep its command line as it was sent. */
+/** Masks secrets in an operation's command and error: services keep the command line as it was sent. */
 export function withoutSecrets<Operation extends OperationSummary>(operation: Operation): Operation {
   const { command, error } = operation;
   return {

@@ -35,7 +35,7 @@ async function showOperation(invocation: Invocation): Promise<void> {
     try {
       operations.push(withoutSecrets(await requireOperation(connection, given, sessionKey(invocation))));
     } catch (error) {
-      // The others are shown all the same.
+      // The others are shown anyway.
       if (!(error instanceof BoughError) || runtime.signal.aborted) throw error;
       problems.push(error);
     }

@@ -60,7 +60,7 @@ async function waitFor(
   if (hasEnded) return;
   const end = service.follow(uuid).then(() => {});
   if (late === undefined) return await end;
-  // It is let go of when the time is over.
+  // After the timeout nothing awaits it.
   end.catch(() => {});
   await Promise.race([end, late]);
 }

@@ -1,12 +1,12 @@
-/** What Ctrl-C ends instead of the whole command line. Resolves with false where that can't be done. */
+/** Ends part of the work on Ctrl-C, in place of the whole command line. Resolves with false if that fails. */
 export type Interrupt = () => Promise<boolean>;
 
-/** A key that is pressed once may be heard twice. */
+/** One key press may arrive as two signals within this time. */
 const echoMilliseconds = 200;
 
 /**
- * Returns what Ctrl-C does: the latest of `own`, or `otherwise` where there is none, where it fails, and where the key is pressed
- * again before it is done.
+ * Returns the handler of Ctrl-C. It calls the latest of `own`. It calls `otherwise` if there is none, if that fails, or if the
+ * key is pressed again before that is done.
  */
 export function createInterruptKey(
   own: ReadonlySet<Interrupt>,

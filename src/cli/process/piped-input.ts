@@ -4,11 +4,11 @@ import { readAtMost } from "../../streams.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** It goes into one request, as a whole. */
+/** It is sent in one request. */
 const maxBytes = 64 * 1024 * 1024;
 const noticedMilliseconds = 2000;
 
-/** All of standard input where something is piped in, else `undefined`. Says so where its end is long in coming. */
+/** Reads all of standard input if it is piped, else returns `undefined`. Logs a message if its end takes long to come. */
 export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8Array | undefined> {
   const { stdin, clock, signal } = runtime;
   if (!stdin.isPiped) return undefined;

@@ -2,13 +2,13 @@ import type { Clock } from "../../clock.ts";
 import type { Fetch } from "../../service/service.ts";
 import type { Interrupt } from "./interrupts.ts";
 
-/** Everything that a command gets from outside; made once, in `start.ts`. */
+/** Everything that a command gets from outside. Made once, in `start.ts`. */
 export interface Runtime {
   environment: Readonly<Record<string, string | undefined>>;
   workingDirectory: string;
-  /** `linux`, `darwin`, `win32`: the embedded engine needs the first. */
+  /** `linux`, `darwin` or `win32`. The embedded engine needs `linux`. */
   platform: NodeJS.Platform;
-  /** 0 for root; `undefined` where the system has no such thing. */
+  /** 0 for root; `undefined` if the system has no user ids. */
   userId: number | undefined;
   stdin: Input;
   stdout: Output;
@@ -16,33 +16,37 @@ export interface Runtime {
   clock: Clock;
   /** Aborted by Ctrl-C, SIGTERM and SIGHUP. */
   signal: AbortSignal;
-  /** What Ctrl-C ends instead of aborting the signal, the latest of them. */
+  /** What Ctrl-C ends instead of aborting the signal: the latest entry. */
   interrupts: Set<Interrupt>;
-  /** What a service does for this process just now, in words: said where the process is left at once. */
+  /** Descriptions of what a service runs for this process. They are printed if the process exits without waiting. */
   running: Set<string>;
   views: Set<View>;
   fetch: Fetch;
-  /** Tells this program from all others; `undefined` where it is run from its source, which may change under it. */
+  /** Identifies the build of this program; `undefined` if it runs from its source, which may change meanwhile. */
   identifyProgram(): string | undefined;
   /**
-   * Runs this command line again beside this process, which need not outlive it: in a session of its own, so that neither
-   * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on where something is piped in. `rewrite` makes its words of this one's.
+   * Runs this command line again in a background process, which may outlive this one. It has its own session, so that neither
+   * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on if it is piped. `rewrite` turns this command
+   * line's words into the new one's.
    */
   runInBackground(
     environment: Readonly<Record<string, string>>,
     rewrite: (words: readonly string[]) => readonly string[],
   ): BackgroundProcess;
-  /** Runs this command line again as the last words of `command`, in this process: it does not return. */
+  /** Replaces this process by `command` with this command line appended; does not return. */
   replaceProcess(command: readonly string[], environment: Readonly<Record<string, string>>): never;
 }
 
-/** What is drawn on the terminal, or has it to itself. */
+/** A view that is drawn on the terminal, or has the terminal to itself. */
 export interface View {
-  /** Called also where the process is left at once: the terminal is as it was before. */
+  /** Restores the terminal. Called also if the process exits without waiting. */
   close(): void;
-  /** The process is about to be stopped, as by Ctrl-Z: somebody else gets the terminal. Not called where nobody can tell, as by SIGSTOP. */
+  /**
+   * Called before the process is stopped, as by Ctrl-Z, because another program gets the terminal. Not called for signals that
+   * can't be caught, such as SIGSTOP.
+   */
   suspend?(): void;
-  /** The process goes on. */
+  /** Called when the process continues. */
   resume?(): void;
 }
 
@@ -54,9 +58,9 @@ export interface BackgroundProcess {
 
 export interface Input {
   isTerminal: boolean;
-  /** A pipe, a file or a socket: something that was meant to be read. Neither a terminal nor `/dev/null`. */
+  /** True for a pipe, a file or a socket; false for a terminal and `/dev/null`. */
   isPiped: boolean;
-  /** What comes in, to its end. */
+  /** Standard input, to its end. */
   stream(): AsyncIterable<Uint8Array>;
   /** Puts a terminal into raw mode: no echo, no line editing, every key as it is pressed. */
   setRawMode(isRaw: boolean): void;
@@ -64,17 +68,17 @@ export interface Input {
 
 export interface Output {
   write(data: string | Uint8Array): void;
-  /** Writes what is all that is written, such as help: that takes a fraction of the time. */
+  /** Writes text that is the only output, such as help. That takes a fraction of the time. */
   writeAlone(text: string): void;
-  /** Resolves when all that was written has been taken: what is piped on is not to pile up in memory. */
+  /** Resolves when everything written has been taken, so that a fast writer does not fill memory. */
   flush(): Promise<void>;
   isTerminal: boolean;
-  /** Colours are wanted: `NO_COLOR`, `FORCE_COLOR` and `CI` have been asked. */
+  /** True if colours are wanted, by `NO_COLOR`, `FORCE_COLOR`, `CI` and the terminal. */
   hasColor: boolean;
-  /** The terminal's width as it is now; 80 elsewhere, and where the terminal does not know. */
+  /** The terminal's current width; 80 if it is unknown or there is no terminal. */
   readonly columns: number;
-  /** The terminal's height as it is now; 24 elsewhere, and where the terminal does not know. */
+  /** The terminal's current height; 24 if it is unknown or there is no terminal. */
   readonly rows: number;
-  /** Calls the listener whenever the terminal has got another size. Returns how to stop that. */
+  /** Calls the listener whenever the size of the terminal changes. Returns a function that removes it. */
   onResize(listener: () => void): () => void;
 }

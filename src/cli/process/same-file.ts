@@ -1,13 +1,13 @@
 import { statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 
-/** Returns whether two absolute paths mean one file, however they are spelled, and also where it has yet to be made. */
+/** True if two absolute paths mean the same file, however they are spelled, even if it does not exist yet. */
 export function isSameFile(one: string, other: string): boolean {
   const identity = identify(one);
   return identity !== undefined && identity === identify(other);
 }
 
-/** `undefined` where no file can be. */
+/** `undefined` if the path's directory does not exist. */
 function identify(path: string): string | undefined {
   const file = inodeOf(path);
   if (file !== undefined) return file;
@@ -24,7 +24,7 @@ function inodeOf(path: string): string | undefined {
   }
 }
 
-/** Returns whether a path is one of the names of standard input: `/dev/stdin`, `/proc/self/fd/0`, ... */
+/** True if a path is one of the names of standard input: `/dev/stdin`, `/proc/self/fd/0`, ... */
 export function isStandardInput(path: string): boolean {
   return isSameFile(path, "/dev/stdin");
 }

@@ -1,6 +1,6 @@
 /**
- * The signals by which somebody asks for an end: Ctrl-C, kill(1), a terminal that is closed. `ignoresHangup`: the last one is
- * not to end the work, as under nohup(1). Windows has no kill(1); there it is Ctrl-C, Ctrl-Break, and a window that is closed.
+ * Returns the signals that ask the program to end: Ctrl-C, kill(1), a closed terminal. With `ignoresHangup`, a closed terminal
+ * does not end it, as under nohup(1). Windows has no kill(1); there the signals are Ctrl-C, Ctrl-Break and a closed window.
  */
 export function endingSignals(platform: NodeJS.Platform, ignoresHangup: boolean): NodeJS.Signals[] {
   if (platform === "win32") return ["SIGINT", "SIGBREAK", "SIGHUP"];

@@ -1,6 +1,6 @@
 /**
- * Standard input and output, opened as streams only where they are needed: that alone is most of a short command's time. Nor is
- * node:fs loaded before.
+ * Standard input and output. Streams and node:fs are loaded only when needed, because opening a stream takes most of a short
+ * command's time.
  */
 import { errorCode } from "../../system-error.ts";
 import { wantsColor } from "../../terminal/color.ts";
@@ -10,13 +10,13 @@ interface OutputOptions {
   descriptor: number;
   open: () => NodeJS.WriteStream;
   environment: Readonly<Record<string, string | undefined>>;
-  /** Writing has failed: nobody reads any more, the disk is full. What is written after that is dropped. */
+  /** Called when writing fails: the reader has gone, or the disk is full. Later writes are dropped. */
   onError: (error: NodeJS.ErrnoException) => void;
-  /** Whether nothing is written from then on. */
+  /** True if writes are dropped from now on. */
   isSilent?: () => boolean;
 }
 
-/** Bytes that a pipe takes without anybody reading. */
+/** Bytes that a pipe holds before a reader takes any. */
 const directBytes = 64 * 1024;
 
 export function createOutput(options: OutputOptions): Output {
@@ -25,7 +25,7 @@ export function createOutput(options: OutputOptions): Output {
   let knownTerminal: boolean | undefined;
   let room = directBytes;
   let hasFailed = false;
-  /** The newest write through the stream: once it has ended, all before it have. */
+  /** The newest write through the stream. When it ends, all earlier ones have ended. */
   let written: Promise<void> = Promise.resolve();
 
   function fail(error: unknown): void {
@@ -34,7 +34,7 @@ export function createOutput(options: OutputOptions): Output {
     onError(error as NodeJS.ErrnoException);
   }
 
-  /** Asked for with each line that is written. */
+  /** Cached, because each written line asks for it. */
   function isTerminalHere(): boolean {
     knownTerminal ??= isTerminal(descriptor);
     return knownTerminal;
@@ -45,13 +45,13 @@ export function createOutput(options: OutputOptions): Output {
     return stream;
   }
 
-  /** Returns what is left to be written. */
+  /** Returns the bytes that could not be written. */
   function writeDirectly(bytes: Uint8Array): Uint8Array {
     room -= bytes.length;
     try {
       return bytes.subarray(process.getBuiltinModule("node:fs").writeSync(descriptor, bytes));
     } catch (error) {
-      // The stream knows how to wait.
+      // The stream waits until the descriptor is writable.
       if (errorCode(error) === "EAGAIN") return bytes;
       fail(error);
       return bytes.subarray(bytes.length);
@@ -61,7 +61,7 @@ export function createOutput(options: OutputOptions): Output {
   function writeToStream(bytes: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       opened().write(bytes, (error) => {
-        // The stream's event comes later than this, when it may be too late to be heard.
+        // The stream's `error` event comes later than this, maybe too late to be handled.
         if (error) fail(error);
         resolve();
       });
@@ -78,7 +78,7 @@ export function createOutput(options: OutputOptions): Output {
     writeAlone(text) {
       written = Bun.write(Bun.file(descriptor), text).then(() => undefined, fail);
     },
-    // An empty write is no way to flush: Bun says at once that it is done, whatever is still before it.
+    // An empty write can't be used to flush: Bun calls back immediately, even while earlier writes are pending.
     flush: () => written,
     get isTerminal() {
       return isTerminalHere();
@@ -86,7 +86,7 @@ export function createOutput(options: OutputOptions): Output {
     get hasColor() {
       return wantsColor(environment, isTerminalHere());
     },
-    // A terminal that nobody has told its size says 0.
+    // A terminal of unknown size reports 0.
     get columns() {
       return isTerminalHere() ? opened().columns || 80 : 80;
     },

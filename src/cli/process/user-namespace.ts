@@ -3,16 +3,16 @@ import { runHelper } from "../../engine/system/helper.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** Set for the second run, so that a namespace that gives no root is an error and not an endless row of them. */
+/** Set for the second run, so that a namespace without root is an error, not an endless recursion. */
 const marker = "BOUGH_USER_NAMESPACE";
 
-/** What a program runs behind, to be root in a user namespace with file systems of its own. */
+/** Command prefix that makes a program root in a user namespace with its own mounts. */
 export const userNamespaceEntry = ["unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--"];
 
 /**
- * The engine mounts file systems and changes owners: only root can, or the root of a user namespace. For an ordinary
- * user the whole command line is run again as the latter, with the user's sub-id ranges, so that `chown`, `su` and
- * package managers work in a RUN: this does not return then. Rejects with what is missing for it.
+ * Runs the command line again as root of a user namespace, for an ordinary user: the engine mounts file systems and changes
+ * owners, which needs root. The namespace has the user's sub-id ranges, so that `chown`, `su` and package managers work in a RUN.
+ * Does not return in that case. Rejects with what is missing if the namespace can't be made.
  */
 export async function enterUserNamespace(runtime: Runtime): Promise<void> {
   if (!needsUserNamespace(runtime)) return;
@@ -22,8 +22,9 @@ export async function enterUserNamespace(runtime: Runtime): Promise<void> {
 }
 
 /**
- * The kernel counts all processes of a user namespace for the user who made it, whatever users it has inside, and lets it
- * start no more than the limit that held when it was made (user_namespaces(7); RLIMIT_NPROC, since Linux 5.14).
+ * Returns a prefix that limits the number of processes. The kernel counts all processes of a user namespace for the user who made
+ * it, whatever users it has inside. It applies the limit of the time when the namespace was made (user_namespaces(7);
+ * RLIMIT_NPROC, since Linux 5.14).
  */
 function leavingProcesses(): string[] {
   const [, own] = /^Max processes\s+(\d+)/m.exec(readSetting("/proc/self/limits") ?? "") ?? [];
@@ -31,10 +32,10 @@ function leavingProcesses(): string[] {
   return ["prlimit", `--nproc=${processesWithin(own === undefined ? maxPid : Number(own), maxPid)}:`];
 }
 
-/** How many processes stay out of the namespace's reach, so that a fork bomb in there leaves the login as it was. */
+/** Processes reserved for the user outside the namespace, so that a fork bomb in it does not block the login. */
 const processesLeft = 1024;
 
-/** `own`: how many the user may have; `maxPid`: how many the machine can have. */
+/** Returns the limit for the namespace, from the user's limit `own` and the machine's `maxPid`. */
 export function processesWithin(own: number, maxPid: number): number {
   return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), maxPid / 2));
 }
@@ -43,10 +44,10 @@ export function needsUserNamespace({ userId }: Runtime): boolean {
   return userId !== 0 && userId !== undefined;
 }
 
-/** The trial takes some milliseconds. */
+/** The trial usually takes a few milliseconds. */
 const maxTrialSeconds = 10;
 
-/** Why an ordinary user can't have a user namespace in which the engine works, if so. */
+/** Returns why an ordinary user can't make the user namespace that the engine needs; `undefined` if it can be made. */
 export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughError | undefined> {
   const { environment } = runtime;
   const path = environment.PATH ?? "";
@@ -60,7 +61,7 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
     );
   }
   if (environment[marker] !== undefined) return unusable("the namespace gives no root");
-  // Tried on a program that does nothing: once this process is replaced, it can't explain anything any more.
+  // Tried with a program that does nothing: after this process is replaced, it can't report an error.
   try {
     const { status, stderr } = await runHelper([...userNamespaceEntry, "true"], {
       environment: { PATH: path },
@@ -75,7 +76,7 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
   }
 }
 
-/** The switches by which kernels and distributions forbid user namespaces, and how each is turned. */
+/** Kernel settings that forbid user namespaces, and how to change them. */
 const switches: readonly { file: string; forbids: string; hint: string }[] = [
   {
     file: "/proc/sys/user/max_user_namespaces",
@@ -107,11 +108,11 @@ function explain(said: string, runtime: Runtime): BoughError {
   return /not permitted/.test(said) ? unusable(said, confined) : unusable(said);
 }
 
-/** clone(2): EPERM is for who is in a chroot; containers and sandboxes answer the same by a filter of system calls. */
+/** clone(2) fails with EPERM in a chroot; the system call filters of containers and sandboxes return the same error. */
 const confined =
   "A chroot, a container or a sandbox forbids them here. Use a remote service (--url), or run bough as root or outside of it.";
 
-/** `100000-165535`, or the same beyond all that somebody has: who shares ids with another can change that one's files. */
+/** Returns `100000-165535`, or a range after all that are assigned: users who share ids could change each other's files. */
 export function freeSubIds(tables: readonly string[]): string {
   const ends = tables.flatMap((table) =>
     Array.from(
@@ -130,7 +131,7 @@ function unusable(reason: string, hint = "Use a remote service (--url), or run b
   );
 }
 
-/** Returns the name that the machine's own table has, else the login's. Bun's os.userInfo() knows the latter only. */
+/** Returns the user's name from `/etc/passwd`, else from the environment. Bun's os.userInfo() uses only the latter. */
 function userName({ environment, userId }: Runtime): string {
   const table = readSetting("/etc/passwd") ?? "";
   const [, name] = new RegExp(`^([^:\\n]+):[^:\\n]*:${userId}:`, "m").exec(table) ?? [];

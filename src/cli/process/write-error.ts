@@ -2,7 +2,7 @@ import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 
-/** Why a file of an image could not be written here, whatever its name is like. */
+/** Returns the error for a file of an image that can't be written here. The path is shortened if it is long. */
 export function cannotWrite(name: string, error: unknown): BoughError {
   if (error instanceof BoughError) return error;
   const tooLong = errorCode(error) === "ENAMETOOLONG";
@@ -19,7 +19,7 @@ export function cannotWrite(name: string, error: unknown): BoughError {
 
 const maxShown = 200;
 
-/** The ends of a long path: what it belongs to, and what it is. */
+/** Keeps both ends of a long path. */
 function shortened(path: string): string {
   if (path.length <= maxShown) return path;
   return `${path.slice(0, maxShown / 2)}...${path.slice(-maxShown / 2)}`;

@@ -11,8 +11,8 @@ import type { FailedStep } from "./failed-step.ts";
 const shownFiles = 5;
 
 /**
- * The files that a failed step was lent, as it had them: those of the context that have changed since are taken from what its
- * command has left, unless it has changed them, too.
+ * Returns the files that were lent to a failed step, with the contents they had then. A file of the context that has changed
+ * since is taken from the step's result image, unless the command changed it there.
  */
 export async function findLentFiles(
   { lent, fields: { image }, result }: FailedStep,
@@ -57,7 +57,9 @@ async function isUnchanged({
   }
 }
 
-/** `undefined`: the image is gone, or its file of that name is another one. */
+/**
+ * Uploads a file of the image and returns its id; `undefined` if the image is gone, or its file at that path has other contents.
+ */
 async function takeFromImage(
   { destination, sha256 }: LentFile,
   image: string,

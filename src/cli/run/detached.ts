@@ -8,12 +8,12 @@ import { secretsByEnvironment } from "./environment.ts";
 import { type AskedRun, withCommand, withStep } from "./image-command.ts";
 import { startImage, withInstance } from "./request.ts";
 
-/** Set for the process in the background that has the engine in it. */
+/** Set for the background process that contains the engine. */
 const marker = "BOUGH_BACKGROUND";
 
 /**
- * Starts the command and leaves it to the service. The embedded engine ends with its process: there, the same command
- * line is run again in the background, tells the operation's id, and stays until the operation has ended.
+ * Starts the command and returns without waiting for it. The embedded engine ends with its process: so with it, the same command
+ * line runs again in the background, prints the operation's id, and stays until the operation has ended.
  */
 export async function runDetached(asked: AskedRun, invocation: Invocation): Promise<number> {
   const { runtime, globals } = invocation;
@@ -47,7 +47,7 @@ function report(operation: string, asked: AskedRun, invocation: Invocation): voi
   printResult(invocation, { id: operation, json: { operation }, table: () => `${visible(operation)}\n` });
 }
 
-/** Runs in the background: nobody listens any more once the id is told. */
+/** Runs in the background. Its parent stops reading after the id. */
 async function runBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
   await using connection = await connectQuietly(invocation);
   const operation = await start(asked, invocation, connection);
@@ -57,7 +57,7 @@ async function runBehind(asked: AskedRun, invocation: Invocation): Promise<numbe
   return 0;
 }
 
-/** Returns the exit code of the process in the background where that ends without an operation. */
+/** Returns the exit code of the background process if that ends before it starts an operation. */
 async function startBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
   const { runtime, values } = invocation;
   const { environment, rewrite } = secretsByEnvironment(
@@ -80,7 +80,7 @@ async function passOn(source: ReadableStream<Uint8Array>, write: (bytes: Uint8Ar
   for await (const chunk of source) write(chunk);
 }
 
-/** `undefined` where the stream ends without one. */
+/** Returns the first line; `undefined` if the stream ends before a line does. */
 async function readLine(source: ReadableStream<Uint8Array>): Promise<string | undefined> {
   const decoder = new TextDecoder();
   let text = "";

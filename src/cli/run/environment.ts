@@ -5,7 +5,7 @@ import { BoughError } from "../../errors.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** `KEY=VALUE` as it is; `KEY` alone with the value that it has here, as in `docker run -e`. */
+/** Parses `KEY=VALUE`. `KEY` alone takes the value of this process's variable, as in `docker run -e`. */
 export function readEnvironment(
   given: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
@@ -30,8 +30,8 @@ export function readEnvironment(
 }
 
 /**
- * `--env-file`, as docker reads it: a line each, `KEY` alone with the value that it has here, or not at all where it has none; lines
- * that are empty or begin with `#` are passed over. Quotes are part of a value.
+ * Reads `--env-file` as docker does, one variable a line. `KEY` alone takes the value of this process's variable, or is left out
+ * if there is none. Empty lines and lines that begin with `#` are skipped. Quotes are part of a value.
  */
 export function readEnvironmentFiles(
   paths: readonly string[],
@@ -66,9 +66,9 @@ function readLines(path: string, workingDirectory: string): string[] {
 }
 
 /**
- * How a command line is run again without the secrets of its `--env KEY=VALUE`, since all users of the machine see it for as
- * long as it runs: by `--env KEY`, with the value in its environment. `given`: of this one's. `commandLength`:
- * how many of its last words are the command.
+ * Rewrites a command line without the secrets of its `--env KEY=VALUE`, because all users of the machine can see it while it
+ * runs: the new one has `--env KEY`, and the value in its environment. `given` has this command line's `--env` options.
+ * `commandLength` is the number of words at its end that are the command.
  */
 export function secretsByEnvironment(
   given: readonly string[],
@@ -86,7 +86,7 @@ export function secretsByEnvironment(
     environment: Object.fromEntries([...names.values()].map((name) => [name, env[name] ?? ""])),
     rewrite(words) {
       const own = words.slice(0, words.length - commandLength);
-      // Behind its option, or in one word with it: `--env=KEY=VALUE`, `-eKEY=VALUE`.
+      // The text follows its option, or is in one word with it: `--env=KEY=VALUE`, `-eKEY=VALUE`.
       const rewritten = own.map((word) => {
         const text = [...names.keys()].find((text) => word.endsWith(text));
         return text === undefined ? word : `${word.slice(0, -text.length)}${names.get(text)}`;

@@ -1,4 +1,4 @@
-/** The step that a build has failed at, kept in its session so that other commands can be run in its place. */
+/** The step that a build failed at, kept in the build's session so that other commands can run in its place. */
 import type { FailedStepError, StepPlace } from "../../builder/operations/failed-step.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
@@ -11,20 +11,20 @@ type StepFields = Pick<
   "image" | "cwd" | "env" | "files" | "entries" | "copies" | "mounts" | "networking"
 >;
 
-/** Where a command is run instead of the step's own. */
+/** What a command needs to run in place of the failed step's own. */
 export interface FailedStep {
   fields: StepFields;
-  /** What the service takes where it is. */
+  /** Files that the service reads from where they are. */
   lent: readonly LentFile[];
   /** The user as `processFields` takes it. */
   user: string | undefined;
   /** The branch of the layer that the step began with. */
   branch: string;
-  /** The image of what its command has left, where there is one. */
+  /** The image with the changes of its command, if the service kept one. */
   result: string | undefined;
 }
 
-/** Has all that the step had, secrets included: it must not leave this process. */
+/** Includes the step's secrets: the result must not leave this process. */
 export function failedStepOf(
   { branch, result }: FailedStepError,
   { request, user, lent }: StepPlace,
@@ -47,7 +47,7 @@ export function failedStepOf(
   };
 }
 
-/** Keeps it without its secrets. Returns what is missing for that, in words. */
+/** Saves the step without its secrets. Returns descriptions of what is left out. */
 export function keepFailedStep(
   session: string,
   error: FailedStepError,

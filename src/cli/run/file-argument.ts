@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 
-/** One `--file`. */
+/** A parsed `--file` option. */
 export interface FileArgument {
   /** The path as given. */
   host: string;
@@ -8,11 +8,11 @@ export interface FileArgument {
   path: string | undefined;
   uid: number;
   gid: number;
-  /** `undefined`: each file keeps its own. */
+  /** `undefined` if each file keeps its own mode. */
   mode: number | undefined;
 }
 
-/** `host[:path][:uN][:gN][:mMODE]`. The host's path ends at the first colon. */
+/** Parses `host[:path][:uN][:gN][:mMODE]`. The host's path ends at the first colon. */
 export function parseFileArgument(text: string): FileArgument {
   let rest = text;
   const found = new Map<string, string>();
@@ -22,11 +22,11 @@ export function parseFileArgument(text: string): FileArgument {
     found.set(option[1] ?? option[3] ?? "", option[2] ?? option[4] ?? "");
     rest = rest.slice(0, option.index);
   }
-  // The colon of `C:\` does not count.
+  // Skips the colon of `C:\`.
   const colon = rest.indexOf(":", /^[A-Za-z]:\\/.test(rest) ? 2 : 0);
   const host = colon < 0 ? rest : rest.slice(0, colon);
   const path = colon < 0 ? undefined : rest.slice(colon + 1);
-  // A mode such as 999 is not part of the path.
+  // An invalid mode such as 999 is not taken as part of the path.
   if (host === "" || path === "" || /:[ugm]\d+$/.test(rest)) {
     throw new BoughError(`--file takes HOST[:PATH][:uN][:gN][:mMODE], not ${JSON.stringify(text)}`, {
       kind: "usage",

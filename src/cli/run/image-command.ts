@@ -8,17 +8,17 @@ import { type FailedStep, requireFailedStep } from "./failed-step.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
 import type { RunRequest } from "./request.ts";
 
-/** What the command line asks for. */
+/** A run as the command line asks for it. */
 export interface AskedRun extends Omit<RunRequest, "command" | "title" | "step"> {
-  /** `undefined`: the image's own. `"shell"`: one that the image has. */
+  /** `undefined` for the image's own command, `"shell"` for a shell of the image. */
   command: ExpandedCommand | "shell" | undefined;
-  /** `"latest"`: that of the session's latest build. */
+  /** `"latest"` for the failed step of the session's latest build. */
   step: FailedStep | "latest" | undefined;
-  /** The words of the command line where the command's are others, made of them: a script and its arguments. */
+  /** The user's words, if the command was made from them and differs: a script and its arguments. */
   said?: readonly string[] | undefined;
 }
 
-/** A run of which it is known which step is meant. */
+/** A run whose step is resolved. */
 export type ReadyRun = AskedRun & Pick<RunRequest, "step">;
 
 export function withStep(asked: AskedRun, store: Connection["store"]): ReadyRun {
@@ -26,7 +26,7 @@ export function withStep(asked: AskedRun, store: Connection["store"]): ReadyRun 
   return { ...asked, step: step === "latest" ? requireFailedStep(key, store) : step };
 }
 
-/** The request with its command: the one that was given, else what the image's ENTRYPOINT and CMD name. */
+/** Returns the request with its command: the given one, else the image's ENTRYPOINT and CMD. */
 export async function withCommand(
   asked: ReadyRun,
   image: string,
@@ -48,7 +48,7 @@ async function findCommand(
   return command ?? findImageCommand(image, isTerminal && !hasTerminal, connection);
 }
 
-/** @param why no other command is known of: a sentence */
+/** @param why a sentence: why no command is known */
 export function whichCommand(why: string): BoughError {
   return new BoughError(`bough run: which command? ${why}`, {
     kind: "usage",
@@ -56,7 +56,7 @@ export function whichCommand(why: string): BoughError {
   });
 }
 
-/** Puts the command together as Docker does, for which an ENTRYPOINT of one empty word is none. */
+/** Builds the command from ENTRYPOINT and CMD as Docker does. Docker ignores an ENTRYPOINT of one empty word. */
 async function findImageCommand(
   image: string,
   isTerminal: boolean,
@@ -74,7 +74,7 @@ async function findImageCommand(
   return { form: "exec", words };
 }
 
-/** bash is what people expect at a prompt; every other image has sh, or no shell at all. */
+/** People expect bash at a prompt. Other images have sh, or no shell at all. */
 async function findShell(image: string, { service }: Connection): Promise<ExpandedCommand> {
   for (const path of ["/bin/bash", "/usr/bin/bash"]) {
     const type = await service.pathType(image, path);

@@ -12,8 +12,8 @@ interface RunOptions {
 }
 
 /**
- * Runs one instance to its end. An interruption cancels it on the service before it is passed on, and so does what goes wrong with
- * `attend`, which is called once the instance is started.
+ * Runs one instance to its end. An interruption, or an error of `attend`, cancels the instance on the service before it is
+ * rethrown. `attend` is called when the instance has started.
  */
 export async function runInstance(
   request: InstanceRequest,
@@ -30,7 +30,7 @@ export async function runInstance(
     const [outcome] = await Promise.all([ended, attended]);
     return outcome;
   } catch (error) {
-    // A terminal is in order again before anything is said.
+    // Waits until the terminal is restored, before anything is logged.
     await attended?.catch(() => {});
     if (!signal.aborted && attend === undefined) throw error;
     log.warn(`interrupted: cancelling operation ${operation}`);
@@ -40,13 +40,13 @@ export async function runInstance(
   }
 }
 
-/** The exit code of a command that was run to its end; whatever kept it from that is an error. */
+/** Returns the exit code of a command that ran to its end. Throws if something else ended it. */
 export function requireExitCode(outcome: OperationOutcome, timeoutSeconds: number): number {
   requireEnd(outcome, timeoutSeconds);
   return processExitCode(outcome.exitCode ?? 0);
 }
 
-/** The system keeps eight bits: of what has more, 256 would be success. */
+/** The system keeps only eight bits of an exit code: 256 would become success. */
 function processExitCode(code: number): number {
   return Number.isInteger(code) && code >= 0 && code <= 255 ? code : 1;
 }

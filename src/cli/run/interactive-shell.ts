@@ -2,10 +2,13 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 
 const shells: readonly string[] = ["sh", "ash", "bash", "dash", "fish", "ksh", "zsh"];
-/** Options of shells that say nothing of what to run. */
+/** Options of shells that don't name anything to run. */
 const idleOptions = /^(-[il]+|--login|--interactive)$/;
 
-/** A shell that nobody gives anything to do ends at once, with exit code 0: whoever starts one at a terminal expects another. */
+/**
+ * Throws if the command is a shell at a terminal with nothing to run: without a terminal of its own it would end immediately with
+ * exit code 0, which is not what the user expects.
+ */
 export function refuseInteractiveShell(words: readonly string[], isTerminal: boolean): void {
   const [program = "", ...args] = words;
   const isIdle = args.every((arg) => idleOptions.test(arg));

@@ -1,4 +1,4 @@
-/** `--memory`, `--cpus` and `--pids`: what a command may take of the machine that it runs on. */
+/** `--memory`, `--cpus` and `--pids`: limits of the resources that a command may use. */
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { ResourcesLimits } from "../../service/wire/instance.ts";
@@ -22,7 +22,7 @@ export const limitDefinitions: ArgumentDefinitions = {
   },
 };
 
-/** `undefined` where none is given. */
+/** `undefined` if no limit is given. */
 export function readLimitOptions(values: Values): ResourcesLimits | undefined {
   const memory = readMemory(values.text("memory"));
   const cpus = readCpus(values.text("cpus"));
@@ -35,7 +35,7 @@ export function readLimitOptions(values: Values): ResourcesLimits | undefined {
   return Object.keys(limits).length === 0 ? undefined : limits;
 }
 
-/** A limit that nobody keeps must not pass for one. */
+/** Throws if limits are given to a service that can't enforce them. */
 export async function requireLimits(
   service: Pick<ImageService, "address" | "capabilities">,
   limits: ResourcesLimits | undefined,
@@ -47,12 +47,12 @@ export async function requireLimits(
   });
 }
 
-/** Docker's least. */
+/** Docker's minimum. */
 const minMemory = 6 * 1024 ** 2;
 const minProcesses = 8;
 const minCpus = 0.01;
 
-/** Reads Docker's sizes: b, k, m or g for powers of 1024, without one bytes. */
+/** Parses Docker's sizes: b, k, m or g for powers of 1024; bytes without a unit. */
 function readMemory(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,9})?)([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];

@@ -1,4 +1,4 @@
-/** A command that people type to, on a service that gives it no terminal: what they type goes to it line by line. */
+/** Interactive commands on a service without terminals: input goes to the command line by line. */
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
@@ -9,12 +9,12 @@ import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, withInstance } from "./request.ts";
 import { interruptShell, promptingShell, takeProcessId } from "./shell-process.ts";
 
-/** What such services allow a command where nothing else is asked for: an hour, if they do not say. */
+/** Timeout if the service does not report its maximum: one hour. */
 const usualSeconds = 3600;
 
 /**
- * Writes to the standard input of the command where the service lets one do so. Else a shell's lines are run as commands, one
- * after the other, each on what the one before has left.
+ * Sends typed lines to the command's standard input if the service supports that. Else each line typed to a shell runs as a
+ * separate command, on the image that the one before has left.
  */
 export async function runByLines(
   asked: RunRequest,
@@ -95,7 +95,7 @@ async function typeTo(
   const quiet = { ...log, warn: (message: string) => (signal.aborted ? log.warn : log.debug)(message) };
   try {
     const outcome = await runInstance(open, { service, signal, log: quiet }, relay, attend);
-    // A service that passes over what it does not know gives the command no input at all.
+    // A service that ignores unknown fields gives the command no input at all.
     if (!hasTyped) return "unsupported";
     await relay.finish(outcome);
     return outcome;
@@ -105,7 +105,7 @@ async function typeTo(
   }
 }
 
-/** Each without its end; at the end of the input what is left. */
+/** Yields lines without their ends; at the end of the input, an unfinished line. */
 async function* typedLines(typed: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let text = "";

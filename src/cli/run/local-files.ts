@@ -17,13 +17,13 @@ interface LocalFilesOptions {
   workingDirectory: string;
   /** The command's working directory in the instance. */
   cwd: string;
-  /** Patterns to leave out of directories, beside the default excludes. */
+  /** Patterns to leave out of directories, in addition to the default excludes. */
   excludes: readonly string[];
   signal: AbortSignal;
   warn: (message: string) => void;
 }
 
-/** Finds and hashes what all `--file` options mean. */
+/** Finds and hashes the files of all `--file` options. */
 export async function stageLocalFiles(
   files: readonly FileArgument[],
   options: LocalFilesOptions,
@@ -64,7 +64,7 @@ async function findEntries(
     ignore: ignoreRules([], { defaultExcludes: true }),
     sources: ["."],
     files: localFileSystem,
-    // A name alone is meant wherever it is, as in a .gitignore.
+    // A name without a slash matches at any depth, as in a .gitignore.
     exclude: excludes.map((pattern) => (pattern.includes("/") ? pattern : `**/${pattern}`)),
     signal,
   });

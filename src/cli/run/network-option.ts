@@ -2,7 +2,7 @@ import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import { type NetworkMode, networkModes } from "../../service/wire/instance.ts";
 import { type ArgumentDefinition, oneOf, type Values } from "../command-line/arguments.ts";
 
-/** `--network`, as docker spells it. `whose` network it is, for the help. */
+/** Defines `--network` with docker's values. `whose` network it is, for the help. */
 export function networkDefinition(whose: string): ArgumentDefinition {
   return {
     type: "string",
@@ -12,15 +12,15 @@ export function networkDefinition(whose: string): ArgumentDefinition {
   };
 }
 
-/** Rejects what is not a mode. */
+/** Throws if the text is not a mode. */
 export function readNetworkMode(given: string | undefined): NetworkMode {
   return oneOf(given ?? "default", networkModes, "--network");
 }
 
-/** What `--allow` may name, as docker buildx spells it. */
+/** Values of `--allow`, as docker buildx spells them. */
 export const entitlements = ["network.host"] as const;
 
-/** `--network=host` allows what it gives to every RUN anyway. */
+/** `--network=host` gives every RUN the host's network, and so allows it, too. */
 export function readNetworkPolicy(values: Values): NetworkPolicy {
   const mode = readNetworkMode(values.text("network"));
   const allowed = values.list("allow").map((given) => oneOf(given, entitlements, "--allow"));

@@ -11,7 +11,7 @@ const streams: readonly StreamName[] = ["stdout", "stderr"];
 /** Passes an operation's output on to the process's own streams, byte for byte. */
 interface OutputRelay extends EventListener {
   onBytes(stream: StreamName, bytes: Uint8Array): void;
-  /** Passes on what no event has brought, and says what is missing for good. */
+  /** Passes on output that no event has brought, and warns of output that is lost. */
   finish(outcome: Pick<OperationOutcome, "operation" | StreamName>): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export function createOutputRelay(
 
     async finish(outcome) {
       const lacking = streams.filter((stream) => outcome[stream].text.length > textLength(passed[stream]));
-      // One look at the record, and only where the events did not bring everything.
+      // The record is read once, and only if the events did not bring everything.
       const recorded = lacking.length === 0 ? undefined : await service.recordedOutput(outcome.operation);
       for (const stream of lacking) {
         const whole = recorded?.[stream] ?? new Uint8Array();
@@ -49,7 +49,7 @@ export function createOutputRelay(
   };
 }
 
-/** What has been passed on of a stream: enough to tell whether a record goes on from there. */
+/** What has been passed on of a stream: enough to check that a record continues it. */
 interface Count {
   bytes: number;
   characters: number;

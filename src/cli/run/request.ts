@@ -23,12 +23,12 @@ import { findSurroundings, type GivenSurroundings, type Surroundings } from "./s
 import { terminalFields } from "./terminal.ts";
 import { requireVolumes } from "./volume-argument.ts";
 
-/** What `bough run` was asked for. */
+/** A resolved request of `bough run`. */
 export interface RunRequest extends GivenSurroundings {
   key: string;
   /** The image to use instead of the session's. */
   use: string | undefined;
-  /** What to do where there is no such image: for its error. */
+  /** The hint of the error if there is no such image. */
   otherwise: string | undefined;
   /** The title in the session's history. */
   title: string;
@@ -39,19 +39,19 @@ export interface RunRequest extends GivenSurroundings {
   /** Directories of this machine. */
   volumes: readonly InstanceMount[];
   network: NetworkMode;
-  /** Input instead of what is piped in. */
+  /** Standard input, instead of what is piped in. */
   input: Uint8Array | undefined;
   isDisposable: boolean;
-  /** The failed step of a build that it runs in place of, instead of in an image. */
+  /** The failed step of a build to run in place of, instead of in an image. */
   step: FailedStep | undefined;
-  /** The command has the user's terminal. */
+  /** True if the command gets the user's terminal. */
   hasTerminal: boolean;
 }
 
-/** Bytes of each output stream that the service is asked to keep. */
+/** Bytes of each output stream that the service should keep. */
 const outputLimit = 16 * 1024 * 1024;
 
-/** The image that the command begins with. */
+/** Returns the image that the command starts from. */
 export async function startImage(
   request: Pick<RunRequest, "key" | "use" | "otherwise" | "limits" | "step" | "volumes">,
   connection: Connection,
@@ -65,8 +65,8 @@ export async function startImage(
 }
 
 /**
- * Puts the request together, uploads the local files, reads what is piped in, and hands all of it to `action`. Where the
- * service turns out to have lost files that were uploaded before, they are sent again, and `action` is called once more.
+ * Builds the request, uploads the local files, reads piped input, and passes the request to `action`. If the service has lost
+ * files that were uploaded before, they are sent again, and `action` is called a second time.
  */
 export async function withInstance<Result>(
   request: RunRequest,
@@ -143,7 +143,7 @@ async function makeInstance(
       : { stdin: { value: Buffer.from(stdin).toString("base64"), encoding: "base64" } }),
     ...(request.hasTerminal ? terminalFields(runtime, request.surroundings.env) : {}),
   };
-  // The API puts regular files in place: empty directories and links take a command of their own.
+  // The API places only regular files: empty directories and links need a separate command.
   const script = placementScript(staged);
   if (script === "") return instance;
   const outcome = await runInstance(
@@ -164,7 +164,7 @@ async function makeInstance(
   return { ...rest, image: outcome.image, files: {} };
 }
 
-/** The line of the result's history. A service that told no configuration isn't asked whether it keeps one. */
+/** The history line of the resulting image. A service that reported no configuration is not asked whether it keeps a history. */
 async function historyOf(
   { title, isDisposable }: Pick<RunRequest, "title" | "isDisposable">,
   { capabilities }: Connection["service"],
@@ -173,7 +173,7 @@ async function historyOf(
   return isDisposable || !isKept ? {} : { history: [{ created_by: title, comment: "bough run" }] };
 }
 
-/** Returns how many there were to forget. */
+/** Removes the files from the list of known uploads. Returns how many there were. */
 function forgetUploads(staged: Staged, { store }: Connection): number {
   const known = localFiles(staged.values()).filter(({ sha256 }) => store.uploads.get(sha256) !== undefined);
   const hashes = new Set(known.map(({ sha256 }) => sha256));

@@ -88,7 +88,7 @@ export const run = command({
 async function runCommand(invocation: Invocation): Promise<number> {
   const request = readRequest(invocation);
   if (invocation.values.flag("detach")) return await runDetached(request, invocation);
-  // What the command says is the output: the service's name would stand in between.
+  // Quiet, because the command's output is the result: the service's name would be in the middle of it.
   await using connection = await connectQuietly(invocation);
   return await runToItsEnd(request, invocation, connection);
 }
@@ -140,7 +140,7 @@ function readImage(values: Values): Pick<AskedRun, "use" | "otherwise"> {
   const use = values.text("use");
   const [place] = values.positionals;
   if (place === undefined) return { use, otherwise: undefined };
-  // A script's arguments: with --use there is no other image to name.
+  // With --use and --script, the positional words are the script's arguments.
   if (use !== undefined && values.text("script") !== undefined) return { use, otherwise: undefined };
   if (use !== undefined) {
     throw new BoughError(`bough run: two images are named, ${place} and ${use}`, {
@@ -160,7 +160,7 @@ function argumentsOfScript(values: Values): readonly string[] {
   return values.text("use") === undefined ? rest : [...positionals, ...rest];
 }
 
-/** `undefined` where none is given and the image's own may stand in. */
+/** `undefined` if no command is given and the image's own can be used. */
 function readCommand(values: Values, isTerminal: boolean): AskedRun["command"] {
   const words = values.rest ?? [];
   const isShell = values.flag("shell");

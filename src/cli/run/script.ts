@@ -1,4 +1,4 @@
-/** `--script`: a local file that a shell, or what its first line names, reads as its program. */
+/** `--script`: a local file, run by a shell or by the interpreter in its first line. */
 import { readFileSync } from "node:fs";
 import { posix, resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
@@ -6,9 +6,9 @@ import { reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 export interface Script {
-  /** What reads it. */
+  /** The interpreter and its arguments. */
   words: readonly string[];
-  /** `undefined`: it is what is piped in. */
+  /** `undefined` if the script is the piped input. */
   text: Uint8Array | undefined;
 }
 
@@ -32,13 +32,13 @@ export function readScript(given: string, { stdin, workingDirectory }: Runtime):
   }
 }
 
-/** A shell's options; what follows are the script's own words. */
+/** Options of a shell that reads a script from standard input; the script's arguments follow. */
 const fromInput = ["-s", "--"];
 const shells = /^(sh|ash|bash|dash|ksh|zsh)$/;
 
 /**
- * Returns what the first line names, unless that is bough itself: `#!/usr/bin/env -S bough run -I`. Programs read `-`, shells
- * `-s`.
+ * Returns the interpreter that the first line names, unless that is bough itself: `#!/usr/bin/env -S bough run -I`. Shells get
+ * `-s` to read standard input, other programs `-`.
  */
 function interpreterOf(text: Buffer): string[] {
   const [, line = ""] = /^#!([^\n\r]*)/.exec(text.subarray(0, 1024).toString()) ?? [];

@@ -8,8 +8,8 @@ import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, withInstance } from "./request.ts";
 
 /**
- * A shell of lines, each run as a command on the image that the one before has left. `cd` holds for those that follow, `exit` ends
- * it, Ctrl-C what runs. The outcome is that of the last one, with the image that has come of all.
+ * Runs a shell line by line, each as a command on the image that the one before has left. `cd` affects later lines, `exit` ends
+ * the shell, Ctrl-C ends the running command. Returns the outcome of the last command, with the latest image.
  */
 export async function runLines(
   request: RunRequest,
@@ -22,7 +22,7 @@ export async function runLines(
   let outcome: OperationOutcome = { ...nothingRun, image };
   let next = { ...request, isDisposable: false };
   const prompt = () => stderr.write(`${visible(next.cwd ?? "")}$ `);
-  /** The operation of the line that is at work, as soon as there is one. */
+  /** The operation of the running line, once it has started. */
   let started: PromiseWithResolvers<string | undefined> | undefined;
   const interrupt = async () => {
     stderr.write("\n");
@@ -42,7 +42,7 @@ export async function runLines(
     });
     if (isMove && ended.exitCode === 0) next.cwd = ended.stdout.text.trim();
     outcome = { ...ended, image: ended.image ?? outcome.image };
-    // What is put in place first is in the image now.
+    // Files that were placed first are in the image now.
     next = { ...next, files: [], ...(next.step && { step: withoutFiles(next.step) }) };
   };
   interrupts.add(interrupt);
@@ -80,7 +80,7 @@ function withoutFiles(step: NonNullable<RunRequest["step"]>): RunRequest["step"]
 
 interface LinePlace {
   image: string;
-  /** Its output is for bough alone. */
+  /** True if its output is only for bough. */
   isSilent: boolean;
   onStart: (operation: string) => void;
 }
@@ -102,7 +102,7 @@ async function runLine(
   });
   if (!isSilent) await relay.finish(outcome);
   else if (outcome.exitCode !== 0) runtime.stderr.write(outcome.stderr.text);
-  // By Ctrl-C, or by somebody else's `bough kill`: for the shell a command that has ended so.
+  // Cancelled by Ctrl-C, or by another `bough kill`: the shell goes on as after an interrupted command.
   if (outcome.status === "CANCELLED")
     return { ...outcome, status: "SUCCESS", error: undefined, exitCode: interruptedExitCode };
   if (outcome.status !== "SUCCESS" || outcome.timedOut)
@@ -110,5 +110,5 @@ async function runLine(
   return outcome;
 }
 
-/** A shell's number for what SIGINT has ended. */
+/** A shell's exit code for a command ended by SIGINT. */
 const interruptedExitCode = 130;

@@ -1,9 +1,12 @@
-/** A shell on pipes: which process it is, and how what it runs is interrupted, as a terminal would by Ctrl-C. */
+/** A shell on pipes: finds its process, and interrupts what it runs, as a terminal would on Ctrl-C. */
 import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
 import type { Service } from "../../service/client.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 
-/** The shell first prints its process number, between characters that no shell begins with. It prompts, though it has no terminal. */
+/**
+ * Makes the shell first print its process id, between characters that no shell prints first. `-i` makes it prompt without a
+ * terminal.
+ */
 export function promptingShell({ words }: Extract<ExpandedCommand, { form: "exec" }>): ExpandedCommand {
   const [program = "sh"] = words;
   const shell = words.map(quote).join(" ");
@@ -13,19 +16,19 @@ export function promptingShell({ words }: Extract<ExpandedCommand, { form: "exec
 const told = /^\u0001(\d+)\u0002/;
 const begun = /^\u0001?\d*$/;
 
-/** Takes the number from the beginning of what the shell writes; the rest is passed on. */
+/** Takes the process id from the beginning of the shell's output, and passes the rest on. */
 export function takeProcessId(write: (data: string | Uint8Array) => void) {
   let pid: number | undefined;
   let held: string | undefined = "";
   return {
-    /** `undefined` until it is told. */
+    /** `undefined` until the shell has printed it. */
     pid: () => pid,
     write(data: string | Uint8Array): void {
       if (held === undefined) {
         write(data);
         return;
       }
-      // Byte by character, so that nothing is lost of what comes behind.
+      // Latin-1 maps each byte to a character, so that the output after the id is kept unchanged.
       held += Buffer.from(data).toString("latin1");
       const found = told.exec(held);
       if (found === null && begun.test(held) && held.length < 32) return;
@@ -38,9 +41,10 @@ export function takeProcessId(write: (data: string | Uint8Array) => void) {
 }
 
 /**
- * What the shell of number `$1` runs in the foreground: what is in its process group and does not ignore the signal, as jobs in the
- * background do. The shell itself only where that is nothing, or where it goes on with other commands: some shells take the end of a
- * child that they do not wait for for the end of their input. For that reason, too, the youngest first.
+ * Interrupts what the shell with process id `$1` runs in the foreground: the processes of its process group that don't ignore
+ * SIGINT, as background jobs do. Interrupts the shell itself only if there are none, or if it goes on with other commands: some
+ * shells take the exit of a child that they don't wait for as the end of their input. For the same reason the youngest process
+ * comes first.
  */
 const interruptScript = `
 look() {
@@ -78,7 +82,7 @@ for pass in 1 2 3 4 5 6 7 8; do
 done
 `;
 
-/** False where the service can't do that. */
+/** False if the service can't start a process beside the command. */
 export function interruptShell(
   operation: string,
   pid: number,

@@ -58,14 +58,14 @@ async function openShell(invocation: Invocation): Promise<number> {
     hasTerminal: true,
   };
   if (isDisposable) {
-    // Not where there is no such image.
+    // Checks first that the image exists.
     await startImage(withStep(asked, connection.store), connection);
     log.info("changes are thrown away when you leave; --keep keeps them");
   }
   return await runToItsEnd(asked, invocation, connection);
 }
 
-/** A name that is not an image's may be a session's. */
+/** Resolves the argument. A name that is not an image's may be a session's. */
 async function findPlace(
   invocation: Invocation,
   { service, store }: Connection,

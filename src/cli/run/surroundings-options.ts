@@ -1,4 +1,4 @@
-/** Options of every command that runs something in an image: what that has around it. */
+/** Options shared by commands that run something in an image: its environment, user, limits, files and network. */
 import { BoughError } from "../../errors.ts";
 import type { ArgumentDefinitions } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";

@@ -8,25 +8,28 @@ import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 
-/** What the command line says of it. */
+/** The options of the command line. */
 export interface GivenSurroundings {
   command: ExpandedCommand;
   env: Record<string, string>;
-  /** Absolute; `undefined`: the image's, else `/`. */
+  /** Absolute; `undefined` for the image's, else `/`. */
   cwd: string | undefined;
-  /** The user, as in a USER instruction; `undefined`: the image's, else root. */
+  /** The user, as in a USER instruction; `undefined` for the image's, else root. */
   user: string | undefined;
-  /** `--no-config`: what the image says of its ENV, WORKDIR and USER does not count. */
+  /** `--no-config`: ignores the image's ENV, WORKDIR and USER. */
   ignoresConfig: boolean;
 }
 
-/** What a command runs as, where, and with which variables. */
+/** The command, user, working directory and variables of a request. */
 export type Surroundings = Pick<
   InstanceRequest,
   "command" | "args" | "shell" | "uid" | "gid" | "env" | "ignore_config"
 > & { cwd: string };
 
-/** ENV, WORKDIR and USER of the step, or of the image as the service has them or bough has noted them, below what the command line says. */
+/**
+ * Combines the command line with ENV, WORKDIR and USER of the failed step, or of the image (from bough's own records, else from
+ * the service). The command line takes precedence.
+ */
 export async function findSurroundings(
   { command, env, cwd, user, ignoresConfig, step }: GivenSurroundings & { step: FailedStep | undefined },
   image: string,
@@ -40,7 +43,7 @@ export async function findSurroundings(
   }
   const place = cwd ?? "/";
   if (ignoresConfig) {
-    // A service without it has no variables of an image to leave out either.
+    // A service without `configure` has no image variables to ignore.
     const isKept = (await service.capabilities.extensions()).has("configure");
     const process = processFields(
       command,
@@ -62,13 +65,13 @@ export async function findSurroundings(
   };
 }
 
-/** The service sets the variables itself. */
+/** Reads WORKDIR and USER only: the service sets the variables itself. */
 async function askConfiguration(image: string, service: Connection["service"]): Promise<ImageConfig> {
   const found = await service.findImage(image);
   return found === undefined || found === "unsupported" ? {} : (found.config ?? {});
 }
 
-/** Returns numbers, where the image's own tables can be read; else a name is for `su`, in the image. */
+/** Returns a numeric user if the image's `/etc/passwd` can be read; else the name, for `su` in the image. */
 async function findUser(
   user: string | undefined,
   image: string,

@@ -1,20 +1,20 @@
-/** The user's terminal as that of a command somewhere else. */
+/** Connects the user's terminal to a command on a service. */
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { InstanceRequest, TerminalSize } from "../../service/wire/instance.ts";
 import type { Runtime, View } from "../process/runtime.ts";
 
-/** Docker's rule: what is piped cannot be typed into. `command` is what the user wrote, for the message. */
+/** Throws unless input and output are terminals, as docker does. `command` is what the user wrote, for the message. */
 export function requireTerminal({ stdin, stdout }: Runtime, command: string, hint: string): void {
   const missing = stdin.isTerminal ? "standard output" : "standard input";
   if (stdin.isTerminal && stdout.isTerminal) return;
   throw new BoughError(`${command} needs a terminal, and ${missing} is none`, { kind: "usage", hint });
 }
 
-/** Nobody is thrown out of a shell after ten minutes: the longest that an operation of the engine may take. */
+/** The maximum time of an operation on the engine, so that a shell does not end after ten minutes. */
 export const terminalSeconds = 86_400;
 
-/** Fields of a request for a terminal of this one's size, with what is typed still to come. */
+/** Fields of a request for a terminal of this one's size, with standard input left open. */
 export function terminalFields(
   runtime: Runtime,
   env: InstanceRequest["env"],
@@ -30,10 +30,10 @@ function terminalSize({ stdout }: Runtime): TerminalSize {
   return { columns: stdout.columns, rows: stdout.rows };
 }
 
-/** Those whose description every image with a terminal library has. */
+/** Terminals that the terminal libraries of most images know. */
 const widelyKnown = /^(xterm(-256color)?|screen(-256color)?|tmux(-256color)?|linux|vt100|vt220|rxvt)$/;
 
-/** What programs in an image may take the user's terminal for. */
+/** Returns the `TERM` for programs in the image. */
 function terminalName(environment: Runtime["environment"]): string {
   const { TERM: own = "" } = environment;
   if (widelyKnown.test(own)) return own;
@@ -41,8 +41,8 @@ function terminalName(environment: Runtime["environment"]): string {
 }
 
 /**
- * Passes on what is typed and what the command shows, byte for byte, until the command ends: keys that interrupt or stop are its
- * own to act on. The terminal is as it was afterwards, however this ends; it ends at once where `ended` rejects.
+ * Passes input and output on, byte for byte, until the command ends: the command itself handles keys that interrupt or stop.
+ * Restores the terminal in any case. Ends immediately if `ended` rejects.
  */
 export async function passTerminal(
   operation: string,
@@ -64,7 +64,7 @@ export async function passTerminal(
     close: () => stdin.setRawMode(false),
     suspend: () => stdin.setRawMode(false),
     resume() {
-      // The shell has set it as it likes it: what was set before counts for nothing.
+      // The user's shell has changed the mode meanwhile, so raw mode must be set again, not only remembered.
       stdin.setRawMode(false);
       stdin.setRawMode(true);
     },
@@ -73,7 +73,7 @@ export async function passTerminal(
   views.add(view);
   stdin.setRawMode(true);
   const stopWatching = stdout.onResize(resize);
-  // It may have changed before anybody watched.
+  // The size may have changed before the listener was added.
   resize();
   typeInto(operation, service, stdin.stream()).catch(stop);
   ended.catch(stop);
@@ -92,7 +92,7 @@ export async function passTerminal(
   }
 }
 
-/** One request after the other, each with all that was typed meanwhile. */
+/** Sends one request at a time, each with all input since the one before. */
 async function typeInto(
   operation: string,
   service: Pick<Service, "writeInput">,

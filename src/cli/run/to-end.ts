@@ -19,7 +19,7 @@ import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, startImage, withInstance } from "./request.ts";
 import { passTerminal } from "./terminal.ts";
 
-/** Returns the command's own exit code. */
+/** Runs the command and returns its exit code. */
 export async function runToItsEnd(
   asked: AskedRun,
   invocation: Invocation,
@@ -29,7 +29,7 @@ export async function runToItsEnd(
   try {
     return await runAsked(asked, invocation, connection);
   } catch (error) {
-    // Another service's disk is not this machine's.
+    // The disk of a remote service is not this machine's.
     if (runtime.signal.aborted || !isEmbedded(runtime, globals)) throw error;
     throw withRoomHint(error, runtime, "Nothing is kept of what the command had written");
   }
@@ -102,13 +102,13 @@ async function runOnce(
   return outcome;
 }
 
-/** What is kept of a step goes to a branch beside the layer that it began with. */
+/** Returns the branch to continue. Results of a failed step go to a branch beside the layer that the step began with. */
 function beginning({ key, step }: ReadyRun, store: Connection["store"]): WorkingBranch {
   if (step === undefined) return workingBranch(store, key);
   return { key, branch: step.branch, head: store.sessions.findBranch(key, step.branch) };
 }
 
-/** The result becomes the session's image, whatever the exit code: a roll-back takes it back. */
+/** Makes the result the session's image, whatever the exit code. `session rollback` undoes that. */
 function keep(
   request: RunRequest,
   image: string,

@@ -1,4 +1,4 @@
-/** `--volume DIR:PATH[:ro]`: files of this machine themselves, not copies. */
+/** `--volume DIR:PATH[:ro]`: mounts directories of this machine, instead of copying them. */
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
@@ -6,7 +6,7 @@ import type { InstanceMount } from "../../service/wire/mount.ts";
 
 const example = "For example -v ./src:/src, or -v ./src:/src:ro to be read alone.";
 
-/** Reads docker's syntax, but that DIR may be relative: there are no volumes with names. */
+/** Parses docker's syntax, except that DIR may be relative: there are no named volumes. */
 export function parseVolume(text: string, workingDirectory: string): InstanceMount {
   const [, source = "", target = "", option] = /^(.+?):([^:]+)(?::([^:]*))?$/.exec(text) ?? [];
   const usage = (message: string, hint = example) => new BoughError(message, { kind: "usage", hint });
@@ -18,7 +18,7 @@ export function parseVolume(text: string, workingDirectory: string): InstanceMou
   return { type: "host", source: resolve(workingDirectory, source), target, readonly: option === "ro" };
 }
 
-/** Refuses volumes of a service elsewhere: only who runs on this machine has its directories. */
+/** Throws if the service is remote: it can't mount directories of this machine. */
 export async function requireVolumes(
   service: Pick<ImageService, "address" | "capabilities">,
   volumes: readonly InstanceMount[],

@@ -8,7 +8,7 @@ import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 
-/** Which service the options, profiles and variables name. Rejects where that makes none. */
+/** Returns the service that the options, profiles and variables choose. Throws if none can be used. */
 export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {
   const { environment } = runtime;
   const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });
@@ -21,22 +21,22 @@ export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): Serv
   return choice;
 }
 
-/** The engine lives in this process, and ends with it. */
+/** True if the engine runs in this process, and ends with it. */
 export function isEmbedded(runtime: Runtime, globals: GlobalOptions): boolean {
   return chooseServiceFor(runtime, globals).kind === "embedded";
 }
 
-/** One database per service and project, so that layers of one never pass for those of another. */
+/** Returns the database's path: one per service and project, so that layers of one are never taken for those of another. */
 export function storePath(runtime: Runtime, choice: ServiceChoice): string {
   return join(stateDirectory(runtime), "sessions", `${storeName(choice)}.db`);
 }
 
-/** Where the embedded engine keeps its images. */
+/** The directory of the embedded engine's images. */
 export function engineDirectory(runtime: Runtime): string {
   return join(stateDirectory(runtime), "engine");
 }
 
-/** What a client of the service is made with: where it is, and who asks. */
+/** The address, token and user agent for a client of the service. */
 export function addressOf(
   { url, token, project }: Pick<Extract<ServiceChoice, { kind: "remote" }>, "url" | "token" | "project">,
   runtime: Runtime,
@@ -49,7 +49,7 @@ export function addressOf(
   };
 }
 
-/** How bough introduces itself to a service. */
+/** The User-Agent header of bough's requests. */
 export function userAgentOf({ platform }: Runtime): string {
   return `bough/${version} (${platform})`;
 }

@@ -10,18 +10,18 @@ import { addressOf, chooseServiceFor, storePath, userAgentOf } from "./choice.ts
 export interface Connection extends AsyncDisposable {
   service: Service;
   store: Store;
-  /** The same service, with requests that another signal ends. */
+  /** Returns a client of the same service whose requests another signal aborts. */
   serviceFor(signal: AbortSignal): Service;
 }
 
-/** Listens to what goes on between this process and a service. */
+/** Observes the requests and operations of a service. */
 export interface ServiceWatcher {
-  /** Returns the same fetch, watched. */
+  /** Returns a fetch function that observes requests. */
   watch(fetch: Fetch): Fetch;
   onServed(time: ServedTime): void;
 }
 
-/** Finds out which service is meant, opens it, and says so in one log line. `watcher` listens. */
+/** Chooses the service, connects to it, and logs its address. */
 export async function connect(
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
   watcher?: ServiceWatcher,
@@ -68,7 +68,7 @@ export async function connect(
     serviceFor,
     store,
     async [Symbol.asyncDispose]() {
-      // It waits for processes to end.
+      // The engine waits for its processes to end.
       const closing = engine.close();
       try {
         store.close();
@@ -79,13 +79,13 @@ export async function connect(
   };
 }
 
-/** Does what `connect` does, and says nothing of which service it is, for commands whose output is the thing. */
+/** Connects without logging which service it is, for commands whose output is the result itself. */
 export function connectQuietly(invocation: Invocation): Promise<Connection> {
   const { log } = invocation;
   return connect({ ...invocation, log: { ...log, info: log.debug } });
 }
 
-/** Opens bough's own state, for commands that only read that: no service is asked. */
+/** Opens bough's own state, for commands that don't need the service. */
 export function openLocalStore(runtime: Runtime, globals: GlobalOptions): Store {
   return openStore(storePath(runtime, chooseServiceFor(runtime, globals)), runtime.clock);
 }

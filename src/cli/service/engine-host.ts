@@ -5,8 +5,8 @@ import { enterUserNamespace } from "../process/user-namespace.ts";
 import { engineDirectory } from "./choice.ts";
 
 /**
- * Where the embedded engine keeps its images, for whoever can work on them: an ordinary user's command line is run
- * again in a user namespace first, and this does not return then.
+ * Returns the directory of the embedded engine, in a process that can work on it. For an ordinary user the command line runs
+ * again in a user namespace first, and this does not return.
  */
 export async function enterEngine(runtime: Runtime): Promise<string> {
   if (runtime.platform !== "linux") {
@@ -19,8 +19,7 @@ export async function enterEngine(runtime: Runtime): Promise<string> {
 }
 
 /**
- * Opens the embedded engine in this process. Its code is loaded only here: a build on a remote service starts
- * without it.
+ * Opens the embedded engine in this process. Its code is loaded only here, so that a build on a remote service starts without it.
  */
 export async function startEngine(
   runtime: Runtime,

@@ -8,7 +8,7 @@ import { addressOf } from "./choice.ts";
 
 const milliseconds = 10_000;
 
-/** Asks the service of a profile whom its token stands for; in a bounded time. */
+/** Asks the service of a profile which account its token belongs to, within ten seconds. */
 export async function probe(
   { url, ...profile }: Pick<Profile, "url" | "token" | "project">,
   runtime: Runtime,

@@ -1,14 +1,14 @@
-/** Entries of a session's history by where they stand: `@3`, `HEAD~2`; the service's own client has the same. */
+/** Entries of a session's history by position: `@3`, `HEAD~2`, as in the service's own client. */
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { requireHistory } from "./session-argument.ts";
 
-/** An entry by its number, or by steps from where the session works: back where they are negative. */
+/** An entry by its number, or by steps from the current one: negative steps go back. */
 export type HistoryReference = { id: number } | { steps: number };
 
-/** `@`, `:` or `HEAD`; `@N`; `@-N`, `HEAD~N`, `HEAD~`; `@+N`. `undefined`: it is something else, such as an id. */
+/** Parses `@`, `:` or `HEAD`; `@N`; `@-N`, `HEAD~N`, `HEAD~`; `@+N`. Returns `undefined` for anything else, such as an id. */
 export function parseHistoryReference(text: string): HistoryReference | undefined {
   const [, sign, digits] = /^(?:[@:]([+-]?)(\d{1,9})|[@:]|HEAD)$/.exec(text) ?? [];
   const [, back] = /^HEAD~(\d{0,9})$/.exec(text) ?? [];
@@ -17,7 +17,7 @@ export function parseHistoryReference(text: string): HistoryReference | undefine
   return sign === "" ? { id: Number(digits) } : { steps: Number(`${sign}${digits}`) };
 }
 
-/** Forward, the latest of several entries counts. Rejects where there is none. */
+/** Finds the entry, or throws. Going forward, the latest of several next entries counts. */
 export function requireReferred(
   store: Store,
   key: string,

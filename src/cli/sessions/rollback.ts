@@ -47,7 +47,7 @@ function rollBack(invocation: Invocation): void {
   printBranch(invocation, { session: key, branch, image });
 }
 
-/** Anywhere in the session's tree. */
+/** Moves the active branch to any entry of the session. */
 function goTo(store: Store, key: string, entry: HistoryEntry): { branch: string; entry: HistoryEntry } {
   const branch = requireMovable(store, key);
   store.branches.set(key, branch, entry.id);

@@ -6,7 +6,7 @@ import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
 
-/** The whole history of a session that exists. */
+/** Returns the whole history of a session; throws if it does not exist. */
 export function requireHistory(store: Store, key: string): HistoryEntry[] {
   const history = store.sessions.history(key);
   if (history !== undefined) return history;
@@ -19,7 +19,7 @@ export function requireHistory(store: Store, key: string): HistoryEntry[] {
   });
 }
 
-/** The full name of a branch; of a layer's the first digits of its hash will do. */
+/** Returns the full name of a branch. A layer's branch can be given by the first digits of its hash. */
 export function requireBranch(store: Store, key: string, given: string): string {
   requireHistory(store, key);
   const names = store.branches.list(key).map(({ name }) => name);
@@ -41,7 +41,7 @@ export function requireBranch(store: Store, key: string, given: string): string 
   });
 }
 
-/** The entry that a branch, or the number of an entry, names. */
+/** Returns the entry named by a branch or by the number of an entry. */
 export function requireEntry(store: Store, key: string, given: string): HistoryEntry {
   const history = requireHistory(store, key);
   const byName = store.sessions.findBranch(key, given);
@@ -51,7 +51,7 @@ export function requireEntry(store: Store, key: string, given: string): HistoryE
   return entry;
 }
 
-/** The name of a new branch. */
+/** Returns the name of a new branch if it is valid, else throws. */
 export function checkBranchName(name: string): string {
   const fault = faultOf(name);
   if (fault === undefined) return name;

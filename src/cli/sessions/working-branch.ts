@@ -3,7 +3,7 @@ import type { HistoryEntry, NewEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import type { TableStyle } from "../../terminal/table.ts";
 
-/** Where a session works, as it was when a command began. */
+/** A session's active branch and its head at the start of a command. */
 export interface WorkingBranch {
   key: string;
   branch: string;
@@ -14,14 +14,14 @@ export function workingBranch(store: Store, key: string): WorkingBranch {
   return { key, branch: store.branches.active(key), head: store.branches.head(key) };
 }
 
-/** Branches of a build's layers stay where they are: a build takes their images for what its instructions made. */
+/** True for a build's layer. Such branches must not move: builds use their images as the results of instructions. */
 export function isLayerBranch(branch: string): boolean {
   return branch.startsWith(layerBranch(""));
 }
 
 /**
- * Shortens a layer's name on a terminal to the first digits of its hash, which `session checkout` takes, too. Elsewhere it is whole,
- * also where ids are short: it is a branch's name, which the specification has programs look for.
+ * Shortens a layer's name on a terminal to the first digits of its hash, which `session checkout` accepts. Elsewhere the name is
+ * complete, even if ids are shortened: the specification has programs look for it.
  */
 export function shortLayer(branch: string, { columns }: TableStyle): string {
   return columns === undefined || !isLayerBranch(branch)
@@ -32,13 +32,13 @@ export function shortLayer(branch: string, { columns }: TableStyle): string {
 interface AppendResult {
   entry: HistoryEntry;
   branch: string;
-  /** The branch was made for this entry, since the one that work began on is a layer. */
+  /** True if the branch was made for this entry, because the one that work began on is a layer. */
   isNew: boolean;
-  /** Somebody else has moved the branch meanwhile: their entry is in the history still. */
+  /** True if another command has moved the branch meanwhile. Its entry stays in the history. */
   hasMoved: boolean;
 }
 
-/** Adds entries, each on top of the one before, and moves the session's branch to the last. */
+/** Adds entries, each as the child of the one before, and moves the session's branch to the last. */
 export function appendEntries(
   store: Store,
   from: WorkingBranch,
@@ -57,7 +57,7 @@ export function appendEntries(
   return { entry, branch, isNew, hasMoved };
 }
 
-/** `debug:<first digits of the layer's hash>`, with a number where that is taken. */
+/** Returns `debug:<first digits of the layer's hash>`, with a number if that is taken. */
 function freeName(store: Store, { key, branch }: WorkingBranch): string {
   const name = `debug:${branch.slice(layerBranch("").length).slice(0, 12)}`;
   for (let number = 1; ; number++) {

@@ -8,18 +8,18 @@ import type { Call } from "../call.ts";
 import { warningForAgent } from "../hints.ts";
 import { createTail, type Tail } from "./tail.ts";
 
-/** What an agent hears of a build. */
+/** Collects what an agent gets to know of a build. */
 export interface BuildReport {
   progress: Progress;
-  /** Waits for the build. What it rejects with has the output of the step that has failed. */
+  /** Waits for the build. Its rejection includes the output of the failed step. */
   finish(build: Promise<unknown>): Promise<BuildResult>;
 }
 
-/** Only the end of a failed step's output is told: there is the error. */
+/** Only the end of a failed step's output is reported: the error is there. */
 const maxOutputBytes = 32 * 1024;
 
 export function createBuildReport({ report, warnings }: Pick<Call, "report" | "warnings">): BuildReport {
-  /** What each step at work has written, by number. */
+  /** Output of each running step, by number. */
   const outputs = new Map<number, Tail>();
   let failedOutput: Tail | undefined;
   let result: BuildResult | undefined;

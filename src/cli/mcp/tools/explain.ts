@@ -33,7 +33,7 @@ export const explain: Tool<typeof input, typeof output> = {
     const words = buildWords(given);
     const stop = new AbortController();
     const invocation = invocationFor(
-      // One step at a time: none is begun beside the one that is explained.
+      // One step at a time, so that no other step starts beside the explained one.
       { ...words, flags: [...words.flags, "explain"], texts: { ...words.texts, jobs: "1" } },
       { ...call, signal: AbortSignal.any([call.signal, stop.signal]) },
     );

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isStandardInput } from "../../process/same-file.ts";
 import type { GivenWords } from "../call.ts";
 
-/** Inputs that several tools have. */
+/** Inputs that several tools share. */
 export const session = z
   .string()
   .min(1)
@@ -35,11 +35,11 @@ export const maxBytes = (otherwise: number) =>
     .default(otherwise)
     .describe("Bytes at most; what is left out is said to be");
 
-// Standard input is the protocol's.
+// Standard input belongs to the protocol.
 const isNotStdin = (word: string) => word !== "-" && !isStandardInput(word);
 const noStdin = "there is no standard input to take it from";
 
-/** What says what is to be built. */
+/** Inputs that name what to build. */
 export const buildInputs = {
   context: z
     .string()

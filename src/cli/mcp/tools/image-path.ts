@@ -3,14 +3,14 @@ import { type Connection, connect } from "../../service/connection.ts";
 import { sessionKey } from "../../sessions/session-key.ts";
 import { type Call, invocationFor } from "../call.ts";
 
-/** A place in an image, as a tool is given it. */
+/** A path in an image, in a tool's input. */
 interface GivenPath {
   path: string;
   image?: string | undefined;
   session?: string | undefined;
 }
 
-/** Connects to the service for a look into an image. */
+/** Connects to the service and calls `action` with the resolved image and path. */
 export async function withImagePath<Result>(
   { path, image, session }: GivenPath,
   call: Call,

@@ -7,8 +7,8 @@ import type { Call } from "../call.ts";
 const builds = new Map<string, Promise<unknown>>();
 
 /**
- * One build of a context after the other: two in one process would take each other's operations for what an earlier one has
- * left.
+ * Runs builds of the same context one after another: of two in one process, each would take the other's operations for those that
+ * an earlier build left behind.
  */
 export async function inTurn<Result>(
   context: string,
@@ -36,7 +36,7 @@ export async function inTurn<Result>(
   }
 }
 
-/** The commits of a repository have one session. */
+/** All commits of a repository share one session, so they share a place, too. */
 function placeOf(context: string, workingDirectory: string): string {
   const source = readContextSource(context, workingDirectory);
   if (source.kind !== "repository") return resolve(workingDirectory, context);

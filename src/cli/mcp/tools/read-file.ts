@@ -47,7 +47,7 @@ export const readFile: Tool<typeof input, typeof output> = {
     }),
 };
 
-/** No more than that is held, and the rest is not fetched. */
+/** Reads at most `most` bytes from `offset`. The rest is not fetched. */
 async function readPart(
   stream: ReadableStream<Uint8Array>,
   offset: number,
@@ -60,7 +60,7 @@ async function readPart(
     signal.throwIfAborted();
     const from = Math.max(0, offset - passed);
     const to = offset + most - passed;
-    // Bun may take the chunk's memory again.
+    // A copy, because Bun may reuse the chunk's memory.
     if (from < chunk.byteLength) chunks.push(chunk.slice(from, Math.max(from, to)));
     passed += chunk.byteLength;
     if (passed > offset + most) return { bytes: Buffer.concat(chunks), isWhole: false };
@@ -68,7 +68,7 @@ async function readPart(
   return { bytes: Buffer.concat(chunks), isWhole: true };
 }
 
-/** A character may be cut at either end. */
+/** True if the bytes are UTF-8 text. A character may be cut at either end. */
 function isText(bytes: Uint8Array): boolean {
   if (bytes.includes(0)) return false;
   const text = new TextDecoder("utf-8").decode(bytes);

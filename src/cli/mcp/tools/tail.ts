@@ -5,7 +5,7 @@ export interface Tail {
   readonly isWhole: boolean;
 }
 
-/** `maxCharacters`: at most twice as many are held, so that little is copied. */
+/** Keeps the last `maxCharacters`. Holds at most twice as many, to copy rarely. */
 export function createTail(maxCharacters: number): Tail {
   let held = "";
   let isWhole = true;
@@ -29,7 +29,7 @@ export function createTail(maxCharacters: number): Tail {
   };
 }
 
-/** The end of a text, and whether something is missing. */
+/** Returns the end of a text. `isCut` is true if the beginning is missing. */
 export function endOf(text: string, maxCharacters: number): { text: string; isCut: boolean } {
   return { text: text.slice(-maxCharacters), isCut: text.length > maxCharacters };
 }

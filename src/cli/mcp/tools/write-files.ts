@@ -83,7 +83,7 @@ async function place(
     });
     files[path] = { uuid, uid, gid, mode: mode.padStart(4, "0") };
   }
-  // Otherwise the files are put in place for a command, which takes a shell in the image.
+  // A service without copies puts files in place only for a command, which needs a shell in the image.
   const takesNothing = (await service.capabilities.extensions()).has("copies");
   const request: InstanceRequest = {
     ...{ image, files, cwd: "/", timeout: timeoutSeconds, disposable: false },
