@@ -2,24 +2,24 @@ import { BoughError } from "../../errors.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 
-/** What the entries of an archive come to in an empty directory, which nothing of them leaves. */
+/** The result of unpacking an archive's entries in an empty directory. No entry can lead out of it. */
 export interface ArchiveTree {
-  /** `sha256`: of a file's content. What stands at its path already is replaced. */
+  /** `sha256`: the hash of a file's content. Replaces an earlier entry at the same path. */
   add(entry: TarEntry, sha256: string | undefined): void;
-  /** Each after the directory that it is in. */
+  /** Each entry comes after the directory that it is in. */
   entries(): CopiedEntry[];
 }
 
-/** No real archive holds more, and an endless one would be read for ever. */
+/** No real archive holds more entries. An endless one would be read forever. */
 const maxEntries = 2_000_000;
 const maxPathLength = 4096;
-/** Linux's. */
+/** The limit of Linux. */
 const maxLinksOnTheWay = 40;
 
 /**
- * Docker unpacks in a directory that is the root while it does so: `..`, absolute names and links on the way count from there
- * and can't lead out. Devices and pipes, which it makes, are refused, as nothing puts them into an image here. `archive`
- * names it in messages, `hint` says what to do about one that is refused.
+ * Docker unpacks with the directory as the root: `..`, absolute names and links resolve inside it and can't lead out. Docker also
+ * makes devices and pipes. They are refused here, because a request can't put them into an image. `archive` names the archive in
+ * messages; `hint` says what to do about a refused one.
  */
 export function createArchiveTree(
   archive: string,
@@ -96,14 +96,14 @@ export function createArchiveTree(
       count += 1;
       if (count > maxEntries) throw refuse("has no end");
       const path = resolve(entry.name);
-      // The destination itself keeps what it has.
+      // The destination itself keeps its attributes.
       if (path === "") return;
       if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`gives ${path} an owner that is not a number`);
       const made = toEntry(entry, path, sha256);
       makeParents(path);
       const before = found.get(path);
       if (before?.type === "directory" && made.type !== "directory") removeBelow(path);
-      // What comes later is put in place later, too.
+      // A new entry of another type goes to the end of the list.
       if (before?.type !== made.type) found.delete(path);
       found.set(path, made);
     },

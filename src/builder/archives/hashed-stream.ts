@@ -1,6 +1,6 @@
-/** Bytes that are hashed as they pass, those that nobody has asked for included. */
+/** A stream that hashes all of its bytes, including those that the consumer leaves unread. */
 export interface HashedStream extends AsyncIterable<Uint8Array>, AsyncDisposable {
-  /** Reads what is left; returns the SHA-256 of all. */
+  /** Reads the rest; returns the SHA-256 of the whole stream. */
   finish(): Promise<string>;
 }
 
@@ -13,14 +13,14 @@ export function createHashedStream(source: AsyncIterable<Uint8Array>): HashedStr
     return result;
   };
   return {
-    // Whoever has what it needs leaves the rest to `finish`.
+    // A consumer that stops early leaves the rest to `finish`.
     [Symbol.asyncIterator]: () => ({ next, return: async () => ({ done: true, value: undefined }) }),
     async finish() {
       for (let result = await next(); result.done !== true; ) result = await next();
       return hasher.digest("hex");
     },
     async [Symbol.asyncDispose]() {
-      // That it is left in the middle is no news.
+      // An error while stopping in the middle does not matter.
       await chunks.return?.().catch(() => undefined);
     },
   };

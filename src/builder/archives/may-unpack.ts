@@ -2,7 +2,7 @@ import type { AddInstruction, CopyInstruction } from "../../dockerfile/instructi
 import type { PlannedItem } from "../copy/planned-items.ts";
 import type { BuildMode } from "../job.ts";
 
-/** Returns whether an item may be an archive that is to be unpacked: `--unpack`, or what Docker does with local ones without it. */
+/** Returns true if an item may be an archive to unpack: with `--unpack`, or a local one without that flag, as in Docker. */
 export function mayUnpack(
   instruction: CopyInstruction | AddInstruction,
   item: PlannedItem,

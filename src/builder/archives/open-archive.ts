@@ -9,14 +9,14 @@ import { redactUrl } from "../remote-files/source-url.ts";
 import type { ArchivePlace } from "../staging/staged.ts";
 import { createHashedStream, type HashedStream } from "./hashed-stream.ts";
 
-/** The bytes as they are: of the file, or from the server once more. */
+/** Opens the bytes without decompression: those of the file, or of a new download. */
 export async function openRaw(place: ArchivePlace, build: BuildJob): Promise<HashedStream> {
   return createHashedStream(await open(place, build));
 }
 
 /**
- * The bytes of a tar archive, decompressed; `undefined` for what is none, whatever its name says, as Docker decides: by the
- * first header.
+ * Returns the bytes of a tar archive, decompressed; `undefined` if it is none, whatever its name. The first header decides, as in
+ * Docker.
  */
 export async function openArchive(
   stream: AsyncIterable<Uint8Array>,
@@ -26,7 +26,7 @@ export async function openArchive(
   return openPeeked(await peek(stream, blockBytes), name, build);
 }
 
-/** The same of a stream whose beginning was looked at: at least its first block. */
+/** Does the same for a stream of which at least the first block has been read. */
 export async function openPeeked(
   raw: Peeked,
   name: string,
@@ -48,7 +48,7 @@ export async function openPeeked(
     if (isHeader(plain.beginning)) return plain.whole();
     await plain.close();
   } catch (error) {
-    // What can't be decompressed is copied as it is.
+    // Content that can't be decompressed is copied unchanged.
     if (!(error instanceof BoughError) || error.kind === "interrupted" || error.kind === "usage") throw error;
   }
   await raw.close();
@@ -75,7 +75,7 @@ export interface Peeked {
   close(): Promise<void>;
 }
 
-/** Reads at most `length` bytes of the beginning; `whole` gives them again. */
+/** Reads up to `length` bytes from the beginning; `whole` returns them again. */
 export async function peek(stream: AsyncIterable<Uint8Array>, length: number): Promise<Peeked> {
   const chunks = stream[Symbol.asyncIterator]();
   const read: Uint8Array[] = [];

@@ -11,8 +11,8 @@ import { createArchiveTree } from "./archive-tree.ts";
 import { nameOf, openArchive, openRaw } from "./open-archive.ts";
 
 /**
- * What an archive unpacks to; `undefined` for what is none. Contents that the service lacks are sent as they pass. What an
- * archive of this `sha256` came to once is remembered: it is not read again.
+ * Returns an archive's entries; `undefined` if it is none. Sends the contents that the service lacks while reading. The entries
+ * are remembered under `sha256`, so that the archive is not read again.
  */
 export async function readArchive(
   place: ArchivePlace,
@@ -29,10 +29,10 @@ export async function readArchive(
   return entries;
 }
 
-/** The number is that of the entries' form: earlier ones do not say which directories are implied. */
+/** The number is the version of the entries' format: earlier ones do not say which directories are implied. */
 const unpacked = "unpacked, 2";
 
-/** Reads all of it, whatever is remembered. Rejects where its bytes are no longer those of `sha256`. */
+/** Reads the whole archive, even if its entries are remembered. Rejects if the hash of its bytes is no longer `sha256`. */
 export async function sendContents(
   place: ArchivePlace,
   sha256: string,

@@ -14,12 +14,12 @@ import { readArchive } from "./read-archive.ts";
 export interface Unpacking {
   checksum: string | undefined;
   destination: CopyPlan["destination"];
-  /** Owner of the directories that are made for it. What the archive holds keeps its own, `--chown` or not: Docker's rule. */
+  /** The owner of directories made for the destination. Docker's rule: entries keep their own owners, even with `--chown`. */
   owner: Owner;
   line: number;
 }
 
-/** Stages what an archive holds; `undefined` where it is none, whatever its name says. `reach`: the stage with what comes before. */
+/** Stages an archive's entries; `undefined` if it is none, whatever its name. `reach`: returns the stage to add them to. */
 export async function stageArchive(
   item: PlannedItem,
   { checksum, destination, owner, line }: Unpacking,
@@ -49,7 +49,7 @@ export async function stageArchive(
   return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
 }
 
-/** Docker removes such a link, `/lib` for one, with all that was found by it: hardly what anybody wants. */
+/** Warns of links such as `/lib` that Docker would replace by directories, losing the files behind them: rarely intended. */
 async function warnOfLinks(
   items: readonly Item[],
   { path, line }: { path: string; line: number },

@@ -5,8 +5,8 @@ import { nameOf } from "./open-archive.ts";
 import { sendContents } from "./read-archive.ts";
 
 /**
- * The ids, by SHA-256, of what archives and repositories have staged. All was sent as it was read; where the service has
- * forgotten some of it since, it is read again.
+ * Returns the upload ids, by SHA-256, of files staged from archives and repositories. All were sent when they were read. If the
+ * service has forgotten some since, the source is read again.
  */
 export async function uploadArchives(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const { uploads } = build.store;

@@ -14,10 +14,10 @@ interface Words {
 }
 
 /**
- * What an instruction makes of an image's configuration, by Docker's rules. What depends on the image's own variables, where
- * these are not known, is left out.
+ * Returns an image's configuration after an instruction, by Docker's rules. Leaves out what depends on the image's own variables,
+ * if these are unknown.
  *
- * @param ownsCmd whether the stage has a CMD: an ENTRYPOINT takes back an inherited one
+ * @param ownsCmd true if the stage has a CMD: an ENTRYPOINT drops an inherited one
  */
 export function configure(
   config: ImageConfig,
@@ -67,12 +67,12 @@ export function configure(
   }
 }
 
-/** The shell form goes through SHELL. */
+/** Returns a command's words. The shell form runs in SHELL. */
 export function wordsOf(command: Command, { Shell = ["/bin/sh", "-c"] }: ImageConfig): readonly string[] {
   return command.form === "exec" ? command.words : [...Shell, command.line];
 }
 
-/** `80`, `53/udp`, `8000-8010`; what stands before a colon is the host's and no part of an image. */
+/** Parses `80`, `53/udp`, `8000-8010`. A part before a colon is the host's and not kept in an image. */
 export function portsOf(word: string): string[] {
   return word
     .split(/\s+/)

@@ -1,7 +1,7 @@
 import { nanosecondsOf } from "../../dockerfile/duration.ts";
 import type { HealthcheckInstruction } from "../../dockerfile/instruction.ts";
 
-/** Makes what Docker has in an image's configuration: times in nanoseconds, and nothing of what is 0. */
+/** Returns the healthcheck as Docker writes it in an image's configuration: times in nanoseconds, zeros left out. */
 export function healthcheckOf(
   instruction: HealthcheckInstruction,
 ): { Test: string[] } & Record<string, unknown> {

@@ -6,7 +6,7 @@ import { sourcesOf } from "../graph/build-graph.ts";
 import { refusals } from "../interpreter/refusals.ts";
 import type { World } from "../interpreter/world.ts";
 
-/** The triggers that a base image brings, on the line of the FROM. */
+/** Returns the triggers of a base image, with the range of the FROM. */
 export function imageTriggers(
   reference: string,
   { OnBuild = [] }: ImageConfig,
@@ -34,7 +34,7 @@ export function imageTriggers(
   });
 }
 
-/** Parses a trigger behind ONBUILD, where the parser has Docker's restrictions: no FROM, MAINTAINER or other ONBUILD. */
+/** Parses a trigger after ONBUILD, so that the parser applies Docker's restrictions: no FROM, MAINTAINER or other ONBUILD. */
 function parse(text: string, reference: string) {
   try {
     return parseDockerfile(`FROM scratch\nONBUILD ${text}\n`, reference);
@@ -46,7 +46,7 @@ function parse(text: string, reference: string) {
   }
 }
 
-/** Runs a trigger; what it rejects with names it and the image or stage that it comes from. */
+/** Runs a trigger. Its errors name it and the image or stage that it comes from. */
 export async function withTrigger<Stage>(
   trigger: Instruction,
   reference: string,
@@ -65,7 +65,7 @@ export async function withTrigger<Stage>(
   }
 }
 
-/** What is refused of a Dockerfile's own lines before anything runs. */
+/** Throws for what is refused in a Dockerfile's own lines before anything runs. */
 function refuse(trigger: Instruction): void {
   const reasons = refusals(trigger).map((reason) => `not supported: ${reason}`);
   if (trigger.name === "RUN" && trigger.network === "host")

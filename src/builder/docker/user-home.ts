@@ -2,12 +2,12 @@ import { homeOf } from "../copy/ownership.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 
-/** Whoever announces it sets HOME itself, as runc does: to what the image's passwd has for the process's user. */
+/** A service with this extension sets HOME itself, as runc does: to the home of the process's user in the image's passwd. */
 const homeExtension = "home";
 
 /**
- * HOME as Docker sets it for a process, where neither the image nor the Dockerfile does: of its USER. Nothing where the
- * service does that by itself, or can't be asked who that is.
+ * Returns the HOME that Docker sets for a process if neither the image nor the Dockerfile sets one: that of its USER. Returns
+ * nothing if the service sets it, or if the user can't be looked up.
  */
 export async function findHome(stage: StageState, build: BuildJob): Promise<{ HOME?: string }> {
   const user = stage.config.User;

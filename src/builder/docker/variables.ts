@@ -3,8 +3,8 @@ import { extend } from "../../persistent-map.ts";
 import type { Arguments, StageScope } from "../interpreter/scope.ts";
 
 /**
- * Docker's precedence, which goes by the order of lines: of ENV and ARG the later one counts, `--build-arg` or not, and at a
- * FROM the ENV of the stage that it names. (With Docker's other rules BuildKit's code says so, and Docker does it.)
+ * Starts a stage with Docker's precedence, which is the order of lines: the later one of ENV and ARG wins, with `--build-arg` or
+ * without. At a FROM, the ENV of the stage that it names wins. (BuildKit's code has these rules, and Docker follows them.)
  */
 export function startAsDocker<Stage extends StageScope>(stage: Stage): Stage {
   const named = [...stage.args].filter(([name]) => !stage.inherited?.has(name));
@@ -17,7 +17,7 @@ export function startAsDocker<Stage extends StageScope>(stage: Stage): Stage {
   return { ...stage, args, ownsCmd: false };
 }
 
-/** Arguments of an ENV's names no longer override it. */
+/** Makes an ENV override earlier arguments of the same names. */
 export function overrideArguments(args: Arguments, pairs: readonly { key: string }[]): Arguments {
   const overridden = pairs.flatMap(({ key }) => {
     const argument = args.get(key);
@@ -26,7 +26,7 @@ export function overrideArguments(args: Arguments, pairs: readonly { key: string
   return overridden.length === 0 ? args : extend(args, overridden);
 }
 
-/** Keeps what a name had where an ARG comes to no value. */
+/** Keeps the earlier value of a name if an ARG gives it none. */
 export function keepEarlierArguments(
   declarations: ArgInstruction["declarations"],
   before: Arguments,

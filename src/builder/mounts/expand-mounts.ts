@@ -3,7 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { type MountSpec, readMounts } from "./mount-spec.ts";
 
-/** What the mounts of a RUN are; Docker replaces variables in all that they say but `from`. */
+/** Returns the mounts of a RUN. Docker replaces variables in every field but `from`. */
 export function expandMounts(
   { mounts }: Pick<RunInstruction, "mounts">,
   { lookup, escape, workdir }: { lookup: Lookup; escape: EscapeCharacter; workdir: string },
@@ -14,7 +14,7 @@ export function expandMounts(
   );
 }
 
-/** All that is written in a mount and may have variables in it. */
+/** Returns the words of a mount that may contain variables. */
 export function wordsOfMount({ from: _, ...mount }: Mount): string[] {
   return Object.values(mount).filter((value) => typeof value === "string");
 }

@@ -5,7 +5,7 @@ import { instanceEntries, instanceFiles, takesTimes } from "../staging/request-f
 import { uploadStaged } from "../staging/upload.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
-/** The part of a request that says what a service with the extension `mounts` mounts. Contents are uploaded for it. */
+/** Returns the request's fields for mounts, for a service with the extension `mounts`. Uploads their contents. */
 export async function mountFields(
   { mounts, files }: RunMounts,
   env: Readonly<Record<string, string>>,
@@ -16,12 +16,12 @@ export async function mountFields(
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
   return {
     mounts: mounts.flatMap((mount) => instanceMount(mount, { ids, times }, build) ?? []),
-    // BuildKit sets it whether or not there is an agent.
+    // BuildKit sets it with or without an agent.
     env: agent === undefined ? { ...env } : { SSH_AUTH_SOCK: agent, ...env },
   };
 }
 
-/** `undefined`: a secret or agent that was not given. */
+/** Returns `undefined` for a secret or agent that was not given. */
 function instanceMount(
   { spec, source }: RunMount,
   { ids, times }: { ids: ReadonlyMap<string, string>; times: boolean },

@@ -1,6 +1,6 @@
 import { type ExpandedCommand, numericUser, quote } from "../commands/command.ts";
 
-/** Shell commands that end in an `exec` of what a RUN is for. */
+/** Returns shell commands that end in an `exec` of the RUN's command. */
 export function programOf(command: ExpandedCommand, user: string | undefined, store: string): string {
   const words =
     command.form === "shell"
@@ -16,7 +16,7 @@ export function programOf(command: ExpandedCommand, user: string | undefined, st
     return `_bough_as=$(command -v su)\nPATH=$_bough_path\nexec "$_bough_as" -s /bin/sh -c ${quote(shown)} ${quote(user)}`;
   }
   const { uid, gid } = numeric;
-  // The service would start it with the group that the image gives the user. `su` takes names alone, and gives one for a while.
+  // The service would use the group that the image has for the user. `su` accepts only names, so the script adds one temporarily.
   return `_bough_gid=${gid ?? ""} _bough_name= _bough_own=
 while IFS=: read -r _bough_n _ _bough_u _bough_own _; do
   if [ "$_bough_u" = ${uid} ]; then
@@ -45,7 +45,7 @@ PATH=$_bough_path
 exec "$_bough_as" -p -s /bin/sh -c ${quote(line)} "$_bough_name"`;
 }
 
-/** Takes back what `programOf` may have done for `su`. */
+/** Returns commands that undo the change of `/etc/passwd` by `programOf`. */
 export function restoringPasswd(store: string): string[] {
   return [
     `[ ! -e ${store}/passwd ] || mv ${store}/passwd /etc/passwd`,

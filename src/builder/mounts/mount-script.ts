@@ -12,12 +12,12 @@ import type { Staged, StagedEntry } from "../staging/staged.ts";
 import { programOf, restoringPasswd } from "./mount-script-program.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
-/** Larger directories need a service that mounts them: here each file is one of the request, moved into place and removed. */
+/** The file limit. Larger directories need a service with mounts: here each file is sent, moved into place and removed. */
 const maxFiles = 1000;
 
 /**
- * Serves services without mounts: what is in them is staged below `store`, each at its number there, from where the script moves
- * it into place.
+ * Stages the contents of mounts for a service that has none: below `store`, under each mount's number. The script moves them into
+ * place from there.
  */
 export async function stageMounts(
   { mounts, instruction }: RunMounts,
@@ -51,7 +51,7 @@ async function contentOf(
   if (source.kind === "files")
     return new Map(
       [...source.files]
-        // The directory itself is the script's: one operation less.
+        // The script makes the directory itself: one operation less.
         .filter(([path, { type }]) => path !== "" || type !== "directory")
         .map(([path, entry]): [string, StagedEntry] => [posix.join(place, path), entry]),
     );
@@ -78,8 +78,8 @@ async function contentOf(
 }
 
 /**
- * The request with its command wrapped: a script puts the mounts in place, runs the command, and takes away what it has put
- * there, so that the result has nothing of it. What was there before is moved aside meanwhile. The command's exit code stays.
+ * Wraps the request's command in a script that puts the mounts in place, runs the command, and removes the mounts, so that they
+ * are not in the result. Existing files are moved aside meanwhile. The command's exit code is kept.
  */
 export function mountByScript(
   request: InstanceRequest,
@@ -106,7 +106,7 @@ export function mountByScript(
   };
 }
 
-/** Names that no program looks for: what is in the environment is the command's. */
+/** Returns the script. Its variables have names that no program uses, because the command inherits them. */
 function mountScript(
   mounts: readonly RunMount[],
   { store, cwd, program }: { store: string; cwd: string; program: string },
@@ -130,7 +130,7 @@ function mountScript(
   ].join("\n");
 }
 
-/** The programs of the script itself are found whatever the image's PATH is. */
+/** Makes the script's own programs found, whatever the image's PATH. */
 const prelude = `set -e
 umask 022
 _bough_path=\${PATH-}
@@ -152,7 +152,7 @@ function placing({ spec, source }: RunMount, index: number, store: string): stri
     const isExplicit = root?.type === "directory" && root.isExplicit;
     return [
       ...lines,
-      // A directory with nothing in it is not there yet.
+      // An empty directory has not been staged.
       `[ -e ${content} ] || mkdir -p ${content}`,
       ...(isExplicit ? [`chmod ${root.mode.toString(8)} ${content}`] : []),
       `mv ${content} ${place}`,
@@ -163,7 +163,7 @@ function placing({ spec, source }: RunMount, index: number, store: string): stri
   return [...lines, `mkdir ${place}`, ...owner, ...(mode === undefined ? [] : [`chmod ${mode} ${place}`])];
 }
 
-/** Directories that were made for a mount stay where the command has put something into them. */
+/** Returns commands that remove a mount. Directories made for it stay if the command has put files into them. */
 function removing({ spec: { target } }: RunMount, index: number, store: string): string[] {
   const made = parentsOf(target).map(
     (parent, depth) =>

@@ -17,7 +17,7 @@ export type MountSpec = { /** Absolute, without `..` and a slash at the end. */ 
       type: "secret";
       id: string;
       required: boolean;
-      /** False: it is in the variable alone. */
+      /** False: the secret is only in the variable. */
       isFile: boolean;
       env: string | undefined;
     } & Partial<MountOwner>)
@@ -25,9 +25,9 @@ export type MountSpec = { /** Absolute, without `..` and a slash at the end. */ 
 );
 
 interface MountSource {
-  /** A stage or image, as written; `undefined`: the build context, or for a cache nothing. */
+  /** A stage or image, as written; `undefined`: the build context, or no source for a cache. */
   from: string | undefined;
-  /** Absolute, counted from the root of what it is taken from. */
+  /** Absolute, from the root of the context, stage or image. */
   source: string;
 }
 
@@ -40,9 +40,9 @@ interface MountOwner {
 
 /**
  * @param mounts of one RUN, variables replaced
- * @param workdir what a relative target counts from
- * @returns those on top of others last, whatever their order in the Dockerfile
- * @throws BoughError of kind `usage` in BuildKit's words where it has them
+ * @param workdir the base of relative targets
+ * @returns the mounts, nested ones after those that contain them, whatever their order in the Dockerfile
+ * @throws BoughError of kind `usage`, in BuildKit's words if it has any
  */
 export function readMounts(mounts: readonly Mount[], workdir: string): MountSpec[] {
   let agents = 0;
@@ -98,7 +98,7 @@ function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
 
 type Key = keyof Mount;
 
-/** What BuildKit refuses beside the keys that it does not know. */
+/** Throws for keys that BuildKit refuses for the mount's type. */
 function refuseForeignKeys(mount: Mount): void {
   const { type } = mount;
   const only: readonly [Key, readonly string[]][] = [

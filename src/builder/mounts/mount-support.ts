@@ -10,13 +10,13 @@ import { missingSecret } from "./secrets.ts";
 export const mountsExtension = "mounts";
 const agentsExtension = "ssh-mounts";
 
-/** What a service can keep from its images. */
+/** The kinds of mounts whose contents a service can keep out of its images. */
 export interface MountSupport {
   secrets: boolean;
   agents: boolean;
 }
 
-/** Ids of what the command line gives. */
+/** The ids given on the command line. */
 export interface GivenIds {
   secrets: readonly string[];
   agents: readonly string[];
@@ -27,12 +27,12 @@ export function refuseBadMounts(dockerfile: Dockerfile, given: GivenIds): void {
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
 }
 
-/** What is wrong with mounts as they are written, and secrets that are required and not given: known before anything is run. */
+/** Finds invalid mounts, and required secrets that are not given, as far as they are known before anything is run. */
 export function findMountProblems(dockerfile: Dockerfile, given: GivenIds): Problem[] {
   return problemsOf(dockerfile, (run) => {
     const found: Pick<Problem, "message" | "expected">[] = [];
     for (const mount of run.mounts) {
-      // What has a variable in it is known when the build gets there.
+      // A mount with variables is checked when the build reaches it.
       if (mount.from?.includes("$") === true || wordsOfMount(mount).some((word) => /[$'"\\`]/.test(word)))
         continue;
       try {
@@ -41,7 +41,7 @@ export function findMountProblems(dockerfile: Dockerfile, given: GivenIds): Prob
           {
             lookup: () => undefined,
             escape: dockerfile.escape,
-            // Any but the root, which nothing may be mounted on: a relative target counts from the WORKDIR.
+            // Any directory but the root, on which nothing may be mounted: relative targets start at the WORKDIR.
             workdir: "/workdir",
           },
         );
@@ -61,7 +61,7 @@ function requireGiven(spec: MountSpec | undefined, { secrets, agents }: GivenIds
   if (spec.required && !given.includes(spec.id)) throw missingSecret(spec.type, spec.id, given);
 }
 
-/** Mounts that the service would leave traces of, or that would lead nowhere. */
+/** Finds mounts whose contents would stay in the service's images, and agents that it can't reach. */
 export function findUnsupportedMounts(dockerfile: Dockerfile, support: MountSupport): Problem[] {
   return problemsOf(dockerfile, ({ mounts }) =>
     mounts.flatMap(({ type }) => {
@@ -71,7 +71,7 @@ export function findUnsupportedMounts(dockerfile: Dockerfile, support: MountSupp
   );
 }
 
-/** `undefined`: the service can have it. */
+/** Returns `undefined` if the service supports the mount. */
 export function whyUnsupported(type: string, support: MountSupport): string | undefined {
   if (type === "secret" && !support.secrets) return `not supported: --mount=type=secret: ${secretReason}`;
   if (type === "ssh" && !support.agents) return `not supported: --mount=type=ssh: ${agentReason}`;
@@ -101,7 +101,7 @@ function problemsOf(
   });
 }
 
-/** The service is asked only where some RUN has a mount that depends on it. */
+/** Throws for unsupported mounts. Asks the service only if a RUN has a mount that depends on it. */
 export async function requireMounts(
   dockerfile: Dockerfile,
   service: Pick<ImageService, "capabilities">,

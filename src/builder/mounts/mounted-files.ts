@@ -13,7 +13,7 @@ import { titleOf } from "../interpreter/location.ts";
 import type { BuildJob } from "../job.ts";
 import type { Staged } from "../staging/staged.ts";
 
-/** What a bind of the context shows, found and hashed as a COPY does: by path below it, a lone file as "". */
+/** Returns the files of the context that a bind mount shows, hashed as for a COPY: by path below it, a lone file as "". */
 export async function stageMountedFiles(
   path: string,
   instruction: RunInstruction,
@@ -25,7 +25,7 @@ export async function stageMountedFiles(
   for (const warning of warnings) emit({ type: "warning", ...warning, line });
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
   await hashMatches([match], { signal, clock, cache, early, inputs });
-  // Root's, as BuildKit sends a context.
+  // Owned by root, as BuildKit sends a context.
   const owned = { ...root, line };
   return new Map(
     Array.from(match.entries, (entry) => [
@@ -35,7 +35,7 @@ export async function stageMountedFiles(
   );
 }
 
-/** @throws BoughError where the context has nothing of that name; there are no globs in it */
+/** @throws BoughError if the context has nothing of that name; globs are not expanded */
 export async function findMountedFiles(
   path: string,
   options: { context: BuildContext; ignore: IgnoreRules; signal: AbortSignal; files: FileSystem },

@@ -9,20 +9,17 @@ import { mountFields } from "./mount-request.ts";
 import { mountSupport, mountsExtension, whyUnsupported } from "./mount-support.ts";
 import type { RunMounts } from "./run-mounts.ts";
 
-/** How a RUN gets its mounts from the service that it runs on. */
+/** The way in which a RUN gets its mounts from the service. */
 interface Mounting {
-  /** What is staged for the RUN, and where the service has no mounts, what is in them, too. */
+  /** The stage for the RUN. If the service has no mounts, their contents are staged, too. */
   stage: StageState;
   /** `user`: as `requestOf` takes it. */
   addTo(request: InstanceRequest, spec: RunSpec, user: string | undefined): Promise<InstanceRequest>;
-  /**
-   * Does what the function of that name does, and knows what has to be sent again; an image that something is mounted from may be
-   * lost, too.
-   */
+  /** Works like the function of that name, also for the mounts' uploads and for images that are mounted. */
   retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
 }
 
-/** `hash`: the chain hash of the layer that comes of it. */
+/** `hash`: the chain hash of the RUN's layer. */
 export async function prepareMounts(
   mounts: RunMounts | undefined,
   { hash, stage }: { hash: string; stage: StageState },
@@ -34,7 +31,7 @@ export async function prepareMounts(
       addTo: async (request) => request,
       retryAfterLoss: (action) => retryAfterLoss(stage, build, action),
     };
-  // Those of the Dockerfile itself have been looked at before anything was run; these may be a trigger's.
+  // The Dockerfile's own mounts were checked before anything was run, but these may belong to a trigger.
   const support = await mountSupport(build.service);
   const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
   if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });

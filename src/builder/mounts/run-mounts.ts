@@ -13,15 +13,15 @@ import type { MountSpec } from "./mount-spec.ts";
 import { stageMountedFiles } from "./mounted-files.ts";
 import { missingSecret } from "./secrets.ts";
 
-/** The mounts of a RUN with what is in them. */
+/** The mounts of a RUN with their contents. */
 export interface RunMounts {
   instruction: RunInstruction;
   mounts: readonly RunMount[];
-  /** What enters the chain hash: of a cache, a tmpfs and a secret not the content. */
+  /** The mounts' part of the chain hash. It leaves out the content of caches, tmpfs and secrets. */
   key: string;
-  /** Files of the context by where the command sees them. */
+  /** Files of the context, by the path at which the command sees them. */
   files: Staged;
-  /** Layers of this build that something is mounted from. */
+  /** Layers of this build that are mounted. */
   layers: readonly Layer[];
 }
 
@@ -58,7 +58,7 @@ export async function findMounts(
   };
 }
 
-/** `undefined`: it has no content that counts. */
+/** Returns `undefined` for a mount without content from the context or an image. */
 async function findContent(
   spec: MountSpec,
   instruction: RunInstruction,
@@ -94,7 +94,7 @@ async function findImageOf(
   return { kind: "image", image: image.uuid, hash: baseHash(image, build.service), layer: undefined };
 }
 
-/** A secret's id says what it is; neither its value nor whether it was given makes another step of it, as in BuildKit. */
+/** Returns a mount's part of the chain hash. As in BuildKit, a secret counts by its id, neither by value nor by presence. */
 async function keyOf({ spec, source }: RunMount, signal: AbortSignal): Promise<unknown[]> {
   const { type, target, ...rest } = spec;
   const own = Object.entries({ ...rest, sharing: undefined, from: undefined, required: undefined })
@@ -102,7 +102,7 @@ async function keyOf({ spec, source }: RunMount, signal: AbortSignal): Promise<u
     .sort(([one], [other]) => (one < other ? -1 : 1));
   if (source === undefined) return [type, target, own];
   if (source.kind === "image") return [type, target, own, source.hash];
-  // The place in the context where it was found makes no difference.
+  // The path in the context makes no difference.
   const content = own.filter(([key]) => key !== "source");
   return [type, target, content, await stagedDigest(source.files, signal)];
 }

@@ -1,13 +1,13 @@
 import { BoughError } from "../../errors.ts";
 
-/** What `--secret` and `--ssh` give, by id. It is in memory alone: no record, no hash and no file has any of it. */
+/** The values of `--secret` and `--ssh`, by id. They stay in memory: no record, hash or file contains any of them. */
 export interface GivenSecrets {
   values: ReadonlyMap<string, Uint8Array>;
   /** Paths of agents' sockets on this machine. */
   agents: ReadonlyMap<string, string>;
 }
 
-/** Returns secrets as variables with names of secrets, for what masks those. */
+/** Returns secrets as variables with secret-looking names, for code that masks those. */
 export function secretTexts({ values }: GivenSecrets): [name: string, value: string][] {
   const decoder = new TextDecoder();
   return values

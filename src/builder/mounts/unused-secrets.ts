@@ -7,7 +7,7 @@ import { wordsOfMount } from "./expand-mounts.ts";
 import { readMounts } from "./mount-spec.ts";
 import type { GivenIds } from "./mount-support.ts";
 
-/** `--secret` and `--ssh` of ids that nothing in the Dockerfile asks for. */
+/** Warns of `--secret` and `--ssh` ids that the Dockerfile never asks for. */
 export function unusedSecrets(
   { instructions, path }: Dockerfile,
   given: GivenIds,
@@ -16,9 +16,9 @@ export function unusedSecrets(
   const mounts = instructions.flatMap((instruction) =>
     instruction.name === "RUN" ? instruction.mounts : [],
   );
-  // What has a variable in it may ask for any.
+  // A mount with a variable may ask for any id.
   if (mounts.some((mount) => wordsOfMount(mount).some((word) => word.includes("$")))) return [];
-  // An address may have a variable in it: whether it is a repository's is not asked.
+  // An address may contain a variable, so any ADD may name a repository.
   const mayFetch = isRepository || instructions.some(({ name }) => name === "ADD");
   const mayServeGit = (id: string) => mayFetch && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|default)$/.test(id);
   return (["secret", "ssh"] as const).flatMap((type) => {
@@ -40,7 +40,7 @@ export function unusedSecrets(
   });
 }
 
-/** `undefined`: the mount is wrong, which is said elsewhere. */
+/** Returns `undefined` if the mount is invalid, which is reported elsewhere. */
 function idOf(mount: Parameters<typeof readMounts>[0][number]): string | undefined {
   try {
     const [spec] = readMounts([mount], "/workdir");

@@ -5,13 +5,13 @@ import type { GitEnd } from "./git-program.ts";
 import type { ResolvedRepository } from "./repository-address.ts";
 
 interface Checkout {
-  /** The directory with what is to be copied. */
+  /** The directory to copy. */
   directory: string;
-  /** When the commit was made, in seconds. */
+  /** The time of the commit, in seconds. */
   commitTime: number;
 }
 
-/** Fetches one commit, without its history where the server can do that, and checks it out below `place`. */
+/** Fetches one commit, without its history if the server supports that, and checks it out below `place`. */
 export async function checkOut(
   { address, ref, commit }: Omit<ResolvedRepository, "exclude" | "shown">,
   { client, place, maxBytes }: { client: GitClient; place: string; maxBytes: number },
@@ -36,19 +36,19 @@ export async function checkOut(
   return { directory: findDirectory(tree, address.subdirectory, client), commitTime };
 }
 
-/** A part of a repository is none. */
+/** Returns true if the copy has a `.git`, which a subdirectory never has. */
 export function keepsGitDirectory({ address }: Pick<ResolvedRepository, "address">): boolean {
   return address.keepsGitDirectory === true && address.subdirectory === "";
 }
 
-/** Returns the commit that the ref is by now. */
+/** Fetches a ref; returns the commit that it points to now. */
 async function fetchRef(ref: string, tree: string, client: GitClient): Promise<string> {
   const end = await fetchShallow(tree, client, `+${ref}:${ref}`);
   if (end.status !== 0) throw client.complain(end);
   return (await client.run(["-C", tree, "rev-parse", "FETCH_HEAD^{commit}"])).trim();
 }
 
-/** Fetches all branches and tags from a server that gives no commit by its hash. */
+/** Fetches a commit. Fetches all branches and tags if the server gives no commit by its hash. */
 async function fetchCommit(commit: string, tree: string, client: GitClient): Promise<void> {
   const direct = await fetchShallow(tree, client, commit);
   if (direct.status === 0) return;
@@ -87,7 +87,7 @@ async function fetchShallow(tree: string, client: GitClient, refspec: string): P
   return client.attempt([...fetch, "--", "origin", refspec]);
 }
 
-/** A server of plain files. */
+/** Returns true if the server supports no `--depth`, as one of plain files. */
 function knowsNoDepth({ stderr }: GitEnd): boolean {
   return /shallow|--depth/.test(stderr);
 }
@@ -100,21 +100,21 @@ async function updateSubmodules(tree: string, client: GitClient): Promise<void> 
   await client.run(update, { takesAnyScheme: true });
 }
 
-/** Leaves nothing of this machine in what is kept: neither inodes and times of its files nor how it came here. */
+/** Removes what differs between machines from a kept `.git`: inodes and times of files, and traces of the fetch. */
 async function tidy(directory: string, git: (...args: string[]) => Promise<string>): Promise<void> {
   await git("read-tree", "HEAD");
   for (const name of ["FETCH_HEAD", "ORIG_HEAD", otherRefs])
     rmSync(join(directory, name), { recursive: true, force: true });
 }
 
-/** `git ls-tree -l` has the size in the fourth column. */
+/** Adds up the sizes, the fourth column of `git ls-tree -l`. */
 function sizeOf(list: string): number {
   let bytes = 0;
   for (const line of list.split("\n")) bytes += Number(/^\d+ blob [0-9a-f]+ +(\d+)/.exec(line)?.[1] ?? 0);
   return bytes;
 }
 
-/** No link on the way is followed: it could lead out of the repository. */
+/** Finds the subdirectory. Follows no link on the way: it could lead out of the repository. */
 function findDirectory(tree: string, subdirectory: string, { refuse }: Pick<GitClient, "refuse">): string {
   let at = tree;
   for (const name of subdirectory.split("/").filter((part) => part !== "")) {

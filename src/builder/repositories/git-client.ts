@@ -6,13 +6,13 @@ import { redactUrl, splitCredentials } from "../remote-files/source-url.ts";
 import type { GitEnd } from "./git-program.ts";
 import type { RepositoryAddress } from "./repository-address.ts";
 
-/** git for one repository: it asks nobody, reads no settings of this machine, and runs nothing that a repository brings. */
+/** git for one repository. It never prompts, reads no settings of this machine, and runs no code of the repository. */
 export interface GitClient {
-  /** The address without credentials: as git gets it, and as a kept `.git` has it. */
+  /** The address without credentials, as passed to git and kept in `.git`. */
   remote: string;
-  /** Rejects where git fails, in words of people. */
+  /** Rejects with a readable error if git fails. */
   run(args: readonly string[], options?: GitOptions): Promise<string>;
-  /** What it fails of is for the caller, as what `complain` makes of it. */
+  /** Returns how the call ended. The caller handles a failure, with `complain` for the error. */
   attempt(args: readonly string[], options?: GitOptions): Promise<GitEnd>;
   complain(end: GitEnd): BoughError;
   /** Returns an error that names the repository. */
@@ -20,11 +20,11 @@ export interface GitClient {
 }
 
 interface GitOptions {
-  /** Schemes that may be used beside the address's own: those of submodules. */
+  /** Allows all schemes in addition to the address's own, for submodules. */
   takesAnyScheme?: boolean;
 }
 
-/** The limit of one call; a call that makes no progress is ended far earlier. */
+/** The time limit of one call. A call without progress is ended much earlier. */
 const maxSeconds = 3600;
 const stalledSeconds = 60;
 const maxAttempts = 3;
@@ -83,12 +83,12 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
   };
 }
 
-/** git's own protocol knows no login, and ssh is told no password: as a part of the host's name both would be shown. */
+/** Removes the login of `git://`, which has none, and the password of ssh, which takes none: the host's name would show them. */
 function withoutPassword(remote: string): string {
   return remote.replace(/^git:\/\/[^/]*@/, "git://").replace(/^(ssh:\/\/[^/:]*):[^/]*@/, "$1@");
 }
 
-/** Returns what makes errors that name the repository. */
+/** Returns a function that makes errors that name the repository. */
 export function refuser(
   { remote }: RepositoryAddress,
   { subject, buildArgs }: RemoteAccess,
@@ -98,14 +98,14 @@ export function refuser(
     new BoughError(`${subject} ${shown}: ${problem}`, hint === undefined ? {} : { hint });
 }
 
-/** Nothing of what a person has set up: neither programs nor names for addresses. */
+/** Keeps out the user's settings, which could name programs and rewrite addresses. */
 const plain = {
   HOME: "/dev/null",
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_CONFIG_GLOBAL: "/dev/null",
   GIT_ATTR_NOSYSTEM: "1",
   GIT_TERMINAL_PROMPT: "0",
-  // Keys are the agent's, and a host is known, or it is not.
+  // Keys come only from the agent, and the host's key must be known already.
   GIT_SSH_COMMAND:
     "ssh -F /dev/null -o BatchMode=yes -o IdentityFile=none -o ConnectTimeout=30 -o ServerAliveInterval=15",
   GIT_SSH_VARIANT: "ssh",
@@ -119,14 +119,14 @@ const fixedSettings = [
   ["credential.helper", ""],
   ["gc.auto", "0"],
   ["maintenance.auto", "false"],
-  // What is fetched stays one file, which has its limit.
+  // Fetched objects stay one pack, to which the size limit applies.
   ["fetch.unpackLimit", "1"],
   ["http.lowSpeedLimit", "1"],
   ["http.lowSpeedTime", String(stalledSeconds)],
   ["init.defaultBranch", "master"],
 ] as const;
 
-/** Passes settings by the environment: everybody on a machine can read a command line. */
+/** Passes settings in the environment: every user of a machine can read command lines. */
 function settings(pairs: readonly (readonly [string, string])[]): Record<string, string> {
   const variables: Record<string, string> = { GIT_CONFIG_COUNT: String(pairs.length) };
   pairs.forEach(([key, value], index) => {
@@ -136,7 +136,7 @@ function settings(pairs: readonly (readonly [string, string])[]): Record<string,
   return variables;
 }
 
-/** BuildKit's secrets: a header or a token, of one host or of all. */
+/** Returns the header from BuildKit's secrets, which hold a header or a token, for one host or for all. */
 function givenAuthorization(host: string, { secrets }: RemoteAccess): string | undefined {
   for (const [id, isToken] of [
     [`GIT_AUTH_HEADER.${host}`, false],
@@ -206,7 +206,7 @@ function explain(stderr: string, maxBytes: number): { reason: string | undefined
   const told = lines.findLastIndex((text) => /^(fatal|error): /.test(text));
   const at = told < 0 ? lines.length - 1 : told;
   const line = lines[at]?.replace(/^(fatal|error): /, "");
-  // What follows `unable to connect to HOST:` says why.
+  // The lines after `unable to connect to HOST:` give the reason.
   const reason = line?.endsWith(":") ? `${line} ${lines.slice(at + 1).join("; ")}` : line;
   const hint = "Is the address right, and can this machine reach it?";
   return { reason: reason?.slice(0, 500), hint };

@@ -1,18 +1,18 @@
-/** The machine's git, as the command line gives it to a build. */
+/** The machine's git, passed to a build by the command line. */
 export interface GitProgram {
   /**
-   * Runs it to its end. Rejects with a BoughError where it is not installed, does not end in time, or prints more than could
-   * be meant; what it exits with is for the caller.
+   * Runs it to its end. Rejects with a BoughError if it is not installed, does not end in time, or prints far too much. The
+   * caller checks the exit code.
    */
   run(args: readonly string[], run: GitRun): Promise<GitEnd>;
-  /** Makes an empty directory, which goes with all that is in it. */
+  /** Makes an empty directory, whose disposal deletes it with its contents. */
   makeDirectory(): Promise<TemporaryDirectory>;
 }
 
 export interface GitRun {
-  /** Variables beside those that any program of this machine needs. */
+  /** Variables in addition to those that every program of this machine needs. */
   environment: Readonly<Record<string, string>>;
-  /** The most that one file may have that it writes, in bytes. */
+  /** The maximum size of a file that it writes, in bytes. */
   maxFileBytes: number;
   seconds: number;
   signal: AbortSignal;

@@ -12,8 +12,8 @@ import { createGitClient } from "./git-client.ts";
 import type { ResolvedRepository } from "./repository-address.ts";
 
 /**
- * What a commit comes to, each directory before what is in it. A commit never changes: what it came to once is remembered, and
- * nothing is fetched.
+ * Returns a commit's entries, each directory before its contents. A commit never changes, so its entries are remembered and a
+ * known commit is not fetched.
  */
 export async function readRepository(
   repository: ResolvedRepository,
@@ -30,7 +30,7 @@ export async function readRepository(
   return entries;
 }
 
-/** Fetches it, whatever is remembered; what the service lacks of it is sent. */
+/** Fetches the repository, even if its entries are remembered. Sends the files that the service lacks. */
 export async function sendRepository(
   repository: ResolvedRepository,
   build: BuildJob,
@@ -45,7 +45,7 @@ export async function sendRepository(
     if (entry.relativePath === "") continue;
     build.signal.throwIfAborted();
     const place = { path: entry.relativePath, uid: 0, gid: 0 };
-    // A file of git's is executable or not.
+    // git records only whether a file is executable.
     const mode = entry.mode & 0o755;
     if (entry.type === "directory") entries.push({ type: "directory", mode: 0o755, ...place });
     else if (entry.type === "symlink") entries.push({ type: "symlink", target: entry.target, ...place });
@@ -59,7 +59,7 @@ export async function sendRepository(
   return entries;
 }
 
-/** All that decides about a commit's files. A `.git` that is kept names its repository. */
+/** Returns everything that determines a commit's files. A kept `.git` contains the repository's address. */
 function wordsOf({ address, shown, ref, exclude }: ResolvedRepository): string {
   const { subdirectory, hasSubmodules } = address;
   const kept = keepsGitDirectory({ address }) ? [shown, ref] : null;
@@ -72,7 +72,7 @@ async function findEntries(
   signal: AbortSignal,
 ): Promise<readonly ContextEntry[]> {
   const isKept = keepsGitDirectory(repository);
-  // A submodule's `.git` is a file that names a place of this machine.
+  // A submodule's `.git` is a file with a path of this machine.
   const exclude = isKept ? repository.exclude : [...repository.exclude, "**/.git"];
   const { matches } = await resolveSources({
     context: { path: repository.shown, absolutePath: directory, realPath: directory },

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 
-/** What a word says of a git repository, and of what is wanted of it. */
+/** The address of a git repository, with the options in it. */
 export interface RepositoryAddress {
   /** The address that git takes, without query and fragment: `https://host/x.git`, `git@host:x`. */
   remote: string;
@@ -10,20 +10,20 @@ export interface RepositoryAddress {
   scheme: string;
   /** A branch, a tag or a commit; `undefined`: the default branch. */
   ref: string | undefined;
-  /** Relative to the repository's root; empty: all of it. */
+  /** Relative to the repository's root; empty: the whole repository. */
   subdirectory: string;
-  /** The beginning of the commit that it has to be, in hex. */
+  /** The beginning of the expected commit's hash, in hex. */
   commit: string | undefined;
   keepsGitDirectory: boolean | undefined;
   hasSubmodules: boolean;
-  /** `commit` is fetched, whatever the ref is now. */
+  /** True if `commit` is fetched, whatever the ref points to now. */
   isByCommit: boolean;
 }
 
-/** A repository, and the commit of it that is meant at the moment. */
+/** A repository and the commit that its address means now. */
 export interface ResolvedRepository {
   address: RepositoryAddress;
-  /** The address, as it may be shown. */
+  /** The address without secrets, for messages. */
   shown: string;
   /** The full name of the branch or tag; `undefined`: the commit was named. */
   ref: string | undefined;
@@ -37,20 +37,20 @@ export type FoundCommit = Pick<ResolvedRepository, "ref" | "commit">;
 
 const schemes = ["http", "https", "ssh", "git"];
 const withScheme = /^([a-zA-Z0-9]+):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
-/** `user@host:path`, as scp has it. */
+/** `user@host:path`, as in scp. */
 const likeScp = /^([\w-]+@[a-zA-Z0-9.-]+:[^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s;
 
-/** Returns whether a word of ADD names a git repository. */
+/** Returns true if a word of ADD names a git repository. */
 export function isRepository(word: string): boolean {
   return splitAddress(word) !== undefined;
 }
 
 /**
- * BuildKit's grammar: `https://host/x.git#ref:subdirectory`, or the same as a query (`?tag=v1&subdir=docs`). An HTTP address is
- * a repository's where its path ends in `.git`.
+ * Parses BuildKit's grammar: `https://host/x.git#ref:subdirectory`, or the same as a query (`?tag=v1&subdir=docs`). An HTTP
+ * address names a repository if its path ends in `.git`.
  *
- * @returns `undefined` for what names none
- * @throws BoughError of kind `usage` where its host, query or fragment makes no sense
+ * @returns `undefined` if the word names no repository
+ * @throws BoughError of kind `usage` if its host, query or fragment is invalid
  */
 export function parseRepositoryAddress(word: string): RepositoryAddress | undefined {
   const split = splitAddress(word);
@@ -115,7 +115,7 @@ function readQuery(query: string, refuse: Refuse): Map<string, string> {
     if (value === "" && !switches.includes(name)) throw refuse(`query ${JSON.stringify(name)} has no value`);
     values.set(name, value);
   }
-  // Files have the commit's time either way: when they were checked out says nothing.
+  // Files get the commit's time in both cases: the time of the checkout has no meaning.
   const time = values.get("mtime") ?? "commit";
   if (time !== "checkout" && time !== "commit")
     throw refuse(`invalid mtime value: ${JSON.stringify(time)} (it is checkout or commit)`);
@@ -131,7 +131,7 @@ function readSwitch(name: string, values: ReadonlyMap<string, string>, refuse: R
   throw refuse(`invalid ${name} value: ${JSON.stringify(value)}`);
 }
 
-/** Reads what Go's `strconv.ParseBool` reads; `undefined` for anything else. */
+/** Parses a boolean as Go's `strconv.ParseBool` does; `undefined` for anything else. */
 export function parseBoolean(value: string): boolean | undefined {
   if (/^(1|t|T|TRUE|true|True)$/.test(value)) return true;
   if (/^(0|f|F|FALSE|false|False)$/.test(value)) return false;
@@ -142,7 +142,7 @@ function qualified(prefix: string, name: string | undefined): string | undefined
   return name === undefined || name.startsWith(prefix) ? name : `${prefix}${name}`;
 }
 
-/** What leads out of the repository stays in its root. */
+/** Normalizes a path; `..` can't lead out of the repository's root. */
 function cleaned(directory: string): string {
   return posix.join("/", directory).replace(/^\/|\/$/g, "");
 }

@@ -2,7 +2,7 @@ import type { RemoteAccess } from "../remote-files/remote-access.ts";
 import { createGitClient, type GitClient, refuser } from "./git-client.ts";
 import { type FoundCommit, isCommitHash, type RepositoryAddress } from "./repository-address.ts";
 
-/** Asks the server which commit is meant, unless the address says so. */
+/** Returns the commit that an address means. Asks the server, unless the address names the commit. */
 export async function findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {
   const { ref, commit: expected, isByCommit } = address;
   const refuse = refuser(address, access);
@@ -54,7 +54,7 @@ async function findDefault(client: GitClient): Promise<Found | undefined> {
   return { ref: branch, commit };
 }
 
-/** A branch comes before a tag of the same name, and a name that is whole but for its `refs/` before both. */
+/** Finds a ref by its full name without `refs/`, then as a branch, then as a tag. */
 async function findRef(ref: string, client: GitClient): Promise<Found | undefined> {
   const lines = linesOf(await client.run(["ls-remote", "--", client.remote, ref, `${ref}^{}`]));
   const after = (prefix: string) => `${prefix}${ref.startsWith(prefix) ? ref.slice(prefix.length) : ref}`;
@@ -67,7 +67,7 @@ async function findRef(ref: string, client: GitClient): Promise<Found | undefine
   return undefined;
 }
 
-/** What the server says of each name. */
+/** Returns the values that the server lists for each name. */
 function linesOf(text: string): Map<string, string[]> {
   const lines = new Map<string, string[]>();
   for (const line of text.split("\n")) {

@@ -19,7 +19,7 @@ interface Staging {
   line: number;
 }
 
-/** Stages the files of the commit that a repository's address means now. `reach`: the stage with what comes before. */
+/** Stages the files of the commit that a repository's address means now. `reach`: returns the stage to add them to. */
 export async function stageRepository(
   address: RepositoryAddress,
   staging: Staging,
@@ -43,7 +43,7 @@ export async function stageRepository(
   return stageItems(items, { path, isDirectory: true }, { owner, line }, await reach(), build);
 }
 
-/** What two stages ask for is asked once. */
+/** Resolves an address, once for all stages that ask. */
 async function resolveRepository(
   address: RepositoryAddress,
   exclude: readonly string[],
