@@ -1,8 +1,8 @@
 import { version } from "../../version.ts";
 
 /**
- * What a coding agent has to know. Lines that begin with two spaces and `bough` are command lines, each run by a test;
- * two spaces or more part them from what they do.
+ * The manual for coding agents. Lines that begin with two spaces and `bough` are command lines, each run by a test.
+ * Two or more spaces separate a command line from its description.
  */
 export const manual = `# bough ${version} for coding agents
 

@@ -1,6 +1,6 @@
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-// Written by scripts/licenses.ts; a test compares.
+// Written by scripts/licenses.ts. A test checks that it is up to date.
 import text from "./licenses.txt" with { type: "text" };
 
 export const licenses = command({
@@ -23,7 +23,7 @@ function printLicenses(invocation: Invocation): void {
   });
 }
 
-/** Every part has a heading with its name and version, and below it its licence. */
+/** Returns the document's components. Each has a heading with its name and version, followed by its licence. */
 function listComponents(document: string): { name: string; version: string; license: string }[] {
   return [...document.matchAll(/^## (\S+) (\d[^\s,]*).*\n\n(.+)$/gm)].map(
     ([, name = "", version = "", license = ""]) => ({ name, version, license }),

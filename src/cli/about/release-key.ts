@@ -1,7 +1,7 @@
 import { command } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 
-/** What bough's releases are signed with, in minisign's format. `scripts/release --make-key` writes another one. */
+/** The public key of bough's releases, in minisign's format. `scripts/release --make-key` makes a new key pair. */
 export const releaseKey = "RWSIviRf33Bf4SpP8Q5y6iHCVkqr01D/RNrwpE+M6rDODXMM2Jfp5kwE";
 
 export const releaseKeyCommand = command({

@@ -62,7 +62,7 @@ async function saveCommand(invocation: Invocation): Promise<void> {
     });
   }
   const account = values.flag("no-verify") ? undefined : await verify(profile, invocation);
-  // The first profile is the one to use; later ones are switched to.
+  // The first profile saved becomes the active one. `bough auth switch` activates later ones.
   const isActive = active === name || profiles.byName.get(active) === undefined;
   const saved = saveProfile(texts, profile);
   const isNamed = profiles.active === name;
@@ -115,7 +115,7 @@ async function readToken({ globals, runtime, log }: Invocation): Promise<string>
   return typed;
 }
 
-/** A JWT says itself which project it is for. */
+/** Returns the token's type. A token without a project must be a JWT, which contains its project. */
 function kindOf(token: string, project: string | undefined): "iam" | "jwt" {
   const isJwt = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token) && token.startsWith("ey");
   return isJwt || project === undefined ? "jwt" : "iam";

@@ -19,7 +19,7 @@ export const list = command({
   agentNote: "Tokens are never printed.",
 });
 
-/** `refused`: the service does not take the token; `failed`: it could not be asked, or has no answer. */
+/** `refused`: the service rejects the token. `failed`: the request failed. */
 interface Status {
   status: "ok" | "refused" | "failed";
   detail: string | null;

@@ -13,7 +13,7 @@ const fileNames = { settings: "cli.ini", secrets: "auth.ini" } as const;
 interface SavedProfiles {
   texts: ProfileTexts;
   profiles: Profiles;
-  /** The one that is used where nothing else is said; it need not exist. */
+  /** The name of the profile that is used by default. It may not exist. */
   active: string;
 }
 

@@ -5,7 +5,7 @@ import { isCi } from "../../terminal/color.ts";
 import { visible } from "../../visible.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** Somebody sits at the terminal who can be asked. */
+/** True if a person at the terminal can be asked. */
 export function canAsk({ stdin, stderr, environment }: Runtime): boolean {
   return stdin.isTerminal && stderr.isTerminal && !isCi(environment.CI);
 }
@@ -13,7 +13,7 @@ export function canAsk({ stdin, stderr, environment }: Runtime): boolean {
 /** Asks for a line that is not shown while it is typed. */
 export async function askSecret(runtime: Runtime, question: string): Promise<string> {
   const { stdin, stderr, signal } = runtime;
-  // Before the question: who answers at once is not to see it, either.
+  // Before the question, so that an immediate answer is not echoed either.
   stdin.setRawMode(true);
   stderr.write(`${visible(question)}: `);
   try {
@@ -24,7 +24,7 @@ export async function askSecret(runtime: Runtime, question: string): Promise<str
   }
 }
 
-/** The first line of what is piped in, for `--token -` and `--password-stdin`. */
+/** Reads the first line of piped input, for `--token -` and `--password-stdin`. */
 export async function readSecretLine(runtime: Runtime, option: string): Promise<string> {
   const { stdin, signal } = runtime;
   if (!stdin.isPiped) {
@@ -45,7 +45,7 @@ const endOfInput = "\u0004";
 const eraseLine = "\u0015";
 const backspaces = "\u007f\b";
 
-/** Edits the text and notices Ctrl-C itself: a terminal in raw mode does neither. */
+/** Reads a typed line. Handles editing and Ctrl-C itself, since a terminal in raw mode does neither. */
 async function readKeys(source: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let typed: string[] = [];

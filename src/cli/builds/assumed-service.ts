@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** What the service that a build would use runs and can do, as far as that can be told without asking it. */
+/** Returns the platform and features of the service that a build would use, as far as they are known without a request. */
 export async function assumeService(runtime: Runtime, globals: GlobalOptions): Promise<AssumedService> {
   if (!(await usesEngine(runtime, globals)))
     return {
@@ -28,7 +28,7 @@ async function usesEngine({ environment }: Runtime, flags: GlobalOptions): Promi
   try {
     return chooseService({ flags, environment, files: readProfileFiles(environment) }).kind === "embedded";
   } catch (error) {
-    // A profile that can't be used is for the build to complain about.
+    // The build itself reports an unusable profile.
     if (error instanceof BoughError) return false;
     throw error;
   }

@@ -8,17 +8,17 @@ import { findDefaultBranch } from "./default-branch.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a CI system says of the job that runs. */
+/** The CI job that runs, as its environment describes it. */
 interface Job {
-  /** Its name, for people. */
+  /** The CI system's name, for messages. */
   system: string;
-  /** `undefined` for a tag, and where it builds a pull request. */
+  /** `undefined` if the job builds a tag. Unused if `request` is set. */
   branch: string | undefined;
-  /** A pull or merge request's number. */
+  /** The number of the pull or merge request that the job builds. */
   request: string | undefined;
-  /** Where the request is to go. */
+  /** The request's target branch. */
   target?: string | undefined;
-  /** The repository's default branch, where the system says it. */
+  /** The repository's default branch, if the CI system names it. */
   main: string | undefined;
 }
 
@@ -27,10 +27,11 @@ export interface AutomaticChoice extends ScopeChoice {
 }
 
 /**
- * `--cache auto`. In CI the branch has a scope of its own, which is written, and read before the default branch's. A pull request
- * has one as well, by its number: whatever its branch is called, it writes no other. Elsewhere nothing is written.
+ * Chooses the scopes of `--cache auto`. In CI, each branch has a scope: a build writes it, and reads it before the default
+ * branch's scope. A pull request's scope is named by its number, and the build writes no other, whatever the branch is called.
+ * Outside CI, no scope is written.
  *
- * @param context its absolute path, where it is a directory of this machine: what it is a checkout of tells the default branch where the environment does not
+ * @param context the absolute path of a local context: its checkout tells the default branch if the environment does not
  */
 export function chooseAutomatically(environment: Environment, context: string | undefined): AutomaticChoice {
   const job = describeJob(environment);
@@ -56,7 +57,7 @@ export function chooseAutomatically(environment: Environment, context: string | 
   return { from: scopes(own, mainScope), to: own, reason: `${system} builds branch ${branch}, and ${known}` };
 }
 
-/** `undefined`: this is not a CI job, or none of a system that is known here. */
+/** Returns `undefined` outside CI, and in an unknown CI system. */
 function describeJob(environment: Environment): Job | undefined {
   const get = (name: string) => environment[name] || undefined;
   const isSet = (name: string) => get(name)?.toLowerCase() === "true";
@@ -105,21 +106,24 @@ function describeGitHub(get: (name: string) => string | undefined): Job {
   };
 }
 
-/** Others (`workflow_run`, `issue_comment`) have the default branch's name, and may well build a pull request's files. */
+/**
+ * Events whose ref is the branch that the job builds. Others (`workflow_run`, `issue_comment`) have the default branch as their
+ * ref, but may build a pull request's files.
+ */
 const branchEvents = ["push", "schedule", "workflow_dispatch", "repository_dispatch", "merge_group"];
 
-/** The event that a job was started for: what is in no variable. */
+/** Reads the event that started the job. It contains facts that no variable has. */
 function readEvent(path: string | undefined) {
   if (path === undefined) return undefined;
   try {
     return asRecord(JSON.parse(readFileSync(path, "utf8")));
   } catch {
-    // The variables say what matters most.
+    // The variables contain the most important facts.
     return undefined;
   }
 }
 
-/** The number of a request, or at the end of its address. `false` is Buildkite's word for none. */
+/** Returns the number of a request, given alone or at the end of a URL. Buildkite sets `false` if there is no request. */
 function numberIn(text: string | undefined): string | undefined {
   return /(?:^|\/)(\d{1,18})$/.exec(text ?? "")?.[1];
 }
@@ -127,7 +131,10 @@ function numberIn(text: string | undefined): string | undefined {
 const digestDigits = 8;
 const cleanedCharacters = 80;
 
-/** A branch whose name is not a scope's has its digest in it, so that no two have one scope. Those of requests are theirs alone. */
+/**
+ * Returns the name of a branch's scope. A branch name that is an invalid scope name, or is in `pull/`, which is reserved for
+ * requests, is shortened to a valid name with its digest, so that no two branches share a scope.
+ */
 function scopeOfBranch(branch: string): string {
   if (isScopeName(branch) && !/^pull(\/|$)/.test(branch)) return branch;
   const digest = sha256Of(branch).slice(0, digestDigits);

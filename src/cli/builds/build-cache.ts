@@ -8,13 +8,13 @@ import type { Connection } from "../service/connection.ts";
 import type { BuildInputs } from "./inputs.ts";
 import type { ScopeOptions } from "./scope-options.ts";
 
-/** What a build knows of earlier ones: this machine's, and what others have left in scopes. */
+/** The results of earlier builds: those of this machine, and those of other machines in scopes. */
 export interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory"> {
-  /** Leaves in a scope what the build has made or used, where it is to. */
+  /** Writes the layers that the build made or used to a scope, if one was chosen for writing. */
   finish(): Promise<void>;
 }
 
-/** What is asked for with `--cache-from` and its kind; most builds ask for nothing, and load nothing for it. */
+/** Reads `--cache-from` and related options. Returns `undefined`, and loads no code for them, if none is given. */
 export async function readSharing(
   invocation: Invocation,
   { context, fetched }: BuildInputs,
@@ -39,7 +39,7 @@ export async function openBuildCache(
     layers: createLayerCache(store, session),
     memory: createStepMemory(store.steps, {
       session,
-      // The same for all that is fetched from one place.
+      // `place` is the same each time a context is fetched from one address.
       dockerfile: join(place, relative(context.absolutePath, absolutePath)),
       explains: values.flag("explain"),
     }),
@@ -53,13 +53,13 @@ export async function openBuildCache(
     {
       ...{ ...own, ...keys, session, clock, signal, log },
       dockerfile: nameIn(context.absolutePath, absolutePath),
-      // A stage that has failed ends what the build itself asks of the service.
+      // A failed stage aborts the build's own requests, but its scope is still written.
       service: serviceFor(signal),
     },
   );
 }
 
-/** The same on every machine, wherever its checkout is. */
+/** Returns the Dockerfile's name, which is the same on every machine, wherever its checkout is. */
 function nameIn(context: string, dockerfile: string): string {
   const path = relative(context, dockerfile);
   return path.startsWith("..") || isAbsolute(path) ? basename(path) : path.replaceAll(sep, "/");

@@ -227,7 +227,7 @@ export const build: Command = {
   },
 };
 
-/** Nothing is built, so that there is nothing to measure. */
+/** Refuses `--check` with `--trace` or `--timings`: without a build there is nothing to measure. */
 function refuseTogether(values: Values): void {
   const measure = values.text("trace") === undefined ? "timings" : "trace";
   if (!values.flag("check") || !(measure === "trace" || values.flag("timings"))) return;
@@ -237,7 +237,7 @@ function refuseTogether(values: Values): void {
   });
 }
 
-/** Loaded where something is built only: the help is to be there at once. */
+/** Builds, or runs the checks. Loads the code for it only now, so that `--help` is fast. */
 async function buildOrCheck(invocation: Invocation): Promise<number> {
   refuseTogether(invocation.values);
   if (invocation.values.flag("check")) return (await import("./check.ts")).runCheckCommand(invocation);

@@ -10,7 +10,7 @@ import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { requireSamePlatform } from "./platform-option.ts";
 import { idsOf } from "./secret-options.ts";
 
-/** `bough build --check`: neither a service nor any state is touched. Returns the exit code. */
+/** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
   using inputs = await readBuildInputs(invocation, { log: invocation.log, keepsContext: false });
   const report = await checkInputs(inputs, invocation);

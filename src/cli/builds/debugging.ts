@@ -8,7 +8,7 @@ import { keepFailedStep } from "../run/failed-step.ts";
 
 const shownDigits = 12;
 
-/** Adds to the error of a failed RUN the lines to paste for stepping into its place. */
+/** Adds to the error of a failed RUN the command lines that open a shell in its place. */
 export function withDebugHint(
   error: unknown,
   session: string,
@@ -43,7 +43,7 @@ function waysInto(step: FailedStepError, session: string, globals: GlobalOptions
   ];
 }
 
-/** The error's place in the Dockerfile is wrapped around it. */
+/** Finds the error of a failed step. An error that has its place in the Dockerfile is wrapped around it. */
 export function failedStepIn(error: unknown): FailedStepError | undefined {
   if (error instanceof FailedStepError) return error;
   return error instanceof Error ? failedStepIn(error.cause) : undefined;

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 
 const packages = { bzip2: "bzip2", xz: "xz-utils" } as const;
 
-/** Decompresses with the machine's own programs, for what Bun does not know. */
+/** Decompresses formats that Bun does not support, with the machine's programs. */
 export function createDecompress(PATH: string | undefined): BuildJob["decompress"] {
   return (compression, content, name) => {
     const program = Bun.which(compression, PATH === undefined ? {} : { PATH });
@@ -23,11 +23,11 @@ async function* pass(
   content: AsyncIterable<Uint8Array>,
   name: string,
 ): AsyncGenerator<Uint8Array> {
-  // Loaded for an archive of such a kind only.
+  // Loaded only for such an archive.
   const { endHelper, startHelper } = await import("../../engine/system/helper.ts");
   const helper = startHelper(command, { environment: {} });
   const fed = feed(helper.stdin, content);
-  // It is awaited below.
+  // Awaited below: until then, this prevents an unhandled rejection.
   fed.catch(() => undefined);
   const said = new Response(helper.stderr).text();
   try {
@@ -42,7 +42,7 @@ async function* pass(
 async function feed(input: Bun.FileSink, content: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const chunk of content) {
-      // It may be a promise, which rejects where the program has ended.
+      // Returns a number, or a promise that rejects if the program has exited.
       await input.write(chunk);
       await input.flush();
     }

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-/** The default branch of the repository that a directory is a checkout of, as its clone has noted it. Git itself is not asked. */
+/** Finds the default branch of the repository that a directory is a checkout of, as the clone recorded it. Does not run git. */
 export function findDefaultBranch(directory: string): string | undefined {
   const repository = findRepository(directory);
   if (repository === undefined) return undefined;
@@ -16,7 +16,7 @@ export function findDefaultBranch(directory: string): string | undefined {
   return ["main", "master"].find(has);
 }
 
-/** The directory with the repository's references: of a worktree the one that all of its worktrees have in common. */
+/** Finds the directory with the repository's references. All worktrees of a repository share one. */
 function findRepository(directory: string): string | undefined {
   for (let at = directory; ; at = dirname(at)) {
     const path = join(at, ".git");
@@ -31,7 +31,7 @@ function findRepository(directory: string): string | undefined {
   }
 }
 
-/** Empty where there is no such file, or none that can be read: a pipe would be waited for. */
+/** Returns a file's content; empty if it can't be read or is no regular file, since reading a pipe would block. */
 function read(path: string): string {
   try {
     return statSync(path).isFile() ? readFileSync(path, "utf8") : "";

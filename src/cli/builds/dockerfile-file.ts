@@ -8,7 +8,7 @@ export interface DockerfilePlace {
   /** The path as given, for messages. */
   path: string;
   absolutePath: string;
-  /** Whether `--dockerfile` names it: it may then be a pipe, such as `/dev/stdin`. What a context brings with it may not. */
+  /** True if `--dockerfile` names it: it may then be a pipe, such as `/dev/stdin`. A Dockerfile found in the context may not. */
   isNamed: boolean;
 }
 
@@ -19,10 +19,10 @@ export interface DockerfileText {
   text: string;
 }
 
-/** The parser refuses far less. */
+/** The maximum that is read. The parser's own limit is far lower. */
 export const maxDockerfileBytes = 16 * 1024 * 1024;
 
-/** The name of a context's own Dockerfile: as with Docker, the second one where only that is there. */
+/** Returns the name of a context's own Dockerfile: as with Docker, `dockerfile` if only that exists. */
 export function dockerfileName(isThere: (name: string) => boolean): string {
   return !isThere("Dockerfile") && isThere("dockerfile") ? "dockerfile" : "Dockerfile";
 }
@@ -37,11 +37,11 @@ export async function readDockerfile(place: DockerfilePlace, signal: AbortSignal
   }
 }
 
-/** `undefined`: it is something that is read until it ends. */
+/** Returns `undefined` for a pipe or a character device, which must be read until it ends. */
 function readFile({ absolutePath, isNamed }: DockerfilePlace): string | undefined {
-  // A look that opens it would let a pipe's writer go, and end it with the look.
+  // Checked before opening it: to open and close a pipe would unblock its writer, and then break the pipe.
   if (isNamed && isStream(statSync(absolutePath))) return undefined;
-  // Without waiting: to open a pipe would hang until somebody writes to it.
+  // Non-blocking: to open a pipe would hang until a writer opens it.
   const descriptor = openSync(absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(descriptor);
@@ -63,7 +63,7 @@ async function readPipe(path: string): Promise<string> {
     const { bytes } = await readAtMost(maxDockerfileBytes, Bun.file(path).stream());
     return bytes.toString();
   } catch (error) {
-    // Devices can't be waited for, but /dev/null is an empty file to all programs.
+    // Bun can't poll a device, but /dev/null must read as an empty file, as in other programs.
     if (errorCode(error) === "EPERM" && isEmpty(path)) return "";
     throw error;
   }

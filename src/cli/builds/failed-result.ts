@@ -7,14 +7,14 @@ import { isEmbedded } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
 import { failedStepIn } from "./debugging.ts";
 
-/** Sees to what a failed build leaves on the service, and returns its error with what there is to say of a full disk. */
+/** Keeps or removes the image of the failed step. Returns the build's error, with a hint if the disk is full. */
 export async function concludeFailure(
   error: unknown,
   session: string,
   connection: Connection,
   { runtime, globals, log }: Invocation,
 ): Promise<unknown> {
-  // Another service's disk is not this machine's.
+  // Only the embedded engine uses this machine's disk.
   if (runtime.signal.aborted || !isEmbedded(runtime, globals)) return error;
   await keepNewestFailure(error, connection, session).catch((cause: unknown) => log.debug(messageOf(cause)));
   const isFull = failedStepIn(error)?.saysDiskFull === true;
@@ -22,8 +22,8 @@ export async function concludeFailure(
 }
 
 /**
- * What a failed RUN has written is there to be looked at (`bough show OP` names the image), until the next one of the session
- * fails. On a full disk it is not kept at all: the disk would stay full.
+ * Keeps the image of a failed RUN for inspection (`bough show OP` names it) until the next RUN of the session fails. Removes it
+ * if the disk is full, since the disk would stay full.
  */
 async function keepNewestFailure(
   error: unknown,
@@ -37,7 +37,7 @@ async function keepNewestFailure(
   const earlier = store.sessions.setFailedImage(session, step.saysDiskFull ? null : (result ?? null));
   if (earlier !== null && earlier !== result) await remove(earlier);
 
-  /** Somebody may have gone on from it, or given it a tag. */
+  /** Removes the image, unless a session uses it or it has a tag. */
   async function remove(image: string): Promise<void> {
     if (store.sessions.images().includes(image)) return;
     const records = await service.listImages({ uuid: image });
@@ -48,7 +48,7 @@ async function keepNewestFailure(
   }
 }
 
-/** Finds the image that the command made; one that changes nothing has the image that it started from as its result. */
+/** Finds the image that the command made. A command that changes nothing has the image it started from as its result. */
 async function findResult(
   { result, operation }: FailedStepError,
   service: Connection["service"],

@@ -4,13 +4,13 @@ import { BoughError } from "../../errors.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 
-/** A list of the files of a large repository has some; a server that sends names without end has more. */
+/** Enough for the file list of a large repository, and a bound if a server sends names without end. */
 const maxOutputBytes = 64 * 1024 * 1024;
 const endMilliseconds = 1000;
-/** `ulimit -f` counts in these. */
+/** The unit of `ulimit -f`. */
 const blockBytes = 512;
 
-/** The machine's git: it dies with this process, and writes no file larger than it may. */
+/** Returns the machine's git. It is killed when this process dies, and can write no file larger than `maxFileBytes`. */
 export function createGit({ clock, environment }: Pick<Runtime, "clock" | "environment">): GitProgram {
   const { PATH } = environment;
   const find = (program: string) => Bun.which(program, PATH === undefined ? {} : { PATH });
@@ -23,7 +23,7 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
           hint: "Install it: apt-get install git; or take an archive of the repository by its URL.",
         });
       }
-      // Loaded where git is run only.
+      // Loaded only if git is run.
       const { beforeDeadline, endHelper, startHelper } = await import("../../engine/system/helper.ts");
       const shell = find("sh");
       const setpriv = find("setpriv");
@@ -50,7 +50,7 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
         return await beforeDeadline(helper, ["git", ...args], end(), { clock, seconds, signal });
       } finally {
         endHelper(helper);
-        // What it writes to is about to be removed; one that the disk holds is not waited for.
+        // Wait for it, since its directory is about to be removed, but not for long: it may be stuck in disk I/O.
         helper.ref();
         await Promise.race([helper.exited, clock.sleep(endMilliseconds)]);
       }
@@ -65,7 +65,7 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
   };
 }
 
-/** Modes are those of a checkout as root's, whatever this process's are. */
+/** Returns the shell script that limits git. With its umask, files get the modes of a checkout by root. */
 function limited(maxFileBytes: number): string {
   const limit = Number.isFinite(maxFileBytes) ? `ulimit -f ${Math.ceil(maxFileBytes / blockBytes)} && ` : "";
   return `umask 022 && ${limit}exec "$@"`;
@@ -73,7 +73,7 @@ function limited(maxFileBytes: number): string {
 
 const names = /^(PATH|TMPDIR|GIT_SSL_CA(INFO|PATH)|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
 
-/** Neither bough's own settings, nor what would have git ask somebody or run something. */
+/** Returns the variables for git: without bough's own settings, and without any that make git prompt or run programs. */
 function passedOn(environment: Runtime["environment"]): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment))

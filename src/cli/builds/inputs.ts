@@ -18,7 +18,7 @@ import { readLabels } from "./labels.ts";
 import { readPlatform } from "./platform-option.ts";
 import { readSecretOptions, type SecretOptions } from "./secret-options.ts";
 
-/** What a command line says is to be built. */
+/** The inputs of a build, as given on the command line. */
 export interface BuildInputs extends OpenedContext {
   buildArgs: ReadonlyMap<string, string>;
   /** `--label`. */
@@ -27,7 +27,7 @@ export interface BuildInputs extends OpenedContext {
   allowsLocalFrom: boolean;
   network: NetworkPolicy;
   mode: BuildMode;
-  /** `--platform`: to be compared with what the service runs. */
+  /** `--platform`, which must be the platform of the service. */
   platform: Platform | undefined;
   /** `--target`. */
   target: string | undefined;
@@ -46,15 +46,15 @@ type InputPlaces =
       dockerfile: DockerfilePlace;
       ignore: { contextPath: string; dockerfilePath: string };
     }
-  /** The Dockerfile may come with the context; the ignore file does. */
+  /** `dockerfile` is `undefined` if it comes with the context, as the ignore file always does. */
   | { isFetched: true; source: FetchedSource; dockerfile: DockerfilePlace | undefined };
 
-/** An endless answer is to end before the service's disk is full. */
+/** Ends an endless response before the service's disk is full. */
 const defaultMaxAddBytes = 16 * 1024 ** 3;
 
 /**
- * @param options.keepsContext what is fetched is kept for the next build
- * @throws BoughError of kind `usage` where something is not there, or not what it should be
+ * @param options.keepsContext true to keep a fetched context for the next build
+ * @throws BoughError of kind `usage` if an input is missing or invalid
  */
 export async function readBuildInputs(
   given: GivenInputs,
@@ -98,13 +98,13 @@ export async function readBuildInputs(
   }
 }
 
-/** Where everything is to be looked for, whether or not it is there. */
+/** Returns the paths of a build's inputs, whether or not they exist. */
 export function locateInputs({ values, runtime: { workingDirectory } }: GivenInputs): InputPlaces {
   const context = values.positionals[0] ?? ".";
-  // As docker build takes it; a file of that name is ./-.
+  // As in docker build. A file named - is given as ./-.
   const named = values.text("dockerfile") === "-" ? "/dev/stdin" : values.text("dockerfile");
   const source = readContextSource(context, workingDirectory);
-  // Of what is fetched, a Dockerfile of this machine is named by its absolute path, as with Docker.
+  // With a fetched context, only an absolute path names a Dockerfile of this machine, as in Docker.
   if (source.kind !== "directory" && !(named !== undefined && isAbsolute(named)))
     return { isFetched: true, source, dockerfile: undefined };
   const contextPath = resolve(workingDirectory, context);
@@ -121,7 +121,7 @@ export function locateInputs({ values, runtime: { workingDirectory } }: GivenInp
   return { isFetched: false, source, dockerfile, ignore };
 }
 
-/** `--docker`, `--no-docker` or `--target`, else `BOUGH_DOCKER`. */
+/** Returns the mode that `--docker`, `--no-docker` or `--target` selects, else `BOUGH_DOCKER`. */
 function chooseMode({ values, runtime: { environment } }: GivenInputs): BuildMode {
   const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
   const hasTarget = values.text("target") !== undefined;
@@ -142,7 +142,7 @@ function chooseMode({ values, runtime: { environment } }: GivenInputs): BuildMod
   });
 }
 
-/** A name alone takes its value from the environment, and is not given at all where it is not set there, as in Docker. */
+/** Reads `--build-arg`. As in Docker, a name alone takes its value from the environment, and has none if it is not set there. */
 function readBuildArgs(
   given: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,

@@ -6,19 +6,19 @@ import { chooseServiceFor } from "../service/choice.ts";
 import type { ServiceWatcher } from "../service/connection.ts";
 import type { ResultFiles } from "./result-files.ts";
 
-/** What `--trace` and `--timings` tell of a build. */
+/** The measurements of a build for `--trace` and `--timings`. */
 export interface Measures extends ServiceWatcher {
-  /** The same progress, listened to. */
+  /** The same progress, with its events recorded. */
   progress: Progress;
-  /** The build is over, well or not: writes the trace, and tells programs of the timings. */
+  /** Ends the measurement after success or failure: writes the trace, and with `--progress json` emits the timings. */
   end(): void;
-  /** Does what `end` does for a build that failed: its error is what is to be told. */
+  /** Ends the measurement like `end`, but only logs an error of its own, since the build's error is the one to report. */
   endAfterFailure(log: Log): void;
-  /** Tells people of the timings. */
+  /** Prints the timings on standard error, except with `--progress json`. */
   print(): void;
 }
 
-/** `undefined` where neither is asked for: nothing is loaded then. */
+/** Starts the measurement. Returns `undefined`, and loads no code for it, if neither option is given. */
 export async function startMeasures(
   { values, runtime, globals }: Invocation,
   progress: Progress,

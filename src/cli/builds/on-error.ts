@@ -1,4 +1,4 @@
-/** `--on-error shell`: where a build has failed, one looks around. */
+/** `--on-error shell`: a shell in the place of a step that has failed. */
 import { describeFailure, failureOf } from "../../terminal/failure.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -10,8 +10,8 @@ import { sessionKey } from "../sessions/session-key.ts";
 import { failedStepIn } from "./debugging.ts";
 
 /**
- * Tells of the failure (unless that is done) and opens a shell in the place of the step, with all that its command had. Returns the
- * build's exit code once the shell is left; `undefined` where the build has not failed at a step that was run.
+ * Prints the failure, unless `isTold`, and opens a shell in the place of the failed step, with all that its command had. Returns
+ * the build's exit code after the shell exits; `undefined` if the build did not fail in a step that was run.
  */
 export async function openShellAfter(
   error: unknown,

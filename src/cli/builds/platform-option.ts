@@ -18,7 +18,7 @@ export function readPlatform(text: string | undefined): Platform | undefined {
   });
 }
 
-/** Rejects where another platform is asked for than the service runs. */
+/** Rejects if `wanted` is not the platform that the service runs. */
 export async function requirePlatform(
   wanted: Platform | undefined,
   service: Pick<ImageService, "capabilities">,

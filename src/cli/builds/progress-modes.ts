@@ -1,2 +1,2 @@
-/** How `--progress` may be told to show a build. Apart from what shows it: help is to be there at once. */
+/** The values of `--progress`. They are apart from the code that implements them, so that help need not load it. */
 export const progressModes = ["auto", "tty", "compact", "plain", "json"] as const;

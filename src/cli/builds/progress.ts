@@ -11,7 +11,7 @@ import { openSpoolFile } from "./spool-file.ts";
 
 type Mode = (typeof progressModes)[number];
 
-/** How `--progress` wants the build to be shown. What is not needed is not loaded. */
+/** Creates the display that `--progress` selects, and loads only its code. */
 export async function createProgress(invocation: Invocation): Promise<Progress> {
   const { runtime, globals, log } = invocation;
   const { stderr, clock } = runtime;
@@ -49,7 +49,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
   }
 }
 
-/** The mode of `--progress`, else what suits standard error. Throws a BoughError of kind `usage` where it can't be had. */
+/** Returns the mode of `--progress`, else one that suits standard error. Throws a usage BoughError if the mode is impossible. */
 export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
   const { stderr, environment } = runtime;
   const given = values.text("progress") ?? "auto";

@@ -9,19 +9,19 @@ import { removeOld, requireWritable, writeAllOrNone } from "../command-line/resu
 import { isSameFile } from "../process/same-file.ts";
 import { locateInputs } from "./inputs.ts";
 
-/** Files that a build leaves for other programs: `--metadata-file` and `--iidfile` if it succeeds, `--trace` in any case. */
+/** Files that a build writes for other programs: `--metadata-file` and `--iidfile` if it succeeds, `--trace` in any case. */
 export interface ResultFiles {
-  /** @throws BoughError where they can't be written: then there is neither */
+  /** @throws BoughError if one of them can't be written: then neither exists */
   write(result: BuildResult): void;
-  /** @throws BoughError where it can't be written */
+  /** @throws BoughError if it can't be written */
   writeTrace(text: string): void;
 }
 
 /**
- * Takes away what an earlier build has left there: after a failure there is no such file (as with docker build). Nothing
- * is touched where one of the paths will not do.
+ * Removes the files of an earlier build, so that none exists after a failure (as with docker build). Removes nothing if one of
+ * the paths is unusable.
  *
- * @throws BoughError of kind `usage` where a path is no place for a file
+ * @throws BoughError of kind `usage` if no file can be written at a path
  */
 export function prepareResultFiles(invocation: Invocation): ResultFiles {
   const { values, runtime } = invocation;

@@ -3,7 +3,7 @@ import { renderTable } from "../../terminal/table.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 
-/** Prints what a build has come to. */
+/** Prints the result of a build. */
 export function printImage(invocation: Invocation, { image, tags, session }: BuildResult): void {
   printResult(invocation, {
     id: image,

@@ -42,20 +42,20 @@ import { type Recording, startRecording } from "./unchanged/recording.ts";
 const defaultTimeoutSeconds = 600;
 
 interface BuildCommandOptions {
-  /** How the build is shown, unless as its options say. */
+  /** Creates the display of the build; by default, the one that its options select. */
   show?: typeof createProgress;
-  /** What it is known by, if the next one like it may tell what this one tells. */
+  /** Identifies the build, if its output may be recorded for the next identical build. */
   identity?: BuildIdentity | undefined;
 }
 
-/** `bough build`, once its command line is known. Returns the exit code. */
+/** Runs `bough build` after its command line is parsed. Returns the exit code. */
 export async function runBuildCommand(
   invocation: Invocation,
   { show = createProgress, identity }: BuildCommandOptions = {},
 ): Promise<number> {
   await checkOnError(invocation);
   const shown = await show(invocation).catch((error: unknown) => {
-    // No file of an earlier build may be taken for one of this, after this failure either.
+    // Removes the files of an earlier build: after this failure, too, none may be taken for a file of this build.
     prepareResultFiles(invocation);
     throw error;
   });
@@ -72,10 +72,10 @@ export async function runBuildCommand(
     try {
       files.write(result);
       measures?.end();
-      // The last of the events: not before the files are there, too.
+      // The last event: emitted only after the files are written.
       progress.emit({ type: "finished", result });
     } finally {
-      // The image is there, whatever has become of the files.
+      // The image exists, even if the files could not be written.
       progress.close();
       measures?.print();
       if (printsImage) printImage(invocation, result);
@@ -106,7 +106,7 @@ async function checkOnError({ values, runtime }: Invocation): Promise<void> {
   requireTerminal(runtime, "bough build --on-error shell", hint);
 }
 
-/** A service has machines of its own; the engine has this one. */
+/** Returns the default of `--jobs`. The embedded engine has this machine's processors, a remote service its own machines. */
 function defaultJobs(runtime: Runtime, globals: GlobalOptions): number {
   return isEmbedded(runtime, globals) ? availableParallelism() : 4;
 }
@@ -118,7 +118,7 @@ async function buildWith(
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { values, runtime, globals } = invocation;
   const timeout = values.text("timeout");
-  // Docker's -t is a tag.
+  // The -t of docker build is a tag.
   const tag = /^[a-z]/i.test(timeout ?? "") ? timeout : "NAME:TAG";
   const timeoutHint = `It counts seconds, as in --timeout 1800. A tag is given with --tag ${tag}.`;
   const timeoutSeconds = positiveInteger(timeout, "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
@@ -137,7 +137,7 @@ async function buildWith(
   refuseBadStages(dockerfile, { mode, buildArgs, target });
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
-  // Its checks look at files in ways of their own; what is fetched is looked at anew.
+  // Not recorded: builds with checks, which read files without the recording, and those of a fetched context, which may change.
   else if (inputs.fetched === undefined) recording?.noteContext(context);
 
   const secrets = inputs.secrets.load();
@@ -154,7 +154,7 @@ async function buildWith(
   );
   const { service } = connection;
   const session = buildSession(inputs.place);
-  // What is fetched lies somewhere else with each commit.
+  // The directory of a fetched context differs with each commit.
   const known = inputs.fetched === undefined ? context.realPath : inputs.place;
   const hashes = connection.store.hashes.open(known);
   const fileStates = connection.store.fileStates.open(known);
@@ -227,7 +227,7 @@ async function buildWith(
   } catch (error) {
     saveQuietly(hashes);
     saveQuietly(fileStates);
-    // What came before the step that failed is as good as ever.
+    // The layers before the failed step are still valid.
     if (!runtime.signal.aborted) await finish();
     const { withDebugHint } = await import("./debugging.ts");
     const { concludeFailure } = await import("./failed-result.ts");
@@ -243,23 +243,23 @@ async function buildWith(
   }
 }
 
-/** Where a context was fetched from is a part of what the image is made from. */
+/** Records the origin of a fetched context as an input of the image. */
 function noteOrigin({ fetched }: BuildInputs, observer: BuildRequest["inputs"]): void {
   if (fetched?.repository !== undefined) observer?.repository(fetched.shown, fetched.repository);
   else if (fetched?.sha256 !== undefined && fetched.shown !== "-")
     observer?.url(fetched.shown, fetched.sha256);
 }
 
-/** What was hashed is true whatever the build has failed of, which is what is to be told. */
+/** Saves the hashes after a failed build, since they are still valid. Ignores errors: the build's error is the one to report. */
 function saveQuietly(hashes: Pick<ContextHashes, "save">): void {
   try {
     hashes.save();
   } catch {
-    // They are hashed again.
+    // The next build hashes the files again.
   }
 }
 
-/** `# check=error=true`: Docker's checks are errors, before anything is run. */
+/** Rejects if one of Docker's checks fails, as `# check=error=true` demands, before anything is run. */
 async function requireClean(
   inputs: BuildInputs,
   dockerfile: Dockerfile,

@@ -7,16 +7,16 @@ import { fileError } from "../../context/file-system/file-error.ts";
 import { BoughError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 
-/** What a build shares its cache with. */
+/** The scopes that a build shares its cache in, and their keys. */
 export interface ScopeOptions extends ScopeChoice {
   keys: ScopeKeys;
-  /** Why it is these, where nobody has named them. */
+  /** The reason for the choice of `--cache auto`; `undefined` if the scopes are named. */
   reason: string | undefined;
 }
 
 type Given = Pick<Invocation, "values" | "runtime">;
 
-/** `context`: its absolute path, where it is a directory of this machine. Rejects with a BoughError of kind `usage`. */
+/** Reads the options. `context` is the absolute path of a local context. Rejects with a BoughError of kind `usage`. */
 export async function readScopeOptions(given: Given, context: string | undefined): Promise<ScopeOptions> {
   const { values } = given;
   const named = namedScopes(given);
@@ -44,7 +44,7 @@ async function chooseScopes({ runtime }: Given, context: string | undefined) {
   return chooseAutomatically(runtime.environment, context);
 }
 
-/** An empty name is none: it takes back what a variable says. */
+/** Returns the scopes that options or variables name. An option with an empty name overrides its variable with no scope. */
 function namedScopes({ values, runtime: { environment } }: Given): ScopeChoice {
   const { BOUGH_CACHE_TO, BOUGH_CACHE_FROM = "" } = environment;
   const options = values.list("cache-from");
@@ -59,7 +59,7 @@ function namedScopes({ values, runtime: { environment } }: Given): ScopeChoice {
   };
 }
 
-/** What signs and verifies is loaded where it is asked for only. */
+/** Reads the keys. Loads the code that signs and verifies only if one is given. */
 async function readKeys({ values, runtime: { workingDirectory } }: Given): Promise<ScopeKeys> {
   const [signing, verifying] = [values.text("cache-sign"), values.list("cache-verify")];
   if (signing === undefined && verifying.length === 0) return { sign: undefined, verify: undefined };

@@ -7,14 +7,14 @@ import { fileError } from "../../context/file-system/file-error.ts";
 import { BoughError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 
-/** Where the bytes of each `--secret`, and the socket of each `--ssh`, are to be found, by id. Nothing has been read yet. */
+/** The source of each `--secret` and the socket of each `--ssh`, by id. Nothing has been read yet. */
 export interface SecretSources {
   secrets: ReadonlyMap<string, SecretSource>;
   /** Sockets' paths. */
   agents: ReadonlyMap<string, string>;
 }
 
-/** What the command line gives; loaded once, and not before it is needed. */
+/** The secrets and agents of the command line, loaded on demand, and only once. */
 export interface SecretOptions extends SecretSources {
   load(): GivenSecrets;
 }
@@ -24,7 +24,7 @@ type SecretSource = { file: string } | { variable: string };
 /** BuildKit's limit. */
 const maxBytes = 500 * 1024;
 
-/** `--secret id=ID[,src=FILE|,env=NAME]` and `--ssh default|ID[=SOCKET]`, as docker has them. */
+/** Reads `--secret id=ID[,src=FILE|,env=NAME]` and `--ssh default|ID[=SOCKET]`, which have docker's syntax. */
 export function readSecretOptions(given: Pick<Invocation, "values" | "runtime">): SecretOptions {
   const { values, runtime } = given;
   const { environment } = runtime;
@@ -35,7 +35,7 @@ export function readSecretOptions(given: Pick<Invocation, "values" | "runtime">)
   return {
     ...sources,
     load() {
-      // Some can be read once only: a pipe's.
+      // A pipe can be read only once.
       loaded ??= loadSecrets(sources, given);
       return loaded;
     },
@@ -46,7 +46,7 @@ export function idsOf({ secrets, agents }: SecretSources): GivenIds {
   return { secrets: [...secrets.keys()], agents: [...agents.keys()] };
 }
 
-/** Reads all of them: into memory, and nowhere else. */
+/** Reads all secrets into memory, and writes them nowhere. */
 function loadSecrets(
   { secrets, agents }: SecretSources,
   { runtime: { workingDirectory, environment } }: Pick<Invocation, "runtime">,
@@ -57,7 +57,7 @@ function loadSecrets(
     const value =
       "file" in source
         ? readSecret(id, source.file, workingDirectory)
-        : // As Docker: a variable that is not set is an empty secret.
+        : // As in Docker, an unset variable is an empty secret.
           encoder.encode(environment[source.variable] ?? "");
     requireSize(id, value.byteLength);
     values.set(id, value);
@@ -92,7 +92,7 @@ function parseSecret(
   return [id, isVariable ? { variable: id } : { file: id }];
 }
 
-/** The text itself may be a secret by mistake: it is not shown. */
+/** Returns an error that does not show the whole text, which may be a secret by mistake. */
 function badSecret(what: string): BoughError {
   return new BoughError(`--secret: ${what}`, {
     kind: "usage",

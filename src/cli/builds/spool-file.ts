@@ -4,7 +4,7 @@ import type { SpoolFile } from "../../terminal/output/held-output.ts";
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
 
-/** Opens a file in `directory` that has no name once it is open: it is gone with the process, however that ends. */
+/** Opens a file in `directory` and removes its name, so that the file disappears with the process, however that ends. */
 export function openSpoolFile(directory: string): SpoolFile {
   const path = join(directory, `.output-${crypto.randomUUID()}`);
   const descriptor = openSync(path, O_RDWR | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), 0o600);
@@ -16,7 +16,7 @@ export function openSpoolFile(directory: string): SpoolFile {
       rmSync(path);
       isNamed = false;
     } catch {
-      // Windows removes no file that is open: it goes when it is closed.
+      // Windows can't remove an open file: `close` removes it.
     }
   };
   unname();
@@ -25,7 +25,7 @@ export function openSpoolFile(directory: string): SpoolFile {
       const bytes = Buffer.from(text);
       for (let written = 0; written < bytes.length; )
         written += writeSync(descriptor, bytes, written, bytes.length - written, size + written);
-      // Text that could not be written to its end does not count.
+      // Partly written text does not count.
       size += bytes.length;
     },
     read: (buffer, position) =>

@@ -25,7 +25,7 @@ async function removeScope(invocation: Invocation): Promise<void> {
   const { service } = connection;
   const images = await listIndexImages(name, service);
   if (images.length === 0) throw await noSuchScope(name, service);
-  // The scope's own tag last: what is left by an interruption is removed by the next try.
+  // The scope's own tag comes last, so that the next try can remove what an interruption leaves.
   for (const { image, tag } of images.toReversed()) await service.removeTag(image, tag);
   printResult(invocation, {
     id: name,

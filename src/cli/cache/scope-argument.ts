@@ -11,7 +11,7 @@ export const scopeArgument: ArgumentDefinition = {
   description: "The name of a scope, as `bough cache list` shows it",
 };
 
-/** Rejects with a BoughError of kind `usage` for what is not a name. */
+/** Throws a BoughError of kind `usage` if the name is invalid. */
 export function readScopeArgument({ positionals: [name = ""] }: Pick<Values, "positionals">): string {
   return parseScopeName(name, "bough cache");
 }

@@ -42,7 +42,7 @@ async function showScope(invocation: Invocation): Promise<void> {
 
 type ShownLayer = Entry<"layers">;
 
-/** Columns that say nothing of any layer are left out: a service may tell no sizes, and no times. */
+/** Renders the layers. Omits a column that is empty for all of them: a service may report no sizes or durations. */
 function renderLayers(layers: readonly ShownLayer[], style: TableStyle): string {
   const columns: [title: string, cell: (layer: ShownLayer) => Cell][] = [
     ["IMAGE", ({ image }) => ({ id: image })],

@@ -5,7 +5,7 @@ import { type OptionShape, type Token, tokenize } from "./tokens.ts";
 
 /** A citty argument; `multiple` ones may be repeated, and keep every value. */
 export type ArgumentDefinition = ArgDef & { multiple?: boolean; completes?: Completes };
-/** What a shell may offer for an argument: one of these words, or what there is of a kind. */
+/** The shell completions of an argument: these words, or all names of a kind. */
 export type Completes = readonly string[] | CompletedKind;
 export type CompletedKind =
   | "image"
@@ -22,33 +22,33 @@ export type CompletedKind =
 export type ArgumentDefinitions = Record<string, ArgumentDefinition>;
 
 /**
- * What a command takes as it stands: all behind `--`; also all behind its one place, as `docker run IMAGE COMMAND`. `hidden`: what
- * is behind `--` is for bough's own scripts, and help has nothing of it.
+ * The words that a command takes verbatim. `marked`: those after `--`. `behind-place`: also those after its one positional
+ * argument, as in `docker run IMAGE COMMAND`. `hidden`: those after `--`, for bough's own scripts; help does not show it.
  */
 export type TakesRest = "marked" | "behind-place" | "hidden";
 
-/** What was given on the command line, checked against its definitions. */
+/** The arguments of a command line, checked against their definitions. */
 export interface Values {
   /** The options that were given. */
   names: readonly string[];
   flag(name: string): boolean;
   text(name: string): string | undefined;
   list(name: string): readonly string[];
-  /** Arguments in order, without the rest. */
+  /** Positional arguments in order, without the rest. */
   positionals: readonly string[];
-  /** What follows `--`, or the place of a command that takes it so; `undefined` where there is none. */
+  /** The words that the command takes verbatim; `undefined` if there are none. */
   rest: readonly string[] | undefined;
 }
 
 interface ParsingOptions {
   takesRest?: TakesRest | undefined;
-  /** What to do instead of options that other programs have, by option: `--target`. */
+  /** Hints on what to use instead of options of other programs, by option, such as `--file`. */
   foreignOptions?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * citty's own parser keeps only the last of a repeated option, reads `--no-x` as `x: false`, and takes unknown flags and
- * surplus arguments without a word; this one is strict. `command` is what the user typed to get here, for messages.
+ * Parses a command line strictly. citty's own parser keeps only the last of a repeated option, reads `--no-x` as `x: false`, and
+ * silently accepts unknown flags and surplus arguments. `command` is the command's full name, for messages.
  */
 export function parseArguments(
   raw: readonly string[],
@@ -93,7 +93,7 @@ export function parseArguments(
     if (token.value === undefined)
       throw usage(`${command}: ${token.rawName} needs a value${hintOf(definition)}`);
     const earlier = texts.get(token.name) ?? [];
-    // Taking the last one only would leave out the others without a word: of two --tag, one.
+    // To take only the last would silently drop the others.
     if (earlier.length > 0 && definition.multiple !== true)
       throw usage(`${command}: ${token.rawName} is given twice, but takes one value`);
     texts.set(token.name, [...earlier, token.value]);
@@ -121,7 +121,7 @@ export function parseArguments(
 
 interface Rest {
   words: readonly string[];
-  /** Whether `--` marks it. */
+  /** True if `--` precedes it. */
   isMarked: boolean;
 }
 
@@ -144,7 +144,7 @@ function splitRest(
   return { own, rest: isMarked || words.length > 0 ? { words, isMarked } : undefined };
 }
 
-/** Where the command's name stands: the first argument that is neither a global option nor the value of one. */
+/** Returns the index of the command's name: of the first argument that is neither a global option nor the value of one. */
 export function findCommand(raw: readonly string[], globals: ArgumentDefinitions): number {
   const token = readTokens(raw, globals).find(
     ({ kind }) => kind === "positional" || kind === "option-terminator",
@@ -152,7 +152,7 @@ export function findCommand(raw: readonly string[], globals: ArgumentDefinitions
   return token?.kind === "positional" ? token.index : raw.length;
 }
 
-/** A positive whole number of an option. */
+/** Parses the value of an option that takes a positive whole number. */
 export function positiveInteger(text: string | undefined, option: string, hint?: string): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
@@ -162,17 +162,17 @@ export function positiveInteger(text: string | undefined, option: string, hint?:
   });
 }
 
-/** `--timeout SEC`. */
+/** Defines `--timeout SEC`. */
 export function timeoutOption(description: string): ArgumentDefinition {
   return { type: "string", alias: "t", valueHint: "SEC", description };
 }
 
-/** `a, b or c` */
+/** Joins words as in `a, b or c`. */
 export function listWords(words: readonly string[]): string {
   return words.join(", ").replace(/, ([^,]*)$/, " or $1");
 }
 
-/** One of the words that an option takes. `otherwise` is the hint where none is near. */
+/** Returns the choice that `text` names. Throws if there is none: the hint is the nearest choice, or `otherwise`. */
 export function oneOf<const Choice extends string>(
   text: string,
   choices: readonly Choice[],
@@ -209,7 +209,7 @@ export function shortOf(definition: ArgumentDefinition): string | undefined {
   return aliasesOf(definition).find((alias) => alias.length === 1);
 }
 
-/** One letter each, or two that stand together: `it`. */
+/** Returns the aliases of an option: single letters, or pairs such as `it` for `-it`. */
 export function aliasesOf(definition: ArgumentDefinition): readonly string[] {
   const alias = "alias" in definition ? (definition.alias ?? []) : [];
   return typeof alias === "string" ? [alias] : alias;

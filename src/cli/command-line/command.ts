@@ -5,30 +5,30 @@ import type { ArgumentDefinitions, TakesRest, Values } from "./arguments.ts";
 import type { GlobalOptions } from "./globals.ts";
 
 /**
- * One of bough's commands: citty's definition, and what its help shows beside the arguments. A number that its `run`
- * returns is the process's exit code. citty is here for the form of a definition, which help, completion and the agent's
- * manual are made from; arguments.ts reads the command line, and run-loaded.ts runs the command.
+ * One of bough's commands: citty's definition, and what its help shows in addition to the arguments. A number that its `run`
+ * returns is the process's exit code. citty provides only the form of a definition, from which help, completion and the
+ * agent's manual are made. arguments.ts parses the command line, and run-loaded.ts runs the command.
  */
 export interface Command {
   definition: CommandDef;
-  /** Command lines without the leading `bough`, each with what it does. */
+  /** Command lines without the leading `bough`, each with its meaning. */
   examples: readonly (readonly [line: string, meaning: string])[];
-  /** What a coding agent has to know before it uses the command. */
+  /** Facts that a coding agent must know before it uses the command. */
   agentNote?: string;
   takesRest?: TakesRest;
-  /** What to do instead of options that other programs have, by option: `--target`. */
+  /** Hints on what to use instead of options of other programs, by option, such as `--file`. */
   foreignOptions?: Readonly<Record<string, string>>;
 }
 
 interface CommandForm extends Omit<Command, "definition"> {
-  /** Its own, without those of the groups that it is in. */
+  /** The command's own name, without the names of its groups. */
   name: string;
   description: string;
   args?: ArgumentDefinitions;
   run(invocation: Invocation): unknown;
 }
 
-/** `build` has its command without this function, so that it need not load citty. */
+/** Makes a command. `build` does not call this, so that it need not load citty. */
 export function command({ name, description, args = {}, run, ...shown }: CommandForm): Command {
   const definition = defineCommand({ meta: { name, description }, args, run: ({ data }) => run(data) });
   return { definition, ...shown };
@@ -46,12 +46,12 @@ interface Group {
 
 export type CommandTable = Readonly<Record<string, Entry>>;
 
-/** What a command is run with; citty hands it over as `data`. */
+/** The input of a command's `run`; citty passes it as `data`. */
 export interface Invocation {
   values: Values;
   globals: GlobalOptions;
   runtime: Runtime;
   log: Log;
-  /** All commands there are. */
+  /** All of bough's commands. */
   commands: CommandTable;
 }

@@ -1,6 +1,6 @@
 import { quote } from "../../builder/commands/command.ts";
 
-/** What to write instead of a command of docker's that bough calls otherwise; `undefined` for what docker has not either. */
+/** Returns what to write instead of a docker command that bough lacks; `undefined` if docker has no such command either. */
 export function habitOf([name = "", ...words]: readonly string[]): string | undefined {
   const habit = Object.hasOwn(habits, name) ? habits[name] : undefined;
   if (typeof habit === "string" || habit === undefined) return habit;
@@ -17,7 +17,7 @@ export function habitOf([name = "", ...words]: readonly string[]): string | unde
 interface Given {
   /** The first word that is not an option. */
   place: string | undefined;
-  /** The word behind one of these options. */
+  /** Returns the word after one of these options. */
   valueOf(...options: string[]): string | undefined;
   words: readonly string[];
 }
@@ -33,7 +33,7 @@ const engineDisk = "`bough engine df` shows what the embedded engine keeps, `bou
 const noVolumes =
   "`bough run -v DIR:PATH` mounts a directory of this machine, RUN --mount=type=cache keeps a directory.";
 
-/** What docker has behind `docker image`. */
+/** Returns what to write instead of a subcommand of `docker image`. */
 function imageHabit({ words: [name = "", ...words] }: Given): string | undefined {
   if (["ls", "list"].includes(name)) return "`bough images` lists them.";
   if (["rm", "remove"].includes(name)) return `${write("images", "remove", ...words)} removes it.`;

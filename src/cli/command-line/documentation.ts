@@ -1,7 +1,7 @@
 import { quote } from "../../builder/commands/command.ts";
 import type { GlobalOptions } from "./globals.ts";
 
-/** A command line to paste that works with the same service as this one. The token is left out. */
+/** Returns a command line to paste, for the same service as this one. It does not contain the token. */
 export function commandLine(globals: GlobalOptions, words: readonly string[]): string {
   const { local, profile, url, project } = globals;
   const options = [

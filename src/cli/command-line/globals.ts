@@ -65,7 +65,7 @@ export interface GlobalOptions {
   quiet: boolean;
 }
 
-/** `after` the command's name wins over `before` it. */
+/** Reads the global options. Those `after` the command's name win over those `before` it. */
 export function readGlobals(before: Values, after: Values, command?: string): GlobalOptions {
   const text = (name: keyof typeof globalDefinitions) => after.text(name) ?? before.text(name);
   const flag = (name: keyof typeof globalDefinitions) => after.flag(name) || before.flag(name);
@@ -83,7 +83,7 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
     token: text("token"),
     project: text("project"),
     local: flag("local"),
-    // Docker's -f is a Dockerfile.
+    // The -f of docker build names a Dockerfile.
     format: oneOf(
       format,
       ["table", "json"],

@@ -10,12 +10,12 @@ import {
 import type { Command } from "./command.ts";
 import { globalDefinitions } from "./globals.ts";
 
-/** Columns that the left part of a row may take where not all of its row fits. */
+/** The maximum width of a section's left column if not all of its rows fit into one line each. */
 const maxLeft = 26;
 
 /**
- * The help text of one command. `path`: how it is called, such as `bough images import`. `columns`: of the terminal; what is longer
- * goes on in the next line. A pipe has no end of a line.
+ * Returns the help text of one command. `path` is its full name, such as `bough images import`. Lines are wrapped at `columns`,
+ * the width of the terminal, which is infinite for a pipe.
  */
 export function renderHelp(command: Command, path: string, columns: number): string {
   const definitions = argumentsOf(command.definition);
@@ -49,7 +49,7 @@ export function renderHelp(command: Command, path: string, columns: number): str
   ]);
 }
 
-/** The help text of bough itself: its commands and the global options. */
+/** Returns the help text of bough itself: its commands and the global options. */
 export function renderOverview(
   summary: string,
   commands: readonly (readonly [string, string])[],
@@ -69,7 +69,7 @@ export function renderOverview(
   ]);
 }
 
-/** The help text of a command that only groups others. */
+/** Returns the help text of a group of commands. */
 export function renderGroup(
   path: string,
   summary: string,
@@ -92,7 +92,7 @@ function metaOf(definition: CommandDef): CommandMeta {
   return (definition.meta ?? {}) as CommandMeta;
 }
 
-/** The parts of the line, each of which stays whole. */
+/** Returns the parts of the usage line. A line break never divides a part. */
 function usageOf(
   path: string,
   definitions: ArgumentDefinitions,
@@ -147,7 +147,7 @@ function section(
   return `${title}:\n${shown.join("\n")}`;
 }
 
-/** What goes on in a further line is indented where the lines themselves are. */
+/** Wraps each line. Continuation lines have twice the indent. */
 function wrapText(text: string, columns: number, indent = ""): string {
   return text
     .split("\n")

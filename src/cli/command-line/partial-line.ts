@@ -1,4 +1,4 @@
-/** A command line that is still being typed, taken apart as a shell would. */
+/** A command line that is still being typed, split as by a shell. */
 interface PartialLine {
   /** Complete words, without the program's name. */
   words: string[];

@@ -3,7 +3,7 @@ import { dirname, resolve, sep } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { reasonOf } from "../../system-error.ts";
 
-/** Where a command is to leave a file, as one of its options says. */
+/** The path of a file that a command writes, as given by one of its options. */
 export interface ResultPlace {
   option: string;
   /** The path as given, for messages. */
@@ -12,7 +12,7 @@ export interface ResultPlace {
   path: string;
 }
 
-/** @throws BoughError of kind `usage` where no file can be */
+/** @throws BoughError of kind `usage` if no file can be written there */
 export function findPlace(option: string, given: string, workingDirectory: string): ResultPlace {
   if (given === "") {
     throw new BoughError(`${option} takes the path of a file, not ""`, {
@@ -24,7 +24,7 @@ export function findPlace(option: string, given: string, workingDirectory: strin
   const directory = statsOf(dirname(place.path), place);
   if (directory === undefined) throw unusablePlace(place, `there is no directory ${dirname(given)}`);
   if (!directory.isDirectory()) throw unusablePlace(place, `${dirname(given)} is not a directory`);
-  // The resolved path has lost it.
+  // The resolved path has lost the slash.
   if (given.endsWith("/") || given.endsWith(sep))
     throw unusablePlace(place, "a file's path has no slash at its end");
   if (statsOf(place.path, place)?.isFile() === false) throw unusablePlace(place, "this is not a file");
@@ -39,7 +39,7 @@ export function unusablePlace({ option, given }: ResultPlace, reason: string, ca
   });
 }
 
-/** `undefined` where there is nothing. */
+/** Returns `undefined` if nothing exists there. */
 function statsOf(path: string, place: ResultPlace): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

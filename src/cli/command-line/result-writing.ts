@@ -4,12 +4,12 @@ import { BoughError } from "../../errors.ts";
 import { reasonOf } from "../../system-error.ts";
 import { type ResultPlace, unusablePlace } from "./result-place.ts";
 
-/** What would keep the file from being written in the end is better known before the work than after it. */
+/** Throws if no file can be written at a place, so that a user learns it before the work, not after it. */
 export function requireWritable(place: ResultPlace): void {
-  // Not kept until then: it would be one of the files that a COPY takes, and left behind by a process that is killed.
+  // The test file is removed at once: a COPY might copy it, and a process that is killed would leave it behind.
   const path = temporaryPath(place);
   try {
-    // A full disk still takes an empty file.
+    // Not empty: an empty file can be written to a full disk.
     writeFileSync(path, "x", { flag: "wx" });
     unlinkSync(path);
   } catch (error) {
@@ -20,14 +20,14 @@ export function requireWritable(place: ResultPlace): void {
 
 export function removeOld(place: ResultPlace): void {
   try {
-    // A link that leads nowhere is there, too.
+    // lstat, since a dangling link must be removed, too.
     if (lstatSync(place.path, { throwIfNoEntry: false }) !== undefined) unlinkSync(place.path);
   } catch (error) {
     throw unusablePlace(place, `what is there cannot be removed: ${reasonOf(error)}`, error);
   }
 }
 
-/** Whoever sees one of the files sees all of it; where one of them fails there is none. */
+/** Writes files that appear only when they are complete. If one can't be written, none remains. */
 export function writeAllOrNone(files: readonly (ResultPlace & { text: string })[]): void {
   const made: string[] = [];
   const attempt = ({ option, given }: ResultPlace, write: () => void) => {
@@ -52,7 +52,7 @@ export function writeAllOrNone(files: readonly (ResultPlace & { text: string })[
   }
 }
 
-/** Short whatever the file is called: there is a limit to a name's length. */
+/** Returns a path with a short name: one derived from the file's name could exceed the limit of a name's length. */
 function temporaryPath({ path }: ResultPlace): string {
   return join(dirname(path), `.bough-${crypto.randomUUID()}`);
 }
@@ -61,6 +61,6 @@ function discard(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // It has not come to be, or its directory is gone; why is told already.
+    // It was never created, or its directory is gone. The cause is reported already.
   }
 }

@@ -5,7 +5,7 @@ import type { Invocation } from "./command.ts";
 
 /** A command's result in its three forms, for standard output. */
 export interface Result {
-  /** All that `--quiet` prints; several ids stand on lines of their own. */
+  /** All that `--quiet` prints, each id on a separate line. */
   id: string | readonly string[];
   /** The result of `-f json`: one object or one array, with stable keys. */
   json: unknown;
@@ -26,7 +26,7 @@ export function printResult(
   }
 }
 
-/** An id is one line, whoever chose it. Programs get it as it is otherwise, a terminal without what it would act upon. */
+/** Returns one line for each id, with line breaks in it escaped; for a terminal, all control characters. */
 function linesOf(id: Result["id"], isTerminal: boolean): string {
   const ids = typeof id === "string" ? [id] : id;
   return ids

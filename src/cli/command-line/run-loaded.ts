@@ -1,7 +1,7 @@
 import type { Command, Invocation } from "./command.ts";
 
 /**
- * Runs a command whose arguments are parsed and checked already, as citty would, which would load a parser of its own for that.
+ * Runs a command whose arguments are already parsed and checked. citty's function for that would load another parser.
  * Returns the exit code.
  */
 export async function runLoaded({ definition }: Command, invocation: Invocation): Promise<number> {

@@ -18,8 +18,8 @@ import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts"
 import { runLoaded } from "./run-loaded.ts";
 
 /**
- * Runs the command line and returns the exit code. Rejects with a BoughError; `onGlobals` hears the global options as
- * soon as they are known.
+ * Runs the command line and returns the exit code. Rejects with a BoughError. Calls `onGlobals` as soon as the global options
+ * are known.
  */
 export async function runCommandLine(
   raw: readonly string[],
@@ -84,13 +84,13 @@ export async function runCommandLine(
   const globals = readGlobals(before, values, name);
   onGlobals(globals);
   const { stderr } = runtime;
-  // Not loaded where only help or the version is asked for: that is to be there at once.
+  // Loaded only now, so that help and version are fast.
   const { createLog } = await import("../../terminal/log.ts");
   const log = createLog(globals.logLevel, (text) => stderr.write(formatLogLines(text, stderr)));
   return runLoaded(command, { values, globals, runtime, log, commands });
 }
 
-/** The format of errors: known even where the command line itself is wrong. */
+/** Returns the format of errors, even for an invalid command line. */
 export function requestedFormat(raw: readonly string[]): GlobalOptions["format"] {
   const isJson = readTokens(raw, globalDefinitions).some(
     (token) => token.kind === "option" && token.name === "format" && token.value === "json",
@@ -144,7 +144,7 @@ async function unknownCommand(
   });
 }
 
-/** A command's own options win over global ones of the same letter. */
+/** Returns the global options, without the letters that the command's own options use. */
 function globalsBeside(own: ArgumentDefinitions): ArgumentDefinitions {
   const letters = new Set(
     Object.values(own).flatMap((definition) =>
@@ -167,7 +167,7 @@ function checkPlaces(values: Values, definitions: ArgumentDefinitions, command: 
   const missing = required[values.positionals.length];
   const usage = { kind: "usage", hint: `\`${name} -h\` shows how it is used.` } as const;
   if (missing !== undefined) throw new BoughError(`${name}: ${missing[0].toUpperCase()} is missing`, usage);
-  // As of a variable that a script has not set: taken for a path it would be the directory `.`, or all of an image.
+  // For example an unset variable of a script. As a path it would mean the directory `.`, or all of an image.
   const empty = values.positionals.indexOf("");
   if (empty >= 0) {
     const places = Object.keys(definitions).filter((place) => definitions[place]?.type === "positional");

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 
-/** `500M` in bytes: a number, and K, M, G or T for powers of 1024. 0 is no limit. */
+/** Parses a size such as `500M` to bytes. K, M, G and T are powers of 1024; 0 means no limit. */
 export function parseSize(text: string | undefined, option: string): number | undefined {
   if (text === undefined) return undefined;
   const [, digits, unit = ""] = /^(\d{1,15})([KMGT])?i?B?$/i.exec(text) ?? [];

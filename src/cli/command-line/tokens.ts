@@ -1,6 +1,6 @@
 /**
- * A command line as words with a meaning, by POSIX and GNU conventions; what `parseArgs` of node:util answers as its
- * tokens when it is not strict. Loading that takes longer than a short command does.
+ * A token of a command line, by POSIX and GNU conventions. `parseArgs` of node:util returns the same tokens if it is not strict,
+ * but to load it takes longer than a short command does.
  */
 export type Token =
   | { kind: "positional"; index: number; value: string }
@@ -19,7 +19,7 @@ export type Token =
 export interface OptionShape {
   type: "string" | "boolean";
   short?: string;
-  /** Letters that mean this option where a word of short ones ends with them, whatever each of them means alone: `it`. */
+  /** Pairs of letters, such as `it`, that mean this option at the end of a word of short options, whatever each means alone. */
   pairs?: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export function tokenize(words: readonly string[], options: Readonly<Record<stri
       while (++index < words.length) tokens.push({ kind: "positional", index, value: words[index] ?? "" });
     } else if (word.startsWith("--")) {
       const equals = word.indexOf("=");
-      // An option has a name of one character at least.
+      // An option's name has at least one character.
       const hasValue = equals > 2;
       const rawName = hasValue ? word.slice(0, equals) : word;
       option(rawName, rawName.slice(2), hasValue ? word.slice(equals + 1) : undefined);

@@ -10,14 +10,14 @@ import { resolveImagePath } from "../images/image-path.ts";
 import { type Connection, connect, openLocalStore } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 
-/** How long a service may take that is asked while somebody types. */
+/** The maximum time for a service, since the user waits for the completion. */
 const patienceMilliseconds = 2000;
 const maxOperations = 50;
 
 type Context = Pick<Invocation, "runtime" | "globals">;
 type NamedKind = Exclude<CompletedKind, "file" | "directory">;
 
-/** The names of one kind that there are. */
+/** Returns all names of one kind. */
 export async function findNames(kind: NamedKind, current: string, context: Context): Promise<string[]> {
   switch (kind) {
     case "profile":
@@ -48,7 +48,7 @@ async function tagsOf({ service }: Connection, prefix: string): Promise<string[]
   return images.flatMap(({ tag }) => (tag === null ? [] : `${prefix}${tag}`));
 }
 
-/** `undefined`: of any status. */
+/** Lists operations. An `undefined` status means any. */
 async function operationsOf(
   { service }: Connection,
   statuses: readonly (OperationStatus | undefined)[],
@@ -61,7 +61,7 @@ async function operationsOf(
   return lists.flat().map(({ uuid }) => uuid);
 }
 
-/** `IMAGE:/dir/na`, or `/dir/na` in the session's image; before there is a slash, the images. */
+/** Completes `IMAGE:/dir/na`, or `/dir/na` in the session's image. Returns images as long as there is no slash. */
 async function pathsIn(connection: Connection, current: string, key: string): Promise<string[]> {
   if (!current.includes("/")) return (await tagsOf(connection, "")).map((tag) => `${tag}:/`);
   const typed = current.slice(0, current.lastIndexOf("/") + 1);

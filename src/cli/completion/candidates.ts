@@ -14,8 +14,8 @@ import type { Runtime } from "../process/runtime.ts";
 import { findNames } from "./candidate-names.ts";
 
 /**
- * What the word under the cursor may become: candidates on lines of their own, each with a tab and a description where
- * there is one. Never rejects: a shell that completes is no place for errors.
+ * Returns the candidates for the word under the cursor, each with a tab and a description if it has one. Never rejects, since a
+ * shell can't show errors while it completes.
  */
 export async function findCandidates(
   line: string,
@@ -38,7 +38,7 @@ interface Place {
   definitions: ArgumentDefinitions;
   /** The option whose value comes next. */
   awaiting: ArgumentDefinition | undefined;
-  /** Whether it stands after `--`, or after the place of a command that takes its rest there. */
+  /** True after `--`, or after the positional argument of a command that takes the rest verbatim. */
   isRest: boolean;
   takesRest: TakesRest | undefined;
   positionals: string[];
@@ -77,7 +77,7 @@ async function findPlace(words: readonly string[], commands: CommandTable): Prom
   return place;
 }
 
-/** A word that is not an option: a command, or an argument of one. */
+/** Handles a word that is not an option: a command, or an argument of one. */
 async function enter(place: Place, word: string): Promise<void> {
   const entry = place.table !== undefined && Object.hasOwn(place.table, word) ? place.table[word] : undefined;
   if (entry === undefined) {
@@ -169,7 +169,7 @@ const none: Values = {
   rest: undefined,
 };
 
-/** What of the line is typed already says which service and which session are meant. */
+/** Returns the options that are typed already: they select the service and the session. */
 function valuesOf({ options }: Place): Values {
   return {
     ...none,

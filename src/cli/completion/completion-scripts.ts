@@ -2,11 +2,11 @@ export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
 /**
- * Each asks bough for candidates: one on a line, with a tab and a description where there is one. `:files` and
+ * The completion scripts. Each asks bough for candidates: one a line, with a tab and a description if it has one. `:files` and
  * `:directories` stand for the shell's own completion of these.
  */
 export const scripts: Readonly<Record<Shell, string>> = {
-  // bash takes a word apart at `:` and `=`, and replaces its last part only.
+  // bash splits a word at `:` and `=`, and replaces only its last part.
   bash: `# bash completion for bough
 _bough() {
   local line=\${COMP_LINE:0:COMP_POINT} word prefix='' candidate

@@ -20,7 +20,7 @@ export const completion = command({
   takesRest: "hidden",
 });
 
-/** The scripts themselves ask `bough completion candidates -- LINE`, with the line up to the cursor. */
+/** Prints a script, or candidates: the scripts run `bough completion candidates -- LINE`, with the line up to the cursor. */
 async function complete({ values, runtime, commands }: Invocation): Promise<void> {
   const [given = ""] = values.positionals;
   if (given === "candidates" && values.rest !== undefined) {
@@ -34,8 +34,8 @@ async function complete({ values, runtime, commands }: Invocation): Promise<void
 }
 
 /**
- * Names come from services and images, and a shell puts them into a command line unquoted: one that a shell would act upon
- * is not a candidate. Descriptions are only shown.
+ * Returns the line of a candidate, which is empty if the shell would interpret one of its characters: names come from services
+ * and images, and a shell inserts them unquoted. Descriptions are only shown.
  */
 function lineOf(candidate: string): string {
   const [word = "", ...description] = candidate.split("\t");

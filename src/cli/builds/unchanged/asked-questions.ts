@@ -4,25 +4,25 @@ import type { Fetch } from "../../../service/service.ts";
 import { sha256Of } from "../../../sha256.ts";
 import { readAtMost } from "../../../streams.ts";
 
-/** A request that changes nothing when it is made once more. */
+/** A request that can be repeated without changing anything. */
 export interface AskedQuestion {
   method: "GET" | "PATCH" | "POST";
   /** The path from `/v1/` on, with the query. */
   path: string;
   /** JSON. */
   body?: string;
-  /** A digest of what came; that a tag was set is said by the status alone. */
+  /** A digest of the response's body. For PATCH, which sets a tag, only the status counts: it is the digest of an empty body. */
   answer: string;
 }
 
-/** A service that takes longer is not asked once more before a build: see `areAnsweredAlike`, which waits twice as long. */
+/** The maximum duration of a request that is repeated before the next build. `areAnsweredAlike` then waits twice as long. */
 const patienceMilliseconds = 500;
-/** What is longer is not an answer to a question for an image. */
+/** Valid responses to these requests are shorter. */
 const maxAnswerBytes = 1024 * 1024;
 
 /**
- * The same fetch, of a service whose address is `base`. `note` gets each request once it is answered, in their order: `undefined`
- * for one that can't be made once more, or takes long.
+ * Wraps the fetch of the service at `base`. Calls `note` after each response, in order, with the request; with `undefined` if the
+ * request can't be repeated or was slow.
  */
 export function recordQuestions(
   fetch: Fetch,
@@ -41,7 +41,7 @@ export function recordQuestions(
 
 type Question = Omit<AskedQuestion, "answer">;
 
-/** Which images there are, what the service can do, the image with a configuration, and a tag that is set. */
+/** Requests that list images, read the service's capabilities, make the image with a configuration, and set a tag. */
 const repeatable: Readonly<Record<AskedQuestion["method"], RegExp>> = {
   GET: /^\/v1\/(images\?|whoami$)/,
   POST: /^\/v1\/images\/[^/]+\/config$/,
@@ -79,14 +79,14 @@ async function withAnswer(
 
 type Passing = Parameters<typeof decompressedBody>[0];
 
-/** It has passed by on its way to who takes the compression off. */
+/** Returns the decompressed body. The response is a copy of one that its receiver has yet to decompress. */
 async function bodyOf(response: Passing): Promise<Response["body"]> {
   if (response.headers.get("content-encoding") === null) return response.body;
   const { decompressedBody } = await import("../../../service/http/decompression.ts");
   return decompressedBody(response);
 }
 
-/** `undefined` for an error, and for more than an answer has. */
+/** Returns `undefined` for an error status, and for a body that is too long. */
 export async function digestAnswer(
   { method }: Question,
   response: Pick<Response, "ok" | "body">,

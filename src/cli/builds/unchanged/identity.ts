@@ -6,19 +6,19 @@ import { globalDefinitions } from "../../command-line/globals.ts";
 import { stateDirectory } from "../../process/state-directory.ts";
 import { chooseServiceFor, engineDirectory, storePath } from "../../service/choice.ts";
 
-/** What a build is asked with, beside files and what bough knows. */
+/** The program, arguments and environment of a build, without its files and bough's state. */
 export interface BuildIdentity {
-  /** The directory and the name of what is remembered of it. The name is a digest over all that it is asked with. */
+  /** The directory and the name of the build's record. The name is a digest of program, arguments and environment. */
   directory: string;
   name: string;
   choice: ServiceChoice;
-  /** Databases of bough's own and of the embedded engine. */
+  /** The databases of bough itself and of the embedded engine. */
   databases: readonly string[];
-  /** Directories whose names are a part of what the engine knows: its layers. */
+  /** Directories whose entries are a part of the engine's state: its layers. */
   directories: readonly string[];
 }
 
-/** Any other option makes a build do more than build, or depend on more than is compared here. */
+/** Options of a build that can be recorded. Any other makes it do more than build, or depend on more than is compared here. */
 const plainOptions: ReadonlySet<string> = new Set([
   "dockerfile",
   "tag",
@@ -38,18 +38,18 @@ const plainOptions: ReadonlySet<string> = new Set([
   "pids",
 ]);
 
-/** They decide how a build is shown, and by whom it is done; the latter is looked at by itself. */
+/** True for options that select the display or the service. The service is compared separately. */
 const isBeside = (name: string) => name === "progress" || Object.hasOwn(globalDefinitions, name);
 
-/** What shells change by themselves, and what bough sets for itself. */
+/** Variables that shells change, and one that bough sets itself. */
 const passedOver = ["_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "BOUGH_USER_NAMESPACE"];
 
-/** `undefined` for a build of which nothing can be remembered. */
+/** Returns `undefined` for a build that can't be recorded. */
 export function identifyBuild(invocation: Invocation): BuildIdentity | undefined {
   try {
     return identify(invocation);
   } catch {
-    // What is wrong will be said by the build.
+    // The build itself reports the error.
     return undefined;
   }
 }
@@ -57,9 +57,9 @@ export function identifyBuild(invocation: Invocation): BuildIdentity | undefined
 function identify({ values, globals, runtime }: Invocation): BuildIdentity | undefined {
   const { platform, workingDirectory, environment } = runtime;
   const program = runtime.identifyProgram();
-  // Elsewhere nothing says whether a directory's times are to be relied on. What is debugged is to be seen.
+  // The times of directories are known to be reliable only on Linux. To debug a build, it must run.
   if (program === undefined || platform !== "linux" || globals.logLevel === "debug") return undefined;
-  // As the options of these names do, which are not among the plain ones.
+  // They act like the options of the same names, which are not among `plainOptions`.
   if (environment.BOUGH_CACHE_FROM || environment.BOUGH_CACHE_TO) return undefined;
   const names = values.names.filter((name) => !isBeside(name));
   if (!names.every((name) => plainOptions.has(name))) return undefined;

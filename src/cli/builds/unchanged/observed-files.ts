@@ -3,20 +3,20 @@ import { isMissing } from "../../../context/file-system/file-error.ts";
 import type { FileSystem } from "../../../context/file-system/file-system.ts";
 import { lookAt, type PathStates, StateColumns } from "./path-states.ts";
 
-/** A record of more paths would take as long to read as the files take to be looked at. */
+/** To read a record of more paths would take as long as to look at the files again. */
 const maxPaths = 50_000;
 
 /**
- * File systems of Linux that give a directory another time with each name that comes or goes, at once; others, of the network, of
- * Windows, or by programs, may not: ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS, bcachefs.
+ * File systems of Linux that change a directory's time at once when an entry is added or removed: ext2 to ext4, XFS, Btrfs,
+ * tmpfs, overlayfs, F2FS, ZFS, bcachefs. Network file systems, those of Windows, and FUSE may not.
  */
 const exactTypes: ReadonlySet<number> = new Set([
   0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0xf2f52010, 0x2fc12fc1, 0xca451a4e,
 ]);
 
 /**
- * A file system that notes of everything below a directory which it is asked for in what state that is. What is asked for twice is
- * noted twice: to tell would cost more, in memory and time, than to look at it twice.
+ * A file system that records the state of each path that it is asked for. A path that is asked for twice is recorded twice: to
+ * detect that would cost more memory and time than to look at the path twice.
  */
 export class ObservedFiles implements FileSystem {
   readonly #files: FileSystem;
@@ -24,11 +24,11 @@ export class ObservedFiles implements FileSystem {
   #paths: string[] = [];
   /** Directories that have been read. */
   readonly #directories = new Set<string>();
-  /** They are all on one, whose type is looked at. */
+  /** The device of all paths, so that one look at a file system's type is enough. */
   #device: number | undefined;
   #isOver = false;
 
-  /** `startedAt`: milliseconds since the epoch, before anything was asked. */
+  /** `startedAt`: milliseconds since the epoch, taken before any path is read. */
   constructor(files: FileSystem, startedAt: number) {
     this.#files = files;
     this.#columns = new StateColumns(startedAt);
@@ -55,14 +55,14 @@ export class ObservedFiles implements FileSystem {
     return this.#files.readLink(path);
   }
 
-  /** Nothing is noted any more, and what has been is forgotten. */
+  /** Ends the recording, and discards it. */
   end(): void {
     this.#isOver = true;
     this.#paths = [];
     this.#directories.clear();
   }
 
-  /** Returns states by paths relative to `root`; `undefined` where a change since the start might not show. */
+  /** Returns states by paths relative to `root`; `undefined` if a change since the start might not show. */
   states(root: string): PathStates | undefined {
     for (const path of [root, ...this.#directories]) this.#note(path, lookAt(path));
     if (this.#isOver || !exactTypes.has(statfsSync(root).type)) return undefined;

@@ -1,48 +1,48 @@
-/** The state in which paths were found, and whether they still are in it. */
+/** Records the state of paths, and compares them with it later. */
 import { lstatSync, type Stats, statSync } from "node:fs";
 import { isSettled } from "../../../context/hashing/stat-cache.ts";
 import { growBuffer } from "../../../grow-buffer.ts";
 import { sha256Of } from "../../../sha256.ts";
 
-/** Paths, and digests over what `stat` says of them: of so many at a time, so that a look at them can end early. */
+/** Paths, and digests of their `stat` results. Each digest covers `pathsPerDigest` paths, so that a comparison can end early. */
 export interface PathStates {
   paths: readonly string[];
   digests: readonly string[];
 }
 
-/** What is at a path; `undefined` where nothing is. */
+/** Returns the `stat` result of a path; `undefined` if nothing exists there. */
 export type Look = (path: string) => Stats | undefined;
 
 const orNothing = { throwIfNoEntry: false } as const;
 
-/** A link itself. */
+/** Looks at a link itself. */
 export const lookAt: Look = (path) => lstatSync(path, orNothing);
 
-/** What a link leads to. */
+/** Follows a link. */
 export const lookBehind: Look = (path) => statSync(path, orNothing);
 
-/** A write-ahead log that is empty is as good as none: who only reads makes and removes it. */
+/** Treats an empty write-ahead log as missing, since SQLite creates and removes one even for readers. */
 export const lookAtLog: Look = (path) => {
   const stats = lookAt(path);
   return stats?.size === 0 ? undefined : stats;
 };
 
-/** Device, inode, size, times: what a change of a file or directory, or another one in its place, shows in. */
+/** Device, inode, size and two times: a file or directory that is changed or replaced differs in one of them. */
 const fields = 5;
 const pathsPerDigest = 512;
 
-/** What `stat` says of paths, in columns. */
+/** The `stat` results of paths, as an array of numbers. */
 export class StateColumns {
   readonly #now: number;
   #numbers = new Float64Array(64 * fields);
   #count = 0;
 
-  /** `now`: milliseconds since the epoch, before any of the paths is looked at. */
+  /** `now`: milliseconds since the epoch, taken before any of the paths is read. */
   constructor(now: number) {
     this.#now = now;
   }
 
-  /** `undefined`: there is nothing. False where it was changed so shortly before that another change would not show. */
+  /** Adds a path's state; `undefined` if it is missing. Returns false if it changed so recently that another change may not show. */
   add(stats: Stats | undefined): boolean {
     const at = this.#count++ * fields;
     if (at + fields > this.#numbers.length) {
@@ -62,13 +62,13 @@ export class StateColumns {
   }
 }
 
-/** `undefined` where one of them was changed so shortly before `now` (milliseconds since the epoch) that another change would not show. */
+/** Returns `undefined` if a path changed so recently that another change may not show. `now`: milliseconds since the epoch. */
 export function settledStates(paths: readonly string[], look: Look, now: number): PathStates | undefined {
   const columns = new StateColumns(now);
   return paths.every((path) => columns.add(look(path))) ? { paths, digests: columns.digests() } : undefined;
 }
 
-/** Ends at the first difference, or a little later. */
+/** Returns false at the first digest that differs. */
 export function areUnchanged({ paths, digests }: PathStates, look: Look): boolean {
   for (const [index, digest] of digests.entries()) {
     const start = index * pathsPerDigest;

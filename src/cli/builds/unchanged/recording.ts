@@ -14,24 +14,24 @@ import { ObservedFiles } from "./observed-files.ts";
 import { type Look, lookAt, lookAtLog, lookBehind, type PathStates, settledStates } from "./path-states.ts";
 import { type RememberedBuild, type Told, writeRememberedBuild } from "./remembered-build.ts";
 
-/** Listens to a build: where that finds nothing to do, the next one need not find it out again. */
+/** Records a build. If it finds nothing to do, the next identical build can repeat its output without running. */
 export interface Recording extends ServiceWatcher {
-  /** The same progress, listened to. */
+  /** The same progress, recorded. */
   progress: Progress;
   /** The context's files, observed. */
   files: FileSystem;
-  /** Says that all which the build depends on is below this directory, or was looked at through `files`. */
+  /** Declares that the build depends only on what is below this directory or was read through `files`. */
   noteContext(context: BuildContext): void;
-  /** Says since when what the build uses counts as used, in milliseconds since the epoch. */
+  /** Notes the time of the last use that the session has recorded, in milliseconds since the epoch. */
   noteUse(since: number): void;
-  /** Remembers a build that had nothing to do, once it has succeeded and all is closed. Never rejects. */
+  /** Saves the record of a build that had nothing to do, after it has succeeded and everything is closed. Never rejects. */
   save(): Promise<void>;
 }
 
-/** The maximum of lines and events together, against endless Dockerfiles. */
+/** The maximum number of lines and events together, against endless Dockerfiles. */
 const maxTold = 20_000;
 
-/** What a build tells that has nothing to do. */
+/** The events of a build that has nothing to do. */
 const idleEvents: ReadonlySet<BuildEvent["type"]> = new Set([
   "step",
   "step-end",
@@ -55,7 +55,7 @@ export function startRecording(
   try {
     return identity === undefined ? undefined : record(identity, invocation, progress);
   } catch {
-    // What is wrong will be said by the build.
+    // The build itself reports the error.
     return undefined;
   }
 }
@@ -114,7 +114,7 @@ function record(
           tell({ info: message });
           progress.log.info(message);
         },
-        // What has gone wrong on the way need not do so again.
+        // The cause of a warning may be temporary.
         warn(message) {
           giveUp();
           progress.log.warn(message);
@@ -144,7 +144,7 @@ function record(
   };
 }
 
-/** The Dockerfile and its ignore file, and what would be taken instead if it were there. */
+/** Returns the paths of the Dockerfile and its ignore file, and of files that would take precedence if they existed. */
 function inputPaths(invocation: Invocation): string[] {
   const places = locateInputs(invocation);
   if (places.isFetched) return [];
@@ -153,7 +153,7 @@ function inputPaths(invocation: Invocation): string[] {
   return [...new Set([dockerfile.absolutePath, ...others])];
 }
 
-/** What is read until it ends is another one each time. */
+/** Follows a link. Throws for a pipe or device, whose content can differ each time. */
 const lookForFile: Look = (path) => {
   const stats = lookBehind(path);
   if (stats !== undefined && !stats.isFile()) throw new Error(`${path} is not a file`);

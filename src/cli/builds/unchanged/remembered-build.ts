@@ -1,4 +1,4 @@
-/** What is kept of a build that had nothing to do, for the next one like it. */
+/** The record of a build that had nothing to do, for the next identical build. */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BuildEvent } from "../../../builder/events.ts";
@@ -8,23 +8,23 @@ import type { BuildIdentity } from "./identity.ts";
 import type { PathStates } from "./path-states.ts";
 
 export interface RememberedBuild {
-  /** The program's own way to keep it. */
+  /** The version of this format. */
   format: typeof format;
-  /** When what the build uses was last noted as used. Milliseconds since the epoch. */
+  /** The time of the last use that the session has recorded, in milliseconds since the epoch. */
   usedAt: number;
-  /** The build context, and where its path leads with all links resolved. */
+  /** The build context's absolute path, as given and with all links resolved. */
   context: { path: string; realPath: string };
-  /** What the paths of the Dockerfile and the ignore files lead to. */
+  /** The Dockerfile and the ignore files, with links followed. */
   inputs: PathStates;
   /** Databases, and directories beside them. */
   known: PathStates;
   /** The databases' write-ahead logs. */
   logs: PathStates;
-  /** All that was looked at in the context, by paths relative to it. */
+  /** All paths that were read in the context, relative to it. */
   files: PathStates;
-  /** What a service was asked, in this order. */
+  /** Requests to the service, in order. */
   questions: readonly AskedQuestion[];
-  /** What the build said, in this order. */
+  /** Log lines and events of the build, in order. */
   told: readonly Told[];
 }
 
@@ -34,14 +34,14 @@ export type Told = { info: string } | BuildEvent;
 type Place = Pick<BuildIdentity, "directory" | "name">;
 
 const format = 1;
-/** What builds use is told from what they don't by the hour of their last one: see `noteBuild` of the store's sessions. */
+/** Sessions record their last use to the hour (see `noteBuild` of the store's sessions), and a repeated build records none. */
 const maxAgeMilliseconds = 3_600_000;
-/** One more removes the oldest. */
+/** The maximum number of records. One more removes the oldest. */
 const maxBuilds = 100;
-/** Characters. */
+/** In characters. */
 const maxLength = 4 * 1024 * 1024;
 
-/** `undefined` where nothing is, nothing that makes sense, or what is too old. `now`: milliseconds since the epoch. */
+/** Returns `undefined` if there is no record, or it is invalid or too old. `now`: milliseconds since the epoch. */
 export function readRememberedBuild({ directory, name }: Place, now: number): RememberedBuild | undefined {
   try {
     if (!requireOwnDirectory(directory, { isLinkable: true })) return undefined;
@@ -54,13 +54,13 @@ export function readRememberedBuild({ directory, name }: Place, now: number): Re
   }
 }
 
-/** Throws where it can't be written. `now`: milliseconds since the epoch. */
+/** Throws if it can't be written. `now`: milliseconds since the epoch. */
 export function writeRememberedBuild(
   { directory, name }: Place,
   build: Omit<RememberedBuild, "format">,
   now: number,
 ): void {
-  // A warning of no line says so.
+  // A warning without a line has null, since JSON drops `undefined`.
   const text = JSON.stringify({ format, ...build }, (field, value: unknown) =>
     field === "line" && value === undefined ? null : value,
   );
@@ -82,7 +82,7 @@ export function forgetBuild({ directory, name }: Place): void {
   rmSync(join(directory, name), { force: true });
 }
 
-/** What a process had no time to rename is among them. */
+/** Removes old records, and temporary files that a process did not rename. */
 function removeOld(directory: string, now: number): void {
   const builds = readdirSync(directory).map((name) => {
     const path = join(directory, name);
@@ -93,7 +93,7 @@ function removeOld(directory: string, now: number): void {
     if (index >= maxBuilds - 1 || writtenAt < now - maxAgeMilliseconds) rmSync(path, { force: true });
 }
 
-/** What has that format, under a name with the program in it, was written by this very one. */
+/** Checks only the format: the record's name is a digest that includes the program, so this very program wrote it. */
 function isRemembered(value: unknown): value is RememberedBuild {
   return typeof value === "object" && value !== null && "format" in value && value.format === format;
 }

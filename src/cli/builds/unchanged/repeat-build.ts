@@ -10,9 +10,8 @@ import { areUnchanged, lookAt, lookAtLog, lookBehind } from "./path-states.ts";
 import { forgetBuild, type RememberedBuild, readRememberedBuild } from "./remembered-build.ts";
 
 /**
- * Tells what the last build of these words told, where that had nothing to do and nothing has changed since: no file that it
- * looked at, nothing that bough or the engine knows, no answer of the service. False where it is to be done after all; nothing
- * has been told then.
+ * Repeats the output of the last identical build, if that had nothing to do and nothing has changed since: no file that it read,
+ * no state of bough or the engine, no response of the service. Returns false, without any output, if the build must run.
  */
 export async function repeatBuild(identity: BuildIdentity, invocation: Invocation): Promise<boolean> {
   const startedAt = invocation.runtime.clock.now();
@@ -30,11 +29,11 @@ async function holds(
 ): Promise<boolean> {
   try {
     if (!(await isUnchanged(build, identity))) return false;
-    // A mode that can't be had is an error before a tag is set.
+    // An impossible mode must be an error before a request sets a tag.
     chooseMode(invocation);
     return await isAnsweredAlike(build, identity, invocation);
   } catch {
-    // What is wrong will be said by the build.
+    // The build itself reports the error.
     return false;
   }
 }
@@ -61,12 +60,12 @@ async function isAnsweredAlike(
   if (questions.length === 0) return true;
   let isAlike = false;
   try {
-    // Loaded where there is a service alone.
+    // Loaded only for a remote service.
     const { areAnsweredAlike } = await import("./repeat-questions.ts");
     isAlike = await areAnsweredAlike(questions, identity, invocation);
     return isAlike;
   } finally {
-    // A service that is slow, or says something else each time, is not asked in vain before each build.
+    // Avoids useless requests before each build to a service that is slow or responds differently each time.
     if (!isAlike) forgetBuild(identity);
   }
 }

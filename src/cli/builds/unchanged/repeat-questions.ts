@@ -5,10 +5,10 @@ import { addressOf } from "../../service/choice.ts";
 import { type AskedQuestion, digestAnswer } from "./asked-questions.ts";
 import type { BuildIdentity } from "./identity.ts";
 
-/** Who is slower is asked by the build, which shows what it does. */
+/** The deadline of each request. For a slower service the build runs, and shows its progress. */
 const milliseconds = 1000;
 
-/** Asks a service once more; false at the first answer that is another one. Rejects where none comes. */
+/** Repeats the requests. Returns false at the first response that differs. Rejects if there is no response. */
 export async function areAnsweredAlike(
   questions: readonly AskedQuestion[],
   { choice }: BuildIdentity,
