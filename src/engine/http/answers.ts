@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { ErrorBody } from "../../service/wire/operation.ts";
 
-/** A request that is answered with an error; `message` reaches the client. */
+/** An error that becomes the response; `message` reaches the client. */
 export class RequestError extends BoughError {
   readonly status: number;
   readonly headers: Record<string, string>;

@@ -1,6 +1,6 @@
 import { RequestError } from "./answers.ts";
 
-/** A JSON object from outside, of which nothing is known yet. Each reader refuses with 400 and the field's name. */
+/** A JSON object of a request, not validated yet. Each reader throws a 400 error with the field's name. */
 export type Fields = Record<string, unknown>;
 
 export async function readBody(request: Request): Promise<Fields> {
@@ -32,7 +32,7 @@ export function optionalBoolean(fields: Fields, name: string): boolean | undefin
   return value === undefined || typeof value === "boolean" ? value : refuse(name, "must be true or false");
 }
 
-/** A whole number of at least `min`. */
+/** Returns an integer of at least `min`. */
 export function optionalNumber(fields: Fields, name: string, min: number): number | undefined {
   const value = fields[name] ?? undefined;
   if (value === undefined) return undefined;
@@ -52,7 +52,7 @@ export function optionalFields(fields: Fields, name: string): Fields | undefined
   return value === undefined ? undefined : asFields(value, name);
 }
 
-/** No field is passed over: a client that misspells one would get something else than it has asked for. */
+/** Throws for an unknown field: a client that misspells one would not get what it asked for. */
 export function refuseUnknown(fields: Fields, known: readonly string[], within?: string): void {
   const unknown = Object.keys(fields).find((name) => !known.includes(name));
   if (unknown !== undefined)

@@ -1,11 +1,11 @@
 type Handler = (request: Request) => Promise<Response>;
 
-/** A smaller body saves less than its gzip headers take. */
+/** Compressing a smaller body saves less than the additional headers take. */
 const minBytes = 1024;
 
 /**
- * Responses of `handler`, packed for those who say that they take gzip: as they come, in constant memory. Left as they are: event
- * streams, whose events are to arrive one by one, what is short, and what is packed already.
+ * Compresses the responses of `handler` for clients that accept gzip, as a stream in constant memory. Does not compress event
+ * streams, whose events must arrive one by one, and bodies that are short or compressed already.
  */
 export function withGzip(handler: Handler): Handler {
   return async (request) => {
@@ -18,7 +18,7 @@ export function withGzip(handler: Handler): Handler {
   };
 }
 
-/** Follows RFC 9110, section 12.5.3: what is named counts before `*`, and a weight of 0 means no. */
+/** Follows RFC 9110, section 12.5.3: a named encoding takes precedence over `*`, and a weight of 0 excludes it. */
 export function acceptsGzip(header: string): boolean {
   const weights = new Map(
     header.split(",").map((item) => {
@@ -36,7 +36,7 @@ function canBePacked({ status, headers }: Response): boolean {
   return hasBody && !type.startsWith("text/event-stream") && !headers.has("Content-Encoding");
 }
 
-/** What a HEAD says of the body that GET would bring: a length only where it is known, and that of the same bytes. */
+/** Returns a HEAD response that describes the body of GET: with a length only if it is known for the body that GET would send. */
 function describeBody(response: Response, isPacked: boolean): Response {
   const { status, headers } = response;
   const length = headers.get("Content-Length");

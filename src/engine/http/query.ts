@@ -1,6 +1,6 @@
 import { RequestError } from "./answers.ts";
 
-/** `limit` (1 to 1000, by default all of these) and `offset`. */
+/** Reads `limit` (1 to 1000, default 1000) and `offset`. */
 export function readPage(url: URL): { limit: number; offset: number } {
   return {
     limit: readNumber(url, "limit", 1, 1000) ?? 1000,
@@ -9,8 +9,8 @@ export function readPage(url: URL): { limit: number; offset: number } {
 }
 
 /**
- * A moment as an ISO 8601 date, in seconds since the epoch, or as a time before now such as `90s`, `15m`, `1h` or `2d`;
- * returned in milliseconds since the epoch.
+ * Reads a time: an ISO 8601 date, seconds since the epoch, or a time before now such as `90s`, `15m`, `1h` or `2d`. Returns
+ * milliseconds since the epoch.
  */
 export function readTime(url: URL, name: string, now: number): number | undefined {
   const text = url.searchParams.get(name);
@@ -50,7 +50,7 @@ export function readChoice<Choice extends string>(
   return choice;
 }
 
-/** Each value of a parameter that may be repeated. */
+/** Returns all values of a parameter that may be repeated. */
 export function readTexts(url: URL, name: string): string[] {
   return url.searchParams.getAll(name).filter((text) => text !== "");
 }

@@ -3,10 +3,10 @@ import type { EngineState } from "../state.ts";
 import { MissingProgramError } from "../system/programs.ts";
 import { errorResponse, RequestError } from "./answers.ts";
 
-/** Parts of a path that a route left open, by their names. */
+/** Values of a path's open segments, by name. */
 export type Parameters = Readonly<Record<string, string>>;
 
-/** One request, on its way to its route. */
+/** A request that was matched to a route. */
 export interface Call {
   state: EngineState;
   request: Request;
@@ -18,11 +18,11 @@ export interface Route {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   /** `:name` stands for one segment. */
   path: string;
-  /** `HEAD` is answered by the route of `GET`, whose body is then left out. */
+  /** It also handles `HEAD`, whose response has no body. */
   answer: (call: Call) => Promise<Response> | Response;
 }
 
-/** One function from request to response: unknown paths, wrong methods and everything thrown become JSON errors. */
+/** Returns a function from request to response. Unknown paths, wrong methods and thrown errors become JSON errors. */
 export function makeRouter(
   state: EngineState,
   routes: readonly Route[],

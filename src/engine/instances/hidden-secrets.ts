@@ -1,6 +1,6 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 
-/** A command as it is shown and kept: without the values of variables that are secrets, wherever they stand. */
+/** Returns a command for display and records: without the values of secret variables, wherever they occur. */
 export function hideSecrets(given: {
   command: string;
   args: readonly string[];
@@ -17,7 +17,7 @@ export function hideSecrets(given: {
   };
 }
 
-/** Hides a secret whole, and of an address with a password in it the password alone. */
+/** Hides the whole value; of a URL that contains a password, only the password. */
 function maskValue(value: string, mask: (text: string) => string): string {
   const shown = mask(value);
   return shown === value ? "***" : shown;

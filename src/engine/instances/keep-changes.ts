@@ -13,7 +13,7 @@ import { isUnchanged } from "../sandbox/root/mount-points.ts";
 import type { EngineState } from "../state.ts";
 import type { InstanceSpec } from "./spec.ts";
 
-/** However short the command was: nothing is stored that is over the limit. */
+/** Throws if the layer is over the limit. Watching may have missed that if the command was short. */
 export async function requireSmallLayer(
   { events }: EngineState,
   { uuid, directory, signal }: OperationRun,
@@ -23,13 +23,13 @@ export async function requireSmallLayer(
   if (limit === undefined) return;
   const size = await countedSize(join(directory, "upper"), limit, signal);
   if (size <= limit && !limitsHit.some((hit) => hit.limit === "max_layer_bytes")) return;
-  // It is counted no further than it has to be, or may be out of reach: it is over the limit all the same.
+  // The size is counted no further than necessary, or can't be found. It is over the limit in any case.
   const counted = Number.isFinite(size) ? Math.max(size, limit) : limit;
   events.append(uuid, sandboxSpid, "size_cap", { limit_bytes: limit, file_size: counted });
   throw new BoughError(`the layer has grown past max_layer_bytes (${limit}), and is not kept`);
 }
 
-/** Returns how to make the result an image, for the transaction that ends the operation. */
+/** Returns a function that makes the result an image, for the transaction that ends the operation. */
 export async function keepChanges(
   state: EngineState,
   image: Image,
@@ -40,7 +40,7 @@ export async function keepChanges(
 ): Promise<() => string | undefined> {
   const upper = join(run.directory, "upper");
   if (spec.disposable) {
-    // Whoever learns that this has ended finds its room on the disk free again.
+    // Clients that learn of the end must find the disk space free again.
     await rm(upper, { recursive: true, force: true });
     return () => undefined;
   }
@@ -66,7 +66,7 @@ export async function keepChanges(
   };
 }
 
-/** An image whose own history nobody knows has the steps since as its whole history. */
+/** If the image's own history is unknown, the new steps are all of it. */
 function originOf(
   { origin: { history = [], ...origin } }: Image,
   steps: readonly HistoryLine[],

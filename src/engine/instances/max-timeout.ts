@@ -1,2 +1,2 @@
-/** What a command may be given at most, in seconds. */
+/** Maximum timeout of a command, in seconds. */
 export const maxTimeout = 86_400;

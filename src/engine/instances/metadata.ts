@@ -4,7 +4,7 @@ import type { Image } from "../records/images.ts";
 import { hideSecrets } from "./hidden-secrets.ts";
 import type { InstanceSpec } from "./spec.ts";
 
-/** Where a command runs if neither the request nor the image says so; the service's own default. */
+/** A command's working directory if neither the request nor the image has one; the service's default. */
 const defaultDirectory = "/root";
 
 export function workingDirectoryOf(
@@ -14,9 +14,7 @@ export function workingDirectoryOf(
   return spec.cwd ?? (spec.ignoresConfig ? undefined : config.WorkingDir) ?? defaultDirectory;
 }
 
-/**
- * What the answer and the operation's record say of the request: all of it but the standard input, which may be long or secret.
- */
+/** Describes the request for the response and the operation's record, without the standard input, which may be long or secret. */
 export function describeRequest(spec: InstanceSpec, image: Image): Record<string, unknown> {
   return {
     ...hideSecrets(spec),

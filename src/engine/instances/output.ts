@@ -1,7 +1,7 @@
 import { isAscii } from "node:buffer";
 import type { WireBytes } from "../../service/wire/operation.ts";
 
-/** `ascii` where every byte is; anything else is `base64`, which every client decodes. */
+/** Encodes bytes as `ascii` if all of them are; else as `base64`, which every client decodes. */
 export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "ascii" | "base64" } {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return isAscii(buffer)
@@ -9,12 +9,12 @@ export function encodeBytes(bytes: Uint8Array): { value: string; encoding: "asci
     : { value: buffer.toString("base64"), encoding: "base64" };
 }
 
-/** Bytes of one stream that are held. More is in the operation's events, and in no other place. */
+/** Maximum bytes of one stream that are held. Longer output is only in the operation's events. */
 const maxHeldBytes = 256 * 1024;
 
 /**
- * One output stream of a command: passes chunks on as they arrive, never split inside a UTF-8 character, holds them for the
- * final record where they are few, and drops what is over the limit.
+ * One output stream of a command. Passes chunks on as they arrive, but never splits a UTF-8 character; holds short output for the
+ * final record; drops output over the limit.
  */
 export class CapturedStream {
   readonly #limit: number;
@@ -37,7 +37,7 @@ export class CapturedStream {
     this.#keep(bytes.subarray(0, whole));
   }
 
-  /** What is still held back was not a character after all. */
+  /** Passes on what was held back: it was not the beginning of a character. */
   end(): void {
     this.#keep(this.#pending);
     this.#pending = new Uint8Array();
@@ -51,12 +51,12 @@ export class CapturedStream {
     return this.#droppedBytes;
   }
 
-  /** All of the output is here, not in the events alone. */
+  /** True if all of the output is held here, not only in the events. */
   get isHeld(): boolean {
     return this.#keptBytes <= maxHeldBytes;
   }
 
-  /** Empty where the output is not held. */
+  /** Returns empty output if it is not held. */
   toWire(): WireBytes {
     return { ...encodeBytes(Buffer.concat(this.#held)), truncated: this.#droppedBytes > 0 };
   }
@@ -68,7 +68,7 @@ export class CapturedStream {
     this.#droppedBytes += bytes.length - kept.length;
     if (kept.length === 0) return;
     this.#keptBytes += kept.length;
-    // A copy: the reader may fill the same memory again.
+    // A copy, since the reader may reuse the memory.
     const copy = kept.slice();
     if (this.isHeld) this.#held.push(copy);
     else this.#held = [];
@@ -76,7 +76,7 @@ export class CapturedStream {
   }
 }
 
-/** How many bytes at the end begin a UTF-8 character that is not complete: 0 to 3. */
+/** Returns the number of bytes, 0 to 3, at the end that begin an incomplete UTF-8 character. */
 function unfinishedBytes(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0;

@@ -31,7 +31,7 @@ import type { Instance } from "./spec.ts";
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Loads the code when something is copied: a command that only looks at the engine has to start at once. */
+/** Loads the code only when something is copied: a command that only inspects the engine has to start fast. */
 const loadCopies = () => import("../copies/fill-upper.ts");
 
 /** Runs an instance's command and keeps what it changed; see `OperationWork.perform`. */
@@ -64,10 +64,10 @@ async function runCommand(
   const { image, spec, copies } = instance;
   const hasTerminal = spec.terminal !== undefined;
   const layers = layersOf(state, image);
-  // To make the first ones of a process takes as long as all that comes before its first command.
+  // The first network of this process takes as long to make as everything else before its first command.
   state.networks.start(spec.network);
   const runtime = await state.runtime.take(state, layers, { hasTerminal, signal: run.signal });
-  // It may have broken down, and been made anew, meanwhile.
+  // The network may have failed and been replaced meanwhile.
   if (!hasTerminal) state.namespaces.prepare({ network: state.networks.start(spec.network), runtime });
   run.begin(runtime.kind);
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
@@ -135,7 +135,7 @@ function layersOf({ database }: EngineState, image: Image): readonly [number, ..
   return [top, ...below];
 }
 
-/** Makes the image with its files and copies, where no command is named. Nothing is started for it. */
+/** Makes an image with its files and copies, for a request without a command. Starts no process. */
 async function makeImage(state: EngineState, instance: Instance, run: OperationRun): Promise<() => Outcome> {
   const { image, spec } = instance;
   const startedAt = state.clock.now();
@@ -166,7 +166,7 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
-/** A cache that another command has locked is waited for no longer than the command may take. */
+/** Waits for locked caches no longer than the command's timeout. */
 async function prepareInTime(
   state: EngineState,
   mounts: readonly MountRequest[],

@@ -28,13 +28,13 @@ import { maxTimeout } from "./max-timeout.ts";
 export interface InstanceSpec extends ExecSpec {
   image: string;
   files: StoredFile[];
-  /** Extension `lent-files`: what the client has lent, after the files. */
+  /** Extension `lent-files`: files that the client has lent, placed after the files. */
   lentFiles: string | undefined;
-  /** Extension `entries`: directories and links, before the files. */
+  /** Extension `entries`: directories and links, placed before the files. */
   entries: PlacedEntry[];
-  /** Extension `copies`: what is copied from images, after the files. */
+  /** Extension `copies`: copies from images, made after the files. */
   copies: ImageCopySpec[];
-  /** Extension `mounts`: what is in place while the command runs. */
+  /** Extension `mounts`: mounts that exist while the command runs. */
   mounts: MountSpec[];
   timeoutSeconds: number;
   disposable: boolean;
@@ -43,20 +43,20 @@ export interface InstanceSpec extends ExecSpec {
   /** Extension `readonly-network-files`. */
   hasReadonlyNetworkFiles: boolean;
   preserveEnv: boolean;
-  /** Extension `configure`: nothing of the image's variables and working directory. */
+  /** Extension `configure`: ignores the image's variables and working directory. */
   ignoresConfig: boolean;
   limits: ResourcesLimits;
-  /** Extension `terminals`: the command runs on one. */
+  /** Extension `terminals`: the size of the command's terminal. */
   terminal: TerminalSize | undefined;
-  /** Extension `history`: the steps that the result has beyond the image's, one of them with a layer. */
+  /** Extension `history`: the steps that the result has in addition to the image's; exactly one has a layer. */
   history: readonly HistoryLine[];
 }
 
-/** What a request is about: its body, with what that names. */
+/** A request's body, with the images and files that it refers to. */
 export interface Instance {
   image: Image;
   spec: InstanceSpec;
-  /** Lent for it. */
+  /** The files lent for it. */
   lent: Iterable<LentFile>;
   copies: readonly { spec: ImageCopySpec; image: Image }[];
   mounts: readonly MountRequest[];
@@ -129,7 +129,7 @@ function refuseHistory(problem: string): never {
   throw new RequestError(400, problem);
 }
 
-/** `{"enabled": false}` is the API's; `mode`, as in `docker run --network`, an extension: see `GET /v1/whoami`. */
+/** `{"enabled": false}` is part of the API; `mode`, as in `docker run --network`, is an extension: see `GET /v1/whoami`. */
 function readNetwork(fields: Fields): NetworkMode {
   refuseUnknown(fields, ["enabled", "mode"], "networking");
   const mode = optionalString(fields, "mode") ?? "default";

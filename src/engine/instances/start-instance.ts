@@ -10,7 +10,7 @@ import { describeRequest } from "./metadata.ts";
 import { performInstance } from "./perform.ts";
 import { readInstanceSpec } from "./spec.ts";
 
-/** Checks what a request wants to have run, and starts it. */
+/** Checks a request, and starts its operation. */
 export async function startInstance({ state, request }: Pick<Call, "state" | "request">): Promise<Response> {
   const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
   if (spec.network === "host" && !state.allowsHostNetwork)

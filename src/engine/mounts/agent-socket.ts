@@ -5,8 +5,8 @@ import { BoughError } from "../../errors.ts";
 import type { SshMount } from "./mount-spec.ts";
 
 /**
- * A socket in `directory` that leads to an agent's: with an owner of its own, and for an agent that talks to nobody but this
- * process's user.
+ * Opens a socket in `directory` that forwards to an agent's. It has the owner that the mount asks for, and makes an agent usable
+ * that only accepts this process's user.
  */
 export async function openAgentSocket(
   { agent, mode, uid, gid }: SshMount,
@@ -29,7 +29,7 @@ export async function openAgentSocket(
     }
   });
   const path = join(directory, "agent");
-  // A socket's path has room for 107 bytes: as that of a descriptor it is short.
+  // A socket's path is limited to 107 bytes. The path through a descriptor is short.
   const descriptor = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     await new Promise<void>((resolve, reject) => {

@@ -13,19 +13,19 @@ import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
 import type { CacheMount } from "./mount-spec.ts";
 
-/** What makes a cache another one: BuildKit's rules. */
+/** Returns the key that tells caches apart, by BuildKit's rules. */
 export function cacheKey({ id, uid, gid, mode, source }: CacheMount, image: Image | undefined): string {
   const start = image === undefined ? [uid, gid, mode] : [image.layer, source];
   return sha256Of(JSON.stringify([id, ...start]));
 }
 
-/** Milliseconds between two attempts to take a cache that another command has. */
+/** Milliseconds between two attempts to take a cache that another command is using. */
 const wait = 100;
 
 /**
- * Takes a cache for an operation, fills it if it is new, and returns its directory. It is the operation's until `releaseCaches`.
+ * Takes a cache for an operation, fills it if it is new, and returns its directory. The operation keeps it until `releaseCaches`.
  *
- * @throws what `signal` was aborted with, also while another command has a locked one
+ * @throws the abort reason of `signal`, also while another command holds a locked cache
  */
 export async function openCache(
   state: EngineState,

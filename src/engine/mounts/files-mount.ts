@@ -7,13 +7,13 @@ import { placeFiles } from "../copies/place-files.ts";
 import { giveAttributes, UpperTree } from "../copies/upper-tree.ts";
 import type { FilesMount } from "./mount-spec.ts";
 
-/** Makes the contents of a mount in `directory`, and returns the path of what is to be mounted. */
+/** Makes the contents of a mount in `directory`, and returns the path to mount. */
 export async function makeFiles(mount: FilesMount, directory: string, signal: AbortSignal): Promise<string> {
   const place = join(directory, "files");
   mkdirSync(place);
   chmodSync(place, 0o755);
   const pace = createPace(signal);
-  // A tree that nothing is below of: the links that are made in it are the only ones.
+  // A tree without layers below it: it only contains links that are made here.
   const tree = new UpperTree(place, new LayerTree([], false));
   await placeEntries(tree, mount.entries, pace);
   const { lone } = mount;

@@ -17,7 +17,7 @@ import type { Sharing } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
 import type { Records } from "../records/whole-layers.ts";
 
-/** Whose something is, and how it may be used. */
+/** Owner and mode of an entry. */
 interface Access {
   mode: number;
   uid: number;
@@ -27,11 +27,11 @@ interface Access {
 /** One of a request's mounts, checked and with its defaults. */
 export type MountSpec = {
   target: string;
-  /** The request's own fields, without what is secret and what may be long: for the operation's record. */
+  /** The request's fields without secret and potentially long ones, for the operation's record. */
   request: Fields;
 } & (ImageMount | FilesMount | CacheMount | TmpfsMount | SecretMount | SshMount | HostMount);
 
-/** A mount, and the image that it is from. */
+/** A mount, and the image that its contents come from. */
 export interface MountRequest {
   spec: MountSpec;
   image: Image | undefined;
@@ -46,10 +46,10 @@ interface ImageMount {
 
 export interface FilesMount {
   type: "files";
-  /** Their destinations count from the target. */
+  /** Their destinations are relative to the target. */
   files: readonly PlacedFile[];
   entries: readonly PlacedEntry[];
-  /** The target itself is this file. */
+  /** Set if the target itself is this file. */
   lone: PlacedFile | undefined;
   /** Owner and mode of the target itself. */
   root: Access;
@@ -61,7 +61,7 @@ export interface CacheMount extends Access {
   id: string;
   sharing: Sharing;
   readonly: boolean;
-  /** What a new one begins with is in this image, at `source`. */
+  /** The image whose directory `source` is the initial content of a new cache. */
   image: string | undefined;
   source: string;
 }
@@ -83,17 +83,17 @@ export interface SshMount extends Access {
   agent: string;
 }
 
-/** A file or directory of this machine itself. */
+/** A file or directory of this machine. */
 export interface HostMount {
   type: "host";
   source: string;
   readonly: boolean;
 }
 
-/** Each takes a look at the whole tree, and a system call or ten. */
+/** Each takes a look at the whole tree, and up to ten system calls. */
 const maxMounts = 1000;
 
-/** The field `mounts` of a request. */
+/** Reads the field `mounts` of a request. */
 export async function readMounts(value: unknown, records: Records): Promise<MountSpec[]> {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) refuse("mounts", "must be a list");
@@ -170,7 +170,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
   }
 }
 
-/** Paths count from the target: as from a root. */
+/** Paths are relative to the target, as if it were a root directory. */
 async function readContents(
   fields: Fields,
   name: string,
@@ -203,7 +203,7 @@ function readPath(fields: Fields, name: string, within: string): string {
   return path;
 }
 
-/** What it says must never be in a message. */
+/** Its content must never be in a message. */
 function readBase64(fields: Fields, name: string): Uint8Array {
   const text = readString(fields, "value");
   const bytes = Buffer.from(text, "base64");
@@ -219,7 +219,7 @@ function requireVariable(env: string, value: Uint8Array, name: string): void {
     refuse(`${name}.value`, "must be UTF-8 text without a NUL character, since a variable is to have it");
 }
 
-/** What a mount's contents are named by: images that are kept until the operation's end. */
+/** Returns the image that a mount's contents come from: it is kept until the operation's end. */
 export function imageOf(mount: MountSpec): string | undefined {
   return mount.type === "image" || mount.type === "cache" ? mount.image : undefined;
 }

@@ -2,19 +2,19 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { coveredDirectories } from "../sandbox/root/mount-points.ts";
 
-/** Something that is mounted in a sandbox. */
+/** A mount in a sandbox. */
 export interface Mounted {
-  /** Where, as the image sees it: no part of it is a link. */
+  /** The mount's path as the image sees it, without links. */
   at: string;
-  /** Where its contents are on this machine; `undefined`: nowhere before the sandbox runs. */
+  /** The path of its contents on this machine; `undefined`: they don't exist before the sandbox runs. */
   contents: string | undefined;
-  /** Whether this operation alone has them and throws them away: mount points may be made there. */
+  /** True if only this operation has the contents, and discards them: mount points may be made there. */
   isOwn: boolean;
-  /** Other sandboxes may change the contents at any time. */
+  /** True if other sandboxes may change the contents at any time. */
   isShared: boolean;
 }
 
-/** The directories that are the sandbox's own. */
+/** Directories that the sandbox mounts its own file systems on. */
 const covered: readonly Mounted[] = coveredDirectories.map((at) => ({
   at,
   contents: undefined,
@@ -22,7 +22,7 @@ const covered: readonly Mounted[] = coveredDirectories.map((at) => ({
   isShared: false,
 }));
 
-/** A sandbox's root with what is mounted in it: what its command will see. */
+/** A sandbox's root with its mounts, as the command will see it. */
 export class MountedTree {
   readonly #root: string;
   readonly #mounted = [...covered];
@@ -36,10 +36,8 @@ export class MountedTree {
   }
 
   /**
-   * runc up to 1.1.11 would follow a link that another sandbox puts in the directory's place at that moment, to a directory of this
-   * machine that it has open (CVE-2024-21626).
-   *
-   * @throws BoughError for a directory that other sandboxes may replace
+   * Throws for a directory that other sandboxes may replace. If one replaced it by a link at the wrong moment, runc up to 1.1.11
+   * would follow the link to a directory of this machine that it has open (CVE-2024-21626).
    */
   readonly requireStable = (directory: string): void => {
     const mounted = this.covering(directory);
@@ -52,7 +50,7 @@ export class MountedTree {
     );
   };
 
-  /** What has been mounted over `path` last; `undefined`: the root is seen there. */
+  /** Returns the latest mount that covers `path`; `undefined`: the root is visible there. */
   covering(path: string): Mounted | undefined {
     return this.#mounted.findLast(({ at }) => path === at || path.startsWith(`${at}/`));
   }

@@ -8,30 +8,30 @@ import type { PlacedMounts } from "../sandbox/sandbox-request.ts";
 import type { MountSpec, SecretMount } from "./mount-spec.ts";
 import { MountedTree } from "./mounted-tree.ts";
 
-/** A mount whose contents are there as soon as the sandbox's mount namespace is. */
+/** A mount whose contents exist as soon as the sandbox's mount namespace does. */
 export interface PreparedMount {
   spec: MountSpec;
   /** The path of its contents in the mount namespace; `undefined`: it has none. */
   contents: string | undefined;
-  /** What of the contents is mounted: a path in an image, whose links are followed below `contents`. */
+  /** The part of the contents to mount: a path in an image, whose links are followed below `contents`. */
   source?: string;
-  /** Nobody else has the contents, and they go with the operation. */
+  /** True if only this operation has the contents, and they are removed with it. */
   isOwn: boolean;
 }
 
 interface Sandbox {
   root: string;
   points: Pick<Place, "upper" | "made">;
-  /** The mount namespace's own root directory. */
+  /** The root directory of the mount namespace. */
   machine: string;
-  /** A directory in the mount namespace that is on no disk. */
+  /** A directory of the mount namespace in memory. */
   memory: string | undefined;
   inUserNamespace: boolean;
 }
 
 /**
- * Finds out where mounts go, with all links of the image and of other mounts followed below the root, and makes mount points that
- * are missing. Nothing of it is in the layer afterwards: mount points are noted, or made in what is thrown away.
+ * Finds the targets of mounts, with all links of the image and of other mounts followed below the root, and makes missing mount
+ * points. None of them ends up in the layer: mount points are recorded, or made in a tree that is discarded.
  */
 export function placeMounts(prepared: readonly PreparedMount[], sandbox: Sandbox): PlacedMounts {
   const tree = new MountedTree(sandbox.root);
@@ -48,7 +48,7 @@ export function placeMounts(prepared: readonly PreparedMount[], sandbox: Sandbox
   return { mounts, locate: tree.locate, requireStable: tree.requireStable };
 }
 
-/** Its path in the mount namespace. */
+/** Returns the path of a mount's contents in the mount namespace. */
 function findContents(
   { spec, contents, source }: PreparedMount,
   sandbox: Sandbox,
@@ -65,7 +65,7 @@ function findContents(
   return { path: join(contents, inside), stats };
 }
 
-/** The type that Linux's statfs(2) has for it. */
+/** The type in Linux's statfs(2). */
 const tmpfsMagic = 0x01021994;
 
 function writeSecret(
@@ -81,8 +81,8 @@ function writeSecret(
 }
 
 /**
- * Where a mount goes, as the image sees it, and with which mode; something to mount at is there then, or the runtime makes it in
- * another mount.
+ * Returns a mount's target as the image sees it, and its mode. Makes a missing mount point, unless it is in another mount that is
+ * not the operation's own: the runtime makes it there.
  */
 function findTarget(
   { target, type }: MountSpec,
@@ -101,7 +101,7 @@ function findTarget(
     if (stats.isDirectory() === (wanted === "directory")) return { inside, mode: stats.mode & 0o7777 };
     throw fail(`a ${wanted} cannot be mounted on what is ${stats.isDirectory() ? "" : "not "}a directory`);
   }
-  // The kernel's own default for memory.
+  // 1777 is the kernel's default for a tmpfs.
   const mode = wanted === "file" ? 0o644 : type === "tmpfs" ? 0o1777 : 0o755;
   const covering = tree.covering(inside);
   if (covering === undefined) provideMountPoint({ root, ...points }, inside, wanted, mode);
@@ -121,7 +121,7 @@ function describeMount(
   switch (spec.type) {
     case "tmpfs": {
       const size = spec.size === undefined ? [] : [`size=${spec.size}`];
-      // runc would take it from what it finds, crun the kernel's own default.
+      // Without a mode, runc would use that of the mount point, and crun the kernel's default.
       const options = ["nosuid", `mode=${mode.toString(8)}`, ...size];
       return { type: "tmpfs", source: "tmpfs", destination, options };
     }
@@ -129,14 +129,14 @@ function describeMount(
       return bind(source, destination, ["ro", "nosuid", "nodev", "noexec"]);
     case "ssh":
       return bind(source, destination, ["nosuid", "nodev", "noexec"]);
-    // Other file systems below it come along where it is written to; `ro` would not hold for them.
+    // A writable mount includes the file systems mounted below it. `ro` would not apply to them.
     case "host":
       return spec.readonly
         ? bind(source, destination, ["ro", ...(inUserNamespace ? ["nosuid", "nodev"] : [])])
         : { type: "bind", source: source ?? "", destination, options: ["rbind", "rw"] };
     case "image":
       return bind(source, destination, spec.readonly ? ["ro"] : ["rw"]);
-    // A user namespace must keep these of a file system that was mounted with them.
+    // In a user namespace, mounts must keep these options of the file system that they are from.
     case "files":
     case "cache":
       if (!spec.readonly) return bind(source, destination, ["rw"]);

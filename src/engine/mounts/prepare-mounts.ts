@@ -14,15 +14,15 @@ import { makeFiles } from "./files-mount.ts";
 import type { MountRequest, MountSpec } from "./mount-spec.ts";
 import { type PreparedMount, placeMounts } from "./place-mounts.ts";
 
-/** Mounts whose contents are there, for one sandbox. */
+/** The mounts of one sandbox, with their contents. */
 export interface PreparedMounts extends RequestMounts {
-  /** Variables that secrets are given as. */
+  /** Variables whose values are secrets. */
   secretEnv: Readonly<Record<string, string>>;
   /** Call it when the sandbox is gone. */
   close: () => void;
 }
 
-/** Makes the contents of a request's mounts, or takes them where they are kept: all but what only memory may have. */
+/** Makes the contents of a request's mounts, or takes caches for them. Contents that must be in memory are made later. */
 export async function prepareMounts(
   state: EngineState,
   mounts: readonly MountRequest[],
@@ -61,7 +61,7 @@ class Preparation {
   readonly #state: EngineState;
   readonly #run: OperationRun;
   readonly #closers: (() => void)[] = [];
-  /** Read-only mounts of one image share its tree; by layer. */
+  /** Trees by layer: read-only mounts of one image share its tree. */
   readonly #trees = new Map<number, string>();
 
   constructor(state: EngineState, run: OperationRun) {
@@ -69,14 +69,14 @@ class Preparation {
     this.#run = run;
   }
 
-  /** All operations take them in one order: two that wait for what the other one has would wait for ever. */
+  /** All operations take caches in the same order, so that no two wait for each other's cache forever. */
   async takeCaches(mounts: readonly MountRequest[]): Promise<ReadonlyMap<MountSpec, string>> {
     const { uuid: operation, signal } = this.#run;
     const wanted = mounts.flatMap(({ spec, image }) =>
       spec.type === "cache" ? [{ spec, image, key: cacheKey(spec, image) }] : [],
     );
     if (wanted.length > 0) this.#closers.push(() => releaseCaches(this.#state.database, operation));
-    // One command has one cache of a key, wherever it mounts it.
+    // All of a command's mounts of one key share a cache.
     const byKey = new Map<string, string>();
     for (const { spec, image, key } of wanted.sort((one, other) => (one.key < other.key ? -1 : 1)))
       if (!byKey.has(key))
@@ -128,7 +128,7 @@ class Preparation {
     for (const close of this.#closers.splice(0)) close();
   }
 
-  /** An overlay of an image's layers, nothing of which is copied; what is written to it goes with the operation. */
+  /** Mounts an overlay of an image's layers without copying them; changes are removed with the operation. */
   #treeOf(layer: number, name: string, readonly: boolean): string {
     const known = readonly ? this.#trees.get(layer) : undefined;
     if (known !== undefined) return known;
@@ -143,7 +143,7 @@ class Preparation {
     return place;
   }
 
-  /** A directory of a cache, which other commands may change at any time. */
+  /** Binds a directory of a cache, which other commands may change at any time. */
   #bindBelow(cache: string, { source, target }: { source: string; target: string }, name: string): string {
     const found = realPath(join(cache, normalize(source)));
     if (found !== undefined && found !== cache && !found.startsWith(`${cache}/`))

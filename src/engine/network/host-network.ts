@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 
-/** What the machine says of its network, as the files have it. */
+/** Files that describe the machine's network. */
 interface HostNetwork {
   /** `/etc/resolv.conf` */
   resolvConf: string;
@@ -13,21 +13,21 @@ interface HostNetwork {
 
 /** Two networks, `a.b.c.0/24` each, given as `a.b.c`. */
 export interface PrivateAddresses {
-  /** The namespace that sandboxes are in. */
+  /** The network of the namespace that sandboxes are in. */
   inner: string;
-  /** The namespace between that and the machine's. */
+  /** The network of the namespace between that one and the machine's. */
   outer: string;
 }
 
-/** The first is what slirp4netns itself takes; 10.0.3.0 is next to it, and the others are seldom in use. */
+/** The first is slirp4netns's default, 10.0.3.0 is next to it, and the others are seldom in use. */
 const candidates = ["10.0.2", "10.0.3", "172.29.251", "172.29.252", "192.168.251", "192.168.252"];
 
-/** Empty where there is none. */
+/** Returns "" if there is none. */
 export function readResolvConf(): string {
   return readOptional("/etc/resolv.conf");
 }
 
-/** The sandbox's `/etc/resolv.conf`: the machine's search domains and options (resolv.conf(5)) with another name server. */
+/** Returns the sandbox's `resolv.conf`: the machine's search domains and options (resolv.conf(5)) with another name server. */
 export function privateResolvConf(machine: string, nameServer: string): string {
   const kept = machine.split("\n").filter((line) => /^(search|domain|options)[ \t]/.test(line));
   return [`nameserver ${nameServer}`, ...kept, ""].join("\n");
@@ -42,7 +42,7 @@ export function readHostNetwork(): HostNetwork {
 }
 
 /**
- * Returns addresses that hide nothing which the machine reaches. Rejects where a private network would reach nothing: it
+ * Returns addresses that hide no network which the machine reaches. Throws if a private network would reach nothing, since it
  * carries IPv4 only.
  */
 export function findAddresses(machine: HostNetwork): PrivateAddresses {
@@ -84,7 +84,7 @@ function parseAddress(text = ""): number {
   return Buffer.from(text.padStart(8, "0"), "hex").readUInt32LE();
 }
 
-/** A VPN may halve the default route into two of one bit each: neither says that an address is in use. */
+/** A VPN may split the default route into two routes with a one-bit mask. Neither means that an address is in use. */
 function isDefault({ mask }: Route): boolean {
   return mask < 0xff00_0000;
 }
@@ -96,7 +96,7 @@ function overlaps({ destination, mask }: Route, network: string): boolean {
   return ((address ^ destination) & shared) === 0;
 }
 
-/** Unreachable networks are routes of the loopback interface. */
+/** Unreachable networks are routes on the loopback interface. */
 function hasDefaultRoute(ipv6Routes: string): boolean {
   return ipv6Routes.split("\n").some((line) => /^0{32} 00 /.test(line) && !/\slo$/.test(line));
 }

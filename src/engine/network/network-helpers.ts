@@ -5,19 +5,19 @@ import { beforeDeadline, endHelper, type Helper, sendLine, startHelper } from ".
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 import { leaveDevices } from "./tap-device.ts";
 
-/** A network is there in some 10 milliseconds. */
+/** A network is ready in some 10 milliseconds. */
 const maxSeconds = 10;
 
-/** A process of a network: it ends with this one, however that ends, since then its standard input does. */
+/** A process of a network. It ends with this process in any case, since its standard input is then closed. */
 interface NetworkHelper {
   pid: number;
-  /** Resolves when it says that its next part is done. Rejects with its own words where it ends instead, and after a deadline. */
+  /** Resolves when the process reports its next part as done. Rejects if it ends instead, and after a deadline. */
   next(): Promise<void>;
-  /** Lets it go on to its command. */
+  /** Lets the process start its command. */
   proceed(): Promise<void>;
 }
 
-/** The processes that make up one network: all of them are there, or none. */
+/** The processes that make up one network: all of them run, or none. */
 export class NetworkHelpers {
   readonly #environment: Environment;
   readonly #clock: Clock;
@@ -48,12 +48,12 @@ export class NetworkHelpers {
     };
   }
 
-  /** Resolves when one of them has ended. */
+  /** Resolves when any of them has ended. */
   get firstEnd(): Promise<void> {
     return this.#firstEnd.promise;
   }
 
-  /** Their end is a quick one then; call it where nobody uses the network any more. */
+  /** Lets the processes end quickly. Call it when the network is no longer used. */
   leaveDevices(): void {
     for (const { pid, exitCode, signalCode } of this.#helpers)
       if (exitCode === null && signalCode === null) leaveDevices(pid);
@@ -65,7 +65,7 @@ export class NetworkHelpers {
   }
 }
 
-/** Command line of a process in a network namespace of its own: says so, waits to be told, and becomes `command`. */
+/** Returns the command line of a process in its own network namespace: reports it, waits for a line, becomes `command`. */
 export function namespaceHolder(
   environment: Environment,
   command: readonly string[] = [],
@@ -76,21 +76,21 @@ export function namespaceHolder(
 }
 
 /**
- * Command line that carries the traffic of the network namespace of process `pid`, and says so once it does. Its sandbox unmounts
- * nearly everything, in a mount namespace of its own whose mounts it leaves shared with the machine's where those are shared, as
- * systemd makes them: it would unmount the machine's. As root it gets a namespace that shares nothing; for others the kernel
- * sees to that (mount_namespaces(7), "Restrictions on mount namespaces").
+ * Returns the command line of slirp4netns, which carries the traffic of the network namespace of process `pid`, and reports when
+ * it does. Its sandbox unmounts nearly everything in its own mount namespace. If the machine's mounts are shared, as systemd
+ * makes them, it would unmount the machine's as well. So root gives it a namespace that shares nothing; for others the kernel
+ * does (mount_namespaces(7), "Restrictions on mount namespaces").
  */
 export function slirp(
   environment: Environment,
   options: { network: string; pid: number; hasNameServer: boolean; isRoot: boolean },
 ): string[] {
   const { network, pid, hasNameServer, isRoot } = options;
-  // Its sandbox has nothing of the file system but /etc and /run, and it reads the name server's address again and again.
+  // Its sandbox contains only /etc and /run, and it reads the name server's address repeatedly.
   const isSandboxed = !hasNameServer || isBelow(["/etc", "/run"], "/etc/resolv.conf");
   return [
     ...(isRoot ? [findProgram("unshare", environment), "--mount", "--propagation", "private"] : []),
-    // It has more to say on its standard output.
+    // It prints more than that to its standard output.
     ...[
       findProgram("sh", environment),
       "-c",
@@ -106,18 +106,18 @@ export function slirp(
   ];
 }
 
-/** Links included: WSL's leads to /mnt/wsl. */
+/** Follows links: WSL's leads to /mnt/wsl. */
 function isBelow(directories: readonly string[], path: string): boolean {
   try {
     const real = realpathSync(path);
     return directories.some((directory) => real.startsWith(`${directory}/`));
   } catch {
-    // There is none to be read.
+    // There is no file to read.
     return true;
   }
 }
 
-/** Leaves out slirp4netns' warnings about its experimental options: they explain nothing. */
+/** Returns the first error message. Leaves out slirp4netns' warnings about its experimental options. */
 function explain(said: string): string {
   const lines = said.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("WARNING"));
   return lines[0] ?? "slirp4netns ended without a word";

@@ -5,26 +5,26 @@ import type { Environment } from "../system/programs.ts";
 import { findAddresses, privateResolvConf, readHostNetwork, readResolvConf } from "./host-network.ts";
 import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";
 
-/** What a sandbox gets to see of any network. */
+/** A sandbox's view of its network. */
 export type SandboxNetwork =
-  /** One behind two user-mode network stacks, shared with the other sandboxes of this process. */
+  /** A network behind two user-mode network stacks, shared with the other sandboxes of this process. */
   | { kind: "private"; resolvConf: string }
-  /** A loopback of its own, and nothing else. */
+  /** Its own loopback, and nothing else. */
   | { kind: "none"; resolvConf: string }
-  /** The machine's, with its loopback and its abstract sockets. */
+  /** The machine's network, with its loopback and its abstract sockets. */
   | { kind: "host"; resolvConf: string };
 
-/** A network on its way. */
+/** A network that may not be ready yet. */
 export interface ProvidedNetwork {
-  /** Undefined where it is none that sandboxes share. */
+  /** `undefined` if sandboxes don't share the network. */
   shared: PrivateNetwork | undefined;
-  /** Does not reject: where a private network can't be made, it is the machine's, and a warning has said so once. */
+  /** Never rejects: if a private network can't be made, it is the machine's, after one warning. */
   ready: Promise<SandboxNetwork>;
 }
 
 /**
- * The networks of this process's sandboxes. The private one is made when a sandbox first needs it, shared by those that
- * follow, and gone with this process, however that ends.
+ * The networks of this process's sandboxes. The private one is made when a sandbox first needs it, shared by later ones, and ends
+ * with this process in any case.
  */
 export class Networks {
   readonly #environment: Environment;
@@ -39,10 +39,10 @@ export class Networks {
     this.#warn = options.warn;
   }
 
-  /** Begins to make what `provide` waits for. */
+  /** Starts making the network that `provide` waits for. */
   start(mode: NetworkMode): PrivateNetwork | undefined {
     const network = mode === "default" ? this.#share() : undefined;
-    // Whoever waits for it is told what is wrong with it.
+    // Callers that wait for the network get its error.
     network?.ready.catch(() => undefined);
     return network;
   }
@@ -73,7 +73,7 @@ export class Networks {
     if (this.#hasFailed || this.#private !== undefined) return this.#private;
     try {
       const network = startPrivateNetwork(findAddresses(readHostNetwork()), this.#environment, this.#clock);
-      // One that breaks down is replaced for the next sandbox.
+      // A network that fails is replaced for the next sandbox.
       network.broken.then(() => {
         if (this.#private === network) this.#private = undefined;
       });

@@ -4,26 +4,24 @@ import { type Environment, findProgram } from "../system/programs.ts";
 import type { PrivateAddresses } from "./host-network.ts";
 import { NetworkHelpers, namespaceHolder, slirp } from "./network-helpers.ts";
 
-/** A network namespace without a way to this machine's loopback. */
+/** A network namespace that can't reach this machine's loopback. */
 export interface PrivateNetwork {
-  /**
-   * An open directory in which `net` is the namespace, for those who join it once it is ready; closed when the network ends.
-   */
+  /** An open directory in which `net` is the namespace, to be joined once it is ready; closed when the network ends. */
   namespaces: number;
-  /** Passes questions on to the machine's own name server, one on the machine's loopback included. */
+  /** Forwards queries to the machine's name server, even if that is on the machine's loopback. */
   nameServer: string;
-  /** Rejects with what slirp4netns said, or where it takes too long. */
+  /** Rejects with slirp4netns' error message, or if it takes too long. */
   ready: Promise<void>;
-  /** Resolves when it no longer works: what is left of it is being taken away. */
+  /** Resolves when the network no longer works. Its processes are then ended. */
   broken: Promise<unknown>;
   close(): Promise<void>;
 }
 
 /**
- * Makes a network namespace whose traffic slirp4netns carries. `--disable-host-loopback` refuses its alias of the machine's
- * loopback only: a packet to 127.0.0.1 that leaves a sandbox through its interface (SO_BINDTODEVICE asks for no privilege) is
- * connected to 127.0.0.1 where slirp4netns runs. So there are two, one behind the other: the first runs in a namespace of
- * its own, on whose loopback nobody listens.
+ * Makes a network namespace whose traffic slirp4netns carries. `--disable-host-loopback` only blocks slirp4netns' alias of the
+ * machine's loopback. A packet to 127.0.0.1 that leaves a sandbox through its interface (SO_BINDTODEVICE needs no privilege) is
+ * connected to 127.0.0.1 where slirp4netns runs. So there are two in a row: the first one runs in its own namespace, where
+ * nothing listens on the loopback.
  */
 export function startPrivateNetwork(
   addresses: PrivateAddresses,
@@ -70,7 +68,7 @@ export function startPrivateNetwork(
   return { namespaces, nameServer: `${addresses.outer}.3`, ready, broken: helpers.firstEnd, close };
 }
 
-/** Tries whether slirp4netns works for this process's user. Rejects with the reason why not. */
+/** Tries whether slirp4netns works for this process's user. Rejects with the reason if it doesn't. */
 export async function tryPrivateNetwork(
   environment: Environment,
   clock: Clock,

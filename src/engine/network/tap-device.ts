@@ -2,23 +2,23 @@ import { closeSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { numericCalls } from "../system/libc.ts";
 
-/** System calls that have one number on all architectures, and `TUNSETPERSIST` of linux/if_tun.h. */
+/** System calls with the same number on all architectures, and `TUNSETPERSIST` of linux/if_tun.h. */
 const [openProcess, takeDescriptor, setPersistent] = [434, 438, 0x400454cb];
 
 /**
- * Leaves the network devices that a process has made to its network namespace, which takes them along when nobody is in it any more.
- * A device that goes with its process keeps the process from ending for some 15 ms, in which the kernel makes sure that nobody
- * uses it. Where the kernel does not let this process do so, they go like that.
+ * Makes a process's network devices persistent, so that they end with its network namespace instead of the process. A device that
+ * ends with its process delays the process's end by some 15 ms, in which the kernel makes sure that the device is unused. If the
+ * kernel does not allow the change, the delay remains.
  */
 export function leaveDevices(pid: number): void {
   try {
     for (const descriptor of tunDescriptors(pid)) makePersistent(pid, descriptor);
   } catch {
-    // It has ended, or there is no such call: Linux before 5.6.
+    // The process has ended, or the call is missing: Linux before 5.6.
   }
 }
 
-/** Its sandbox shows the device by another path: that of a file system which is mounted nowhere. */
+/** slirp4netns's sandbox shows the device by another path, in a file system that is not mounted. */
 function tunDescriptors(pid: number): number[] {
   const directory = `/proc/${pid}/fd`;
   return readdirSync(directory)

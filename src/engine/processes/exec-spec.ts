@@ -11,22 +11,22 @@ import {
   refuseUnknown,
 } from "../http/fields.ts";
 
-/** What is to be run, whether as an instance's main process or beside it: checked and with its defaults. */
+/** A process to run, as an instance's main process or beside it: checked and with its defaults. */
 export interface ExecSpec {
   command: string;
   args: string[];
   shell: boolean;
   env: Record<string, string>;
-  /** `undefined`: the image's own, or that of the main process. */
+  /** `undefined`: that of the image, or of the main process. */
   cwd: string | undefined;
-  /** `undefined`: as who the main process runs, which is root if nothing is said. */
+  /** `undefined`: the main process's user; for the main process, root. */
   uid: number | undefined;
   gid: number | undefined;
   stdin: InputSpec;
   truncateOutputAt: number;
 }
 
-/** What is written to a standard input, and whether that is all. */
+/** Bytes to write to a standard input, and whether to close it afterwards. */
 export interface InputSpec {
   bytes: Uint8Array;
   close: boolean;
@@ -46,7 +46,7 @@ export const execFields = [
 
 const maxId = 0xffff_fffe;
 
-/** @param options.mayBeEmpty takes an empty command, which says that nothing is run. */
+/** @param options.mayBeEmpty accepts an empty command, which runs nothing. */
 export function readExecSpec(body: Fields, options = { mayBeEmpty: false }): ExecSpec {
   const command = readString(body, "command");
   const args = optionalStrings(body, "args") ?? [];
@@ -70,7 +70,7 @@ export function readExecSpec(body: Fields, options = { mayBeEmpty: false }): Exe
   };
 }
 
-/** The words that are run. A shell gives its `args` to the command, each as one word. */
+/** Returns the command line. A shell passes its `args` to the command, each as one word. */
 export function commandLine({
   command,
   args,
@@ -80,7 +80,7 @@ export function commandLine({
   return args.length === 0 ? ["/bin/sh", "-c", command] : ["/bin/sh", "-c", `${command} "$@"`, "sh", ...args];
 }
 
-/** `within`: the name of the field that it is in; "" for the body itself. `close`: where the client does not say. */
+/** `within`: the name of the enclosing field; "" for the body itself. `close`: the default. */
 export function readInput(fields: Fields, within: string, close: boolean): InputSpec {
   const nameOf = (name: string) => (within === "" ? name : `${within}.${name}`);
   refuseUnknown(fields, ["value", "encoding", "close"], within || undefined);
@@ -96,7 +96,7 @@ export function readId(fields: Fields, name: string): number | undefined {
   return id !== undefined && id > maxId ? refuse(name, "is too large") : id;
 }
 
-/** No process argument, variable or path can hold one. */
+/** Process arguments, variables and paths can't contain NUL. */
 export function refuseNul(name: string, texts: readonly string[]): void {
   if (texts.some((text) => text.includes("\0"))) refuse(name, "must not contain a NUL character");
 }

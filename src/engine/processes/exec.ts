@@ -23,11 +23,11 @@ import type { InputSpec } from "./exec-spec.ts";
 import { ProcessInput } from "./process-input.ts";
 
 interface ExecRequest {
-  /** Names the process among those of the sandbox. */
+  /** The process's unique name in the sandbox. */
   name: string;
   process: SandboxProcess;
   stdin: InputSpec;
-  /** Tells the process's id before anything that it writes. */
+  /** Called with the process's id before any of its output. */
   onStart: (pid: number) => void;
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
 }
@@ -36,13 +36,13 @@ interface ExecRequest {
 export interface ExecProcess {
   input: ProcessInput;
   signal: (signal: number) => void;
-  /** Kills whatever of it is still there. */
+  /** Kills what is left of the process. */
   end: () => void;
   ended: Promise<ExecOutcome>;
 }
 
 interface ExecOutcome {
-  /** A shell's number: 128 and that of the signal that has ended it. */
+  /** As in a shell: 128 and the number of the signal that has ended it. */
   exitCode: number;
   elapsedSeconds: number;
   resources: EventResources;
@@ -52,11 +52,11 @@ interface ExecOutcome {
 const maxStartSeconds = 60;
 
 /**
- * Starts a process in a sandbox that runs: in its namespaces and control groups, behind its filter of system calls. Resolves when
- * it has started or has turned out to be none that can be; `undefined`: the sandbox is gone.
+ * Starts a process in a running sandbox: in its namespaces and control groups, with its system call filter. Resolves when the
+ * process has started or has failed to start; `undefined`: the sandbox is gone.
  *
- * runc has to be in the process namespace where it knows the sandbox's processes by the numbers that it has noted, and so it ends
- * with that namespace, as everything does that it starts.
+ * runc has to be in the PID namespace in which the recorded PIDs of the sandbox's processes are valid. So it ends with that
+ * namespace, as does everything that it starts.
  */
 export async function startInSandbox(
   host: SandboxHost,
@@ -70,7 +70,7 @@ export async function startInSandbox(
   const configuration = join(live.configurations, `${request.name}.json`);
   const written = join(`/proc/${first}/root`, configuration);
   try {
-    // The environment is in it, and so are its secrets.
+    // It contains the environment, and so its secrets.
     writeFileSync(written, JSON.stringify(live.configure(request.process)), { mode: 0o600 });
   } catch (error) {
     if (errorCode(error) === "ENOENT") return undefined;
@@ -157,15 +157,15 @@ export async function startInSandbox(
   };
 }
 
-/** Signals the command of a sandbox, which is the first process of its own namespace: most signals reach it only if it handles them. */
+/** Signals a sandbox's command. It is the first process of a PID namespace: most signals reach it only if it handles them. */
 export function signalCommand({ layout }: SandboxHost, live: LiveSandbox, signal: number): void {
-  // runc writes it down in two places, one after the other.
+  // runc records the PID in two places, one after the other.
   const number = firstProcess(layout, live.id) ?? readPid(join(live.directory, "pid"));
   const pid = findDescendant(live.pid, number);
   if (pid !== undefined) sendSignal(pid, signal);
 }
 
-/** Tells runc, since the kernel does not: the terminal that runc asks is not its own. */
+/** Signals runc, since the kernel does not: the terminal whose size runc reads is not its controlling terminal. */
 export function tellOfResize({ pid }: LiveSandbox): void {
   const runc = findFirstInNamespace(pid);
   if (runc !== undefined) sendSignal(runc, "SIGWINCH");
@@ -175,6 +175,6 @@ function sendSignal(pid: number, signal: number | "SIGKILL" | "SIGWINCH"): void 
   try {
     process.kill(pid, signal);
   } catch {
-    // It ended meanwhile.
+    // It has ended meanwhile.
   }
 }

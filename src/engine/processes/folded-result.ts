@@ -5,8 +5,8 @@ import { type EventResources, resultResources } from "../sandbox/limits/usage.ts
 import type { RecordedResult } from "./process-events.ts";
 
 /**
- * What the events tell of one process so far, in the form of a result: exit code and signal are -1 for as long as it runs.
- * `undefined` where they know no such process.
+ * Returns a process's result according to its events so far: exit code and signal are -1 while it runs. `undefined` if the events
+ * contain no such process.
  */
 export async function foldResult(
   events: AsyncIterable<OperationEvent | undefined>,
@@ -42,7 +42,7 @@ export async function foldResult(
   };
 }
 
-/** A record's result with all of its output. Where the events are gone, what was too much for the record is, too. */
+/** Returns a record's result with all of its output. If the events are gone, so is output that was too long for the record. */
 export async function withOutput(
   { output_in_events: isElsewhere, ...result }: RecordedResult,
   events: () => AsyncIterable<OperationEvent | undefined>,

@@ -13,11 +13,11 @@ import { ProcessEvents } from "./process-events.ts";
 import { ProcessInput } from "./process-input.ts";
 import { signalOf } from "./signals.ts";
 
-/** How many may run at the same time beside the main one. */
+/** Maximum number of processes beside the main one. */
 const maxProcesses = 32;
 /** How long to wait for a sandbox that is still being set up. */
 const maxWaitMilliseconds = 10_000;
-/** How long to wait for one that was killed: it is gone within milliseconds, unless the disk holds it. */
+/** How long to wait for killed processes: they are gone within milliseconds, unless they wait for the disk. */
 const maxEndMilliseconds = 5_000;
 
 interface Running extends Pick<ExecProcess, "input" | "signal" | "end"> {
@@ -26,7 +26,7 @@ interface Running extends Pick<ExecProcess, "input" | "signal" | "end"> {
 
 type AppendEvent = (spid: number, type: string, data: Record<string, unknown>) => void;
 
-/** The processes of one instance, from its start to its end: the main one, and those that were started beside it. */
+/** The processes of one instance, from its start to its end: the main one, and those started beside it. */
 export class InstanceProcesses {
   readonly #host: SandboxHost;
   readonly #append: AppendEvent;
@@ -39,7 +39,7 @@ export class InstanceProcesses {
   /** Set before the command starts. */
   accounts: ResolveAccount | undefined;
   readonly mainInput = new ProcessInput();
-  /** The main one's. */
+  /** The main process's terminal. */
   readonly terminal: CommandTerminal | undefined;
 
   constructor(host: SandboxHost, append: AppendEvent, terminal: TerminalSize | undefined) {
@@ -53,7 +53,7 @@ export class InstanceProcesses {
     this.#started.resolve(live);
   }
 
-  /** Resolves when none of them is left and all is recorded. */
+  /** Kills all processes. Resolves when they are gone and recorded. */
   async end(): Promise<void> {
     this.#hasEnded = true;
     this.#started.resolve(undefined);
@@ -91,7 +91,7 @@ export class InstanceProcesses {
         "Retry-After": "1",
       });
     }
-    // Each key that is pressed is none.
+    // Key presses are not recorded.
     if (spid === mainProcessSpid && this.terminal !== undefined) return;
     if (spid === mainProcessSpid) this.#mainEvents?.received(input.bytes);
     else new ProcessEvents(0, (type, data) => this.#append(spid, type, data)).received(input.bytes);
@@ -111,7 +111,7 @@ export class InstanceProcesses {
     tellOfResize(live);
   }
 
-  /** Returns whether such a process is known here, be it that it has ended. */
+  /** Returns whether the process has been started here; it may have ended. */
   has(spid: number): boolean {
     return spid >= mainProcessSpid && spid < this.#nextSpid;
   }
@@ -138,7 +138,7 @@ export class InstanceProcesses {
         const end = { pid, exitCode: signal === -1 ? exitCode : -1, signal, timedOut: false };
         events.exited({ ...end, elapsedSeconds, resources });
       })
-      // What can't be written, such as on a full disk, is missing in the events: the process has ended all the same.
+      // Events that can't be written, such as on a full disk, are missing. The process has ended anyway.
       .catch(() => {})
       .finally(() => this.#running.delete(spid));
     this.#running.set(spid, { ...started, recorded });
@@ -170,7 +170,7 @@ export class InstanceProcesses {
     }
   }
 
-  /** Waits for a moment for the main process. Rejects where that is not enough, and where it has ended. */
+  /** Waits for the main process to start. Rejects if that takes too long, or if it has ended. */
   async requireStarted(): Promise<LiveSandbox> {
     const over = new AbortController();
     const tooLong = this.#host.clock.sleep(maxWaitMilliseconds, over.signal).then(

@@ -4,7 +4,7 @@ import { CapturedStream, encodeBytes } from "../instances/output.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
 
-/** How a process has ended. A signal, where one has ended it, else -1. */
+/** The end of a process. `signal` is -1 unless a signal has ended it. */
 interface ProcessEnd {
   pid: number;
   exitCode: number;
@@ -15,23 +15,23 @@ interface ProcessEnd {
   limitsHit?: readonly LimitHit[];
 }
 
-/** What is known of the command that a process was started with. */
+/** The parts of a process's request that its events contain. */
 interface StartedCommand {
   command: string;
   args: readonly string[];
   shell: boolean;
-  /** Seconds; 0 for a process that has none of its own. */
+  /** 0 for a process without a timeout. */
   timeoutSeconds: number;
   truncateOutputAt: number;
 }
 
-/** A result as a record keeps it. */
+/** A result in the form that a record stores. */
 export interface RecordedResult extends InstanceResult {
-  /** Too much to be kept a second time: `withOutput` puts it in where it is asked for. */
+  /** The output is too long to be stored in the record as well: `withOutput` adds it on request. */
   output_in_events?: true;
 }
 
-/** The events of one process, and the output that is kept of it. */
+/** The events of one process, and its captured output. */
 export class ProcessEvents {
   readonly #append: (type: string, data: Record<string, unknown>) => void;
   readonly stdout: CapturedStream;
@@ -59,7 +59,7 @@ export class ProcessEvents {
     });
   }
 
-  /** What was written to a standard input may be a secret: only how much it was is told. */
+  /** Input may be secret: only its length is recorded. */
   received(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     this.#append("stdin", { value: "", encoding: "ascii", truncated: true, bytes: bytes.length });

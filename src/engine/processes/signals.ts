@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { refuse } from "../http/fields.ts";
 
-/** A signal's number by `TERM`, `SIGTERM` or `15`. */
+/** Returns a signal's number for `TERM`, `SIGTERM` or `15`. */
 export function readSignal(text: string | undefined): number {
   if (text === undefined) return constants.signals.SIGKILL;
   const number = Number(text);
@@ -13,7 +13,7 @@ export function readSignal(text: string | undefined): number {
   );
 }
 
-/** runc tells of a signal as shells do, by 128 and its number; -1: none. */
+/** Returns the signal in an exit code of 128 plus its number, as runc and shells have it; -1: none. */
 export function signalOf(exitCode: number): number {
   return exitCode > 128 && exitCode <= 128 + 64 ? exitCode - 128 : -1;
 }

@@ -1,23 +1,23 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Bytes on disk of files and trees; a file with several names in them counts once. Nothing, where there is nothing. */
+/** Returns the disk space of files and trees in bytes; a file with several names counts once, and a missing path as 0. */
 export function diskUsage(paths: string | readonly string[]): number {
   return measure([paths].flat(), (seen) => seen === 1);
 }
 
-/** Measures one tree after the other as `diskUsage` does: a file that several have counts for the first. */
+/** Returns a function that measures trees like `diskUsage`; a file with names in several trees counts for the first. */
 export function createDiskUsage(): (path: string) => number {
   const met = new Map<string, number>();
   return (path) => measure([path], (seen) => seen === 1, met);
 }
 
-/** Bytes that are free once the trees are gone: a file that has a name elsewhere, too, stays. */
+/** Returns the bytes that removing the trees frees: a file that also has a name elsewhere stays. */
 export function freedBytes(paths: readonly string[]): number {
   return measure(paths, (seen, names) => seen === names);
 }
 
-/** `counts`: told of a file with several names how many of them have been met, and how many it has. */
+/** `counts` decides for a file with several names, by the number of names seen so far and the number of all its names. */
 function measure(
   paths: readonly string[],
   counts: (seen: number, names: number) => boolean,

@@ -3,12 +3,12 @@ import { BoughError } from "../../errors.ts";
 import { runHelper } from "./helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "./programs.ts";
 
-/** A slow disk takes its time for a layer of many gigabytes; one that takes longer than this has failed. */
+/** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;
 
 /**
- * Has everything that was written to the file system of `path` reach the disk. A layer can have many thousand files, which
- * no call of Bun's syncs at once.
+ * Waits until everything written to the file system of `path` is on the disk. A layer can have many thousand files, which no call
+ * of Bun's syncs at once.
  */
 export async function syncToDisk(
   host: { environment: Environment; clock: Clock },

@@ -3,23 +3,20 @@ import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { identify, isAlive } from "../../process-identity.ts";
 
-/**
- * Notes which process works for an operation at the moment, so that it can be ended should this process be killed. It leads a
- * session of its own.
- */
+/** Records the process that works for an operation, so that it can be killed if this process is. The helper leads a session. */
 export function recordHelper(directory: string, pid: number): void {
   writeFileSync(join(directory, "helper"), identify(pid));
 }
 
-/** Ends the helper of an operation that another process runs; that one sees to the rest. */
+/** Kills the helper of an operation that another process runs. That process does the rest. */
 export function stopHelper(directory: string): void {
   const helper = notedHelper(directory);
   if (helper !== undefined && isAlive(helper)) endProcesses(pidOf(helper));
 }
 
 /**
- * Ends a helper that leads a session, with all that it started. Of one that has made a process namespace the namespace's first
- * process is killed, and with it the kernel kills all the others: the helper ends when they are gone.
+ * Kills a helper that leads a session, with everything that it started. If it has made a PID namespace, kills the namespace's
+ * first process instead. The kernel then kills all others in there, and the helper ends after them.
  */
 export function endProcesses(helper: number): void {
   try {
@@ -29,15 +26,15 @@ export function endProcesses(helper: number): void {
   }
 }
 
-/** The first process of the process namespace that a helper has made; `undefined` where it has made none, or is gone. */
+/** Returns the first process of the PID namespace that a helper has made; `undefined` if it has made none, or is gone. */
 export function findFirstInNamespace(helper: number): number | undefined {
   const own = processNamespace(helper);
   return childrenOf(helper).find((child) => ![own, undefined].includes(processNamespace(child)));
 }
 
 /**
- * A helper's descendant as this process numbers it, by its number in the process namespace that the helper has made or entered.
- * `undefined` where it is gone.
+ * Returns the PID of a helper's descendant, given its PID in the namespace that the helper has made or entered. `undefined` if it
+ * is gone.
  */
 export function findDescendant(helper: number, numberInNamespace: number | undefined): number | undefined {
   if (numberInNamespace === undefined) return undefined;
@@ -49,10 +46,10 @@ export function findDescendant(helper: number, numberInNamespace: number | undef
   return undefined;
 }
 
-/** How long to wait for one that was killed, in milliseconds: it is gone at once, unless the disk holds it. */
+/** How long to wait for a killed helper, in milliseconds: it is gone at once, unless it waits for the disk. */
 const patience = 5_000;
 
-/** Ends what `recordHelper` noted, and waits until it is gone: until then it may write to the directory. */
+/** Kills the helper recorded by `recordHelper`, and waits until it is gone: until then it may write to the directory. */
 export async function killHelper(directory: string, clock: Clock): Promise<void> {
   const helper = notedHelper(directory);
   if (helper === undefined || !isAlive(helper)) return;
@@ -60,7 +57,7 @@ export async function killHelper(directory: string, clock: Clock): Promise<void>
   for (let waited = 0; waited < patience && isAlive(helper); waited += 5) await clock.sleep(5);
 }
 
-/** `undefined` also where something else has been put in its place: a pipe would be waited for, and to end process 1 is to end all. */
+/** `undefined` also if the file was replaced: reading a pipe would block, and killing process 1 would kill everything. */
 function notedHelper(directory: string): string | undefined {
   try {
     const path = join(directory, "helper");
@@ -84,7 +81,7 @@ function processNamespace(pid: number): string | undefined {
   }
 }
 
-/** The children of all its threads: runc starts processes from any of them. */
+/** Returns the children of all its threads: runc starts processes from any of them. */
 function childrenOf(pid: number): number[] {
   return threadsOf(pid).flatMap((thread) => {
     try {
@@ -104,7 +101,7 @@ function threadsOf(pid: number): string[] {
   }
 }
 
-/** A process's number in this process's namespace, in the one below, and so on. */
+/** Returns a process's PIDs: in this process's namespace, in the one below, and so on. */
 function numbersOf(pid: number): number[] {
   try {
     return splitNumbers(/^NSpid:(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "");

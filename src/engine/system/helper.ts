@@ -1,4 +1,4 @@
-/** The one place that starts another program: each is in a session of its own, so that all of it can be ended. */
+/** The only module that starts programs. Each gets its own session, so that all of its processes can be killed. */
 import type { Subprocess } from "bun";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
@@ -6,22 +6,22 @@ import { startOnPipes } from "./pipes.ts";
 import { type Environment, findProgram } from "./programs.ts";
 import { nameSeconds } from "./seconds.ts";
 
-/** A program that runs. */
+/** A running program. */
 export type Running = Pick<
   Subprocess,
   "pid" | "exited" | "exitCode" | "signalCode" | "resourceUsage" | "ref" | "unref"
 >;
 
-/** One that is written to and read. */
+/** A running program with its standard streams. */
 export interface Helper extends Running {
   readonly stdin: InputSink;
   readonly stdout: AsyncIterable<Uint8Array>;
   readonly stderr: AsyncIterable<Uint8Array>;
-  /** Lets go of what nobody has read or written; where there is none, that goes by itself. */
+  /** Closes streams that were never read or ended; missing if they close without it. */
   discard?(): void;
 }
 
-/** Where a program's standard input is written to. */
+/** A program's standard input. */
 export interface InputSink {
   write(data: string | Uint8Array): number | Promise<number>;
   flush(): number | Promise<number>;
@@ -29,10 +29,10 @@ export interface InputSink {
 }
 
 interface HelperPlace {
-  /** All that the program gets to see of it; see `helperEnvironment`. */
+  /** All environment variables of the program; see `helperEnvironment`. */
   environment: Readonly<Record<string, string>>;
   workingDirectory?: string;
-  /** Open files that it gets as its descriptors 3 and so on. */
+  /** Open files that it inherits as descriptors 3 and up. */
   descriptors?: readonly (number | undefined)[];
 }
 
@@ -40,24 +40,24 @@ export interface Deadline {
   clock: Clock;
   /** How long to wait before the helper and all that it started are killed. */
   seconds: number;
-  /** Ends the helper earlier; the reason is what is thrown then. */
+  /** Ends the helper earlier; its abort reason is thrown. */
   signal?: AbortSignal;
-  /** What it has not done by then: "did not end" if not said. */
+  /** What the helper failed to do by then; by default "did not end". */
   failure?: string;
-  /** What to do about a helper that takes longer; the command line to try by hand if not said. */
+  /** Advice on a helper that takes longer; by default the command line to try by hand. */
   hint?: string;
 }
 
 interface HelperEnd {
-  /** 128 and the signal's number where one has ended it, as shells have it. */
+  /** 128 plus the signal's number if a signal has ended it, as in shells. */
   status: number;
   stdout: string;
   stderr: string;
 }
 
 /**
- * Starts a program that leads a session of its own: a Ctrl-C in the terminal is bough's to act on, and `endHelper` reaches
- * what it started. Whoever starts one waits for it with a deadline, or for as long as the operation's own timeout allows.
+ * Starts a program in its own session: the terminal's Ctrl-C only reaches bough, and `endHelper` reaches everything that the
+ * program started. The caller waits for it with a deadline, or as long as the operation's timeout allows.
  */
 export function startHelper(
   command: readonly string[],
@@ -69,7 +69,7 @@ export function startHelper(
   });
 }
 
-/** Does what `startHelper` does, with pipes that the program's own children may open by name, such as `/dev/stdout`. */
+/** Starts a program like `startHelper`, on pipes that the program's children may open by name, such as `/dev/stdout`. */
 export function startPipedHelper(command: readonly string[], place: HelperPlace): Helper {
   return startOnPipes((pipes) =>
     Bun.spawn([...command], {
@@ -93,28 +93,29 @@ function furtherDescriptors({ descriptors = [] }: HelperPlace): (number | null)[
 }
 
 /**
- * The command of a program that the kernel kills the moment bough is gone, however bough went; not what that program starts
- * in turn. It may do nothing before it has read a line of its standard input: bough can be gone before the kernel is told.
+ * Returns the command line of a program that the kernel kills as soon as bough ends, however it ends; the program's own children
+ * are not killed. The program must wait for a line on its standard input first: bough may end before the kernel knows that it
+ * should do so.
  */
 export function dyingWithParent(command: readonly string[], environment: Environment): string[] {
   return [findProgram("setpriv", environment), "--pdeathsig", "KILL", ...command];
 }
 
-/** Writes a line that a program waits for. One that cannot read it has ended, or will: that says why. */
+/** Writes a line that a program waits for. If the program can't read it, it has ended or will, and its end has the reason. */
 export async function sendLine({ stdin }: Pick<Helper, "stdin">, line = ""): Promise<void> {
   try {
     await Promise.all([stdin.write(`${line}\n`), stdin.flush()]);
   } catch {
-    // The pipe is closed at its other end.
+    // The other end of the pipe is closed.
   }
 }
 
-/** Kills the helper and all that it started, also what is left of them after its end. */
+/** Kills the helper and everything that it started, even after the helper's own end. */
 export function endHelper(helper: Pick<Running, "pid">): void {
   try {
     process.kill(-helper.pid, "SIGKILL");
   } catch {
-    // Nobody is left.
+    // No process is left.
   }
 }
 
@@ -127,7 +128,7 @@ export async function runHelper(
   return await beforeDeadline(helper, command, toItsEnd(helper), options);
 }
 
-/** What is awaited of a helper. Where the deadline passes first, or the signal is aborted, the helper is ended. */
+/** Resolves as `awaited` does. If that rejects, the deadline passes, or the signal is aborted, kills the helper and rejects. */
 export async function beforeDeadline<T>(
   helper: Running,
   command: readonly string[],
@@ -145,7 +146,7 @@ export async function beforeDeadline<T>(
     return await Promise.race([awaited, deadline]);
   } catch (error) {
     endHelper(helper);
-    // One that the disk holds does not go at once; bough's own end does not wait for it.
+    // A helper that waits for the disk does not end at once. bough's own end must not wait for it.
     helper.unref();
     throw error;
   } finally {
@@ -157,8 +158,8 @@ async function toItsEnd(helper: Subprocess<"pipe", "pipe", "pipe">): Promise<Hel
   const said = Promise.all([new Response(helper.stdout).text(), new Response(helper.stderr).text()]);
   await helper.stdin.end();
   const status = await helper.exited;
-  // A child that it has left behind would hold the pipes for as long as it lives: util-linux 2.38's `unshare --map-auto` leaves
-  // one that waits for ever where user namespaces are forbidden.
+  // A child left behind would keep the pipes open as long as it lives: util-linux 2.38's `unshare --map-auto` leaves one that
+  // waits forever if user namespaces are forbidden.
   endHelper(helper);
   const [stdout, stderr] = await said;
   return { status, stdout, stderr };

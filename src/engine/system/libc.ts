@@ -1,7 +1,7 @@
-/** Calls of the C library that neither Bun nor Node has. */
+/** C library functions that neither Bun nor Node provides. */
 import { dlopen } from "bun:ffi";
 
-/** Throws where there is no such library: a system with another C library. */
+/** Throws on a system with another C library. */
 export const libc = once(
   () =>
     dlopen("libc.so.6", {
@@ -12,7 +12,7 @@ export const libc = once(
     }).symbols,
 );
 
-/** Calls whose arguments are numbers alone. Throws as `libc` does. */
+/** Functions with only numeric arguments. Throws as `libc` does. */
 export const numericCalls = once(
   () =>
     dlopen("libc.so.6", {
@@ -21,7 +21,7 @@ export const numericCalls = once(
     }).symbols,
 );
 
-/** `O_CLOEXEC`, which Node does not name. */
+/** `O_CLOEXEC`, which Node does not define. */
 export const closeOnExec = 0o2000000;
 
 function once<Library>(load: () => Library): () => Library {

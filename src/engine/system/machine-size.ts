@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
 
-/** What there is to share. */
+/** The machine's resources. */
 export interface MachineSize {
   /** Bytes. */
   memory: number;
@@ -10,7 +10,7 @@ export interface MachineSize {
   maxProcesses: number;
 }
 
-/** `memoryLimit`: what of the memory this process's own control groups leave. */
+/** `memoryLimit`: the memory that this process's own control groups allow. */
 export function measureMachine(memoryLimit: number | undefined): MachineSize {
   const settings = ["pid_max", "threads-max"].map((name) =>
     Number(readFileSync(`/proc/sys/kernel/${name}`, "utf8")),

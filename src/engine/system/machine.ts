@@ -1,15 +1,15 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** This machine's architecture, as the OCI image specification spells it. */
+/** Returns this machine's architecture, as the OCI image specification spells it. */
 export function machineArchitecture(): string {
   return process.arch === "x64" ? "amd64" : process.arch;
 }
 
-/** Directories of sysfs that tell when a processor was too hot, by which others' work can be watched (GHSA-6fw5-f8r9-fgfm). */
+/** Returns sysfs directories that count when processors overheat, which reveals other processes' work (GHSA-6fw5-f8r9-fgfm). */
 export function thermalThrottleDirectories(sysfs = "/sys/devices/system/cpu"): string[] {
   const counters = (cpu: string) => join(sysfs, cpu, "thermal_throttle");
-  // All processors of a machine have them or none has, and there can be hundreds.
+  // Either all processors of a machine have them or none, and there can be hundreds.
   if (!existsSync(counters("cpu0"))) return [];
   return readdirSync(sysfs)
     .filter((name) => /^cpu\d+$/.test(name))

@@ -1,4 +1,4 @@
-/** A program on pipes: what Bun calls "pipe" is a socket, and no program can open that by `/dev/stdout`. */
+/** Programs on pipes. Bun's "pipe" is a socket, which no program can open as `/dev/stdout`. */
 import { closeSync, constants, openSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { BoughError } from "../../errors.ts";
@@ -6,7 +6,7 @@ import { closeOnExec, libc } from "./libc.ts";
 
 type Standard = readonly [stdin: number, stdout: number, stderr: number];
 
-/** Starts a program by `start`, which is given the ends of the pipes that are to be its standard streams. */
+/** Starts a program by `start`, which gets the pipe ends for its standard streams. */
 export function startOnPipes(start: (ends: Standard) => Subprocess) {
   const [stdin, stdout, stderr] = [openPipe(), openPipe(), openPipe()];
   const theirs = [stdin.read, stdout.write, stderr.write] as const;
@@ -80,7 +80,7 @@ class Input {
   }
 }
 
-/** What a program writes, to be read once. */
+/** A program's output, which can be read once. */
 class Output implements AsyncIterable<Uint8Array> {
   readonly #descriptor: number;
   #isTaken = false;
@@ -99,14 +99,14 @@ class Output implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Nobody is going to read it. */
+  /** Closes the output if it is not being read. */
   discard(): void {
     if (!this.#isTaken) closeSync(this.#descriptor);
     this.#isTaken = true;
   }
 }
 
-/** The same end of the pipe, on which no call waits; the program's own end is as programs expect it. */
+/** Reopens this process's end of the pipe as non-blocking. The program's end stays blocking, as programs expect. */
 function reopen(descriptor: number, access: number): number {
   try {
     return openSync(`/proc/self/fd/${descriptor}`, access | constants.O_NONBLOCK);

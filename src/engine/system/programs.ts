@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The programs that the engine stands on, and the Debian package that each comes in. */
+/** The programs that the engine requires, and the Debian package of each. */
 const packages = {
   runc: "runc",
   skopeo: "skopeo",
@@ -17,8 +17,8 @@ const packages = {
 } as const;
 
 /**
- * Packages of optional programs: crun starts a RUN in a third of runc's time; two serve single calls of the API; without slirp4netns a
- * RUN has the machine's network.
+ * Packages of optional programs. crun starts a RUN in a third of runc's time. rg and nsenter serve single calls of the API.
+ * Without slirp4netns a RUN has the machine's network.
  */
 const furtherPackages = {
   crun: "crun",
@@ -31,12 +31,12 @@ const allPackages = { ...packages, ...furtherPackages };
 
 export type ProgramName = keyof typeof allPackages;
 
-/** The machine lacks something that the engine needs: answered as 501. */
+/** Thrown if the machine lacks something that the engine needs; the response's status is 501. */
 export class MissingProgramError extends BoughError {}
 
 /**
- * The absolute path of a program. Rejects with the package to install where it is missing: looked for when first
- * needed, so that a fully cached build works without it.
+ * Returns the absolute path of a program. Throws with the package to install if it is missing. Programs are looked for when first
+ * needed, so that a fully cached build works without them.
  */
 export function findProgram(program: ProgramName, environment: Environment): string {
   const found = findOptionalProgram(program, environment);
@@ -56,15 +56,15 @@ export function findOptionalProgram(program: ProgramName, environment: Environme
   return path;
 }
 
-/** Where they were found last: each command starts half a dozen, and a search path can have a dozen directories. */
+/** Paths found so far: each command starts half a dozen programs, and a search path can have a dozen directories. */
 const found = new WeakMap<Environment, Map<ProgramName, string>>();
 
-/** Rejects where nothing is there that could start a command. */
+/** Throws if neither crun nor runc is installed. */
 export function requireRuntime(environment: Environment): void {
   if (findOptionalProgram("crun", environment) === undefined) findProgram("runc", environment);
 }
 
-/** Those of the programs that are not there and that every build needs, each with its package. */
+/** Returns the missing programs that every build needs, each with its package. */
 export function missingPrograms(environment: Environment): { program: ProgramName; package: string }[] {
   return (Object.keys(packages) as (keyof typeof packages)[])
     .filter((program) => Bun.which(program, { PATH: searchPath(environment) }) === null)
@@ -81,7 +81,7 @@ function searchPath(environment: Environment): string {
 const passedOn =
   /^(HOME|USER|LANG|LC_ALL|XDG_RUNTIME_DIR|XDG_CONFIG_HOME|REGISTRY_AUTH_FILE|DOCKER_CONFIG|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;
 
-/** What the engine's helpers get to see: nothing of bough's own settings, so no token of a remote service. */
+/** Returns the environment of the engine's helpers: none of bough's own settings, and so no token of a remote service. */
 export function helperEnvironment(environment: Environment): Record<string, string> {
   const passed = Object.entries(environment).filter(
     ([name, value]) => value !== undefined && passedOn.test(name),
@@ -89,7 +89,7 @@ export function helperEnvironment(environment: Environment): Record<string, stri
   return {
     ...(Object.fromEntries(passed) as Record<string, string>),
     PATH: searchPath(environment),
-    // A newer mount(8) would take the new mount calls, where one option is limited to 256 bytes.
+    // A newer mount(8) would use the new mount system calls, which limit one option to 256 bytes.
     LIBMOUNT_FORCE_MOUNT2: "always",
   };
 }

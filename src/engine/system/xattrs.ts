@@ -1,13 +1,13 @@
-/** Extended attributes and device files, which neither Bun nor Node has calls for: the C library's own functions. */
+/** Extended attributes and device files, by the C library's functions: neither Bun nor Node has calls for them. */
 import { dlopen } from "bun:ffi";
 import { constants } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import { bytesOf, type Path } from "../copies/path.ts";
 
-/** The kernel's bounds (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
+/** The kernel's limits (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
 const maxBytes = 65_536;
 
-/** What belongs to the file system that a file is on, not to the file. */
+/** Attributes that belong to the file system that a file is on, not to the file. */
 const foreign = /^(trusted|user)\.overlay\.|^security\.selinux$/;
 
 export interface Attribute {
@@ -19,7 +19,7 @@ let opened: Library | undefined;
 const list = Buffer.alloc(maxBytes);
 const content = Buffer.alloc(maxBytes);
 
-/** The extended attributes of a file itself, not of what it links to, without overlayfs's and SELinux's. */
+/** Returns the extended attributes of a file itself (links are not followed), without overlayfs's and SELinux's. */
 export function readAttributes(path: Path): Attribute[] {
   const file = terminate(path);
   const length = Number(library().llistxattr(file, list, maxBytes));
@@ -31,12 +31,12 @@ export function readAttributes(path: Path): Attribute[] {
   });
 }
 
-/** Returns whether an attribute says something to the file system that a file is on, and nothing of the file. */
+/** Returns whether an attribute belongs to the file system that a file is on, not to the file. */
 export function isForeign(name: string): boolean {
   return foreign.test(name);
 }
 
-/** Writes what the file system and this process's rights allow, which is all that BuildKit asks for. */
+/** Writes attributes. Ignores failures, as BuildKit does: the file system or this process's rights may not allow them. */
 export function writeAttributes(path: Path, attributes: readonly Attribute[]): void {
   if (attributes.length === 0) return;
   const file = terminate(path);
@@ -47,7 +47,7 @@ export function writeAttributes(path: Path, attributes: readonly Attribute[]): v
   }
 }
 
-/** Returns whether overlayfs shows nothing of what layers further down have in this directory of a layer. */
+/** Returns whether overlayfs hides the lower layers' content of this directory. */
 export function isOpaque(directory: Path, inUserNamespace: boolean): boolean {
   return readValue(terminate(directory), opaqueName(inUserNamespace))?.toString("latin1") === "y";
 }
@@ -65,12 +65,12 @@ function opaqueName(inUserNamespace: boolean): string {
   return `${inUserNamespace ? "user" : "trusted"}.overlay.opaque`;
 }
 
-/** Makes what says, in a layer, that what layers further down have of a name is gone. False where this process may not. */
+/** Makes a whiteout, which removes a name of lower layers. Returns false if this process may not. */
 export function makeWhiteout(path: Path): boolean {
   return makeNode(path, constants.S_IFCHR, 0);
 }
 
-/** Makes a pipe, a socket or a device; `mode` has its type. False where this process may not. */
+/** Makes a pipe, a socket or a device; `mode` has its type. Returns false if this process may not. */
 export function makeNode(path: Path, mode: number, device: number): boolean {
   return library().mknod(terminate(path), mode, device) === 0;
 }
@@ -96,7 +96,7 @@ function library(): Library {
 
 function openLibrary() {
   try {
-    // musl answers to this name, too.
+    // musl's library has this name, too.
     return dlopen("libc.so.6", {
       llistxattr: { args: ["ptr", "ptr", "usize"], returns: "i64" },
       lgetxattr: { args: ["ptr", "ptr", "ptr", "usize"], returns: "i64" },

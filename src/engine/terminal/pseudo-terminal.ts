@@ -2,9 +2,9 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { TerminalSize } from "../../service/wire/instance.ts";
 
-/** A terminal of this machine that nobody sees: runc asks it for its size, and tells the sandbox's own when it is told to look. */
+/** A hidden terminal of this machine. When signalled, runc reads its size and sets the size of the sandbox's own terminal. */
 export interface PseudoTerminal {
-  /** The end that programs have. */
+  /** The end that programs use. */
   descriptor: number;
   resize(size: TerminalSize): void;
   close(): void;
@@ -14,7 +14,7 @@ export function openPseudoTerminal({ columns, rows }: TerminalSize): PseudoTermi
   const before = openTerminals();
   const terminal = open(columns, rows);
   terminal.unref();
-  // Bun.Terminal names no descriptor, and nothing else of this process runs in between.
+  // Bun.Terminal does not tell its descriptor, and nothing else runs in this process in between.
   const descriptor = openTerminals().find((other) => !before.includes(other));
   if (descriptor === undefined) {
     terminal.close();
@@ -44,7 +44,7 @@ function openTerminals(): number[] {
     .map(Number);
 }
 
-/** The directory's own descriptor is closed by the time it is looked at. */
+/** The directory's own descriptor is closed by the time its link is read. */
 function targetOf(descriptor: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);

@@ -1,18 +1,18 @@
 import { RequestError } from "../http/answers.ts";
 
 /**
- * What a command writes to its terminal, on its way to the one client who sees it: kept nowhere, and no more of it is read than that
- * client takes.
+ * A command's terminal output on its way to the one client that sees it. It is not stored, and is read only as fast as the client
+ * takes it.
  */
 export class TerminalOutput {
   #isAttached = false;
   #hasEnded = false;
-  /** What the client has not taken yet. */
+  /** Output that the client has not taken yet. */
   #waiting: { chunk: Uint8Array; taken: () => void } | undefined;
-  /** Tells that there is something to take, or nothing more to come. */
+  /** Signals new output, or its end. */
   #notify: () => void = () => {};
 
-  /** `onLeave` is called where the client goes before the end. */
+  /** `onLeave` is called if the client disconnects before the end. */
   attach(onLeave: () => void): ReadableStream<Uint8Array> {
     if (this.#isAttached) throw new RequestError(409, "somebody else has this terminal");
     this.#isAttached = true;
@@ -24,7 +24,7 @@ export class TerminalOutput {
       else controller.enqueue(chunk);
     };
     const cancel = () => {
-      // A `HEAD` looks, and takes nothing.
+      // A `HEAD` request takes nothing.
       this.#isAttached = hasBegun;
       if (!hasBegun) return;
       this.abandon();
@@ -33,7 +33,7 @@ export class TerminalOutput {
     return new ReadableStream<Uint8Array>({ pull, cancel }, { highWaterMark: 0 });
   }
 
-  /** Resolves when the client has taken it, or never will. One write at a time. */
+  /** Resolves when the client has taken the chunk, or never will. One write at a time. */
   write(chunk: Uint8Array): Promise<void> {
     if (this.#hasEnded || chunk.length === 0) return Promise.resolve();
     return new Promise((taken) => {
@@ -42,7 +42,7 @@ export class TerminalOutput {
     });
   }
 
-  /** There is nothing more to come, and nobody waits for what was not taken. */
+  /** Ends the output, and discards what the client has not taken. */
   abandon(): void {
     this.#hasEnded = true;
     this.#waiting?.taken();

@@ -1,10 +1,10 @@
 import type { TerminalSize } from "../../service/wire/instance.ts";
 import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../http/fields.ts";
 
-/** The kernel keeps 16 bits of each. */
+/** The kernel stores 16 bits for each. */
 const maxCharacters = 65_535;
 
-/** `terminal` of a request. */
+/** Reads `terminal` of a request. */
 export function readTerminal(body: Fields, { command }: { command: string }): TerminalSize | undefined {
   const fields = optionalFields(body, "terminal");
   if (fields === undefined) return undefined;
@@ -12,7 +12,7 @@ export function readTerminal(body: Fields, { command }: { command: string }): Te
   return readSize(fields, "terminal.");
 }
 
-/** @param within what stands before the fields' names in messages */
+/** @param within prefix of the fields' names in messages */
 export function readSize(fields: Fields, within = ""): TerminalSize {
   refuseUnknown(fields, ["columns", "rows"], within === "" ? undefined : within.slice(0, -1));
   const read = (name: "columns" | "rows") => {
