@@ -39,7 +39,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const explain = explainReasonsOnce();
   for (;;) {
     const shared: SharedWork = {
-      images: createSingleFlight({ keeps: build.mode === "docker" }),
+      images: createSingleFlight({ keeps: build.mode === "docker" || build.pullsImages }),
       layers: createSingleFlight(),
       questions: createSingleFlight(),
       repositories: createSingleFlight({ keeps: true }),

@@ -81,6 +81,8 @@ export interface BuildJob {
   labels: ReadonlyMap<string, string>;
   /** False with `--no-cache`: existing layers are not looked up. */
   useCache: boolean;
+  /** `--pull`: images of registries are imported even if the service has an image of that name. */
+  pullsImages: boolean;
   /** The timeout of each RUN. */
   timeoutSeconds: number;
   /** The network of each RUN without a `--network`. */

@@ -80,10 +80,37 @@ describe("FROM", () => {
     expect(second.stderr).toContain(`app for ${machine}`);
   });
 
-  test("takes a digest", async () => {
-    const { stderr, exitCode } = await build(`${open.host}/team/app@${digest}`);
-    expect(stderr).toContain(`app for ${machine}`);
-    expect(exitCode).toBe(0);
+  test("takes a digest, and imports it once", async () => {
+    const first = await build(`${open.host}/team/app@${digest}`);
+    expect(first.stderr).toContain(`app for ${machine}`);
+    expect(first.exitCode).toBe(0);
+    const second = await build(`${open.host}/team/app@${digest}`);
+    expect(second.stderr).not.toContain("importing");
+    expect(second.exitCode).toBe(0);
+  });
+
+  test("takes what a tag was at first, and what it is now with --pull", async () => {
+    const name = `${open.host}/team/moving:1.0`;
+    const context = contextOf(name);
+    const push = async (version: string) =>
+      open.push(
+        await makeBusyboxLayout(join(temporaryDirectory(), "moving"), {
+          prepare: (root) => writeFileSync(join(root, "what"), version),
+        }),
+        "team/moving:1.0",
+      );
+    const outcome = async (...options: string[]) => {
+      const { stderr } = await bough(["build", context, ...options]);
+      return { version: /version \d/.exec(stderr)?.[0], cached: stderr.includes("1 of 1 layer cached") };
+    };
+    await push("version 1");
+    expect(await outcome()).toEqual({ version: "version 1", cached: false });
+    expect(await outcome("--pull")).toEqual({ version: undefined, cached: true });
+    await push("version 2");
+    expect(await outcome()).toEqual({ version: undefined, cached: true });
+    expect(await outcome("--pull")).toEqual({ version: "version 2", cached: false });
+    writeFiles(context, { Dockerfile: `FROM ${name}\nRUN cat /what; echo again\n` });
+    expect(await outcome()).toEqual({ version: "version 2", cached: false });
   });
 
   test("of what has nothing for this machine names the platform", async () => {

@@ -37,7 +37,8 @@ describe("what is imported for a reference, and under which tag", () => {
     ["oci", "docker://docker.io/library/oci:latest", "oci:latest"],
     ["dir:1.0", "docker://docker.io/library/dir:1.0", "dir:1.0"],
   ])("%s", (text, url, tag) => {
-    expect(parseReference(text)).toEqual({ kind: "registry", url, tag });
+    const [, pinned] = text.split("@");
+    expect(parseReference(text)).toEqual({ kind: "registry", url, tag, digest: pinned });
   });
 
   test.each([

@@ -1,7 +1,7 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
 import { sha256Of } from "../../sha256.ts";
-import { findImage } from "../bases/from.ts";
+import { findImage } from "../bases/find-image.ts";
 import { baseHash, chainHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { detectLoss } from "../cache/missing-image.ts";

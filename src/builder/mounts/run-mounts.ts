@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { requireBase } from "../bases/base.ts";
-import { findImage } from "../bases/from.ts";
+import { findImage } from "../bases/find-image.ts";
 import { baseHash, stagedDigest } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { lookUp } from "../interpreter/scope.ts";

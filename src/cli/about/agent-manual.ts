@@ -37,6 +37,7 @@ own embedded engine (Linux). Nothing of it asks questions when there is no termi
   bough build -f json .                         {"image", "tag", "tags", "session"}
   bough build . --build-arg VERSION=1.2         value of a declared ARG
   bough build . --no-cache                      ignore the layers of earlier builds
+  bough build . --pull                          ask the registries for FROM's images again
   bough build . --explain                       say why each step was not cached
   bough build . --cache auto                    layers of other machines, by scopes on the service; CI leaves its own
   bough build . --cache-from main               the same by a scope's name; --cache-to NAME leaves this build's

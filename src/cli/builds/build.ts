@@ -79,6 +79,10 @@ const definitions: ArgumentDefinitions = {
     type: "boolean",
     description: "Ignore existing layer:<hash> branches and rebuild everything",
   },
+  pull: {
+    type: "boolean",
+    description: "Import the images of FROM and --from again, whatever is stored, and move their tags",
+  },
   "cache-from": {
     type: "string",
     multiple: true,
@@ -220,7 +224,6 @@ export const build: Command = {
   ].join("\n"),
   foreignOptions: {
     "--file": "A Dockerfile is named with --dockerfile PATH.",
-    "--pull": "An image is imported anew with `bough images import REFERENCE`.",
     "--load": "`-o type=docker,dest=FILE` writes what `docker load -i FILE` takes.",
     "--attest": "`--provenance` keeps beside an image what it was made from, `--sbom` its packages.",
     "--build-context": "FROM takes images of the service and the stages above.",

@@ -185,6 +185,7 @@ async function buildWith(
       labels,
       allowsLocalFrom,
       useCache: !values.flag("no-cache"),
+      pullsImages: values.flag("pull"),
       timeoutSeconds,
       network: inputs.network.mode,
       limits,

@@ -82,6 +82,7 @@ const argumentsByOption: Readonly<Record<string, string>> = {
   network: "network",
   "no-cache": "no_cache: true",
   "no-default-excludes": "no_default_excludes: true",
+  pull: "pull: true",
   secret: "secrets",
   tag: "tags",
   target: "target",

@@ -17,7 +17,7 @@ type ImageReference =
    * Something to import from a registry. `tag` names it on the service afterwards; `undefined` for a digest, and for a name that
    * is not a valid tag there (capital letters).
    */
-  | { kind: "registry"; url: string; tag: string | undefined }
+  | { kind: "registry"; url: string; tag: string | undefined; digest: string | undefined }
   | LocalReference;
 
 /** A directory or an archive on this machine, which the embedded engine imports. */
@@ -48,13 +48,19 @@ export function parseReference(text: string): ImageReference {
   if (text.startsWith("docker://")) {
     const { url, path, tag, digest } = parseDockerReference(text.slice("docker://".length), text);
     const familiar = path.replace(/^docker\.io\/(library\/)?/, "");
-    return { kind: "registry", url, tag: digest === undefined ? tagOrNone(`${familiar}:${tag}`) : undefined };
+    const name = digest === undefined ? tagOrNone(`${familiar}:${tag}`) : undefined;
+    return { kind: "registry", url, tag: name, digest };
   }
   const [, transport, rest] = pathTransport.exec(text) ?? [];
   if (transport !== undefined && rest !== undefined) return parseLocalReference(text, transport, rest);
   requireTransport(text);
   const { url, digest } = parseDockerReference(text, text);
-  return { kind: "registry", url, tag: digest === undefined ? tagOrNone(withLatest(text)) : undefined };
+  return {
+    kind: "registry",
+    url,
+    tag: digest === undefined ? tagOrNone(withLatest(text)) : undefined,
+    digest,
+  };
 }
 
 /** Throws for a place that no image is taken from. */

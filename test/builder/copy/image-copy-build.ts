@@ -87,6 +87,7 @@ export function createImageCopyBuild(
     buildArgs: new Map(),
     labels: new Map(),
     useCache: true,
+    pullsImages: false,
     timeoutSeconds: 60,
     network: "default",
     secrets: { values: new Map(), agents: new Map() },

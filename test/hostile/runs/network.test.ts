@@ -152,8 +152,9 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   });
 
   test("with --network=none there is a loopback, and that works", async () => {
+    // The client's input stays open: nc leaves as soon as the other side has nothing more to say.
     const talk =
-      "ls /sys/class/net; (echo hello | nc -l -p 80 &) ; until nc 127.0.0.1 80 </dev/null 2>&-; do sleep 0.05; done";
+      "ls /sys/class/net; mkfifo /open; (echo hello | nc -l -p 80 &) ; until nc 127.0.0.1 80 <>/open 2>&-; do sleep 0.05; done";
     expect((await run(["sh", "-c", talk], "--network=none")).stdout).toBe("lo\nhello\n");
     expect((await run(["wget", "-qO-", `http://${outsideAddress}/`], "--network=none")).exitCode).toBe(1);
   });

@@ -14,6 +14,7 @@ const input = z.strictObject({
     .optional()
     .describe("For RUN --mount=type=secret: id=ID[,src=FILE|,env=NAME], of this machine"),
   no_cache: z.boolean().optional().describe("Build every layer anew"),
+  pull: z.boolean().optional().describe("Import the images of FROM again, whatever is stored"),
   timeout_seconds: timeoutSeconds,
   network,
 });
@@ -48,12 +49,16 @@ export const build: Tool<typeof input, typeof output> = {
   output,
   annotations: additive,
   async perform(given, call) {
-    const { tags = [], secrets, no_cache, timeout_seconds, network } = given;
+    const { tags = [], secrets, no_cache, pull, timeout_seconds, network } = given;
     const words = buildWords(given);
     const invocation = invocationFor(
       {
         ...words,
-        flags: [...words.flags, ...(no_cache === true ? ["no-cache"] : [])],
+        flags: [
+          ...words.flags,
+          ...(no_cache === true ? ["no-cache"] : []),
+          ...(pull === true ? ["pull"] : []),
+        ],
         texts: { ...words.texts, timeout: timeout_seconds?.toString(), network },
         lists: { ...words.lists, tag: tags, secret: secrets },
       },

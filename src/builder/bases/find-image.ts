@@ -1,0 +1,154 @@
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
+import { parseReference } from "../../service/images/reference.ts";
+import type { FoundImage } from "../../service/service.ts";
+import { isTag } from "../../service/wire/image.ts";
+import { nearest } from "../../suggest.ts";
+import type { BuildJob } from "../job.ts";
+import { requireBase, scratch } from "./base.ts";
+import { localBaseUrl } from "./local-base.ts";
+import { defaultPlatform } from "./platform.ts";
+
+/** The time limit for the import of a base image. */
+const importTimeoutSeconds = 1800;
+
+/** Finds the image of a reference. Imports it once for all stages, if the service lacks it. */
+export async function findImage(reference: string, build: BuildJob): Promise<FoundImage> {
+  const found = await build.shared.images(reference, () => resolveImage(reference, build));
+  build.inputs?.image(reference, found.uuid);
+  return found;
+}
+
+async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {
+  const { service } = build;
+  await requireBase(reference, service);
+  if (reference === scratch) {
+    const image = await service.importImage({ url: scratch, timeoutSeconds: importTimeoutSeconds });
+    return foundAgain(image, build);
+  }
+  const stored = await findStored(reference, build);
+  const mayImport = stored === undefined || (build.pullsImages && isMutable(reference));
+  const found = mayImport ? await importBase(reference, stored, build) : stored;
+  return withIdentity(found, reference);
+}
+
+/** Finds an image that needs no import: by its UUID or tag, or as an earlier build imported it. */
+async function findStored(
+  reference: string,
+  { service, store, useCache }: BuildJob,
+): Promise<FoundImage | undefined> {
+  const found = await service.findImage(reference);
+  if (found !== undefined && found !== "unsupported") return found;
+  const isFoundByTag = isTag(reference);
+  if (isFoundByTag && !(found === "unsupported" && useCache)) return undefined;
+  // No tag can stand for a digest or a docker:// address.
+  const imported = store.imports.get(reference);
+  if (imported === undefined) return undefined;
+  const again = isFoundByTag ? found : await service.findImage(imported);
+  if (again === undefined) store.imports.forgetImage(imported);
+  return again === "unsupported" ? { uuid: imported } : again;
+}
+
+/** Returns whether its registry may have another image of this name by now. */
+function isMutable(reference: string): boolean {
+  const parsed = parseReference(reference);
+  return parsed.kind === "registry" && parsed.digest === undefined;
+}
+
+/** @param stored the image that builds have started from so far: `--pull` imports another one */
+async function importBase(
+  reference: string,
+  stored: FoundImage | undefined,
+  build: BuildJob,
+): Promise<FoundImage> {
+  const parsed = parseReference(reference);
+  if (parsed.kind === "uuid" || parsed.kind === "tag") {
+    throw new BoughError(`there is no image ${reference}`, {
+      hint: "`bough images` lists those it has.",
+    });
+  }
+  const source =
+    parsed.kind === "local"
+      ? { url: localBaseUrl(parsed, build), tag: undefined }
+      : { url: parsed.url, tag: await freeTag(reference, parsed.tag, build) };
+  const image = await importFrom(reference, source, build).catch((error: unknown) => {
+    throw withImportHint(error, reference, { stored, ...build.dockerfile });
+  });
+  if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: image }, build);
+  // A local path means another image in every context.
+  if (parsed.kind === "registry") build.store.imports.set(reference, image);
+  return foundAgain(image, build);
+}
+
+function importFrom(
+  reference: string,
+  { url, tag }: { url: string; tag: string | undefined },
+  { service, emit }: BuildJob,
+): Promise<string> {
+  emit({ type: "importing", reference, url });
+  return service.importImage({
+    url,
+    tag,
+    timeoutSeconds: importTimeoutSeconds,
+    onProgress: (message) => emit({ type: "import-progress", message }),
+  });
+}
+
+/** Returns an image that was just imported, with its configuration. */
+async function foundAgain(uuid: string, { service }: BuildJob): Promise<FoundImage> {
+  const found = await service.findImage(uuid);
+  return found === undefined || found === "unsupported" ? { uuid } : found;
+}
+
+/** Returns the tag of a `docker://` address only if no image has it: such a reference is not found by its tag. */
+async function freeTag(
+  reference: string,
+  tag: string | undefined,
+  { service }: BuildJob,
+): Promise<string | undefined> {
+  if (tag === undefined || !reference.startsWith("docker://")) return tag;
+  return (await service.findImage(tag)) === undefined ? tag : undefined;
+}
+
+/** A tag that an earlier import set moves silently. Any other image may be somebody's work. */
+function warnOfMovedTag(
+  reference: string,
+  { from, to }: { from: string; to: string },
+  { store, emit }: BuildJob,
+): void {
+  if (from === to || store.imports.get(reference) === from) return;
+  const message = `--pull: ${reference} was image ${from}; \`bough tag ${from} ${reference}\` moves the tag back`;
+  emit({ type: "warning", message, line: undefined });
+}
+
+/** Adds a hint to an import's error: the stage or the stored image that the build could start from. */
+function withImportHint(
+  error: unknown,
+  reference: string,
+  { stored, stages }: { stored: FoundImage | undefined } & Pick<Dockerfile, "stages">,
+): unknown {
+  if (!(error instanceof BoughError) || error.kind !== "failed") return error;
+  const { hint = "" } = error;
+  const meant = nearest(
+    reference,
+    stages.flatMap(({ name }) => name ?? []),
+  );
+  if (stored !== undefined) {
+    const other = `Without --pull the build starts from image ${stored.uuid}.`;
+    return new BoughError(error.message, { hint: `${hint} ${other}`.trimStart(), cause: error });
+  }
+  if (meant === undefined || meant === reference) return error;
+  const other = `Did you mean the stage ${meant}?`;
+  return new BoughError(error.message, { hint: `${other} ${hint}`.trimEnd(), cause: error });
+}
+
+/**
+ * A digest identifies an image on a service that does not. Imported again, or by another machine, it is still the same base for
+ * the chain hash.
+ */
+function withIdentity(found: FoundImage, reference: string): FoundImage {
+  if (found.identity !== undefined || isTag(reference)) return found;
+  const parsed = parseReference(reference);
+  if (parsed.kind !== "registry" || parsed.digest === undefined) return found;
+  return { ...found, identity: `${defaultPlatform} ${parsed.digest}` };
+}

@@ -1,0 +1,117 @@
+/** Which image a FROM starts from, and when it is imported: once, or again with `--pull`. A fake service counts the imports. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import type { FakeServiceOptions } from "../fake-service/options.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const digest = `sha256:${"5".repeat(64)}`;
+const notInRegistry = "registry.example/mine:1";
+
+let context: string;
+let state: string;
+let service: FakeService;
+beforeEach(() => start());
+afterEach(() => service.close());
+
+async function start(options: FakeServiceOptions = {}): Promise<void> {
+  context = temporaryDirectory();
+  state = temporaryDirectory();
+  service = await startFakeService({
+    ...options,
+    importError: (url) => (url.includes("/mine:1") ? "manifest unknown" : undefined),
+  });
+}
+
+async function build(dockerfile: string, ...options: string[]) {
+  const [imports, runs] = [countImports(), service.state.instances.length];
+  writeFiles(context, { Dockerfile: dockerfile });
+  const ended = await runBough(
+    ["--url", service.url, "--token", "t0ken-t0ken", "build", ".", "-f", "json", ...options],
+    { workingDirectory: context, environment: { BOUGH_HOME: state } },
+  );
+  return {
+    ...ended,
+    imports: countImports() - imports,
+    runs: service.state.instances.slice(runs).map(({ command }) => command),
+  };
+}
+
+const countImports = () => service.requestsTo("POST /v1/images/import").length;
+
+/** The image that a tag names on the service. */
+const imageOf = (tag: string) => [...service.state.images.values()].find((image) => image.tag === tag)?.uuid;
+
+describe("a base is imported once, and its layers are reused", () => {
+  const references = [
+    "alpine:3.20",
+    `alpine@${digest}`,
+    `alpine:3.20@${digest}`,
+    "docker://registry.example/app:1",
+    "registry.example/app:RELEASE.1",
+  ];
+  const services: [string, FakeServiceOptions][] = [
+    ["a service", {}],
+    ["a service of the specification's calls", { sixCallsOnly: true }],
+  ];
+  test.each(services.flatMap(([name, options]) => references.map((each) => [name, each, options] as const)))(
+    "on %s: %s",
+    async (_, reference, options) => {
+      await service.close();
+      await start(options);
+      const first = await build(`FROM ${reference}\nRUN one\n`);
+      expect(first).toMatchObject({ exitCode: 0, imports: 1, runs: ["one"] });
+      const second = await build(`FROM ${reference}\nRUN one\nRUN two\n`);
+      expect(second).toMatchObject({ exitCode: 0, imports: 0, runs: ["two"] });
+    },
+  );
+
+  test("a digest's image that is lost is imported again, and its layers are still known", async () => {
+    await build(`FROM alpine@${digest}\nRUN one\n`);
+    const [lost = ""] = service.state.images.keys();
+    service.state.images.delete(lost);
+    const second = await build(`FROM alpine@${digest}\nRUN one\nRUN two\n`);
+    expect(second).toMatchObject({ exitCode: 0, imports: 1, runs: ["two"] });
+    expect(second.stderr).not.toContain(`is image ${lost}`);
+  });
+});
+
+describe("--pull", () => {
+  test("imports a tag again, once for all stages, and moves it", async () => {
+    await build("FROM alpine:3.20\nRUN one\n");
+    const before = imageOf("alpine:3.20");
+    const dockerfile = "FROM alpine:3.20\nRUN one\nFROM alpine:3.20\nRUN two\n";
+    const pulled = await build(dockerfile, "--pull");
+    expect(pulled).toMatchObject({ exitCode: 0, imports: 1 });
+    expect(pulled.stderr).not.toContain("WARN");
+    expect(imageOf("alpine:3.20")).not.toBe(before);
+    expect(pulled.stderr).toContain(`FROM alpine:3.20 is image ${imageOf("alpine:3.20")}`);
+    expect(await build(`${dockerfile}RUN three\n`)).toMatchObject({ imports: 0, runs: ["three"] });
+  });
+
+  test("of what cannot change imports nothing", async () => {
+    const uuid = service.state.addImage("base:1");
+    await build(`FROM alpine@${digest}\n`);
+    const dockerfile = `FROM alpine@${digest}\nFROM ${uuid}\nFROM tag:base:1\n`;
+    expect(await build(dockerfile, "--pull")).toMatchObject({ exitCode: 0, imports: 0 });
+  });
+
+  test("takes the tag of an image that was not imported, and says how to give it back", async () => {
+    const mine = service.state.addImage("alpine:3.20");
+    const { stderr } = await build("FROM alpine:3.20\nRUN one\n", "--pull");
+    expect(stderr).toContain(
+      `[WARN] --pull: alpine:3.20 was image ${mine}; \`bough tag ${mine} alpine:3.20\` moves the tag back\n`,
+    );
+    expect(imageOf("alpine:3.20")).not.toBe(mine);
+  });
+
+  test("of an image that no registry has fails, and names the stored one", async () => {
+    const mine = service.state.addImage(notInRegistry);
+    const { exitCode, stderr, runs } = await build(`FROM ${notInRegistry}\nRUN one\n`, "--pull");
+    expect({ exitCode, runs }).toEqual({ exitCode: 1, runs: [] });
+    const { error } = JSON.parse(stderr.slice(stderr.lastIndexOf('{"error"')));
+    expect(error.message).toContain("manifest unknown");
+    expect(error.hint).toEndWith(`Without --pull the build starts from image ${mine}.`);
+    expect(imageOf(notInRegistry)).toBe(mine);
+  });
+});
