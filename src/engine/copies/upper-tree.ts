@@ -142,8 +142,8 @@ export class UpperTree {
   }
 
   /**
-   * Returns the directory at names from `resolve`. Makes missing directories with mode 0755 and `owner` (if `undefined`: root, and
-   * the group of a setgid parent). `fail` makes the error for a path that is not a directory.
+   * Returns the directory at names from `resolve`. Makes missing directories with mode 0755 and `owner` (if `undefined`: root,
+   * and the group of a setgid parent). `fail` makes the error for a path that is not a directory.
    */
   makeDirectories(
     names: readonly string[],

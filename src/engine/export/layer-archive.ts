@@ -9,19 +9,19 @@ import { bytesOf, joinPath, listDirectory, type Path } from "../copies/path.ts";
 import { isOpaque, readAttributes } from "../system/xattrs.ts";
 
 export interface LayerArchiveOptions {
-  /** True where overlayfs's marks are `user.overlay.*`. */
+  /** True if overlayfs's marks are `user.overlay.*`. */
   inUserNamespace: boolean;
-  /** No time is later: seconds since the epoch. */
+  /** The latest modification time, in seconds since the epoch; later ones are set to it. */
   clampTo: number | undefined;
   signal: AbortSignal;
 }
 
-/** How much is written at once; also of a file's content. */
+/** Bytes written at once, and read at once from a file. */
 const chunkBytes = 256 * 1024;
 
 /**
- * A layer's directory as an OCI layer: overlayfs's whiteouts and opaque marks become `.wh.<name>` and `.wh..wh..opq`. The same
- * directory always makes the same bytes: names are in the order of their bytes, times in whole seconds.
+ * Archives a layer's directory as an OCI layer: overlayfs's whiteouts and opaque marks become `.wh.<name>` and `.wh..wh..opq`.
+ * The same directory always gives the same bytes: names are sorted by their bytes, and times are whole seconds.
  * https://github.com/opencontainers/image-spec/blob/main/layer.md
  */
 export async function* streamLayer(
@@ -52,7 +52,7 @@ interface Place {
   inside: Buffer;
 }
 
-/** Depth first, without recursion: a tree may be deeper than a stack. */
+/** Walks depth first, without recursion: a tree may be too deep for the stack. */
 function* layerBlocks(directory: string, options: LayerArchiveOptions): Generator<Uint8Array> {
   const linked = new Map<string, Buffer>();
   const waiting: Place[] = [{ path: directory, inside: Buffer.alloc(0) }];
@@ -61,7 +61,7 @@ function* layerBlocks(directory: string, options: LayerArchiveOptions): Generato
     yield* entryBlocks(place, stats, linked, options);
     if (!stats.isDirectory()) continue;
     const names = listDirectory(place.path).map(({ name }) => bytesOf(name));
-    // The last one pushed is the first one taken.
+    // The last name pushed is taken first.
     for (const name of names.sort(Buffer.compare).reverse()) {
       waiting.push({ path: joinPath(place.path, name), inside: below(place.inside, name) });
     }
@@ -111,7 +111,7 @@ function* entryBlocks(
     yield layerHeader({ ...entry, name: inside, flag: "0", size: stats.size });
     yield* contentBlocks(path, stats.size);
   } else if (!stats.isSocket()) {
-    // tar has no sockets, and a socket without its program leads nowhere.
+    // tar has no sockets, and a socket is useless without its program.
     const flag = stats.isFIFO() ? "6" : stats.isBlockDevice() ? "4" : "3";
     yield layerHeader({ ...entry, name: inside, flag, device: deviceOf(stats.rdev) });
   }
@@ -143,7 +143,7 @@ function whiteoutName(name: Buffer): Buffer {
   return Buffer.concat([whiteoutPrefix, name]);
 }
 
-/** An empty file whose name says it all. */
+/** Returns a mark: an empty file with a special name. */
 function markOf(name: Buffer): LayerEntry {
   return { name, flag: "0", mode: 0, uid: 0, gid: 0, size: 0, modified: 0 };
 }
@@ -160,7 +160,7 @@ function parentOf(inside: Buffer): Buffer {
   return inside.subarray(0, Math.max(inside.lastIndexOf("/"), 0));
 }
 
-/** Linux has 12 bits for the major number and 20 for the minor one. */
+/** Splits a device number: Linux has 12 bits for the major and 20 for the minor number. */
 function deviceOf(number: number): { major: number; minor: number } {
   return { major: (number >>> 8) & 0xfff, minor: (number & 0xff) | ((number >>> 12) & 0xfff00) };
 }

@@ -7,16 +7,16 @@ import { type ImageFile, type ImageFiles, openRegular, quoteName, readPart } fro
 import { detectLayerCompression } from "./layer-compression.ts";
 import { type Budget, maxArchiveEntries } from "./limits.ts";
 
-/** A compressed archive without its compression, in the operation's directory. */
+/** The decompressed archive, in the operation's directory. */
 export const archiveFile = "archive.tar";
-/** Links that lead to links, one after the other. */
+/** The maximum length of a chain of links. */
 const maxLinks = 10;
 
 type Member = { offset: number; size: number } | { target: string } | { unreadable: string };
 
 /**
- * The files of an image that is a tar archive. Nothing of it is unpacked: its files are read where they are in the archive,
- * and its links lead to others of its own names or nowhere. One that is compressed is decompressed into `directory` before.
+ * Opens the files of an image that is a tar archive. Nothing is unpacked: files are read from their places in the archive. Links
+ * can lead only to other names of the archive. A compressed archive is first decompressed into `directory`.
  */
 export async function openArchiveFiles(
   path: string,
@@ -33,7 +33,7 @@ export async function openArchiveFiles(
       throw new BoughError(`${path} holds more than ${maxArchiveEntries} files: that is not an image`);
     }
     const name = memberName(entry.name);
-    // Whoever asked for a name that an archive has twice would get another file from each program.
+    // Programs disagree on which file a name means that an archive has twice.
     if (members.has(name) && entry.type !== "directory") {
       members.set(name, { unreadable: "is there more than once" });
     } else members.set(name, memberOf(entry, name));
@@ -43,7 +43,7 @@ export async function openArchiveFiles(
 
 function memberOf({ type, target, offset, size, isSparse }: TarEntry, name: string): Member {
   if (type === "file") return isSparse ? { unreadable: "is stored with holes" } : { offset, size };
-  // A symbolic link counts from its own directory, a hard link from the archive's.
+  // A symbolic link is relative to its own directory, a hard link to the archive's root.
   if (type === "symlink") return { target: posix.join(posix.dirname(name), target) };
   if (type === "hardlink") return { target: memberName(target) };
   return { unreadable: "is not a file" };
@@ -57,7 +57,7 @@ function findMember(
   const shown = `${quoteName(name)} in ${archive}`;
   let member = members.get(memberName(name));
   for (let links = 0; member !== undefined && "target" in member; links++) {
-    // What leads out of the archive has no member's name.
+    // A target outside the archive is not a member's name.
     member = links < maxLinks ? members.get(member.target) : undefined;
     if (member === undefined) throw new BoughError(`${shown} is a link that leads to no file of it`);
   }
@@ -67,12 +67,12 @@ function findMember(
   return { name: shown, size, place: { path: plain, offset, length: size, name: shown } };
 }
 
-/** `./index.json` and `index.json` are one name. */
+/** Normalizes a member's name: `./index.json` and `index.json` are the same. */
 function memberName(name: string): string {
   return posix.normalize(name).replace(/\/$/, "");
 }
 
-/** Where the archive is without its compression; that is `path` itself where there is none. */
+/** Returns the path of the decompressed archive: `path` itself if it is not compressed. */
 async function decompressArchive(
   path: string,
   directory: string,
@@ -97,7 +97,7 @@ async function decompressArchive(
   return plain;
 }
 
-/** Tells the compression by the file's first bytes. */
+/** Detects the compression by the file's first bytes. */
 export async function compressionOf(path: string): Promise<"none" | "gzip" | "zstd"> {
   const { descriptor, size } = openRegular(path);
   closeSync(descriptor);

@@ -7,8 +7,8 @@ import { asObjects, asTexts, parseJson } from "./json-file.ts";
 import { defaultImportLimits, maxArchiveEntries, maxJsonBytes } from "./limits.ts";
 
 /**
- * The names of each image in what `docker save` has written, as Docker has them (`RepoTags`). Nothing is written, and nothing behind
- * its list of images is read.
+ * Returns the names of each image in an archive of `docker save`, as Docker has them (`RepoTags`). Writes nothing, and reads only
+ * as far as the archive's list of images.
  */
 export async function readArchiveNames(path: string, signal: AbortSignal): Promise<string[][]> {
   const compression = await compressionOf(path);

@@ -5,8 +5,8 @@ import { errorCode } from "../../system-error.ts";
 import type { ImageFiles } from "./image-files.ts";
 
 /**
- * The files of an image that is a directory. The directory itself may be reached through links; within it nothing is read
- * through one, for whoever made the image chose where it leads. `isOwn`: the directory belongs to the import.
+ * Opens the files of an image that is a directory. The path of the directory may contain links. Links inside it are not followed,
+ * since the image's author chose their targets. `isOwn`: the directory belongs to the import.
  */
 export function openDirectoryFiles(directory: string, isOwn = false): ImageFiles {
   const root = realpathSync(directory);
@@ -24,7 +24,7 @@ export function openDirectoryFiles(directory: string, isOwn = false): ImageFiles
   };
 }
 
-/** `path` below a real path: whether none of its parts is a link. */
+/** True if no part of `path`, which is below a real path, is a link. */
 function isPlain(path: string): boolean {
   try {
     return realpathSync(path) === path;

@@ -3,8 +3,8 @@ import type { Clock } from "../../clock.ts";
 const intervalMilliseconds = 100;
 
 /**
- * Looks again and again at what has been downloaded so far, and ends the download where `look` throws: a registry can send without
- * end, and skopeo would write until the disk is full.
+ * Calls `look` repeatedly during a download, and aborts the download when it throws: a registry can send data without end, and
+ * skopeo would write until the disk is full.
  */
 export async function downloadWatched(
   look: () => void,
@@ -14,7 +14,7 @@ export async function downloadWatched(
   const ended = new AbortController();
   const tooLarge = new AbortController();
   const watching = watch(look, clock, ended.signal).catch((error: unknown) => {
-    // The end of the download ends the watch, too.
+    // The end of the download also ends the watch.
     if (!ended.signal.aborted) tooLarge.abort(error);
   });
   try {

@@ -19,15 +19,15 @@ export interface RegistryCredentials {
   password: string;
 }
 
-/** A directory below the operation's. */
+/** The download's directory, in the operation's. */
 export const downloadDirectory = "download";
 const authFileName = "auth.json";
 
 /**
- * Has skopeo copy an image from a registry into a layout in the operation's directory. Of an index it picks this machine's. What the
- * engine has already is not fetched again.
+ * Lets skopeo copy an image from a registry into an OCI layout in the operation's directory. From an index it picks the image for
+ * this machine. Blobs that the engine has are not fetched again.
  *
- * @param onBlob called with the digest and the path of what has come, while the rest is on its way; it may be no layer
+ * @param onBlob called with the digest and the path of each downloaded blob while others are downloaded; it may not be a layer
  */
 export async function downloadImage(
   state: EngineState,
@@ -41,12 +41,12 @@ export async function downloadImage(
       ? []
       : ["--src-authfile", writeAuthFile(run.directory, source.registry, credentials)];
   const args = [
-    // Large layers may go through temporary files: on the engine's disk, and gone with the operation. TMPDIR is not asked.
+    // For the temporary files of large layers, which belong on the engine's disk. skopeo ignores TMPDIR for them.
     ...["--tmpdir", run.directory],
-    // skopeo refuses to work without a signature policy; what the machine or the user has set stays in force.
+    // skopeo refuses to work without a signature policy. A policy of the machine or the user stays in force.
     ...(findPolicy(state.environment) === undefined ? ["--insecure-policy"] : []),
     "copy",
-    // A policy has checked signatures by then, and a layout has no place for them.
+    // The policy has checked signatures by then, and an OCI layout can't hold them.
     "--remove-signatures",
     "--dest-oci-accept-uncompressed-layers",
     ...["--retry-times", "2"],
@@ -58,7 +58,7 @@ export async function downloadImage(
   const layout = join(run.directory, downloadDirectory);
   const blobs = join(layout, "blobs/sha256");
   mkdirSync(blobs, { recursive: true, mode: 0o700 });
-  // skopeo fetches no blob that is there, and puts one there when it has verified it.
+  // skopeo does not fetch a blob that is already there, and puts a blob there only after verifying it.
   linkKnownBlobs(state.layout, blobs);
   const seen = new Set(readdirSync(blobs));
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
@@ -76,7 +76,7 @@ export async function downloadImage(
   return readOciLayout(openDirectoryFiles(layout, true), "import", source.name);
 }
 
-/** Credentials are for skopeo's eyes only: neither in its arguments nor in a file that others can read. */
+/** Writes credentials for skopeo to a file that only root can read, since others could see its arguments. */
 function writeAuthFile(
   directory: string,
   registry: string,

@@ -7,11 +7,11 @@ import { requireDigest } from "./image-parts.ts";
 import { asObject, asTexts, optionalText, parseJson } from "./json-file.ts";
 import { maxLayers } from "./limits.ts";
 
-/** What an image's configuration says of it. */
+/** The contents of an image's configuration. */
 export interface ImportedConfig {
   /** The configuration's digest. It names the content of every layer, so equal digests are equal images. */
   configDigest: string;
-  /** Equal where the root file systems are. */
+  /** Equal for equal root file systems. */
   contentDigest: string;
   /** Digests of the layers' uncompressed contents, the lowest first. */
   diffIds: readonly string[];
@@ -20,7 +20,7 @@ export interface ImportedConfig {
   origin: ImageOrigin;
 }
 
-/** Throws where the manifest and the configuration do not speak of the same layers. */
+/** Reads an image's configuration. Throws if it has another number of layers than the manifest. */
 export function readImageConfig({ config, layers }: ImageParts, name: string): ImportedConfig {
   const what = `the configuration of ${name}`;
   const json = asObject(parseJson(config.bytes, what), what);
@@ -45,7 +45,7 @@ export function readImageConfig({ config, layers }: ImageParts, name: string): I
   };
 }
 
-/** Names a root file system by the uncompressed contents of its layers. */
+/** Returns the digest of a root file system: that of its layers' uncompressed contents. */
 export function contentDigestOf(diffIds: readonly string[]): string {
   return sha256Of(JSON.stringify(diffIds));
 }

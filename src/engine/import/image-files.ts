@@ -1,9 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, read } from "node:fs";
 import { BoughError } from "../../errors.ts";
 
-/** The files of an image on disk by their names, such as `index.json`: those of a directory, or of an archive. */
+/** The files of an image on disk, by name, such as `index.json`. The image is a directory or an archive. */
 export interface ImageFiles {
-  /** `undefined`: there is none of that name. Throws where it is not a regular file of the image's own. */
+  /** Returns `undefined` if there is no such file. Throws if it is not a regular file inside the image. */
   find(name: string): ImageFile | undefined;
 }
 
@@ -12,11 +12,11 @@ export interface ImageFile {
   name: string;
   size: number;
   place: FilePart;
-  /** Whether all of it is a file of the import's own, which may be moved. */
+  /** True if it is a whole file that belongs to the import and may be moved. */
   isOwn?: boolean;
 }
 
-/** Some bytes of a file of this machine. */
+/** A range of bytes in a file on this machine. */
 export interface FilePart {
   path: string;
   offset: number;
@@ -27,12 +27,12 @@ export interface FilePart {
   flags?: number;
 }
 
-/** A name of the image's own choosing, for messages: with quotes where it could be taken for something else. */
+/** Returns a name that the image's author chose, for messages: quoted if it could be mistaken for something else. */
 export function quoteName(name: string): string {
   return /^[\w./:@+-]{1,200}$/.test(name) ? name : JSON.stringify(name.slice(0, 200));
 }
 
-/** The only one of the images in `archive` that `reference` names. `names`: all that there are, for the hint. */
+/** Returns the only image in a list; throws if there are none or several. `names`: all names in the archive, for the hint. */
 export function requireOnly<T>(
   [first, ...others]: readonly T[],
   { archive, reference, names }: { archive: string; reference: string | undefined; names: () => string[] },
@@ -49,7 +49,7 @@ export function requireOnly<T>(
 
 const chunkBytes = 128 * 1024;
 
-/** Opens a regular file, and nothing else: no device and no pipe, which could keep its reader waiting for ever. */
+/** Opens a regular file. Throws for a device or a pipe, which could block its reader forever. */
 export function openRegular(path: string, flags = 0): { descriptor: number; size: number } {
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | flags);
   const stats = fstatSync(descriptor);
@@ -58,7 +58,7 @@ export function openRegular(path: string, flags = 0): { descriptor: number; size
   throw new BoughError(`${path} is not a regular file`);
 }
 
-/** Reads in pieces. Rejects where it is in no regular file, cannot be read, or the file has become shorter. */
+/** Reads a part of a file in pieces. Rejects if it is not a regular file, cannot be read, or has become shorter. */
 export async function* readPart({ path, offset, length, name, flags }: FilePart): AsyncGenerator<Uint8Array> {
   const { descriptor } = openRegular(path, flags);
   try {

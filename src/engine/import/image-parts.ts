@@ -4,7 +4,7 @@ import type { Descriptor } from "../../image/oci-layout.ts";
 import type { ImageFile } from "./image-files.ts";
 import { type Json, readSmall } from "./json-file.ts";
 
-/** What an image on disk consists of, before anything of its layers has been read. */
+/** The parts of an image on disk, before its layers have been read. */
 export interface ImageParts {
   /** The configuration, its digest verified. */
   config: { bytes: Uint8Array; digest: string };
@@ -14,14 +14,14 @@ export interface ImageParts {
 
 export interface LayerFile {
   file: ImageFile;
-  /** The digest of the file's own bytes, where the manifest has it: `sha256:<hex>`. */
+  /** The digest of the file's bytes, if the manifest has it: `sha256:<hex>`. */
   digest: string | undefined;
 }
 
-/** A file by its content, as a manifest names it; what kind it is makes no difference. */
+/** A file as a manifest names it, by digest and size; its media type does not matter. */
 export type FileDescriptor = Omit<Descriptor, "mediaType">;
 
-/** OCI allows others; registries use this one, and configurations name contents by no other. */
+/** Returns a sha256 digest, or throws. OCI allows other algorithms, but registries and configurations use only this one. */
 export function requireDigest(value: unknown, name: string): string {
   if (isDigest(value)) return value;
   const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : "nothing";
@@ -38,7 +38,7 @@ export function readDescriptor(descriptor: Json, name: string): FileDescriptor {
   return { digest: requireDigest(descriptor.digest, name), size };
 }
 
-/** Throws where the file is missing, or has not the size that the descriptor says. */
+/** Throws if the file is missing, or its size differs from the descriptor's. */
 export function requireFile(
   file: ImageFile | undefined,
   { digest, size }: FileDescriptor,
@@ -51,7 +51,7 @@ export function requireFile(
   );
 }
 
-/** The bytes of a manifest, an index or a configuration. Rejects where they have not the digest they are named by. */
+/** Reads a manifest, an index or a configuration. Rejects if its digest is not the expected one. */
 export async function readVerified(file: ImageFile, digest: string): Promise<Uint8Array> {
   const bytes = await readSmall(file);
   const actual = digestOf(bytes);

@@ -1,15 +1,15 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 
-/** Which image to import. */
+/** The image to import. */
 export type ImageSource =
-  /** `docker://...`, which skopeo brings; `registry` is its host. */
+  /** `docker://...`, which skopeo downloads; `registry` is its host. */
   | { kind: "registry"; name: string; registry: string }
   | LocalSource
-  /** What `FROM scratch` means: no file at all. */
+  /** The empty image of `FROM scratch`. */
   | { kind: "scratch"; name: string };
 
-/** A directory or an archive on this machine, which bough reads itself. */
+/** A directory or an archive on this machine, which bough itself reads. */
 export interface LocalSource {
   kind: LocalKind;
   name: string;
@@ -17,14 +17,14 @@ export interface LocalSource {
   reference: string | undefined;
 }
 
-/** Layouts of images on disk, by the names that skopeo gives them. */
+/** Image formats on disk, by skopeo's names. */
 type LocalKind = (typeof localKinds)[number];
 
 const localKinds = ["oci", "oci-archive", "docker-archive", "dir"] as const;
-/** Other places that skopeo knows: another program's store, or a file that a program of its own would have to read. */
+/** Other sources that skopeo supports: another program's image store, or a file that needs a special program. */
 const refusedKinds = ["containers-storage", "docker-daemon", "ostree", "sif", "tarball"];
 
-/** Accepts only registries over the network: a path would be one of the server's own machine. */
+/** Parses the URL of an image. With `registry` it accepts only registries: a path would be one on the server's machine. */
 export function parseImageSource(url: string, transports: "all" | "registry"): ImageSource {
   if (url === "scratch") return { kind: "scratch", name: url };
   const transport = url.slice(0, Math.max(url.indexOf(":"), 0));
@@ -44,7 +44,7 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
     const possible = localKinds.map((known) => `${known}:`).join(", ");
     throw new BoughError(`${transport}: cannot be imported; docker:// can, and on this machine ${possible}`);
   }
-  // A directory in skopeo's own format holds one image.
+  // A directory in skopeo's own format holds only one image, so it has no reference.
   const colon = kind === "dir" ? -1 : details.indexOf(":");
   const path = resolve(colon === -1 ? details : details.slice(0, colon));
   const reference = colon === -1 ? undefined : details.slice(colon + 1);
@@ -52,14 +52,14 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
   return { kind, name, path, reference: reference === "" ? undefined : reference };
 }
 
-/** Reads the name as Docker does: without a dot, a colon or `localhost` the first segment is not a host, and Docker Hub is meant. */
+/** Returns a name's registry, as Docker does: Docker Hub, unless the first segment has a dot or a colon or is `localhost`. */
 export function registryHost(name: string): string {
   const [first, ...rest] = name.split("/");
   const isHost = first !== undefined && rest.length > 0 && (/[.:]/.test(first) || first === "localhost");
   return isHost ? first : "docker.io";
 }
 
-/** Docker trusts a registry on the machine itself without TLS. */
+/** True for a registry on this machine, which Docker trusts without TLS. */
 export function isLoopback(registry: string): boolean {
   const host = registry.replace(/:\d+$/, "");
   return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);

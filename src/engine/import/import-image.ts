@@ -33,8 +33,8 @@ interface ImportSpec {
 }
 
 /**
- * Brings an image from where it is, verifies it and unpacks each of its layers into one of the engine's: what another image has
- * brought already is used. The same image again is the same UUID, the same content under another configuration the same layers.
+ * Fetches an image, verifies it and unpacks its layers into layers of the engine. Layers that the engine already has are used.
+ * Importing the same image again gives the same UUID; the same content with another configuration gives the same layers.
  */
 export async function performImport(
   state: EngineState,
@@ -67,7 +67,7 @@ export async function performImport(
     await unpackLayers(state, groups, { parts, image, run, threads, early, room, signal, report });
     await threads.close();
     if (!maySyncLater(groups)) await syncToDisk(state, run.directory, signal);
-    // Whoever learns that this has ended finds its room on the disk free again.
+    // The space of temporary files is free before a client learns that the import has ended.
     await Promise.all(
       temporaries.map((name) => rm(join(run.directory, name), { recursive: true, force: true })),
     );
@@ -90,7 +90,7 @@ export async function performImport(
   }
 }
 
-/** What an import has in its directory beside what becomes part of the engine. */
+/** Temporary files of an import, which don't become part of the engine. */
 const temporaries = [downloadDirectory, archiveFile, unpackingDirectory];
 
 async function bringImage(
@@ -109,7 +109,7 @@ async function bringImage(
   return openLocalImage(source, run.directory, budget, signal);
 }
 
-/** Refuses an image of another platform. From an index this machine's was picked already. */
+/** Refuses an image for another platform. From an index, this machine's image has already been picked. */
 function checkPlatform(image: ImportedConfig, source: ImageSource): void {
   const machine = machineArchitecture();
   const { os = "linux", architecture = machine } = image.platform;

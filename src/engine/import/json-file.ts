@@ -4,7 +4,7 @@ import { maxJsonBytes } from "./limits.ts";
 
 export type Json = Record<string, unknown>;
 
-/** All bytes of a small file of an image. */
+/** Reads a small file of an image. */
 export async function readSmall(file: ImageFile): Promise<Uint8Array> {
   if (file.size > maxJsonBytes) {
     throw new BoughError(`${file.name} has ${file.size} bytes: that is more than any manifest has`);
@@ -12,7 +12,7 @@ export async function readSmall(file: ImageFile): Promise<Uint8Array> {
   return Buffer.concat(await Array.fromAsync(readPart(file.place)));
 }
 
-/** The one object, or the list, that a JSON text is. */
+/** Parses JSON in UTF-8. */
 export function parseJson(bytes: Uint8Array, name: string): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
@@ -26,14 +26,14 @@ export function asObject(value: unknown, name: string): Json {
   throw new BoughError(`${name} is malformed: an object is expected`);
 }
 
-/** A list of objects; none where it is missing. */
+/** Returns a list of objects; an empty one if the value is missing. */
 export function asObjects(value: unknown, name: string): Json[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw new BoughError(`${name} is malformed: a list is expected`);
   return value.map((item) => asObject(item, name));
 }
 
-/** A list of texts; none where it is missing. */
+/** Returns a list of texts; an empty one if the value is missing. */
 export function asTexts(value: unknown, name: string): string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;

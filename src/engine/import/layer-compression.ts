@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { detectCompression } from "../../image/compression.ts";
 
-/** Goes by the first bytes, whatever the manifest or the file's name says. Throws for what bough does not unpack. */
+/** Detects a layer's compression by its first bytes, not by manifest or file name. Throws if bough can't unpack it. */
 export function detectLayerCompression(beginning: Uint8Array, name: string): "none" | "gzip" | "zstd" {
   const compression = detectCompression(beginning);
   if (compression !== "bzip2" && compression !== "xz") return compression;

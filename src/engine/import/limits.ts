@@ -1,7 +1,7 @@
 import { statfsSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 
-/** What an image may hold at most, so that a bomb ends before it has filled the disk. */
+/** Limits for an image's contents, so that a decompression bomb is stopped before it fills the disk. */
 export interface ImportLimits {
   /** Bytes of all its layers, uncompressed. */
   bytes: number;
@@ -9,29 +9,29 @@ export interface ImportLimits {
   entries: number;
 }
 
-/** Several times as much as the largest public images have. */
+/** Several times the size of the largest public images. */
 export const defaultImportLimits: ImportLimits = { bytes: 512 * 1024 ** 3, entries: 20_000_000 };
 
-/** Bytes of an image's manifest, index and configuration: what registries and skopeo take (containers/image, iolimits). */
+/** Bytes of an image's manifest, index and configuration: the limit of registries and skopeo (containers/image, iolimits). */
 export const maxJsonBytes = 4 * 1024 ** 2;
 /** Layers of one image. Docker makes no more than 127. */
 export const maxLayers = 1_000;
-/** Entries of an archive: blobs, configurations, and what old formats have beside each layer. */
+/** Entries of an archive: blobs, configurations, and the extra files that old formats have for each layer. */
 export const maxArchiveEntries = 50_000;
 
-/** What an import has come to: bytes and entries of what it unpacks to, and bytes that are `written` beside that. */
+/** The space that an import has used so far: bytes and entries unpacked, and other bytes `written`. */
 export type Used = Partial<ImportLimits & { written: number }>;
 
-/** What an import may write. */
+/** The space that an import may use. */
 export interface Budget {
-  /** Throws where an image unpacks to more than any may hold, or with what is written already to more than the disk has room for. */
+  /** Throws if an image unpacks to more than the limits, or if that and the bytes written need more space than is free. */
   check(used: Used): void;
 }
 
-/** What there is to be filled by an image. Plain data. */
+/** The space available for an image. Plain data. */
 export interface Room {
   image: string;
-  /** A directory on the disk that it is unpacked to. */
+  /** A directory on the disk to which it is unpacked. */
   directory: string;
   limits: ImportLimits;
   freeBytes: number;
@@ -40,12 +40,12 @@ export interface Room {
 
 export function measureRoom(image: string, directory: string, limits: ImportLimits): Room {
   const { bavail, bsize, files, ffree } = statfsSync(directory);
-  // Some file systems make inodes as they are needed, and say that they have none.
+  // Some file systems make inodes on demand, and report that they have none.
   const freeEntries = files === 0 ? Number.POSITIVE_INFINITY : ffree;
   return { image, directory, limits, freeBytes: bavail * bsize, freeEntries };
 }
 
-/** Does what `Budget.check` does. */
+/** The check of `Budget`, for a given room. */
 export function checkRoom(room: Room, { bytes = 0, entries = 0, written = 0 }: Used): void {
   const { image, limits, freeBytes, freeEntries, directory } = room;
   if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)}`);
@@ -65,7 +65,7 @@ function tooLarge(image: string, what: string): BoughError {
 }
 
 function noRoom(image: string, what: string, directory: string): BoughError {
-  // The client says how to make room, as for every import that finds none.
+  // The client adds how to free space, as for every import that runs out of it.
   return new BoughError(
     `no space left on the disk that holds ${directory}: ${image} unpacks to more than ${what}`,
   );

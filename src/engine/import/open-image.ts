@@ -9,8 +9,8 @@ import { readDockerArchive } from "./read-docker-archive.ts";
 import { readOciLayout, readSkopeoDirectory } from "./read-oci.ts";
 
 /**
- * An image on this machine. bough reads it itself: what other programs do with links in an archive or a layout is not in its
- * hands. `directory`: for what has to be decompressed.
+ * Opens an image on this machine. bough itself reads it, since it can't control how other programs treat links in an archive or
+ * a layout. `directory`: for decompressed archives.
  */
 export async function openLocalImage(
   source: LocalSource,

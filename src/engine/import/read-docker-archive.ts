@@ -6,8 +6,8 @@ import type { ImageParts } from "./image-parts.ts";
 import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
 /**
- * What `docker save` writes: a list of images, each with the names of its configuration and its layers in the archive.
- * `reference`: which of them, by a name or as `@<number>`; it may be left out where there is only one.
+ * Reads an image from an archive of `docker save`: a list of images, each with the names of its configuration and its layers.
+ * `reference` picks one by name or as `@<number>`; it is optional if there is only one.
  */
 export async function readDockerArchive(
   files: ImageFiles,
@@ -33,7 +33,7 @@ export async function readDockerArchive(
   const config = member(configName);
   const bytes = await readSmall(config);
   const digest = digestOf(bytes);
-  // Docker names it by its digest.
+  // Docker names the configuration by its digest.
   const hex = /^([0-9a-f]{64})(\.json)?$/.exec(posix.basename(configName))?.[1];
   if (hex !== undefined && digest !== `sha256:${hex}`) {
     throw new BoughError(`${config.name} is not what it is named: its digest is ${digest}`);
@@ -53,7 +53,7 @@ function choose(images: readonly Json[], reference: string | undefined, name: st
   return requireOnly(found, { archive: name, reference, names: () => images.flatMap(namesOf) });
 }
 
-/** `docker.io/library/alpine` and `alpine:latest` are one name. */
+/** Normalizes a name: `docker.io/library/alpine` and `alpine:latest` are the same. */
 function completeName(name: string): string {
   const familiar = name.replace(/^(index\.)?docker\.io\/(library\/)?/, "");
   return /:[^/]*$/.test(familiar) ? familiar : `${familiar}:latest`;

@@ -12,14 +12,14 @@ import {
 } from "./image-parts.ts";
 import { asObject, asObjects, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
-/** Where a format keeps the file of a digest. */
+/** Finds the file of a digest, in the way of one format. */
 type FindBlob = (digest: string) => ImageFile | undefined;
 
-/** An index in an index in an index: nobody makes more. */
+/** The maximum depth of nested indexes. */
 const maxDepth = 4;
 
 /**
- * An OCI image layout. `reference`: which of its images, by the name in its index; it may be left out where there is only one.
+ * Reads an image from an OCI image layout. `reference` picks one by its name in the index; it is optional if there is only one.
  * https://github.com/opencontainers/image-spec/blob/main/image-layout.md
  */
 export async function readOciLayout(
@@ -35,7 +35,7 @@ export async function readOciLayout(
   return readManifest(readDescriptor(chosen, file.name), blobsIn(files), file.name);
 }
 
-/** A directory in skopeo's own format: `manifest.json`, and each blob under its digest's digits. */
+/** Reads a directory in skopeo's own format: `manifest.json`, and each blob named by its digest's hex digits. */
 export async function readSkopeoDirectory(files: ImageFiles, name: string): Promise<ImageParts> {
   const file = files.find("manifest.json");
   if (file === undefined)
@@ -70,7 +70,7 @@ async function readManifest(
   return partsOf(await readVerified(file, descriptor.digest), file.name, find, depth);
 }
 
-/** The parts that a manifest names; for an index, those of this machine's image. */
+/** Returns the parts that a manifest names; for an index, those of the image for this machine. */
 async function partsOf(bytes: Uint8Array, name: string, find: FindBlob, depth = 0): Promise<ImageParts> {
   const manifest = asObject(parseJson(bytes, name), name);
   if (manifest.manifests !== undefined) {
@@ -101,6 +101,6 @@ function chooseByPlatform(manifests: readonly Json[], name: string): Json {
     return os === "linux" && built === architecture;
   });
   if (found !== undefined) return found;
-  // skopeo's words, of an image in a registry.
+  // The wording is skopeo's, for an image in a registry.
   throw new BoughError(`${name}: no image found in image index for architecture ${architecture}, OS linux`);
 }

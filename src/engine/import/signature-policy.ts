@@ -5,15 +5,15 @@ import type { Environment } from "../system/programs.ts";
 import type { LocalSource } from "./image-source.ts";
 import { asObject, asObjects, type Json, parseJson } from "./json-file.ts";
 
-/** The policy that skopeo would go by: which images may be taken at all. `undefined`: nobody has set one. */
+/** Returns the path of the signature policy that skopeo would use; `undefined` if there is none. */
 export function findPolicy({ HOME }: Environment): string | undefined {
   const own = HOME ? [join(HOME, ".config/containers/policy.json")] : [];
   return [...own, "/etc/containers/policy.json"].find((path) => existsSync(path));
 }
 
 /**
- * Throws where the policy lets an image of this machine in only with a signature, or not at all: none of these formats has a
- * signature that bough could check. https://github.com/containers/image/blob/main/docs/containers-policy.json.5.md
+ * Throws if the policy rejects an image on this machine or requires a signature: bough could check no signature in these formats.
+ * https://github.com/containers/image/blob/main/docs/containers-policy.json.5.md
  */
 export function requireAccepted(source: LocalSource, environment: Environment): void {
   const path = findPolicy(environment);
@@ -26,7 +26,7 @@ export function requireAccepted(source: LocalSource, environment: Environment): 
   });
 }
 
-/** The most specific ones count: of the image, of the directories that it is in, of its kind, the default. */
+/** Returns the most specific requirements: for the image, its parent directories, its kind, or the default ones. */
 function findRequirements(policy: Json, { kind, path, reference }: LocalSource, name: string): unknown {
   const scopes = asObject(asObject(policy.transports ?? {}, name)[kind] ?? {}, name);
   const image = reference === undefined ? [] : [`${path}:${reference}`];

@@ -6,10 +6,10 @@ import { dyingWithParent, endHelper, sendLine, startHelper } from "../system/hel
 import { recordHelper } from "../system/helper-process.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
 
-/** Waits until its process is noted; the tool does not start if bough was killed meanwhile. */
+/** Waits until its process ID is recorded. If bough is killed before that, the tool does not start. */
 const script = `read -r go && exec "$@"`;
 
-/** Runs skopeo in the operation's directory. Rejects with the last words of one that fails. */
+/** Runs skopeo in the operation's directory. If it fails, rejects with its last error message. */
 export async function runSkopeo(
   state: EngineState,
   run: OperationRun,
@@ -23,10 +23,10 @@ export async function runSkopeo(
     workingDirectory: run.directory,
     environment: {
       HOME: run.directory,
-      // Without it skopeo looks for credentials where user id 0 has its own: root's, and in a user namespace another's.
+      // Otherwise skopeo reads the credentials of user ID 0, which in a user namespace belong to another user.
       ...(state.inUserNamespace ? { XDG_RUNTIME_DIR: run.directory } : {}),
       ...helperEnvironment(state.environment),
-      // Large layers go through a temporary file: on the engine's disk, not in a small /tmp.
+      // Large temporary files belong on the engine's disk, not in a small /tmp.
       TMPDIR: run.directory,
     },
   });
@@ -60,7 +60,7 @@ async function reportProgress(
   }
 }
 
-/** skopeo logs `time="..." level=fatal msg="..."`. */
+/** Returns the message of skopeo's last log line: `time="..." level=fatal msg="..."`. */
 export function lastWords(said: string): string {
   const last = said.trim().split("\n").at(-1) ?? "";
   const message = /msg="((?:[^"\\]|\\.)*)"/.exec(last)?.[1];

@@ -5,26 +5,26 @@ import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, startHelper } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
-/** PAX, reproducible, and with everything that a file system of Linux holds. */
+/** PAX format, reproducible, with everything that a Linux file system holds. */
 const options = [
   "--format=posix",
-  // Without the number of tar's own process, which older versions put into the name of a record.
+  // Leaves out tar's process ID, which older versions put into a record's name.
   "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
   "--sort=name",
   "--numeric-owner",
   "--sparse",
   "--xattrs",
   "--xattrs-include=*",
-  // overlayfs's own marks say nothing about the image.
+  // overlayfs's own marks are not part of the image.
   "--xattrs-exclude=*.overlay.*",
 ];
 
-/** How long tar may be silent: it sorts a directory of a million names before it writes the first one. */
+/** The time tar may take between two writes: it sorts a directory of a million names before it writes the first one. */
 const maxSilentSeconds = 300;
 
 /**
- * An archive of what is at `path`, as it is written: a directory's entries are named relative to it (`./...`), anything else
- * by its own name. Disposes of the view at the end.
+ * Streams an archive of `path` while tar writes it. A directory's entries are named relative to it (`./...`), anything else by
+ * its own name. Disposes of the view at the end.
  */
 export function streamArchive(
   { environment, clock }: { environment: Environment; clock: Clock },
@@ -63,7 +63,7 @@ export function streamArchive(
     async cancel() {
       endHelper(tar);
       view[Symbol.dispose]();
-      // What tar has written and nobody reads keeps its pipe open.
+      // Unread output would keep tar's pipe open.
       await chunks.return?.();
     },
   });

@@ -7,7 +7,7 @@ import { accountNames } from "../sandbox/root/accounts.ts";
 interface FileItem {
   path: string;
   size: number;
-  /** The name where the image's own tables know it, else the number. */
+  /** The name, if the image's own /etc/passwd or /etc/group has it, else the number. */
   owner: string | number;
   group: string | number;
   uid: number;
@@ -25,7 +25,7 @@ interface FileItem {
   symlink_to: string;
 }
 
-/** What is in a directory, in the order of its names' bytes; of anything else, the thing itself. */
+/** Describes a directory's entries, sorted by their names' bytes. Describes anything else itself. */
 export function describeEntries(
   root: string,
   { inside, path, stats }: { inside: string; path: string; stats: Stats },
@@ -37,7 +37,7 @@ export function describeEntries(
     .map((name) => describeEntry(name, inDirectory(path, name), names));
 }
 
-/** Items as `ls -l` shows them. */
+/** Formats items as `ls -l` does. */
 export function formatEntries(items: readonly FileItem[]): string {
   const rows = items.map((item) => [
     formatMode(item.mode, typeOf(item)),
@@ -60,7 +60,7 @@ export function formatEntries(items: readonly FileItem[]): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Names are bytes, and not all of them are UTF-8. */
+/** Joins a directory and a name, which may not be UTF-8. */
 function inDirectory(path: string, name: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${path}/`), name]);
 }

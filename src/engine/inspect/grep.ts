@@ -8,14 +8,14 @@ interface GrepQuery {
   patterns: readonly string[];
   globs: readonly string[];
   case: "smart" | "sensitive" | "insensitive";
-  /** Matches in each file; `maxTotal` bounds all together. */
+  /** The maximum number of matches in each file; `maxTotal` is for all files together. */
   maxCount: number | undefined;
   maxTotal: number;
   before: number;
   after: number;
 }
 
-/** A place to search in, by its path on this machine and in the image. */
+/** A path to search, on this machine and in the image. */
 interface GrepPlace {
   path: string;
   inside: string;
@@ -34,8 +34,8 @@ interface GrepMatch {
 const maxSeconds = 60;
 
 /**
- * Lines of an image's files, by ripgrep: its time is bounded by what it reads, whatever the pattern. It follows no links and
- * reads regular files alone.
+ * Searches an image's files with ripgrep, whose time is linear in the bytes that it reads, whatever the pattern. It follows no
+ * links and reads only regular files.
  */
 export async function grepFiles(
   places: readonly GrepPlace[],
@@ -53,7 +53,7 @@ export async function grepFiles(
     environment: helperEnvironment(environment),
     ...deadline,
   });
-  // 1: nothing was found; 2: something went wrong, be it with one file of many.
+  // Status 1 means no match, 2 an error, even if only one file of many failed.
   const matches = readMatches(stdout, places);
   if (status > 1 && matches.length === 0)
     throw new RequestError(400, stderr.trim().split("\n")[0] || "the search failed");
@@ -78,7 +78,7 @@ function optionsOf(query: GrepQuery): string[] {
   ];
 }
 
-/** ripgrep's own records, one a line; text that is not UTF-8 comes as base64. */
+/** A line of ripgrep's JSON output; text that is not UTF-8 is base64. */
 interface GrepRecord {
   type: string;
   data: {
@@ -125,7 +125,7 @@ function insidePath(found: string, places: readonly GrepPlace[]): string {
   return place === undefined ? found : posix.join(place.inside, found.slice(place.path.length));
 }
 
-/** Cuts after `max` matches, with the lines around the last one. */
+/** Keeps the first `max` matches, with the context lines of the last one. */
 function cutAfter(matches: readonly GrepMatch[], max: number): GrepMatch[] {
   let count = 0;
   const end = matches.findIndex(({ type }) => type === "match" && ++count > max);

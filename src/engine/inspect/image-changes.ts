@@ -5,14 +5,14 @@ import { layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import { type Change, changesOf, type Links } from "./layer-changes.ts";
 
-/** A layer as the engine has it, by its number. */
+/** A layer of the engine, by its number. */
 interface NumberedLayer {
   number: number;
 }
 
 type Totals = Pick<ImageLayerChanges, "added" | "changed" | "deleted" | "hidden">;
 
-/** What each of an image's layers has done, and what of each is not seen any more. `layers`: all of them, the lowest first. */
+/** Sums up what each layer adds, changes, deletes, and what later layers hide of it. `layers`: all, the lowest first. */
 export async function summarizeChanges<Layer extends NumberedLayer>(
   layers: readonly Layer[],
   state: EngineState,
@@ -40,7 +40,7 @@ export async function summarizeChanges<Layer extends NumberedLayer>(
   return summaries;
 }
 
-/** All that one of the layers has done, the largest first; `limit` of them. */
+/** Lists the changes of one layer, the largest first; `limit` of them. */
 export async function listChanges(
   layers: readonly NumberedLayer[],
   index: number,

@@ -10,12 +10,12 @@ interface FoundPath extends ResolvedPath {
   stats: Stats;
 }
 
-/** The file system of the image that a request names, in a view that the caller disposes of. */
+/** Opens a view of the image that a request names. The caller disposes of it. */
 export async function viewImage({ state, parameters }: Call): Promise<ImageView> {
   return openImageView(state, requireImage(state, parameters.uuid ?? ""));
 }
 
-/** Where an absolute path leads, links followed inside the image. */
+/** Resolves an absolute path. Links are followed inside the image. */
 export function findInView(view: ImageView, path: string): FoundPath {
   if (!path.startsWith("/") || path.includes("\0")) throw new RequestError(400, "path must be absolute");
   const found = resolveInView(view, path);
@@ -24,7 +24,7 @@ export function findInView(view: ImageView, path: string): FoundPath {
   return { ...found, stats };
 }
 
-/** What nothing can be at is not there: a 500 would be asked again, and come to the same. */
+/** Resolves a path, and responds with 404 if nothing can be there: a client would retry after a 500. */
 function resolveInView(view: ImageView, path: string): ResolvedPath {
   try {
     return resolveInRoot(view.root, path, { followLast: true });
@@ -34,7 +34,7 @@ function resolveInView(view: ImageView, path: string): ResolvedPath {
   }
 }
 
-/** What the query's `path` leads to. */
+/** Resolves the query's `path`. */
 export function findPath(view: ImageView, url: URL): FoundPath {
   return findInView(view, readText(url, "path") ?? "/");
 }

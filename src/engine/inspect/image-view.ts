@@ -6,7 +6,7 @@ import { enterMountNamespace, startNamespace } from "../sandbox/root/mount-names
 import type { EngineState } from "../state.ts";
 import { endHelper } from "../system/helper.ts";
 
-/** An image's file system, to be read from outside; nobody changes it. */
+/** An image's file system, readable from outside the sandbox. It never changes. */
 export interface ImageView extends Disposable {
   /** The image's UUID. */
   image: string;
@@ -17,7 +17,7 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   const { layout, environment, inUserNamespace, clock } = state;
   const [top, ...below] = layerChain(state.database, image.layer);
   if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
-  // A single layer has nothing to hide or to merge.
+  // A single layer needs no overlay mount.
   if (below.length === 0)
     return { image: image.uuid, root: layerDirectory(layout, top), [Symbol.dispose]() {} };
   const layers = [top, ...below];

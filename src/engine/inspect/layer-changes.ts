@@ -4,23 +4,23 @@ import { isWhiteout, type LayerTree, type MergedDirectory } from "../copies/laye
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../copies/path.ts";
 import { isOpaque } from "../system/xattrs.ts";
 
-/** What a layer says of one path. */
+/** A layer's change to one path. */
 export interface Change {
   kind: "added" | "changed" | "deleted";
   path: Path;
   type: EntryType;
-  /** Permission bits; of what is deleted, those that it had. */
+  /** Permission bits; for a deletion, those of the deleted entry. */
   mode: number;
   /** The size of the layer's own content. */
   size: number;
-  /** What of the layers below is not seen any more, by layer. */
+  /** The amounts that the change hides in layers below, by layer. */
   hidden: ReadonlyMap<number, ChangedAmount>;
 }
 
 /**
- * What a layer's directory adds to the layers below it, changes in them and deletes; what is deleted with a directory is in that
- * directory's change. Yields `undefined` for each step on the way, so that the caller can give way. `hiddenLinks`: files with
- * several names of which one is not seen any more; it is added to.
+ * Yields what a layer's directory adds, changes and deletes. The contents of a deleted directory are part of that directory's
+ * change. Yields `undefined` after each step, so that the caller can give way to other work. Adds to `hiddenLinks` hard-linked
+ * files of which one name is hidden.
  */
 export function* changesOf(
   directory: Path,
@@ -76,11 +76,11 @@ interface Place {
   inside: Path;
   /** The same directory in the layers below. */
   below: MergedDirectory;
-  /** True if nothing of the layers below is seen in this directory. */
+  /** True if this directory hides everything of the layers below. */
   isOpaque: boolean;
 }
 
-/** Files that have more than one name, of which one has been met. */
+/** Hard-linked files of which one name has been counted. */
 export type Links = Set<string>;
 
 type Found = NonNullable<ReturnType<LayerTree["find"]>>;
@@ -121,7 +121,7 @@ function count(
   amounts.set(layer, { files: files + 1, bytes: bytes + sizeOf(stats, hiddenLinks, layer) });
 }
 
-/** The first of a file's names has its bytes. */
+/** Returns the size to count: the first name of a hard-linked file has its bytes, the others 0. */
 function sizeOf(stats: Stats, links: Links, layer?: number): number {
   if (!stats.isFile()) return 0;
   if (stats.nlink > 1) {

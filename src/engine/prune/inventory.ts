@@ -3,21 +3,21 @@ import { isAlive } from "../../process-identity.ts";
 import { cachesByUse } from "../records/caches.ts";
 import { imagesInUse } from "../records/operations.ts";
 
-/** What an engine's records say that there is, for whoever decides what of it may go. Times are milliseconds since the epoch. */
+/** The contents of an engine according to its records, from which a prune selects. Times are milliseconds since the epoch. */
 export interface Inventory {
   images: readonly StoredImage[];
-  /** The uppermost of each image before those that it stands on. */
+  /** Sorted so that each layer comes before its parent. */
   layers: readonly StoredLayer[];
   files: readonly Used[];
-  /** Finished ones of processes that have ended: no client of those will ask about them any more. */
+  /** Finished operations of processes that have ended: no client will ask about them again. */
   operations: readonly Used[];
-  /** Those that no command has at the moment. */
+  /** Caches that no command is using. */
   caches: readonly Used[];
-  /** Operations that go on: nobody knows which uploaded files they are about to stage. */
+  /** True if operations are running: a client may be about to use any uploaded file. */
   hasRunning: boolean;
 }
 
-/** Something that is removed by its name. */
+/** A thing that is removed by its name. */
 export interface Used {
   name: string;
   usedAt: number;
@@ -27,9 +27,9 @@ export interface StoredImage {
   uuid: string;
   layer: number;
   tags: readonly string[];
-  /** The time when it was made, or an operation last started from it. */
+  /** The time when it was made, or when an operation last started from it. */
   usedAt: number;
-  /** An operation that goes on needs it. */
+  /** True if a running operation needs it. */
   isInUse: boolean;
 }
 
@@ -67,7 +67,7 @@ export function readInventory(database: Database): Inventory {
       finished_at === null || living.has(owner) ? [] : { name: uuid, usedAt: finished_at },
     ),
     caches: cachesByUse(database),
-    // What a process that is gone ran is over, finished or not.
+    // An operation is over if its process is gone, even if its record is not finished.
     hasRunning: operations.some(({ owner, finished_at }) => finished_at === null && living.has(owner)),
   };
 }

@@ -1,9 +1,9 @@
 import type { Inventory, StoredImage } from "./inventory.ts";
 
-/** Tells which layers are still stood on while images are taken away, one after the other. */
+/** Tracks which layers are still in use while images are removed one by one. */
 export class LayerUses {
   readonly #parents: Map<number, number | null>;
-  /** Images and layers right on top. */
+  /** The number of images and layers directly on top of each layer. */
   readonly #counts = new Map<number, number>();
   readonly #unused: number[] = [];
   readonly #unusedSet = new Set<number>();
@@ -12,18 +12,18 @@ export class LayerUses {
     this.#parents = new Map(layers.map(({ id, parent }) => [id, parent]));
     for (const { layer } of images) this.#count(layer, 1);
     for (const { parent } of layers) if (parent !== null) this.#count(parent, 1);
-    // The uppermost first: what nothing stands on takes along what only it stood on.
+    // The uppermost come first: an unused layer takes along parents that only it needs.
     for (const { id } of layers) if (!this.isUnused(id) && this.#of(id) === 0) this.#drop(id);
   }
 
-  /** Returns the layers that nothing stands on from now on. */
+  /** Removes an image, and returns the layers that become unused. */
   remove({ layer }: StoredImage): number[] {
     const before = this.#unused.length;
     if (this.#count(layer, -1) === 0) this.#drop(layer);
     return this.#unused.slice(before);
   }
 
-  /** Returns whether nothing else stands on the layer that these images are. */
+  /** True if nothing but these images, which share one layer, is directly on top of that layer. */
   isOnlyOf(images: readonly StoredImage[]): boolean {
     return this.#of(images[0]?.layer ?? 0) <= images.length;
   }

@@ -11,8 +11,7 @@ import { diskUsage } from "../system/disk-usage.ts";
 import { eventPaths, filePaths } from "./sizes.ts";
 
 /**
- * Removes what no record names: what killed processes left, and what is on the disk still of records that are lost. Returns how
- * many bytes that were.
+ * Removes files that no record names: those of killed processes and of lost records. Returns the number of bytes removed.
  */
 export async function removeLeftovers(records: Records): Promise<number> {
   const doomed: string[] = [];

@@ -11,7 +11,7 @@ import { removeLeftovers } from "./leftovers.ts";
 import { type PruneSelection, type Selected, select } from "./selection.ts";
 import { createSizes, filePaths, pathsOf } from "./sizes.ts";
 
-/** What of an engine would go, or has gone. Sizes are bytes on disk that are free then. */
+/** The things that a prune would remove, or has removed. Sizes are the bytes that this frees on disk. */
 export interface PrunePlan {
   images: { uuid: string; tags: string[] }[];
   layers: Amount;
@@ -25,14 +25,14 @@ export interface Amount {
   bytes: number;
 }
 
-/** What `prune` would remove at this moment. */
+/** Returns what `prune` would remove now. */
 export function planPrune(directory: string, selection: PruneSelection): Promise<PrunePlan> {
   return withEngineDirectory(directory, (database, layout) => choose(database, layout, selection).plan);
 }
 
 /**
- * Removes what is selected, with its records, and what no record names. What a running operation starts from stays. With `all` the
- * records themselves may be damaged. Returns what went.
+ * Removes what is selected, with its records, and files that no record names. Images that a running operation uses stay. With
+ * `all` it works even if the database is damaged. Returns what it removed.
  */
 export async function prune(
   directory: string,
@@ -42,7 +42,7 @@ export async function prune(
     return await pruneRecorded(directory, selection);
   } catch (error) {
     if (!selection.all || !isDamaged(error)) throw error;
-    // Whoever wants all of it gone has no more use for the records of it.
+    // Everything is to be removed, so the records are not needed.
     for (const name of ["", "-wal", "-shm"]) rmSync(join(directory, `engine.db${name}`), { force: true });
     return await pruneRecorded(directory, selection);
   }
@@ -63,14 +63,14 @@ function pruneRecorded(
       };
       const { images, layers, files, operations, caches } = chosen.selected;
       remove("images", "uuid", images);
-      // A layer before the one that it stands on.
+      // Each layer is removed before its parent.
       remove("layers", "id", layers);
       remove("files", "sha256", files);
       remove("operations", "uuid", operations);
       remove("caches", "name", caches);
       return chosen;
     });
-    // Only now: what is removed but still recorded would be a loss, the reverse is a leftover that the next start takes away.
+    // Files go after their records: a record without its file is damage, a file without a record is removed at the next start.
     const paths = pathsOf(layout, selected);
     for (const path of [...paths.layers, ...paths.caches]) await rm(path, { recursive: true, force: true });
     for (const path of paths.operations) rmSync(path, { force: true });

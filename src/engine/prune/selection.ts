@@ -1,7 +1,7 @@
 import type { Inventory, StoredImage, Used } from "./inventory.ts";
 import { LayerUses } from "./layer-uses.ts";
 
-/** What a session knows of an image that one of its branches leads to. */
+/** A session's use of an image that one of its branches contains. */
 export interface SessionUse {
   session: string;
   /** Milliseconds since the epoch. */
@@ -13,19 +13,19 @@ export interface SessionUse {
 export interface PruneSelection {
   /** Uses by the image's UUID. */
   uses: ReadonlyMap<string, SessionUse>;
-  /** Tagged images and those of sessions go too: all that no operation needs. */
+  /** True to remove tagged images and those of sessions too: everything that no operation needs. */
   all: boolean;
-  /** Images of sessions go too. */
+  /** True to remove images of sessions too. */
   sessions: boolean;
-  /** Milliseconds since the epoch: what was used later stays. */
+  /** Milliseconds since the epoch: things used later stay. */
   usedBefore?: number | undefined;
-  /** The same, of records of operations. */
+  /** The same for records of operations. */
   logsBefore: number;
-  /** Bytes: as long as more would be left, files, caches and images of sessions go too, the least recently used first. */
+  /** Bytes: files, caches and images of sessions go, the least recently used first, until no more than this is left. */
   keepBytes?: number | undefined;
 }
 
-/** Names of what goes. */
+/** The names of the things to remove. */
 export interface Selected {
   images: string[];
   /** The uppermost first. */
@@ -41,11 +41,11 @@ export interface Sizes {
   file(sha256: string): number;
   cache(name: string): number;
   operation(uuid: string): number;
-  /** What all that these hold takes. */
+  /** Bytes of all layers, files, caches and event logs. */
   total(): number;
 }
 
-/** Decides what goes. */
+/** Selects the things to remove. */
 export function select(inventory: Inventory, selection: PruneSelection, sizes: Sizes): Selected {
   const { uses, all, keepBytes, usedBefore = Number.POSITIVE_INFINITY } = selection;
   const isOld = ({ usedAt }: { usedAt: number }) => usedAt < usedBefore;
@@ -59,7 +59,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
     gone.add(image);
     return layers.remove(image);
   };
-  /** Images that are one layer. Of one that stays for something else a build may as well go on finding them. */
+  /** Removes images that share one layer. If something else needs the layer, they stay, so that builds still find them. */
   const removeLayer = (group: readonly StoredImage[]) =>
     layers.isOnlyOf(group) ? group.flatMap((image) => remove(image)) : [];
   for (const image of old) if (all || selection.sessions || !uses.has(image.uuid)) remove(image);
@@ -102,7 +102,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
         return sizes.cache(cache.name);
       },
     })),
-    // A build's last steps go before what they stand on, where all was used at one time.
+    // Of images used at the same time, a build's last steps go first.
     ...Array.from(byLayer(true).values(), (group) => ({
       usedAt: Math.max(...group.map((image) => image.usedAt)),
       take: () => sum(removeLayer(group), sizes.layer),

@@ -28,10 +28,10 @@ export function createSizes(records: Records, inventory: Inventory): Sizes {
   return sizes;
 }
 
-/** Returns the paths of all that was selected: of well-formed names only, since nothing else can be on disk. */
+/** Returns the paths of everything selected. Leaves out malformed names, which can't be on disk. */
 export function pathsOf(layout: Layout, { layers, files, operations, caches }: Selected) {
   return {
-    // Layers' directories, and the files that imported ones came in.
+    // Layers' directories, and the blobs of imported ones.
     layers: layers.flatMap((id) => [layerDirectory(layout, id), blobsDirectory(layout, id)]),
     files: filePaths(layout, files),
     operations: eventPaths(layout, operations),

@@ -9,34 +9,34 @@ import type { Amount } from "./prune.ts";
 import { type PruneSelection, select } from "./selection.ts";
 import { createSizes, eventPaths, filePaths } from "./sizes.ts";
 
-/** What an engine's directory holds. Sizes are bytes on disk. */
+/** The contents of an engine's directory. Sizes are bytes on disk. */
 export interface EngineUsage {
   images: { count: number; tagged: number };
   layers: Held;
-  /** The same layers, by whose they are: each is one's. */
+  /** The same layers by owner; each layer has one owner. */
   owners: LayerOwner[];
-  /** The files that imported layers came in. */
+  /** The blobs of imported layers. */
   blobs: Held;
   files: Held;
-  /** Finished ones, with their event logs. */
+  /** Finished operations, with their event logs. */
   operations: Held;
-  /** The directories of mounts of type cache. */
+  /** The directories of cache mounts. */
   caches: Held;
 }
 
 interface Held extends Amount {
-  /** What of it a prune with this selection would free. */
+  /** Bytes that a prune with this selection would free. */
   reclaimableBytes: number;
 }
 
 export interface LayerOwner extends Held {
-  /** `tagged`: of images that have a tag and no session here. */
+  /** `tagged`: layers of images that have a tag, but no session here. */
   kind: "imported" | "session" | "tagged" | "unused";
   /** The session's key; else empty. */
   name: string;
 }
 
-/** Opens the directory for as long as it takes; other processes may go on using it. */
+/** Measures an engine's directory. Other processes may use it meanwhile. */
 export function measureUsage(directory: string, selection: PruneSelection): Promise<EngineUsage> {
   return withEngineDirectory(directory, (database, layout) => {
     const records = { database, layout };
@@ -103,7 +103,7 @@ function addUp(layers: readonly MeasuredLayer[]): Held {
 
 type Owner = Pick<LayerOwner, "kind" | "name">;
 
-/** An imported layer is nobody's own. Another is the session's that has made it, or else that of what stands on it. */
+/** Returns each layer's owner: `imported`, or the session or tag of an image of it, or else the owner of a layer above it. */
 function ownersOfLayers(
   { layers, images }: Inventory,
   { uses }: Pick<PruneSelection, "uses">,

@@ -5,12 +5,12 @@ import { inTransaction } from "../../database.ts";
 import { currentProcess, isAlive } from "../../process-identity.ts";
 import type { Layout } from "../layout.ts";
 
-/** Who may have a cache at the same time: whoever shares it, or one command. `locked` waits, `private` takes another one. */
+/** The `sharing` of a cache mount: `shared` allows several commands at once, `locked` waits, `private` takes another cache. */
 export type Sharing = "shared" | "private" | "locked";
 
 /**
- * Takes a cache of `key` for an operation: one that others share, or one that nobody has, or a new one. Returns its name;
- * `undefined` where the operation has to wait.
+ * Takes a cache of `key` for an operation: a shared one, a free one, or a new one. Returns its name, or `undefined` if the
+ * operation has to wait.
  */
 export function takeCache(
   database: Database,
@@ -20,7 +20,7 @@ export function takeCache(
     forgetDeadUses(database);
     const caches = database
       .query<{ name: string; sharing: Sharing | null }, [string]>(
-        // A cache has one kind of users.
+        // All uses of a cache have the same sharing.
         `SELECT name, (SELECT sharing FROM cache_uses WHERE cache = name LIMIT 1) AS sharing
          FROM caches WHERE key = ? ORDER BY created_at, rowid`,
       )
@@ -49,12 +49,12 @@ function addCache(database: Database, key: string, now: number): string {
   return name;
 }
 
-/** An operation's caches are others' to take. */
+/** Releases an operation's caches. */
 export function releaseCaches(database: Database, operation: string): void {
   database.query<undefined, [string]>("DELETE FROM cache_uses WHERE operation = ?").run(operation);
 }
 
-/** Takes back a cache that could not be filled, unless another operation is about to. */
+/** Drops the record of a cache that could not be filled, unless another operation uses it. */
 export function forgetCache(database: Database, name: string, operation: string): void {
   database
     .query<undefined, [string, string]>(
@@ -63,14 +63,14 @@ export function forgetCache(database: Database, name: string, operation: string)
     .run(name, operation);
 }
 
-/** Uses of processes that were killed. Call it inside a transaction. */
+/** Drops the uses of killed processes. Call it inside a transaction. */
 function forgetDeadUses(database: Database): void {
   const owners = database.query<{ owner: string }, []>("SELECT DISTINCT owner FROM cache_uses").all();
   const forget = database.query<undefined, [string]>("DELETE FROM cache_uses WHERE owner = ?");
   for (const { owner } of owners) if (!isAlive(owner)) forget.run(owner);
 }
 
-/** Names of files and directories: a record that somebody has edited leads nowhere else. */
+/** True for a valid cache name. Names become paths, and an edited record must not lead elsewhere. */
 function isCacheName(name: string): boolean {
   return /^[0-9a-f]{64}\.[0-9a-f]{8}$/.test(name);
 }
@@ -80,7 +80,7 @@ export function cacheDirectory(layout: Layout, name: string): string {
   return join(layout.caches, name);
 }
 
-/** Puts what a new cache begins with in its place, unless another process was first. */
+/** Moves a new cache's initial contents into place, unless another process was first. */
 export function placeCache(database: Database, layout: Layout, name: string, directory: string): void {
   inTransaction(database, () => {
     const place = cacheDirectory(layout, name);
@@ -88,12 +88,12 @@ export function placeCache(database: Database, layout: Layout, name: string, dir
   });
 }
 
-/** Paths of all caches. */
+/** Returns the paths of all caches. */
 export function cachePaths(database: Database, layout: Layout): string[] {
   return cacheNames(database).map((name) => cacheDirectory(layout, name));
 }
 
-/** The caches that no command has at the moment, and when one had. Call it inside a transaction to remove them. */
+/** Returns the caches that no command is using, with their last use. Call it inside a transaction to remove them. */
 export function cachesByUse(database: Database): { name: string; usedAt: number }[] {
   const uses = database
     .query<{ cache: string; owner: string }, []>("SELECT cache, owner FROM cache_uses")

@@ -5,22 +5,22 @@ import type { OperationEvent } from "../../service/wire/operation.ts";
 import type { Layout } from "../layout.ts";
 import { LineReader } from "./line-reader.ts";
 
-/** Neither a link nor a pipe that somebody has put in a log's place is followed, or waited for. */
+/** Flags that neither follow a link nor wait for a pipe in a log's place. */
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const appending = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
 
-/** `spid` of an event: the sandbox itself, or the main process in it. Those that are started beside it have the next ones. */
+/** The `spid` of events of the sandbox itself, and of its main process. Further processes have the next numbers. */
 export const sandboxSpid = 0;
 export const mainProcessSpid = 1;
 
 /**
- * The events of all operations, each in a file of its own, one JSON object a line: written as they happen, so that another
- * process can follow them, and there after this one is gone.
+ * The events of all operations: one file per operation, one JSON object per line. Events are written as they happen, so that
+ * another process can follow them, and they outlive this process.
  */
 export class EventFiles {
   readonly #layout: Layout;
   readonly #clock: Clock;
-  /** Wakes the followers in this process; those of other processes look again now and then. */
+  /** Functions that wake the followers in this process; those in other processes poll. */
   readonly #followers = new Map<string, Set<() => void>>();
   readonly #nextIds = new Map<string, number>();
 
@@ -29,7 +29,7 @@ export class EventFiles {
     this.#clock = clock;
   }
 
-  /** Has followers wait for the first event. */
+  /** Makes an empty log, so that followers wait for the first event. */
   create(operation: string): void {
     appendText(this.#path(operation), "");
   }
@@ -42,7 +42,7 @@ export class EventFiles {
     for (const wake of this.#followers.get(operation) ?? []) wake();
   }
 
-  /** The last event of an operation. On a full disk there is none: the operation's record tells all the same. */
+  /** Appends an operation's last event. On a full disk it is missing; the operation's record has the outcome anyway. */
   complete(operation: string, data: Record<string, unknown>): void {
     try {
       this.append(operation, sandboxSpid, "completion", data);
@@ -56,15 +56,15 @@ export class EventFiles {
     return existsSync(this.#path(operation));
   }
 
-  /** All events that there are now. */
+  /** Reads all events that exist now. */
   readAll(operation: string, signal: AbortSignal): AsyncGenerator<OperationEvent | undefined> {
     const never = { idleMilliseconds: Number.POSITIVE_INFINITY, hasEnded: async () => true };
     return this.read(operation, { afterId: 0, follow: false, signal, ...never });
   }
 
   /**
-   * The events after `afterId`. With `follow` it waits for more, until `completion` or until `hasEnded` and all is read;
-   * it yields `undefined` whenever nothing came for `idleMilliseconds`.
+   * Reads the events after `afterId`. With `follow` it waits for more until `completion`, or until `hasEnded` and everything is
+   * read. It yields `undefined` whenever no event came for `idleMilliseconds`.
    */
   async *read(
     operation: string,
@@ -89,9 +89,9 @@ export class EventFiles {
         quietSince = this.#clock.now();
         continue;
       }
-      // Twice, since an operation ends a moment before that is written here.
+      // After `hasEnded` the log is read once more, since an operation ends a moment before its last event is written.
       if (!options.follow || hadEnded) return;
-      // From now on, not once that is known: what is appended meanwhile would be noticed late.
+      // The wait begins before `hasEnded`, so that an event appended meanwhile is noticed at once.
       const more = this.#wait(operation, options.signal);
       hadEnded = await options.hasEnded();
       await more;
@@ -102,7 +102,7 @@ export class EventFiles {
     }
   }
 
-  /** Waits until this process appends something, or long enough for another process to have done so. */
+  /** Waits until this process appends an event, or for the poll interval. */
   #wait(operation: string, signal: AbortSignal): Promise<void> {
     const followers = this.#followers.get(operation) ?? new Set();
     this.#followers.set(operation, followers);
@@ -121,7 +121,7 @@ export class EventFiles {
     });
   }
 
-  /** The next id of a log that another process may have begun, and been killed in the middle of a line of. */
+  /** Returns the next ID of a log. Ends a line that a killed process left unfinished. */
   #resume(operation: string): number {
     using reader = new LineReader(this.#path(operation));
     let last = 0;
@@ -146,7 +146,7 @@ function appendText(path: string, text: string): void {
   }
 }
 
-/** A line that a killed process left unfinished is passed over. */
+/** Parses events, and skips a line that a killed process left unfinished. */
 function parseLines(lines: readonly string[]): OperationEvent[] {
   return lines.flatMap((line) => {
     try {

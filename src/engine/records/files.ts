@@ -20,15 +20,15 @@ interface FileRow {
 }
 
 export function filePath(layout: Layout, sha256: string): string {
-  // A row that somebody has edited leads nowhere else.
+  // An edited row must not lead to another path.
   if (!isSha256(sha256)) throw new Error(`${JSON.stringify(sha256)} is not a SHA-256`);
   return join(layout.files, sha256.slice(0, 2), sha256);
 }
 
 /**
- * Stores a stream under its SHA-256, hashed while it is written. Whoever is told of a file can rely on it: its bytes are on
- * disk before it gets its name. They take the place of what is there already, which may have been damaged since. `signal`: of
- * the request, whose body may simply stop coming.
+ * Stores a stream under its SHA-256, which is computed while it is written. The bytes are on disk before the file gets its name,
+ * so a stored file is reliable. They replace an existing file, which may be damaged. `signal`: the request's, since its body may
+ * stop arriving.
  */
 export async function storeFile(
   database: Database,
@@ -40,7 +40,7 @@ export async function storeFile(
   const temporary = join(layout.scratch, crypto.randomUUID());
   try {
     const { sha256, size } = await writeHashed(temporary, body, signal);
-    // Together: whoever removes files without a record holds the same lock.
+    // Both under one lock, which the removal of unrecorded files also takes.
     inTransaction(database, () => {
       giveName(temporary, filePath(layout, sha256));
       database
@@ -59,9 +59,9 @@ export async function storeFile(
   }
 }
 
-/** Stored files are not what was sent any more. The client that reads "no longer" sends them again. */
+/** Thrown for stored files that are damaged. A client that reads "no longer" in its message uploads them again. */
 export class DamagedFilesError extends BoughError {
-  /** SHA-256 of what was sent. */
+  /** SHA-256 of the files as uploaded. */
   readonly damaged: ReadonlySet<string>;
 
   constructor(files: readonly { sha256: string; destination: string }[]) {
@@ -73,7 +73,7 @@ export class DamagedFilesError extends BoughError {
 }
 
 /**
- * Drops those of the files whose bytes are not what their name says: they count as never sent. One that was sent again
+ * Drops those of the files whose bytes don't match their SHA-256; they count as never uploaded. A file that was uploaded again
  * meanwhile stays.
  */
 export function dropDamagedFiles(database: Database, layout: Layout, hashes: Iterable<string>): void {
@@ -90,7 +90,7 @@ export function dropDamagedFiles(database: Database, layout: Layout, hashes: Ite
 function giveName(temporary: string, path: string): void {
   const folder = dirname(path);
   const stats = lstatSync(folder, { throwIfNoEntry: false });
-  // What somebody has put there in a folder's place leads elsewhere.
+  // A link in the folder's place could lead elsewhere.
   if (stats !== undefined && !stats.isDirectory()) rmSync(folder);
   if (!stats?.isDirectory()) mkdirSync(folder, { recursive: true, mode: 0o700 });
   try {
@@ -102,7 +102,7 @@ function giveName(temporary: string, path: string): void {
   }
 }
 
-/** A file whose bytes are gone, or cut short by a crash of the machine, counts as one that was never sent. */
+/** Finds a stored file. One whose bytes are missing, or truncated by a crash of the machine, counts as never uploaded. */
 export function findFile(
   database: Database,
   layout: Layout,
@@ -124,7 +124,7 @@ interface FileFilter {
   offset: number;
 }
 
-/** The newest first. */
+/** Lists stored files, the newest first. */
 export function listFiles(
   database: Database,
   { sha256, since, until, limit, offset }: FileFilter,
@@ -138,7 +138,7 @@ export function listFiles(
     .map(toRecord);
 }
 
-/** A descriptor, not a FileHandle: one that a request's end has left behind is an uncaught error once it is collected. */
+/** Writes and hashes a stream. Uses no FileHandle: one left open by an aborted request is an uncaught error at its collection. */
 async function writeHashed(
   path: string,
   body: ReadableStream<Uint8Array> | null,
@@ -150,7 +150,7 @@ async function writeHashed(
   const stop = () => void reader?.cancel().catch(() => undefined);
   signal?.addEventListener("abort", stop, { once: true });
   const descriptor = openSync(path, "wx", 0o600);
-  // The one who sends may be in this very process: then no socket makes it wait, and nothing else would get its turn.
+  // A sender in this process never waits for a socket, so it would block everything else.
   const pace = createPace(undefined);
   try {
     for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {

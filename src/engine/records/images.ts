@@ -45,7 +45,7 @@ export function addImage(
   return uuid;
 }
 
-/** `reference` is a UUID or `tag:<name>`. An image that has lost a layer is not there. */
+/** Finds an image by UUID or `tag:<name>`. Returns `undefined` for an image that has lost a layer. */
 export function findImage(records: Records, reference: string): Image | undefined {
   const { database } = records;
   const tag = reference.startsWith("tag:") ? reference.slice("tag:".length) : undefined;
@@ -66,8 +66,8 @@ export function requireImage(records: Records, reference: string): Image {
 }
 
 /**
- * The image that was imported or made with this configuration before: the digest covers all of its content. Whatever has become of its
- * record since, it says again what was imported.
+ * Returns the image that was imported or made with this configuration before; the digest covers all of its content. Resets its
+ * record to the given values, in case it was changed or damaged.
  */
 export function findImportedImage(
   database: Database,
@@ -82,8 +82,8 @@ export function findImportedImage(
 }
 
 /**
- * The image with the same files and this configuration and origin: the same one whenever it is asked for. An image's own ones
- * never change, so that what was built on it stays true. `origin`: the image's, where none is given.
+ * Returns the image with the same files and this configuration and origin; the same request always gives the same image. The
+ * given image itself never changes, since others are built on it. `origin`: the given image's by default.
  */
 export function configureImage(
   database: Database,
@@ -101,17 +101,17 @@ export function configureImage(
   return known ?? addImage(database, { layer, config, origin, configDigest, operation, createdAt });
 }
 
-/** A tag names one image; an image may have several tags. Setting a tag moves it. */
+/** Sets or moves a tag. A tag names one image; an image may have several tags. */
 export function setTag(database: Database, tag: string, image: string): void {
   database
     .query<undefined, [string, string]>(
-      // A build of which nothing has changed writes nothing.
+      // An unchanged build writes nothing.
       "INSERT INTO tags (tag, image) VALUES (?, ?) ON CONFLICT (tag) DO UPDATE SET image = excluded.image WHERE image IS NOT excluded.image",
     )
     .run(tag, image);
 }
 
-/** One tag of an image, or all of them; false where there was none. */
+/** Removes one tag of an image, or all. Returns false if there was none. */
 export function removeTags(database: Database, image: string, tag: string | undefined): boolean {
   const { changes } = database
     .query<undefined, [string, string | null, string | null]>(
@@ -121,7 +121,7 @@ export function removeTags(database: Database, image: string, tag: string | unde
   return changes > 0;
 }
 
-/** The first of an image's tags. */
+/** Returns the first of an image's tags. */
 export function findTag(database: Database, image: string): string | null {
   const query = "SELECT tag FROM tags WHERE image = ? ORDER BY tag LIMIT 1";
   return database.query<{ tag: string }, [string]>(query).get(image)?.tag ?? null;
@@ -134,16 +134,16 @@ interface ImageFilter {
   /** Milliseconds since the epoch, both inclusive. */
   since: number | undefined;
   until: number | undefined;
-  /** Whether sizes are told. */
+  /** True to include sizes. */
   sizes: boolean;
   limit: number;
   offset: number;
 }
 
 /**
- * An exact match of the tag leads, then the newest first. An image with several tags is listed once for each, one that has lost a
- * layer not at all. Only an image that the filter names comes with its configuration, which may be large: a thousand of them are
- * more than a client takes.
+ * Lists images: an exact match of the tag first, then the newest first. An image with several tags is listed once for each. An
+ * image that has lost a layer is left out. Only an image that the filter names has its configuration, which may be large: a
+ * thousand of them are more than a client accepts.
  */
 export function listImages(records: Records, filter: ImageFilter): ImageRecord[] {
   const { database } = records;
@@ -153,10 +153,10 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
     conditions.push(condition);
     parameters.push(...values);
   };
-  // Not LIKE: `_` stands in many tags.
+  // LIKE would treat the `_` of many tags as a wildcard.
   if (filter.tagPrefix !== undefined)
     where("substr(tag, 1, length(?)) = ?", filter.tagPrefix, filter.tagPrefix);
-  // Few images have a tag, and each is large: a FROM does not read them all.
+  // Few images have a tag, and each row is large: a FROM must not read all of them.
   const isTagged = filter.tagPrefix !== undefined || filter.taggedOnly;
   const source = isTagged ? "tags CROSS JOIN images" : "images LEFT JOIN tags";
   if (filter.uuid !== undefined) where("uuid = ?", filter.uuid);
@@ -186,12 +186,12 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   return page;
 }
 
-/** Compares the UUID, or the tag as a FROM has it. */
+/** True if the filter names this image by its UUID, or by its tag as in a FROM. */
 function isNamed({ uuid, tag }: RecordRow, { uuid: asked, tagPrefix }: ImageFilter): boolean {
   return uuid === asked || (tagPrefix !== undefined && (tag === tagPrefix || tag === `${tagPrefix}:latest`));
 }
 
-/** One image under one of its tags, or as an untagged one. */
+/** Returns the record of an image with one of its tags, or without a tag. */
 export function describeImage(database: Database, uuid: string, tag: string | null): ImageRecord {
   const row = database
     .query<Omit<RecordRow, "tag">, [string]>(
@@ -224,7 +224,7 @@ function toRecord(row: RecordRow, described: Description | undefined): ImageReco
   };
 }
 
-/** An imported image is what its configuration says, whenever it was imported; one that was made here is itself. */
+/** Returns an image's identity: the configuration's digest of an imported image, the UUID of one made here. */
 function identityOf({ uuid, config_digest: digest }: RecordRow): string {
   return `linux/${machineArchitecture()} ${isDigest(digest) ? digest : uuid}`;
 }
@@ -240,7 +240,7 @@ function readDescription(database: Database, uuid: string): Description | undefi
   return { config, origin: parseOrigin(parseObject(row?.origin ?? "{}") ?? {}) };
 }
 
-/** `undefined`: there is no record, or a damaged one. */
+/** Reads an image's configuration; `undefined` if its record is missing or damaged. */
 function readConfig(database: Database, uuid: string): ImageConfig | undefined {
   const row = database
     .query<{ config: string }, [string]>("SELECT config FROM images WHERE uuid = ?")

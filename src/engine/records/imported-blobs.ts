@@ -14,14 +14,14 @@ import type { LayerBlob } from "../../image/layer-blob.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Layout } from "../layout.ts";
 
-/** A layer as an image was imported with it, and where the file is. */
+/** A layer's blob as it was imported, with its path. */
 export interface ImportedBlob extends LayerBlob {
   path: string;
 }
 
 const listName = "layers.json";
 
-/** Gathers the files that an imported image's layers were, before they become part of the engine. All are on its disk. */
+/** Collects the blobs of an imported image's layers in a new directory, by hard links, before `keepBlobs`. */
 export function gatherBlobs(directory: string, blobs: readonly ImportedBlob[]): void {
   mkdirSync(directory, { mode: 0o700 });
   const list = blobs.map(({ path, ...blob }) => {
@@ -31,30 +31,30 @@ export function gatherBlobs(directory: string, blobs: readonly ImportedBlob[]): 
   writeFileSync(join(directory, listName), JSON.stringify(list));
 }
 
-/** Keeps gathered files with the layer that their content has become. Without them it leaves the engine as a layer of bough's own. */
+/** Moves collected blobs to the layer with their content. Without blobs, the layer is exported as one that bough itself made. */
 export function keepBlobs(layout: Layout, layer: number, directory: string): void {
   if (!existsSync(directory)) return;
   const place = blobsDirectory(layout, layer);
-  // What is there is of the same content before it was damaged, or of a process that was killed before it recorded the layer.
+  // An existing directory is from before the layer was damaged, or from a process killed before it recorded the layer.
   if (existsSync(place)) renameSync(place, join(layout.scratch, crypto.randomUUID()));
   renameSync(directory, place);
 }
 
-/** Gives every file that is kept a second name in `directory`, its digest's digits: what is there has not to be fetched again. */
+/** Hard-links every kept blob into `directory`, named by its digest's hex digits, so that it is not fetched again. */
 export function linkKnownBlobs(layout: Layout, directory: string): void {
   for (const layer of readdirSync(layout.blobs)) {
     for (const blob of findBlobsIn(join(layout.blobs, layer)) ?? []) {
       try {
         linkSync(blob.path, join(directory, hexOf(blob.digest)));
       } catch (error) {
-        // Several layers may have it; it may have been pruned just now; a file system has so many links to one file, or none.
+        // Several layers may have the blob, it may just have been pruned, or the file system allows no more links.
         if (!["EEXIST", "ENOENT", "EMLINK", "EPERM"].includes(errorCode(error) ?? "")) throw error;
       }
     }
   }
 }
 
-/** The lowest first; `undefined` where they were not kept, or are not all there. */
+/** Returns a layer's blobs, the lowest first; `undefined` if they were not kept or some are missing. */
 export function findBlobs(layout: Layout, layer: number): ImportedBlob[] | undefined {
   return findBlobsIn(blobsDirectory(layout, layer));
 }
@@ -73,7 +73,7 @@ function readList(directory: string): LayerBlob[] | undefined {
     const list: unknown = JSON.parse(readFileSync(join(directory, listName), "utf8"));
     return Array.isArray(list) && list.every(isBlob) ? list : undefined;
   } catch (error) {
-    // No list, or a damaged one.
+    // There is no list, or it is damaged.
     if (error instanceof SyntaxError || ["ENOENT", "ENOTDIR", "EIO"].includes(errorCode(error) ?? ""))
       return undefined;
     throw error;
@@ -91,7 +91,7 @@ function isFile(path: string, size: number): boolean {
   return stats?.isFile() === true && stats.size === size;
 }
 
-/** An image may have one layer several times. */
+/** Makes a hard link, unless it exists: an image may have the same layer several times. */
 function linkOnce(from: string, to: string): void {
   try {
     linkSync(from, to);

@@ -1,4 +1,4 @@
-/** The object that a column holds as JSON; `undefined` where somebody, or the disk, has made something else of it. */
+/** Parses a column's JSON object; `undefined` if it is damaged or was edited. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);

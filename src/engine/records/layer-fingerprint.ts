@@ -4,10 +4,10 @@ import { errorCode } from "../../system-error.ts";
 import { hashInPieces } from "./stored-content.ts";
 
 /**
- * What a layer's directory holds, as one SHA-256: names, types, modes, owners, contents, and when files were changed. A layer
- * is never written to, so two fingerprints of it differ where it was damaged. `undefined` where it can't be read.
+ * Returns one SHA-256 of a layer's directory: names, types, modes, owners, contents and files' modification times. A layer never
+ * changes, so a different fingerprint means damage. Returns `undefined` if the layer can't be read.
  *
- * @param onBytes called with the number of bytes that were read since it was called last
+ * @param onBytes called with the number of bytes read since its last call
  */
 export async function fingerprintLayer(
   directory: string,

@@ -2,7 +2,7 @@ import { diskUsage } from "../system/disk-usage.ts";
 import { layerChain, layerDirectory } from "./layers.ts";
 import type { Records } from "./whole-layers.ts";
 
-/** Bytes on disk of an image's layers, all of them. A layer never changes: each is measured once. */
+/** Creates a function that returns the bytes on disk of all layers of an image. A layer never changes: it is measured once. */
 export function createImageSizes(records: Records): (layer: number) => number {
   const sizes = new Map<number, number>();
   return (layer) => {
@@ -16,7 +16,7 @@ export function createImageSizes(records: Records): (layer: number) => number {
   };
 }
 
-/** Bytes on disk of one layer. */
+/** Returns the bytes on disk of one layer. */
 export function layerSize({ database, layout }: Records, id: number): number {
   const row = database
     .query<{ size: number | null }, [number]>("SELECT size FROM layers WHERE id = ?")

@@ -7,7 +7,7 @@ import { syncToDisk } from "../system/disk.ts";
 import type { Environment } from "../system/programs.ts";
 import { noteSynced, unsyncedLayers } from "./unsynced-layers.ts";
 
-/** Milliseconds that a layer may be in memory alone. */
+/** Milliseconds for which a layer may be only in memory. */
 const delay = 1_000;
 
 export interface LayerSyncHost {
@@ -21,8 +21,8 @@ export interface LayerSyncHost {
 }
 
 /**
- * Brings layers to the disk while the next commands run: twenty small ones take a disk about as long as one does, and no
- * command has to wait for it.
+ * Syncs layers to the disk while the next commands run, so that no command waits for it. Twenty small layers take about as long
+ * as one.
  */
 export class LayerSync {
   readonly #host: LayerSyncHost;
@@ -38,7 +38,7 @@ export class LayerSync {
     this.#pending ??= this.#syncSoon();
   }
 
-  /** What is recorded by now is on the disk after this. */
+  /** Syncs all layers that are recorded by now. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#pending;
@@ -51,7 +51,7 @@ export class LayerSync {
       () => false,
       () => true,
     );
-    // What comes while it is at work may come too late for it.
+    // A layer recorded during the sync may miss it, and needs another one.
     this.#pending = undefined;
     if (!isOver) await this.#sync();
   }
@@ -64,7 +64,7 @@ export class LayerSync {
       await syncToDisk(this.#host, layout.layers, new AbortController().signal);
       inTransaction(database, () => noteSynced(database, layers));
     } catch (error) {
-      // They stay noted: should they be lost, they count as never made.
+      // The layers stay noted as unsynced: if they are lost, they count as never made.
       warn(`the newest layers may not be on the disk: ${messageOf(error)}`);
     }
   }

@@ -5,15 +5,15 @@ import { BoughError } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
 import { noteUnsynced } from "./unsynced-layers.ts";
 
-/** One overlay directory. Its name on disk is its number in base 36, since all names of a mount share one page. */
+/** One overlay directory. Its name on disk is its ID in base 36: short, since all names of a mount share one memory page. */
 export interface LayerRecord {
   id: number;
   parent: number | null;
-  /** How many layers it stands on, itself included. */
+  /** The number of layers down to the lowest, this one included. */
   depth: number;
 }
 
-/** The kernel takes 500; the skeleton and the sandbox's own upper directory need two. */
+/** The kernel allows 500; the skeleton and the sandbox's own upper directory need two. */
 export const maxDepth = 480;
 
 export function layerDirectory(layout: Layout, id: number): string {
@@ -21,8 +21,9 @@ export function layerDirectory(layout: Layout, id: number): string {
 }
 
 /**
- * Makes `directory` a layer: a rename, durable before the surrounding transaction is, or noted as unsynced. Call it inside a transaction, which
- * keeps other processes from taking the renamed directory for a leftover. `content` identifies an imported layer.
+ * Makes `directory` a layer by renaming it. The rename is on disk before the transaction commits, or the layer is noted as
+ * unsynced. Call it inside a transaction, which keeps other processes from removing the directory as a leftover. `content`
+ * identifies an imported layer.
  */
 export function addLayer(
   database: Database,
@@ -31,9 +32,9 @@ export function addLayer(
     directory: string;
     parent: LayerRecord | undefined;
     content?: string;
-    /** Files in it are those layers', too. */
+    /** Layers with which it shares hard-linked files. */
     linkedLayers?: ReadonlySet<number>;
-    /** The machine's run, where the directory is not known to be on the disk; see `noteUnsynced`. */
+    /** The boot ID, if the directory may not be on the disk yet; see `noteUnsynced`. */
     unsyncedIn?: string;
     createdAt: number;
   },
@@ -57,21 +58,21 @@ export function addLayer(
   return { id: inserted.id, parent, depth };
 }
 
-/** Puts the content of an imported layer that was damaged back in its place: all that stands on it is whole again. As `addLayer`. */
+/** Replaces the directory of a damaged imported layer, which repairs everything built on it. Call it like `addLayer`. */
 export function restoreLayer(database: Database, layout: Layout, id: number, directory: string): void {
   placeLayer(layout, id, directory);
   syncDirectory(layout.layers);
   database.query<undefined, [number]>("UPDATE layers SET fingerprint = NULL WHERE id = ?").run(id);
 }
 
-/** The layer stands for what was imported no more. */
+/** Removes a layer's link to imported content. */
 export function disownContent(database: Database, id: number): void {
   database.query<undefined, [number]>("UPDATE layers SET content = NULL WHERE id = ?").run(id);
 }
 
 function placeLayer(layout: Layout, id: number, directory: string): void {
   const destination = layerDirectory(layout, id);
-  // Left by a process that was killed between the rename and its commit: no row, hence nobody's. Or damaged, and replaced.
+  // An existing directory is from a process killed between rename and commit, or belongs to a damaged layer.
   if (lstatSync(destination, { throwIfNoEntry: false }) !== undefined)
     renameSync(destination, join(layout.scratch, crypto.randomUUID()));
   renameSync(directory, destination);
@@ -90,7 +91,7 @@ export function findLayer(database: Database, id: number): LayerRecord | undefin
   );
 }
 
-/** The directories in `layout.layers` that are layers; any other is a leftover. */
+/** Returns the names of layers' directories in `layout.layers`; any other is a leftover. */
 export function layerNames(database: Database): string[] {
   return database
     .query<{ id: number }, []>("SELECT id FROM layers")
@@ -98,13 +99,13 @@ export function layerNames(database: Database): string[] {
     .map(({ id }) => id.toString(36));
 }
 
-/** Those of the layers whose files are other layers', too. */
+/** Returns those of the layers that share hard-linked files with others. */
 export function layersWithLinks(database: Database, ids: readonly number[]): number[] {
   const query = database.query<{ has_links: number }, [number]>("SELECT has_links FROM layers WHERE id = ?");
   return ids.filter((id) => query.get(id)?.has_links === 1);
 }
 
-/** The layer that, with those below it, is an imported image's content or the lower part of it, by the digest of all its parts. */
+/** Finds the layer that, with those below it, has the content of an imported image or of its lowest layers. */
 export function findLayerByContent(database: Database, content: string): LayerRecord | undefined {
   return (
     database
@@ -113,7 +114,7 @@ export function findLayerByContent(database: Database, content: string): LayerRe
   );
 }
 
-/** A layer and all those below it, the uppermost first. */
+/** Returns a layer and all layers below it, the uppermost first. */
 export function layerChain(database: Database, id: number): number[] {
   return database
     .query<{ id: number }, [number]>(
@@ -127,8 +128,8 @@ export function layerChain(database: Database, id: number): number[] {
 }
 
 /**
- * overlayfs's options for `layers`, with names relative to the directory of the layers. With an `operation` directory
- * changes go to its `upper`; without, the mount is read-only. `isRoot: false`: it is not a root file system of a sandbox.
+ * Returns overlayfs's mount options for `layers`, with names relative to the layers' directory. With an `operation` directory,
+ * changes go to its `upper`; otherwise the mount is read-only. `isRoot: false`: not a sandbox's root file system.
  */
 export function overlayOptions(
   layout: Layout,
@@ -140,7 +141,7 @@ export function overlayOptions(
   const options = [`lowerdir=${lower}`, ...(mount.inUserNamespace ? ["userxattr"] : [])];
   if (mount.operation === undefined) return [...options, "ro"].join(",");
   const work = relative(layout.layers, mount.operation);
-  // volatile: the engine syncs a layer itself when it keeps it. The rest: every upper directory stands on its own.
+  // volatile: the engine itself syncs a layer when it keeps it. The other options keep every upper directory self-contained.
   const features = ["volatile", "index=off", "metacopy=off", "redirect_dir=nofollow"];
   return [...options, `upperdir=${work}/upper`, `workdir=${work}/work`, ...features].join(",");
 }

@@ -2,10 +2,10 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { errorCode } from "../../system-error.ts";
 import { readingStored } from "./stored-content.ts";
 
-/** Bytes read at a time: what many read at once would be held at once. */
+/** Bytes read at once; limited, since many readers may hold a buffer at the same time. */
 const maxReadBytes = 256 * 1024;
 
-/** Whole lines of a file that grows; a line whose end has not been written yet is left for the next call. */
+/** Reads whole lines of a growing file. An unfinished line is left for the next call. */
 export class LineReader implements Disposable {
   readonly #path: string;
   #descriptor: number | undefined;
@@ -15,7 +15,7 @@ export class LineReader implements Disposable {
     this.#path = path;
   }
 
-  /** Some at a time; at least one, however long it is. */
+  /** Reads some more lines: at least one, however long it is; none at the file's end. */
   next(): string[] {
     for (let limit = maxReadBytes; ; limit *= 2) {
       const left = this.#size() - this.#position;

@@ -9,7 +9,7 @@ import type {
 import { isTerminal } from "../../service/wire/operation.ts";
 import { parseObject } from "./json-column.ts";
 
-/** An operation as the engine keeps it. Credentials are never part of its metadata. */
+/** An operation's record. Its metadata never contains credentials. */
 export interface Operation {
   uuid: string;
   kind: OperationKind;
@@ -45,7 +45,7 @@ const columns = `uuid, kind, status, error, owner, cancel_requested AS cancelReq
   start_image AS startImage, result_image AS resultImage, result_tag AS resultTag, created_at AS createdAt,
   finished_at AS finishedAt`;
 
-/** Nothing waits for a free place here: an operation is under way as soon as it is known. */
+/** Records an operation as executing: there is no queue. */
 export function addOperation(
   database: Database,
   operation: {
@@ -72,7 +72,7 @@ export function addOperation(
     );
 }
 
-/** Names files and directories: a record that somebody has edited leads nowhere else. */
+/** True for a valid operation ID. IDs become paths, and an edited record must not lead elsewhere. */
 export function isOperationId(uuid: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(uuid);
 }
@@ -89,7 +89,7 @@ export function requestCancel(database: Database, uuid: string): void {
   database.query<undefined, [string]>("UPDATE operations SET cancel_requested = 1 WHERE uuid = ?").run(uuid);
 }
 
-/** The first outcome stays: true where it is this one. */
+/** Records an operation's outcome. Returns false if it already has one, which stays. */
 export function finishOperation(
   database: Database,
   uuid: string,
@@ -113,7 +113,7 @@ export function finishOperation(
   return changes > 0;
 }
 
-/** All that have not ended, whoever runs them. */
+/** Returns all operations that have not ended, in any process. */
 export function unfinishedOperations(database: Database): Operation[] {
   return database
     .query<OperationRow, []>(`SELECT ${columns} FROM operations WHERE finished_at IS NULL`)
@@ -122,7 +122,7 @@ export function unfinishedOperations(database: Database): Operation[] {
     .map(toOperation);
 }
 
-/** Images that operations of living processes start from, copy from or mount: they stay. */
+/** Returns the images that running operations of living processes start from, copy from or mount. They can't be removed. */
 export function imagesInUse(database: Database): Set<string> {
   const rows = database
     .query<{ owner: string; image: string }, []>(
@@ -148,7 +148,7 @@ interface OperationFilter {
   offset: number;
 }
 
-/** The newest first. */
+/** Lists operations, the newest first. */
 export function listOperations(database: Database, filter: OperationFilter): Operation[] {
   const conditions = ["1"];
   const parameters: (string | number)[] = [];
@@ -163,7 +163,7 @@ export function listOperations(database: Database, filter: OperationFilter): Ope
   where("created_at <= ?", filter.until);
   return database
     .query<OperationRow & { shortMetadata: string }, (string | number)[]>(
-      // The files of a large context are many, and an entry of the list has no place for them.
+      // The list leaves out `files`, which are many for a large context.
       `SELECT ${columns}, CASE json_valid(metadata) WHEN 1 THEN json_remove(metadata, '$.files') ELSE metadata END AS shortMetadata
        FROM operations WHERE ${conditions.join(" AND ")} ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`,
     )
@@ -171,7 +171,7 @@ export function listOperations(database: Database, filter: OperationFilter): Ope
     .map(({ shortMetadata, ...row }) => toOperation({ ...row, metadata: shortMetadata }));
 }
 
-/** The answer of `GET /v1/operations/{uuid}`. */
+/** Returns the response of `GET /v1/operations/{uuid}`. */
 export function describeOperation(operation: Operation, now: number): OperationRecord {
   const { uuid, kind, status, error, metadata, result, resultImage, resultTag, createdAt, finishedAt } =
     operation;
@@ -182,7 +182,7 @@ export function describeOperation(operation: Operation, now: number): OperationR
     error,
     created_at: new Date(createdAt).toISOString(),
     duration: ((finishedAt ?? now) - createdAt) / 1000,
-    // Layers are not measured: that takes a look at each of their files.
+    // Unknown: measuring a layer means looking at each of its files.
     image_size: null,
     ...describeConsumption(result),
     metadata: kind === "instance" && result !== null ? { ...metadata, result } : metadata,
@@ -201,7 +201,7 @@ function describeConsumption(result: InstanceResult | null) {
   };
 }
 
-/** The data of an operation's last event. */
+/** Returns the data of an operation's last event. */
 export function describeCompletion(outcome: Outcome, milliseconds: number): Record<string, unknown> {
   const { status, error, image } = outcome;
   return {
@@ -213,7 +213,7 @@ export function describeCompletion(outcome: Outcome, milliseconds: number): Reco
   };
 }
 
-/** One entry of `GET /v1/operations`: the operation without its output, but with its exit code. */
+/** Returns an entry of `GET /v1/operations`: the operation without its output, but with its exit code. */
 export function summarizeOperation(operation: Operation, now: number): OperationRecord {
   const { metadata, ...record } = describeOperation(operation, now);
   const { result, ...rest } = metadata ?? {};

@@ -6,10 +6,10 @@ import { inTransaction } from "../../database.ts";
 import type { Layout } from "../layout.ts";
 import { layerNames } from "./layers.ts";
 
-/** Removes what was renamed to layers, and to what they came in, in a transaction that did not come to its end. */
+/** Removes directories of layers and blobs whose transaction did not commit. */
 export async function removeOrphanedLayers(database: Database, layout: Layout): Promise<void> {
   const doomed: string[] = [];
-  // With the write lock held no other process is between a layer's rename and its commit.
+  // While this process holds the write lock, no other is between a layer's rename and its commit.
   inTransaction(database, () => {
     const known = new Set(layerNames(database));
     for (const directory of [layout.layers, layout.blobs]) {

@@ -1,4 +1,4 @@
-/** The engine's tables: each entry leads from the version of its index to the next; never edited once released. */
+/** The engine's tables. Each entry migrates from the version of its index to the next, and is never edited once released. */
 export const migrations: readonly string[] = [
   `CREATE TABLE layers (
      id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,12 +44,12 @@ export const migrations: readonly string[] = [
      finished_at INTEGER
    ) STRICT;
    CREATE INDEX operations_by_time ON operations (created_at);`,
-  // Version 0.1.0 did not verify what it imported: none of it may stand for what is imported from now on.
+  // Version 0.1.0 did not verify imports: new imports must not reuse them.
   `UPDATE images SET config_digest = NULL;
    UPDATE layers SET content = NULL;`,
-  // `engine check` sets it, the first time that it has seen the layer.
+  // Set by the first `engine check` of the layer.
   "ALTER TABLE layers ADD COLUMN fingerprint TEXT;",
-  // An image's configuration as OCI has it. What older versions left out at its import comes with the next import.
+  // An image's configuration in OCI's format. Fields that older versions left out come with the next import.
   `UPDATE images SET config = json_patch('{}', json_object(
      'Env', json((SELECT json_group_array(key || '=' || value) FROM json_each(config, '$.env') WHERE type = 'text')),
      'WorkingDir', config ->> 'workingDirectory',
@@ -57,9 +57,9 @@ export const migrations: readonly string[] = [
      'OnBuild', config -> 'onbuild',
      'Shell', config -> 'shell'
    )) WHERE CASE WHEN json_valid(config) THEN json_type(config) = 'object' ELSE FALSE END;`,
-  // Whether files in it are another layer's, too.
+  // 1 if it shares hard-linked files with another layer.
   "ALTER TABLE layers ADD COLUMN has_links INTEGER NOT NULL DEFAULT 0;",
-  // Mounts of type cache: their directories, and which commands have them.
+  // The directories of cache mounts, and the commands that use them.
   `CREATE TABLE caches (
      name TEXT PRIMARY KEY,
      key TEXT NOT NULL,
@@ -72,17 +72,17 @@ export const migrations: readonly string[] = [
      owner TEXT NOT NULL,
      sharing TEXT NOT NULL
    ) STRICT;`,
-  // Layers that may not be on the disk yet, and the run of the machine that made them.
+  // Layers that may not be on the disk yet, and the boot ID under which they were made.
   `CREATE TABLE unsynced_layers (
      layer INTEGER PRIMARY KEY REFERENCES layers (id) ON DELETE CASCADE,
      boot TEXT NOT NULL
    ) STRICT;`,
-  // Bytes on disk; measured when somebody first asks.
+  // Bytes on disk; measured on first use.
   "ALTER TABLE layers ADD COLUMN size INTEGER;",
-  // Who made an image, and by which steps: its author and its history as OCI has them.
+  // An image's author and history, in OCI's format.
   "ALTER TABLE images ADD COLUMN origin TEXT;",
-  // The time when a command last had the cache.
+  // The time of the cache's last use.
   "ALTER TABLE caches ADD COLUMN used_at INTEGER;",
-  // Every start of an engine asks for them: it does not read all that have ended, each with its request and result.
+  // Every start of an engine needs the unfinished ones, and must not read all finished ones with their requests and results.
   "CREATE INDEX unfinished_operations ON operations (uuid) WHERE finished_at IS NULL;",
 ];

@@ -1,10 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { errorCode } from "../../system-error.ts";
 
-/** How stored bytes are opened: a link or a pipe that somebody has put in their place is neither followed nor waited for. */
+/** Flags for opening stored files: they neither follow a link nor wait for a pipe in a file's place. */
 export const readingStored = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** The disk has lost the bytes, or something else stands in their place. */
+/** True if the disk has lost the bytes, or something else is in their place. */
 export function isUnreadable(error: unknown): boolean {
   return ["EAGAIN", "EIO", "EISDIR", "ELOOP", "ENOENT", "ENOTDIR", "ENXIO"].includes(errorCode(error) ?? "");
 }
@@ -12,8 +12,8 @@ export function isUnreadable(error: unknown): boolean {
 const pieceBytes = 1024 * 1024;
 
 /**
- * The SHA-256 of a file in lower-case hex, read in pieces: yields the bytes of each, so that the caller can give way.
- * Returns `undefined` where there is no such file, or nothing can be read of it.
+ * Returns the SHA-256 of a file in lower-case hex, or `undefined` if it is missing or unreadable. Yields the size of each piece
+ * that it reads, so that the caller can give way to other work.
  */
 export function* hashInPieces(path: string | Buffer): Generator<number, string | undefined> {
   let descriptor: number | undefined;
@@ -35,7 +35,7 @@ export function* hashInPieces(path: string | Buffer): Generator<number, string |
   }
 }
 
-/** Does what `hashInPieces` does, in one go. */
+/** Like `hashInPieces`, but in one call. */
 export function hashStored(path: string): string | undefined {
   const pieces = hashInPieces(path);
   for (;;) {

@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * Layers that are not known to be on the disk yet, although their records may be: should the machine stop, the next engine
- * drops them as never made. `boot` names a run of the machine.
+ * Notes a layer that may not be on the disk yet, although its record may be. If the machine stops, the next engine drops it as
+ * never made. `boot` is the kernel's boot ID.
  */
 export function noteUnsynced(database: Database, layer: number, boot: string): void {
   database
@@ -10,17 +10,17 @@ export function noteUnsynced(database: Database, layer: number, boot: string): v
     .run(layer, boot);
 }
 
-/** Those that this run of the machine has made: they are whole for as long as it lasts. */
+/** Returns the unsynced layers made since the machine booted; they are intact until it stops. */
 export function unsyncedLayers(database: Database, boot: string): number[] {
   return layersOf(database, "boot = ?", boot);
 }
 
-/** Those that another run of the machine has made, and not brought to the disk. */
+/** Returns the unsynced layers made before the machine booted. */
 export function lostLayers(database: Database, boot: string): number[] {
   return layersOf(database, "boot <> ?", boot);
 }
 
-/** What they are made of is on the disk. */
+/** Notes that layers are on the disk. */
 export function noteSynced(database: Database, layers: readonly number[]): void {
   const query = database.query<undefined, [number]>("DELETE FROM unsynced_layers WHERE layer = ?");
   for (const layer of layers) query.run(layer);

@@ -3,15 +3,15 @@ import { lstatSync } from "node:fs";
 import type { Layout } from "../layout.ts";
 import { findLayer, type LayerRecord, layerDirectory, maxDepth } from "./layers.ts";
 
-/** Where an engine keeps what it knows, and what it has. */
+/** An engine's database and its paths. */
 export interface Records {
   database: Database;
   layout: Layout;
 }
 
 /**
- * Tells whether layers are there: each a directory, not a link to one, and so are all below it down to one that stands on
- * nothing. Each is looked at once: make one for each question.
+ * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links. It checks
+ * each layer once, so create a new one for each request.
  */
 export function createLayerCheck({ database, layout }: Records): (id: number) => boolean {
   const known = new Map<number, boolean>();
@@ -25,13 +25,13 @@ export function createLayerCheck({ database, layout }: Records): (id: number) =>
   const hasWholeParent = ({ parent, depth }: LayerRecord): boolean => {
     if (parent === null) return true;
     const below = findLayer(database, parent);
-    // Down by one a layer: records that somebody has edited lead into no circle.
+    // The depth must fall by one per layer, so that edited records can't form a loop.
     return below?.depth === depth - 1 && isWhole(below);
   };
   return (id) => isWhole(findLayer(database, id));
 }
 
-/** What is wrong with the layer itself, if anything. */
+/** Returns what is wrong with the layer itself, if anything. */
 export function findLayerProblem(layout: Layout, { id, parent, depth }: LayerRecord): string | undefined {
   if (depth < 1 || depth > maxDepth || (parent === null) !== (depth === 1))
     return "its record does not say what it stands on";

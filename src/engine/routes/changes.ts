@@ -3,10 +3,10 @@ import { readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { unpackedLayers } from "./layers.ts";
 
-/** Nobody reads a longer list, and the response is held as a whole. */
+/** The response is held in memory as a whole. */
 const maxListed = 100_000;
 
-/** What an image's layers add, change and delete: the extension `changes`. */
+/** Routes of the extension `changes`: what an image's layers add, change and delete. */
 export const changeRoutes: readonly Route[] = [
   {
     method: "GET",

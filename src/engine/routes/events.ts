@@ -22,7 +22,7 @@ export const eventRoutes: readonly Route[] = [
       const events = state.events.read(operation.uuid, {
         afterId: Math.max(readLastEventId(request), readNumber(url, "since", 0, 2 ** 53) ?? 0),
         follow: readFlag(url, "follow"),
-        // What runs in this process is asked for after each event: that takes no look at the database.
+        // This is called after each event: for an operation of this process it needs no database access.
         hasEnded: async () =>
           !state.running.has(operation.uuid) &&
           (await requireOperation(state, operation.uuid)).finishedAt !== null,
@@ -37,7 +37,7 @@ export const eventRoutes: readonly Route[] = [
   },
 ];
 
-/** `undefined` among the events says that there was none for a while. */
+/** Formats events as server-sent events. `undefined` among them, for a time without events, becomes a keepalive comment. */
 async function* formatEvents(
   events: AsyncIterable<OperationEvent | undefined>,
   spid: number | undefined,

@@ -73,7 +73,7 @@ export const imageRoutes: readonly Route[] = [
       const uuid = startOperation(state, {
         kind: "image_import",
         metadata: { registry: { url }, tag: tag ?? null, timeout: spec.timeoutSeconds },
-        // Most builds find their base on the engine.
+        // Loaded with the first import: most builds find their base image in the engine.
         perform: async (run) => (await import("../import/import-image.ts")).performImport(state, spec, run),
       });
       return answerStarted(uuid);
@@ -134,7 +134,7 @@ export const imageRoutes: readonly Route[] = [
 
 function requirePrograms(kind: ImageSource["kind"], environment: Environment): void {
   if (kind === "registry") findProgram("skopeo", environment);
-  // An image is of little use without it: told before one waits for an import.
+  // An image is of little use without a runtime; the error comes before the user waits for an import.
   requireRuntime(environment);
 }
 

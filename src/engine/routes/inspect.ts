@@ -11,7 +11,7 @@ import { describeEntries, formatEntries } from "../inspect/entries.ts";
 import { findPath, viewImage } from "../inspect/image-path.ts";
 import { describeImage, findTag, requireImage } from "../records/images.ts";
 
-/** Reads images without starting anything. Links are followed, inside the image. */
+/** Routes that read images without starting an instance. Links are followed inside the image. */
 export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
@@ -50,7 +50,7 @@ export const inspectRoutes: readonly Route[] = [
     async answer(call) {
       using view = await viewImage(call);
       const { inside, path, stats } = findPath(view, call.url);
-      // Who wants a directory takes its archive.
+      // For a directory there is `archive`.
       if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
       const body = call.request.method === "HEAD" ? null : streamFile(path);
       const headers = { "Content-Type": "application/octet-stream", "Content-Length": String(stats.size) };
@@ -86,8 +86,8 @@ export const inspectRoutes: readonly Route[] = [
 ];
 
 /**
- * An open file stays readable when the view that it was found in is gone. A descriptor, not a FileHandle: one that a reader
- * has left behind is an uncaught error once it is collected.
+ * Streams a file, which stays readable after its view is disposed of. Uses no FileHandle: one left open by an aborted request is
+ * an uncaught error at its collection.
  */
 function streamFile(path: string): ReadableStream<Uint8Array> {
   const descriptor = openSync(path, "r");

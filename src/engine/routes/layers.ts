@@ -12,7 +12,7 @@ import { layerSize } from "../records/layer-sizes.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 
-/** An image's layers, as they go into an image that leaves the engine: the extension `layers`. */
+/** Routes of the extension `layers`: an image's layers as they are exported. */
 export const layerRoutes: readonly Route[] = [
   {
     method: "GET",
@@ -56,13 +56,13 @@ async function streamArchive(
   return streamOf(chunks, () => ended.abort());
 }
 
-/** A layer, and its directory, or the file that it came in. */
+/** A layer, with the path of its directory or of its imported blob. */
 type PlacedLayer = ImageLayer & { number: number; place: string };
 
-/** A layer by its number; its directory is `layerDirectory`. */
+/** A layer by its number, which `layerDirectory` takes. */
 type UnpackedLayer = Pick<ImageLayer, "id" | "created_at" | "is_imported"> & { number: number };
 
-/** The lowest first, without the empty one that `FROM scratch` starts from: an image of nothing has no layers. */
+/** Returns an image's layers, the lowest first. Leaves out the empty layer that `FROM scratch` starts from. */
 export function unpackedLayers(state: EngineState, reference: string): UnpackedLayer[] {
   const { database } = state;
   const query = database.query<{ created_at: number; content: string | null }, [number]>(
@@ -74,14 +74,14 @@ export function unpackedLayers(state: EngineState, reference: string): UnpackedL
     const row = query.get(number);
     if (row === null) throw new RequestError(404, `image ${reference} has lost a layer`);
     if (row.content === emptyContent) return [];
-    // The time makes it another one than that of a directory that was here before.
+    // With the time, the ID differs from that of an earlier layer of the same number.
     const id = `${number}-${row.created_at}`;
     const createdAt = new Date(row.created_at).toISOString();
     return [{ number, id, created_at: createdAt, is_imported: row.content !== null }];
   });
 }
 
-/** The same as they leave the engine: those that came as files are these files. */
+/** Returns an image's layers as they are exported: imported ones as their original blobs, if these were kept. */
 function layersOf(state: EngineState, reference: string): PlacedLayer[] {
   const { layout } = state;
   return unpackedLayers(state, reference).flatMap((layer): PlacedLayer[] => {

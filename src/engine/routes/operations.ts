@@ -46,7 +46,7 @@ export const operationRoutes: readonly Route[] = [
   },
 ];
 
-/** `request`: what the answer says of it. */
+/** Responds that an operation was started. `request`: fields of the request to include. */
 export function answerStarted(uuid: string, request: Record<string, unknown> = {}): Response {
   return jsonResponse({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
 }

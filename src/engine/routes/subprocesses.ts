@@ -10,7 +10,7 @@ import { mainProcessSpid } from "../records/event-files.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 
-/** Processes beside the main one of an instance that runs. */
+/** Routes for further processes in a running instance. */
 export const subprocessRoutes: readonly Route[] = [
   {
     method: "POST",

@@ -5,10 +5,10 @@ import { requireOperation } from "../recovery.ts";
 import { readSize } from "../terminal/terminal-spec.ts";
 import { requireProcesses } from "./subprocesses.ts";
 
-/** Extension `terminals`: that of an instance's command. What is typed goes to the command's standard input. */
+/** Routes of the extension `terminals`: the terminal of an instance's command. Input goes to the command's standard input. */
 export const terminalRoutes: readonly Route[] = [
   {
-    /** All that is written to it, as it comes, to one client; the instance ends where that one goes. */
+    /** Streams the terminal's output to one client. The instance is cancelled when that client disconnects. */
     method: "GET",
     path: "/v1/operations/:uuid/terminal",
     async answer(call) {

@@ -5,13 +5,13 @@ import { maxTimeout } from "../instances/max-timeout.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import { machineArchitecture } from "../system/machine.ts";
 
-/** Names of what this engine can do beyond the public API. */
+/** Names of the engine's extensions of the public API. */
 const extensions: readonly string[] = [
-  // `GET /v1/images` shows every image, by its UUID too: one that is not in it is gone.
+  // `GET /v1/images` lists every image, also by UUID: an image that is not listed is gone.
   "image-list",
   // `copies` and an empty `command` in `POST /v1/instances`, and `POST /v1/inspect/{image}/digest`.
   "copies",
-  // `entries` in `POST /v1/instances`: directories and links, put in place before the files.
+  // `entries` in `POST /v1/instances`: directories and links that are made before the files are copied.
   "entries",
   // `mounts` in `POST /v1/instances`.
   "mounts",
@@ -21,34 +21,34 @@ const extensions: readonly string[] = [
   "scratch",
   // `mtime` of a request's files.
   "file-times",
-  // HOME of a process that is given none is its user's, by the image's `/etc/passwd`.
+  // A process without HOME gets its user's, from the image's `/etc/passwd`.
   "home",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.
   "resource-limits",
-  // `oci_config` in an image's record, where the list is asked for it by `uuid` or by its `tag`: its whole configuration.
+  // `oci_config` in an image's record, if the list is filtered by its `uuid` or `tag`: its whole configuration.
   "config",
-  // `identity` in such a record: what the image is, whoever has imported it.
+  // `identity` in such a record: the same for every import of the same image.
   "identity",
-  // `GET /v1/images/{image}/layers` lists an image's layers, `.../layers/{id}` is one of them as OCI has it.
+  // `GET /v1/images/{image}/layers` lists an image's layers, `.../layers/{id}` is one of them in OCI's format.
   "layers",
-  // `.../layers?sizes=1`: how much each that is not imported takes on disk.
+  // `.../layers?sizes=1`: the size on disk of each layer that is not imported.
   "layer-sizes",
-  // `GET /v1/images/{image}/changes` says what each layer adds, changes and deletes, `.../changes/{id}` of which files.
+  // `GET /v1/images/{image}/changes` sums up what each layer adds, changes and deletes, `.../changes/{id}` lists the files.
   "changes",
-  // `sizes=1` in `GET /v1/images`: how much each takes on disk.
+  // `sizes=1` in `GET /v1/images`: the size on disk of each image.
   "image-sizes",
   // `DELETE /v1/images/{uuid}`.
   "image-removal",
   // `POST /v1/images/{uuid}/config`: the image with the same files and another configuration.
   "configure",
-  // `author` and `history` in that request, and `oci_author` and `oci_history` beside `oci_config`: as OCI has them. `history` in
-  // `POST /v1/instances`: the lines that the result has beyond its image's.
+  // `author` and `history` in that request, and `oci_author` and `oci_history` beside `oci_config`, in OCI's format. `history` in
+  // `POST /v1/instances`: the lines that the result adds to its image's.
   "history",
   // `terminal` in `POST /v1/instances`, and `GET` and `POST /v1/operations/{uuid}/terminal`.
   "terminals",
 ];
 
-/** What is for a client in the same process alone. */
+/** Extensions only for a client in the same process. */
 const localExtensions = [
   "host-network",
   "ssh-mounts",
@@ -58,10 +58,10 @@ const localExtensions = [
   "lent-files",
 ];
 
-/** The engine has no tokens of its own: a server in front of it asks for one. */
+/** A placeholder: the engine has no tokens. A server in front of it may require one. */
 const token = "00000000-0000-4000-8000-000000000000";
 
-/** Whoever can reach the engine may do everything. */
+/** Everything is allowed to a client that can reach the engine. */
 const permissions = {
   import: true,
   spawn: true,
@@ -84,9 +84,9 @@ export const whoamiRoutes: readonly Route[] = [
         permissions,
         limits: { instance_max_timeout: maxTimeout },
         operations_stat: { running_instances: count("instance"), running_imports: count("image_import") },
-        // Not in the API: what `FROM --platform` and TARGETARCH are measured by.
+        // Not in the API: the platform that `FROM --platform` and TARGETARCH refer to.
         platform: `linux/${machineArchitecture()}`,
-        // Not in the API either: what a request may ask for here beyond it.
+        // Not in the API either.
         extensions: state.allowsHostNetwork ? [...extensions, ...localExtensions] : extensions,
       });
     },

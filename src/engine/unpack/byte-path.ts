@@ -1,12 +1,12 @@
 /**
- * Paths in a layer as text that has one character for each byte (latin1): nothing is lost of a name that is not UTF-8, and pieces
- * can be compared and put together.
+ * Paths in a layer as text with one character per byte (latin1). A name that is not UTF-8 loses nothing, and parts can be
+ * compared and joined.
  */
 import type { Path } from "../copies/path.ts";
 
 export type BytePath = string;
 
-/** Returns what calls of the file system take. */
+/** Returns a path for file system calls. */
 export function toPath(path: BytePath): Path {
   return Buffer.byteLength(path) === path.length ? path : Buffer.from(path, "latin1");
 }
@@ -15,12 +15,12 @@ export function fromText(path: string): BytePath {
   return Buffer.from(path).toString("latin1");
 }
 
-/** Returns what messages show. */
+/** Returns a path for messages. */
 export function showPath(path: BytePath): string {
   return JSON.stringify(Buffer.from(path, "latin1").toString().slice(0, 200));
 }
 
-/** The names of a path, without those that mean nothing; `..` leads no further up than the layer's own root. */
+/** Returns a path's names, without empty ones and `.`; `..` never leads above the layer's root. */
 export function namesIn(path: BytePath): BytePath[] {
   const names: BytePath[] = [];
   for (const name of path.split("/")) {

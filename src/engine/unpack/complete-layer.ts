@@ -11,8 +11,8 @@ import { type BytePath, namesIn, showPath, toPath } from "./byte-path.ts";
 import type { OpenEnds } from "./layer-writer.ts";
 
 /**
- * Gives an unpacked layer what its archive leaves to the layers below: attributes of directories that have no entry, targets of hard
- * links, and what there is to hide where nothing of them is to be seen. `below`: their directories, the uppermost first.
+ * Completes an unpacked layer with what depends on the layers below: attributes of directories without an entry, targets of hard
+ * links, and whiteouts for an opaque root. `below`: the directories of those layers, the uppermost first.
  */
 export async function completeLayer(
   directory: string,
@@ -34,7 +34,7 @@ export async function completeLayer(
     const merged = tree.enter(parent, toPath(path.slice(at + 1)));
     entered.set(path, merged);
     const [own] = merged;
-    // Also of one that is opaque: the mark says nothing of the directory itself.
+    // This applies to an opaque directory too: the mark says nothing about the directory itself.
     const [lower] = tree.enter(parent.slice(1), toPath(path.slice(at + 1)));
     if (own?.layer === 0) describeAs(own.path, lower?.path);
   }
@@ -44,7 +44,7 @@ export async function completeLayer(
   }
 }
 
-/** A directory whose attributes no archive has is as the one below it, or as most are. */
+/** Gives a directory without an entry the metadata of the one in the layers below, or else root's ownership and mode 0755. */
 function describeAs(directory: Path, lower: Path | undefined): void {
   if (lower === undefined) {
     giveAttributes(directory, { uid: 0, gid: 0 }, { mode: 0o755 });
@@ -63,18 +63,18 @@ async function link(path: Path, tree: LayerTree, target: BytePath): Promise<void
   const found = name === undefined ? undefined : tree.find(enter(tree, names), toPath(name));
   if (found === undefined || !found.stats.isFile())
     throw new BoughError(`a hard link leads to ${showPath(target)}, and there is no such file`);
-  // A later entry may have the link's name.
+  // A later entry may have taken the link's name.
   if (lookUp(path) !== undefined) return;
   if (found.layer === 0) {
     linkSync(found.path, path);
     return;
   }
-  // Layers share no inodes: it is the same file by its content.
+  // Layers share no inodes, so the link becomes a copy.
   await copyContent(found.path, path, found.stats.size);
   copyMetadata(found.path, path, found.stats);
 }
 
-/** overlayfs knows no opaque root. */
+/** Hides everything in the layers below, entry by entry: overlayfs has no opaque root. */
 function hideAll(directory: string, below: MergedDirectory, inUserNamespace: boolean): void {
   for (const { name } of new LayerTree(below, inUserNamespace).list(below)) {
     const path = joinPath(directory, name);

@@ -4,13 +4,13 @@ import type { Room } from "../import/limits.ts";
 import { isWorthThread, type LayerThreads } from "./layer-threads.ts";
 import type { UnpackedLayer } from "./unpack-layer.ts";
 
-/** A layer that is being unpacked, or has been, to `place`. */
+/** A layer that is being unpacked to `place`, or has been. */
 interface EarlyLayer {
   place: string;
   unpacked: Promise<UnpackedLayer>;
 }
 
-/** Unpacks what comes from a registry before all of it has come, and thus before it is known which layer of the image it is. */
+/** Unpacks blobs while others are still downloaded, before it is known which layers of the image they are. */
 export class EarlyLayers {
   readonly #options: { directory: string; threads: LayerThreads; room: Room; inUserNamespace: boolean };
   #started = 0;
@@ -20,7 +20,7 @@ export class EarlyLayers {
     this.#options = options;
   }
 
-  /** `path`: a file that is verified by its digest. Whether it is a layer comes out when somebody asks for it. */
+  /** Starts to unpack a blob, whose digest is verified. If it is not a layer, that fails, but only `take` returns the error. */
   start(digest: string, path: string): void {
     const { directory, threads, room, inUserNamespace } = this.#options;
     const { size } = lstatSync(path);
@@ -33,7 +33,7 @@ export class EarlyLayers {
     this.#layers.set(digest, { place, unpacked });
   }
 
-  /** Each is there once: an image may have the same layer twice. */
+  /** Returns a layer, only once: an image may have the same layer twice. */
   take(digest: string | undefined): EarlyLayer | undefined {
     const layer = digest === undefined ? undefined : this.#layers.get(digest);
     if (digest !== undefined) this.#layers.delete(digest);

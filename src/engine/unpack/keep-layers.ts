@@ -13,12 +13,12 @@ import type { EngineState } from "../state.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { placesOf } from "./unpack-layers.ts";
 
-/** Returns whether the engine's own sync brings an import's layers to the disk in time: what takes the place of a damaged one is older than it. */
+/** True if the engine may sync an import's layers later. A layer that replaces a damaged one must be synced at once. */
 export function maySyncLater(groups: readonly LayerGroup[]): boolean {
   return groups.every(({ existing, isWhole, hasBlobs }) => existing === undefined || (isWhole && hasBlobs));
 }
 
-/** Makes layers of what has been unpacked, and returns the uppermost one. To be called in a transaction. */
+/** Records the unpacked directories as layers, and returns the uppermost one. Call it inside a transaction. */
 export function keepLayers(
   state: EngineState,
   groups: readonly LayerGroup[],
@@ -58,7 +58,7 @@ function keepLayer(
     restoreLayer(database, layout, existing.id, directory);
     return existing;
   }
-  // Its record leads elsewhere: what stands on it is lost.
+  // Its record has another parent, so the layers built on it are lost.
   if (existing !== undefined) disownContent(database, existing.id);
   return addLayer(database, layout, layer);
 }

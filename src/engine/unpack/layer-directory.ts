@@ -7,14 +7,14 @@ import { lookUp } from "../sandbox/root/root-path.ts";
 import { markOpaque } from "../system/xattrs.ts";
 import { type BytePath, fromText, namesIn, showPath, toPath } from "./byte-path.ts";
 
-/** Linux's limit for one path. */
+/** Linux's limit of symbolic links for one path. */
 const maxLinks = 40;
-/** Directories that are remembered: what is more than any image has is looked up again. */
+/** The number of directories to remember, more than most images have. Beyond it they are looked up again. */
 const maxKnown = 20_000;
-/** Directories without an entry of their own: an honest archive has a few. */
+/** The maximum number of directories without an entry; a normal archive has a few. */
 const maxImplied = 100_000;
 
-/** A name in a directory of the layer; both are free of links. */
+/** A place in the layer: a name in a directory, whose path is free of links. */
 export interface Spot {
   parent: BytePath;
   name: BytePath;
@@ -22,17 +22,17 @@ export interface Spot {
 }
 
 /**
- * Where a layer is unpacked to: nobody else writes there, and no path leads out. Links of the layer's own are followed on the way
- * to a name, as if its root were the machine's; what layers below have is not seen.
+ * The directory into which a layer is unpacked. Nothing else may write there. Links in a path are followed as if the directory
+ * were the root, so that no path leads out. Entries of layers below are not seen.
  */
 export class LayerDirectory {
   readonly root: BytePath;
-  /** Directories that only paths of other entries name, below the root, in the order they were made. */
+  /** Directories without an entry, which only the paths of other entries name; relative to the root, in the order of creation. */
   readonly implied = new Set<BytePath>();
-  /** Whether anything has been removed again. */
+  /** True if anything has been removed again. */
   hasReplaced = false;
   readonly #inUserNamespace: boolean;
-  /** Directories that are there, by the path that an archive names them by. */
+  /** Existing directories, by their path in the archive. */
   readonly #known = new Map<BytePath, BytePath>();
 
   constructor(root: string, inUserNamespace: boolean) {
@@ -40,7 +40,7 @@ export class LayerDirectory {
     this.#inUserNamespace = inUserNamespace;
   }
 
-  /** Where an entry goes; its directory is made where it is missing. `undefined`: the root itself. */
+  /** Returns the place for an entry, and makes its directory if it is missing. `undefined` stands for the root itself. */
   locate(name: BytePath): Spot | undefined {
     const end = name.endsWith("/") ? name.length - 1 : name.length;
     const slash = name.lastIndexOf("/", end - 1);
@@ -51,7 +51,7 @@ export class LayerDirectory {
     return own === undefined ? undefined : spotIn(this.#walkTo(this.root, names), own);
   }
 
-  /** Where the layer has what a hard link leads to. */
+  /** Finds the target of a hard link in the layer. */
   find(name: BytePath): { path: BytePath; stats: Stats } | undefined {
     const names = namesIn(name);
     const last = names.pop();
@@ -62,7 +62,7 @@ export class LayerDirectory {
     return stats === undefined ? undefined : { path, stats };
   }
 
-  /** Makes a directory, or takes the one that is there: then false. `name`: as the archive has it. */
+  /** Makes a directory. Returns false if something was there; a directory stays. `name`: its path in the archive. */
   makeDirectory({ path }: Spot, name: BytePath): boolean {
     const isNew = this.#tryMake(path);
     if (!isNew) {
@@ -71,7 +71,7 @@ export class LayerDirectory {
       else {
         this.clear(path);
         mkdirSync(toPath(path), 0o755);
-        // The layer has deleted what layers below have of it, and made it anew.
+        // The layer has deleted the directory of the layers below, and made it again.
         if (stats !== undefined && isWhiteout(stats)) this.makeOpaque(path);
       }
     }
@@ -89,12 +89,12 @@ export class LayerDirectory {
     }
   }
 
-  /** Nothing of the layers below is to be seen in a directory. */
+  /** Marks a directory as opaque, so that it hides the layers below. */
   makeOpaque(path: BytePath): void {
     markOpaque(toPath(path), this.#inUserNamespace);
   }
 
-  /** Removes what an earlier entry has put at a path, if anything. */
+  /** Removes what an earlier entry has made at a path, if anything. */
   clear(path: BytePath): void {
     const stats = lookUp(toPath(path));
     if (stats === undefined) return;
@@ -105,7 +105,7 @@ export class LayerDirectory {
       for (const each of this.implied)
         if (each === inside || each.startsWith(`${inside}/`)) this.implied.delete(each);
     } else unlinkSync(toPath(path));
-    // A path may have led through it.
+    // A known path may have led through it.
     if (stats.isDirectory() || stats.isSymbolicLink()) this.#known.clear();
   }
 
@@ -113,13 +113,13 @@ export class LayerDirectory {
     return path.slice(this.root.length);
   }
 
-  /** The directory that an archive names so. */
+  /** Returns the directory of a path in the archive, and makes it if it is missing. */
   #reach(name: BytePath): BytePath {
     const known = this.#known.get(name);
     if (known !== undefined) return known;
     const slash = name.lastIndexOf("/");
     const last = name.slice(slash + 1);
-    // What is above it has been reached by another entry, mostly.
+    // Another entry has usually reached the parent already.
     const above = slash > 0 && !isOdd(last) ? this.#known.get(name.slice(0, slash)) : undefined;
     const reached =
       above === undefined ? this.#walkTo(this.root, namesIn(name)) : this.#walkTo(above, [last]);
@@ -167,7 +167,7 @@ export class LayerDirectory {
       throw new BoughError(`more than ${maxImplied} directories have no entry of their own`);
     if (stats !== undefined) unlinkSync(toPath(path));
     mkdirSync(toPath(path));
-    // Whatever this process's umask is, and the group of the directory above.
+    // mkdir applies this process's umask, and the group of a setgid parent.
     giveAttributes(toPath(path), { uid: 0, gid: 0 }, { mode: 0o755 });
     if (stats !== undefined) this.makeOpaque(path);
     else this.implied.add(this.#inside(path));

@@ -3,23 +3,23 @@ import { findBlobs } from "../records/imported-blobs.ts";
 import { findLayer, findLayerByContent, type LayerRecord } from "../records/layers.ts";
 import { createLayerCheck, type Records } from "../records/whole-layers.ts";
 
-/** Some of an image's layers, one after the other, that are one layer of the engine: mostly a single one. */
+/** Consecutive layers of an image that form one layer of the engine; usually a single one. */
 export interface LayerGroup {
-  /** Which: from the one with this index up to, and without, that one. */
+  /** The index of the first layer, and of the layer after the last. */
   from: number;
   to: number;
-  /** Names the content of all layers up to `to`. */
+  /** The digest of the content of all layers up to `to`. */
   content: string;
-  /** The layer that has it, whole or damaged. */
+  /** The engine's layer with this content, intact or damaged. */
   existing: LayerRecord | undefined;
   isWhole: boolean;
   hasBlobs: boolean;
 }
 
-/** Docker makes no more than 127; what an image has beyond it goes into one, for much is built upon a base. */
+/** Docker makes no more than 127. More are merged into one, since builds add many layers to a base image. */
 const maxBaseLayers = 128;
 
-/** How an image's layers are kept, the lowest first. What the engine has already of the lower ones is used. */
+/** Plans how an image's layers are kept, the lowest first. Uses the lower layers that the engine already has. */
 export function planLayers(records: Records, diffIds: readonly string[]): LayerGroup[] {
   const contents = Array.from({ length: diffIds.length + 1 }, (_, count) =>
     contentDigestOf(diffIds.slice(0, count)),
@@ -49,7 +49,7 @@ export function planLayers(records: Records, diffIds: readonly string[]): LayerG
   return [...known, ...added];
 }
 
-/** Where what is added to `from` layers ends, the beginning first. An image of nothing is one empty layer. */
+/** Returns the ends of the groups added after `from` layers, preceded by their start. An empty image becomes one empty layer. */
 function endsOf(from: number, count: number, depth: number): number[] {
   if (count === 0) return depth === 0 ? [0, 0] : [0];
   const room = Math.max(maxBaseLayers - depth, 1);
@@ -58,7 +58,7 @@ function endsOf(from: number, count: number, depth: number): number[] {
   return [from, ...singles];
 }
 
-/** The engine's layers that stand for as many of the image's lower ones as possible, the lowest first. */
+/** Finds the engine's layers for as many of the image's lower layers as possible, the lowest first. */
 function findKnown({ database }: Records, contents: readonly string[]): { layer: LayerRecord; to: number }[] {
   const ends = new Map(contents.map((content, to) => [content, to]));
   const contentOf = database.query<{ content: string | null }, [number]>(
@@ -70,7 +70,7 @@ function findKnown({ database }: Records, contents: readonly string[]): { layer:
     while (layer !== undefined) {
       const to = ends.get(contentOf.get(layer.id)?.content ?? "");
       const above = chain[0];
-      // Records that somebody has edited lead anywhere.
+      // Edited records may lead anywhere.
       const fits =
         above === undefined || (to !== undefined && to < above.to && layer.depth === above.layer.depth - 1);
       if (to === undefined || !fits || (layer.parent === null) !== (layer.depth === 1)) break;

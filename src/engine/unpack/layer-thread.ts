@@ -1,4 +1,4 @@
-/** A thread's own program: unpacks the layers that it is sent. */
+/** The program of an unpacking thread: unpacks the layers that it receives. */
 import { serveThread } from "../../thread.ts";
 import type { ThreadJob } from "./layer-threads.ts";
 import { openTotals } from "./totals.ts";

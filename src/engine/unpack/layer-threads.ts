@@ -4,7 +4,7 @@ import { startThread, type Thread } from "../../thread.ts";
 import { endTotals, makeTotals, openTotals } from "./totals.ts";
 import { type LayerJob, type UnpackedLayer, unpackLayer } from "./unpack-layer.ts";
 
-/** What a thread is sent. */
+/** A request to a thread. */
 export interface ThreadJob {
   job: LayerJob;
   totals: SharedArrayBuffer;
@@ -13,15 +13,15 @@ export interface ThreadJob {
 /** Unpacks the layers of one import, several at once. */
 export interface LayerThreads {
   unpack(job: LayerJob): Promise<UnpackedLayer>;
-  /** Ends what is under way, and waits for its end: nothing is written after it. */
+  /** Stops running work and waits for its end: nothing is written afterwards. */
   close(): Promise<void>;
 }
 
-/** A smaller layer takes less time than a thread takes to start. */
+/** A smaller layer takes less time than starting a thread. */
 const worthBytes = 4 * 1024 * 1024;
-/** Four threads write as fast as most disks take. */
+/** Four threads write as fast as most disks can. */
 const maxThreads = 4;
-/** Small layers that are read at once. */
+/** Small layers that are unpacked at once. */
 const maxSmall = 4;
 
 export function isWorthThread(bytes: number): boolean {

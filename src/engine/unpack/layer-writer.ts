@@ -23,42 +23,42 @@ import { isForeign, makeNode, makeWhiteout, writeAttributes } from "../system/xa
 import { type BytePath, showPath, toPath } from "./byte-path.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";
 
-/** What a layer's own archive does not say of it: the layers below do. Paths begin with a slash. */
+/** The parts of a layer that its archive leaves to the layers below. Paths begin with a slash. */
 export interface OpenEnds {
-  /** Directories without an entry of their own. */
+  /** Directories without an entry. */
   implied: BytePath[];
-  /** Hard links to what is in no earlier entry. */
+  /** Hard links to files that no earlier entry has. */
   links: { path: BytePath; target: BytePath }[];
-  /** Whether the root directory has an entry. */
+  /** True if the root directory has an entry. */
   hasRoot: boolean;
-  /** Whether nothing of the layers below is left. */
+  /** True if the layer hides everything of the layers below. */
   isRootOpaque: boolean;
   hasWhiteouts: boolean;
-  /** Devices that could not be made: in a user namespace nobody may. */
+  /** Devices that could not be made: a user namespace does not allow it. */
   leftOut: number;
 }
 
 const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const whiteoutPrefix = ".wh.";
-/** The prefix of a layer's marks; all but one are AUFS's own. */
+/** The prefix of a layer's marks, all of which but one are AUFS's own. */
 const metaPrefix = ".wh..wh.";
 const opaqueMark = ".wh..wh..opq";
-/** No image has more links to what is not there. */
+/** The maximum number of links to missing files; no image has more. */
 const maxLinks = 100_000;
-/** Directories whose time is set at the end; of more, those that came first get theirs earlier. */
+/** Directories whose times are set together, at the end or whenever there are this many. */
 const maxTimes = 200_000;
 
 /**
- * Writes a layer's entries to a directory as overlayfs has them: what the layer deletes is marked in it.
+ * Writes a layer's entries to a directory in overlayfs's format: whiteouts mark what the layer deletes.
  * https://github.com/opencontainers/image-spec/blob/main/layer.md
  */
 export class LayerWriter {
   readonly #directory: LayerDirectory;
   readonly #inUserNamespace: boolean;
   readonly #links: OpenEnds["links"] = [];
-  /** When directories were changed: what is put into them changes that. */
+  /** Directories' modification times, set later, since adding an entry changes them. */
   readonly #times = new Map<BytePath, number>();
-  /** What is made in a directory with setgid does not belong to this process's group. */
+  /** True once a directory has setgid: an entry made in it does not get this process's group. */
   #hasSetgid = false;
   #hasRoot = false;
   #isRootOpaque = false;
@@ -81,7 +81,7 @@ export class LayerWriter {
     else this.#writeNode(spot, entry);
   }
 
-  /** Directories that were made without an entry. */
+  /** The number of directories made without an entry. */
   get impliedCount(): number {
     return this.#directory.implied.size;
   }
@@ -116,7 +116,7 @@ export class LayerWriter {
     if (["", ".", ".."].includes(hidden)) throw new BoughError(`${showPath(name)} deletes what has no name`);
     const place = `${path.slice(0, -name.length)}${hidden}`;
     const stats = lookUp(toPath(place));
-    // What the layer itself has of the name stays.
+    // The layer's own entry of that name stays.
     if (stats?.isDirectory()) this.#directory.makeOpaque(place);
     if (stats !== undefined) return;
     if (!makeWhiteout(toPath(place)))
@@ -186,7 +186,7 @@ export class LayerWriter {
     };
     const type = types[entry.flag];
     if (type === undefined) throw new BoughError(`${showPath(entry.name)} is of no type that a layer has`);
-    // This one means to overlayfs that a file is deleted.
+    // A character device 0:0 is overlayfs's whiteout.
     const isMark = entry.flag === "3" && entry.major === 0 && entry.minor === 0;
     if (entry.isDevice && (this.#inUserNamespace || isMark)) {
       this.#leftOut += 1;
@@ -204,7 +204,7 @@ export class LayerWriter {
     lutimesSync(place, entry.modified, entry.modified);
   }
 
-  /** Makes something where nothing is, mostly: an archive may have a name twice, and the last one counts. */
+  /** Makes an entry, in place of an earlier one: an archive may have a name twice, and the last one counts. */
   #make<T>(path: BytePath, make: () => T): T {
     try {
       return make();
@@ -221,7 +221,7 @@ export class LayerWriter {
 
   #setTimes(): void {
     for (const [path, time] of this.#times) {
-      // A later entry may have put something else there, which has a time of its own.
+      // A later entry may have replaced the directory, and has its own time.
       const isThere = !this.#directory.hasReplaced || lookUp(toPath(path))?.isDirectory();
       if (isThere) lutimesSync(toPath(path), time, time);
     }
@@ -229,12 +229,12 @@ export class LayerWriter {
   }
 }
 
-/** overlayfs's own marks are not an archive's to make. */
+/** Returns an entry's extended attributes, without overlayfs's own marks, which an archive must not set. */
 function ownAttributes({ attributes }: TarEntry): TarEntry["attributes"] {
   return attributes.filter(({ name }) => !isForeign(name));
 }
 
-/** Puts a device's numbers together as Linux does: it has 12 bits for the first and 20 for the second. */
+/** Combines a device's numbers as Linux does: 12 bits for the major and 20 for the minor number. */
 function deviceNumber({ name, major, minor }: TarEntry): number {
   if (major >= 2 ** 12 || minor >= 2 ** 20) throw new BoughError(`${showPath(name)} is not a Linux device`);
   return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;

@@ -6,8 +6,8 @@ import { lookUp } from "../sandbox/root/root-path.ts";
 import { isOpaque, markOpaque, readAttributes, writeAttributes } from "../system/xattrs.ts";
 
 /**
- * Makes one layer of two: moves all that is in the directory of the upper one to that of the lower one. What the upper one deletes
- * stays marked, since there may be layers below both.
+ * Merges two layers: moves everything in the upper one's directory to the lower one's. Whiteouts of the upper one stay, since
+ * there may be layers below both.
  */
 export async function mergeLayers(
   lower: string,
@@ -25,7 +25,7 @@ export async function mergeLayers(
       const isHidden = above.isDirectory() && isOpaque(from, inUserNamespace);
       if (above.isDirectory() && below?.isDirectory() && !isHidden) waiting.push({ from, to });
       else {
-        // A directory where the lower one deletes a file hides what is below that, too.
+        // A directory that replaces a file or a whiteout of the lower layer hides the layers below both.
         const isNew = above.isDirectory() && below !== undefined && !below.isDirectory();
         if (below !== undefined) rmSync(to, { recursive: true });
         renameSync(from, to);
@@ -33,7 +33,7 @@ export async function mergeLayers(
       }
     }
   }
-  // Last, since what they got changed them; what is deeper first.
+  // Directories' times come last, since adding entries changes them; the deepest directories come first.
   for (const { from, to } of merged.reverse()) {
     const stats = lstatSync(from);
     giveAttributes(to, stats, stats);

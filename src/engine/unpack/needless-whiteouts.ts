@@ -5,8 +5,8 @@ import { joinPath, listDirectory } from "../copies/path.ts";
 import { giveTimes } from "../copies/upper-tree.ts";
 
 /**
- * Removes whiteouts of what the layers below do not have: in a directory that overlayfs has nothing to merge with, it lists them as
- * names that lead nowhere. `below`: the directories of those layers, the uppermost first.
+ * Removes whiteouts for names that the layers below do not have. overlayfs lists them as broken entries in a directory that it
+ * does not merge. `below`: the directories of those layers, the uppermost first.
  */
 export async function removeNeedlessWhiteouts(
   directory: string,

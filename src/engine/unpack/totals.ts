@@ -1,13 +1,13 @@
-/** What the layers of one import have come to so far, counted by several threads at once. */
+/** The totals of one import's layers so far, counted by several threads. */
 export interface Totals {
-  /** Throws where the import has ended meanwhile. */
+  /** Throws if the import has ended meanwhile. */
   add(more: { bytes?: number; entries?: number; written?: number }): void;
   read(): { bytes: number; entries: number; written: number };
 }
 
 const cells = { bytes: 0, entries: 1, written: 2, isOver: 3 } as const;
 
-/** What `openTotals` opens, in any thread. */
+/** Makes shared memory for `openTotals`, which works in any thread. */
 export function makeTotals(): SharedArrayBuffer {
   return new SharedArrayBuffer(Object.keys(cells).length * BigInt64Array.BYTES_PER_ELEMENT);
 }
@@ -30,7 +30,7 @@ export function openTotals(memory: SharedArrayBuffer): Totals {
   };
 }
 
-/** Has all that count stop. */
+/** Stops all threads that count: their next `add` throws. */
 export function endTotals(memory: SharedArrayBuffer): void {
   Atomics.store(new BigInt64Array(memory), cells.isOver, 1n);
 }

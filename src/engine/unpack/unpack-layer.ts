@@ -12,30 +12,30 @@ import { showPath } from "./byte-path.ts";
 import { LayerWriter, type OpenEnds } from "./layer-writer.ts";
 import type { Totals } from "./totals.ts";
 
-/** A layer's file, and what is to become of it. Plain data: it goes to a thread. */
+/** A layer's file, and what to do with it. Plain data, since it is sent to a thread. */
 export interface LayerJob {
   /** A name for messages. */
   name: string;
   file: FilePart;
-  /** What the manifest says that the file is, where it says so. */
+  /** The file's digest according to the manifest, if it has one. */
   digest: string | undefined;
-  /** Where a copy of the file goes, if it is not the import's own. */
+  /** The path for a copy of the file; `undefined` if the file belongs to the import. */
   copyTo: string | undefined;
-  /** A directory that is made, and unpacked into. Default: the layer is only verified. */
+  /** The directory to make and unpack into; `undefined` if the layer is only verified. */
   directory: string | undefined;
   inUserNamespace: boolean;
   room: Room;
 }
 
-/** What a layer's file was. */
+/** The description of a layer's file after it was read. */
 export interface UnpackedLayer extends Descriptor {
   diffId: string;
   openEnds: OpenEnds | undefined;
 }
 
 /**
- * Reads a layer's file once: verifies it, and unpacks and copies it meanwhile. Rejects where its bytes are not what the manifest says,
- * or it is not a layer. Whether its content is what the configuration says is for the caller to see.
+ * Reads a layer's file once, and verifies, unpacks and copies it meanwhile. Rejects if its bytes don't match the manifest's
+ * digest, or if it is not a layer. The caller compares the content's digest with the configuration's.
  */
 export async function unpackLayer(job: LayerJob, totals: Totals): Promise<UnpackedLayer> {
   const [stored, content] = [createDigest(), createDigest()];
@@ -57,7 +57,7 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
     });
     try {
       openEnds = await readEntries(plain, job, account);
-      // What comes after the archive's end is part of the digest.
+      // Bytes after the archive's end count for the digest.
       for await (const _ of plain);
     } finally {
       await plain.return(undefined);
@@ -83,7 +83,7 @@ async function readEntries(
 ): Promise<OpenEnds | undefined> {
   if (directory !== undefined) mkdirSync(directory, { mode: 0o755 });
   const writer = directory === undefined ? undefined : new LayerWriter(directory, inUserNamespace);
-  // Without `return`: the reader leaves the stream at the archive's end, which may not be the stream's.
+  // Without `return`, so that the reader does not close the stream at the archive's end, which may come before the stream's.
   const stream = { [Symbol.asyncIterator]: () => ({ next: () => plain.next() }) };
   for await (const entry of readLayerTar(stream, name)) {
     account.addEntry(entry, writer?.impliedCount ?? 0);
@@ -96,7 +96,7 @@ async function readEntries(
   return writer?.finish();
 }
 
-/** What goes wrong in the file system names the entry; what the archive is to blame for names the layer. */
+/** Adds the entry to an error of the file system, except for a full disk. Errors of the archive name the layer already. */
 function describe(error: unknown, layer: string, { name }: TarEntry): unknown {
   if (errorCode(error) !== undefined && !["ENOSPC", "EDQUOT"].includes(errorCode(error) ?? ""))
     return new BoughError(`${layer} cannot be unpacked: ${showPath(name)}: ${messageOf(error)}`);
@@ -121,13 +121,13 @@ export function requireSame(actual: string, expected: string | undefined, messag
 
 type Account = ReturnType<typeof createAccount>;
 
-/** Adds what a layer unpacks to, as it passes by, to what the image's others do. Throws where that is too much. */
+/** Adds a layer's size, while it is unpacked, to the image's totals. Throws if they exceed the limits or the free space. */
 function createAccount(room: Room, totals: Totals) {
   let length = 0;
   let unpacked = 0;
   let counted = 0;
   let implied = 0;
-  /** An archive may be longer than the files in it are, and they, with their holes, longer than it. */
+  /** Counts the larger of the two: an archive may be longer than its files, and sparse files longer than the archive. */
   const update = () => {
     const bytes = Math.max(length, unpacked);
     totals.add({ bytes: bytes - counted });

@@ -28,15 +28,15 @@ interface UnpackOptions {
   report: (message: string) => void;
 }
 
-/** A directory below the operation's: what is on its way to become part of the engine. */
+/** The directory, in the operation's, for layers that are being unpacked. */
 export const unpackingDirectory = "unpacking";
 
-/** Where the content of a group is, and where the files that it came in are, in the operation's directory. */
+/** Returns the paths of a group's content and blobs in the operation's directory. */
 export function placesOf(directory: string, { to }: LayerGroup): { content: string; blobs: string } {
   return { content: join(directory, `content-${to}`), blobs: join(directory, `blobs-${to}`) };
 }
 
-/** Brings what is missing of each group: its content, the files that it came in, or both. */
+/** Unpacks what each group lacks: its content, its blobs, or both. */
 export async function unpackLayers(
   { layout, inUserNamespace }: EngineState,
   groups: readonly LayerGroup[],
