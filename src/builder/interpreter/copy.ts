@@ -7,7 +7,7 @@ import type { World } from "./world.ts";
 
 type Copying = CopyInstruction | AddInstruction;
 
-/** COPY and ADD: what the words mean and where each source goes; what becomes of that is for the world to say. */
+/** Interprets COPY and ADD: expands the words and plans where each source goes. The world performs the plan. */
 export async function interpretCopy<Stage extends StageScope>(
   instruction: Copying,
   { stage, lookup, isKnown }: { stage: Stage; lookup: Lookup; isKnown: IsKnown },
@@ -45,7 +45,7 @@ function areSourcesKnown(instruction: Copying, isKnown: IsKnown): boolean {
   return [...words, ...instruction.exclude, instruction.chmod ?? "", checksum ?? ""].every(isKnown);
 }
 
-/** A word that is not known must not pass for an empty one, which may be an error. */
+/** Replaces unknown words by valid ones, since an empty word may be an error. */
 function withoutUnknown<Instruction extends Copying>(
   instruction: Instruction,
   isKnown: IsKnown,

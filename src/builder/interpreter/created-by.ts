@@ -16,8 +16,8 @@ interface Surroundings {
 }
 
 /**
- * An instruction as BuildKit writes it into an image's history: variables replaced, and lists in the form in which Go prints
- * them. `undefined` for one that has no line there.
+ * Returns an instruction as BuildKit writes it into an image's history, with variables replaced and lists as Go prints them.
+ * Returns `undefined` for an instruction that has no line there.
  */
 export function createdBy(
   instruction: Instruction,
@@ -78,7 +78,7 @@ export function createdBy(
   }
 }
 
-/** Declared arguments, as they precede a command: `|2 A=1 B=`. */
+/** Returns the declared arguments as they precede a command: `|2 A=1 B=`. */
 function argumentsOf({ args, env }: Pick<StageScope, "args" | "env">): string[] {
   if (args.size === 0) return [];
   const lookup = lookUp({ args, env });
@@ -95,14 +95,14 @@ function joinPairs(pairs: readonly { key: string; value: string }[]): string {
 
 function formatHealthcheck(instruction: HealthcheckInstruction): string {
   const { interval, timeout, startPeriod, startInterval, retries = "0" } = instruction;
-  // A newer BuildKit has one duration more.
+  // A newer BuildKit has one more duration.
   const times = [interval, timeout, startPeriod, ...(startInterval === undefined ? [] : [startInterval])];
   const durations = times.map((time = "0") => quoteText(formatDuration(nanosecondsOf(time))));
   const { Test } = healthcheckOf(instruction);
   return `&{${[quoteList(Test), ...durations, quoteCharacter(Number(retries))].join(" ")}}`;
 }
 
-/** Go's %q. */
+/** Quotes words as Go's %q does. */
 function quoteList(words: readonly string[]): string {
   return `[${words.map(quoteText).join(" ")}]`;
 }
@@ -111,7 +111,7 @@ function quoteText(text: string): string {
   return `"${[...text].map((character) => (character === '"' ? '\\"' : escapeCharacter(character))).join("")}"`;
 }
 
-/** Go's %q shows a number as the character with that code. */
+/** Quotes a number as Go's %q does: as the character with that code. */
 function quoteCharacter(code: number): string {
   const character = String.fromCodePoint(code <= 0x10ffff ? code : 0xfffd);
   return `'${character === "'" ? "\\'" : escapeCharacter(character)}'`;
@@ -133,7 +133,7 @@ function escapeCharacter(character: string): string {
   return code < 0x20 || code === 0x7f ? `\\x${code.toString(16).padStart(2, "0")}` : character;
 }
 
-/** Formats a duration as Go writes it: `1m30s`, `1.5s`, `250ms`. */
+/** Formats a duration as Go does: `1m30s`, `1.5s`, `250ms`. */
 function formatDuration(nanoseconds: number): string {
   if (nanoseconds === 0) return "0s";
   const unit = (

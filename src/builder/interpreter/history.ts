@@ -1,33 +1,33 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type HistoryLine, hasLayer, type ImageOrigin, withinLimit } from "../../image/history.ts";
 
-/** What a stage's instructions have done so far, the latest first. Stages that start from one another share what they can. */
+/** A step of a stage, linked to the one before it. Stages that start from one another share their first steps. */
 export interface StageStep {
   line: HistoryLine;
-  /** What it does becomes a layer, be it with a later step. */
+  /** True if its changes become a layer, possibly together with a later step's. */
   changesFiles: boolean;
   before: StageStep | undefined;
 }
 
-/** What of a stage an image's author and history come from. */
+/** The parts of a stage that give an image its author and history. */
 interface Stage {
   env: ReadonlyMap<string, string>;
   args: ReadonlyMap<string, { value: string | undefined }>;
-  /** What the stage's own MAINTAINER says. */
+  /** The author set by the stage's own MAINTAINER. */
   author?: string;
-  /** The base image's. */
+  /** The author and history of the base image. */
   origin: ImageOrigin;
   steps: StageStep | undefined;
 }
 
-/** Adds a step without a layer: which step has one is not known before a layer is made. */
+/** Adds a step as one without a layer: which step has one is known only when a layer is made. */
 export function addStep(before: StageStep | undefined, created_by: string, changesFiles: boolean): StageStep {
-  // BuildKit's name for its own lines, by which other tools know how to read them.
+  // BuildKit's name for its own lines, by which other tools recognize their format.
   const line = { created_by, comment: "buildkit.dockerfile.v0", empty_layer: true };
   return { line, changesFiles, before };
 }
 
-/** The layer has all steps since the one before it: of those that change files the last one stands for it. */
+/** Gives a new layer to the last step that changes files. The layer has the changes of all steps since the previous layer. */
 export function giveLayer(steps: StageStep | undefined): StageStep | undefined {
   const later: StageStep[] = [];
   let step = steps;
@@ -38,7 +38,7 @@ export function giveLayer(steps: StageStep | undefined): StageStep | undefined {
   return later.reduceRight<StageStep>((before, each) => ({ ...each, before }), { ...step, line });
 }
 
-/** The lines of the layer that the next request makes; `undefined` where no step of the stage stands for it. */
+/** Returns the lines of the layer that the next request makes; `undefined` if no step of the stage can have it. */
 export function linesOfLayer(
   stage: Stage,
   buildArgs: ReadonlyMap<string, string>,
@@ -54,7 +54,7 @@ export function linesOfLayer(
   return withinLimit(masked(lines.reverse(), stage, buildArgs));
 }
 
-/** Author and history of an image of the stage as it is. */
+/** Returns the author and history of an image of the stage's current state. */
 export function originOf(stage: Stage, buildArgs: ReadonlyMap<string, string>): ImageOrigin {
   const lines: HistoryLine[] = [];
   for (let step = stage.steps; step !== undefined; step = step.before) lines.push(step.line);
@@ -62,14 +62,14 @@ export function originOf(stage: Stage, buildArgs: ReadonlyMap<string, string>): 
   const before = stage.origin.history;
   return {
     ...(author === undefined ? {} : { author }),
-    // A base without one stays the image that it is.
+    // A base without a history gets none if no step is added.
     ...(before === undefined && lines.length === 0
       ? {}
       : { history: withinLimit([...(before ?? []), ...masked(lines.reverse(), stage, buildArgs)]) }),
   };
 }
 
-/** Nothing that bough keeps has a secret in it. */
+/** Masks secrets: nothing that bough stores has one. */
 function masked(
   lines: HistoryLine[],
   { args, env }: Stage,
@@ -80,5 +80,5 @@ function masked(
   return lines.map((line) => ({ ...line, created_by: mask(line.created_by ?? "").slice(0, maxLength) }));
 }
 
-/** A line is for people: nobody reads more of it. */
+/** The maximum length of a line, more than anybody reads. */
 const maxLength = 16 * 1024;

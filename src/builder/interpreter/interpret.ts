@@ -25,7 +25,7 @@ import { undefinedVariables } from "./undefined-variables.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";
 import type { World } from "./world.ts";
 
-/** Nothing is declared yet but what is always there. `platform`: of the service, where some instruction asks for it. */
+/** Returns the automatic arguments, before any ARG. `platform`: the service's, if an instruction depends on it. */
 export function startGlobals(
   platform: Platform | undefined,
   supplied: ReadonlyMap<string, string>,
@@ -36,7 +36,7 @@ export function startGlobals(
   return globals;
 }
 
-/** An ARG before the first FROM. */
+/** Performs an ARG before the first FROM. */
 export function interpretGlobal(
   instruction: ArgInstruction,
   globals: Arguments,
@@ -45,7 +45,7 @@ export function interpretGlobal(
   return declareGlobals(instruction, globals, buildArgs, escape);
 }
 
-/** Starts a stage: from an earlier one with all that it has, else from an image. */
+/** Starts a stage from an earlier stage's final state or from an image. */
 export async function interpretFrom<Stage extends StageScope>(
   from: FromInstruction,
   globals: Arguments,
@@ -61,7 +61,7 @@ export async function interpretFrom<Stage extends StageScope>(
   return runTriggers(reference, triggers, startAsDocker(stage), globals, world);
 }
 
-/** ONBUILD: triggers run right behind the FROM, and no further stage inherits them. */
+/** Runs the ONBUILD triggers right after the FROM. No further stage inherits them. */
 async function runTriggers<Stage extends StageScope>(
   reference: string,
   triggers: readonly Instruction[],
@@ -79,7 +79,7 @@ async function runTriggers<Stage extends StageScope>(
 }
 
 /**
- * What an instruction makes of a stage so far: with the two functions above the one place that knows what each of them
+ * Returns the stage after an instruction. With the two functions above, this is the only place that knows what each instruction
  * means.
  */
 export async function interpretInStage<Stage extends StageScope>(

@@ -19,14 +19,14 @@ import { performWorkdir } from "./workdir.ts";
 import type { World } from "./world.ts";
 
 /**
- * The world of a build, for one of its steps: it asks the service, stages files and makes layers. `ordinal`: how many
- * instructions that make a layer stand before it; of a FROM with triggers, that of the first one.
+ * Creates the world of a build for one of its steps: it asks the service, stages files and makes layers. `ordinal`: the number of
+ * layer-making instructions before the step; for a FROM with triggers, the ordinal of the first trigger.
  */
 export function createLiveWorld(build: BuildJob, ordinal: number): World<StageState> {
   const { dockerfile, buildArgs, emit, context, files, ignore, signal } = build;
   const { escape } = dockerfile;
   let nextOrdinal = ordinal;
-  /** What was found of a COPY before it was its turn. */
+  /** The sources of a COPY, if they were found ahead of its turn. */
   let ahead: FoundSources | undefined;
   const world: World<StageState> = {
     mode: build.mode,
@@ -65,7 +65,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
         workdir: config.WorkingDir,
         found: ahead?.sources,
         isDirectoryInImage: (path) => build.facts.isDirectory(layer.image, path),
-        // By default a link in the image is replaced: to look for one takes a request.
+        // By default a link in the image is replaced, so no request is spent on finding one.
         readLinkInImage: async (path) =>
           build.mode === "docker" ? build.facts.readLink(layer.image, path) : undefined,
       };
@@ -89,13 +89,13 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
   return world;
 }
 
-/** True for what the default mode leaves out: all that is not in the specification's list. */
+/** Returns true for an instruction that the default mode skips: one that is not in the specification's list. */
 function isSkipped(instruction: Instruction): boolean {
   if (instruction.name === "COPY") return instruction.from !== undefined;
   return !["ADD", "ARG", "ENV", "RUN", "USER", "WORKDIR"].includes(instruction.name);
 }
 
-/** Returns whether an instruction may look at files that were copied before. A RUN first looks for its layer. */
+/** Returns true if an instruction may look at files that were copied before. A RUN looks for its layer first. */
 function needsStaged(instruction: Instruction): boolean {
   switch (instruction.name) {
     case "ADD":

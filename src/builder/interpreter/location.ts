@@ -9,7 +9,7 @@ import type { BuildJob } from "../job.ts";
 import { secretTexts } from "../mounts/secrets.ts";
 import { PlacementError } from "../staging/placement-error.ts";
 
-/** Performs `action` for an instruction; what it rejects with gets the instruction's place and its source lines. */
+/** Performs `action` for an instruction. Adds the instruction's place and source lines to its errors. */
 export async function withLocation<Result>(
   { dockerfile, buildArgs, secrets }: Pick<BuildJob, "dockerfile" | "buildArgs" | "secrets">,
   instruction: Instruction,
@@ -34,7 +34,7 @@ function instructionToBlame(error: BoughError, { instructions }: Dockerfile): In
   return instructions.find(({ range }) => range.start === error.line);
 }
 
-/** Returns what events have of an instruction. */
+/** Returns the parts of an instruction that events show. */
 export function showInstruction(instruction: Instruction): ShownInstruction {
   const { name, range } = instruction;
   const from = name === "COPY" ? instruction.from : undefined;
@@ -42,7 +42,10 @@ export function showInstruction(instruction: Instruction): ShownInstruction {
   return from === undefined ? shown : { ...shown, from };
 }
 
-/** The instruction on one line and without its secrets, as `RUN <command>` in the log; a here-document by its first line: `RUN <<END (make...)`. */
+/**
+ * Returns the instruction on one line without its secrets, such as `RUN <command>`; a here-document by its first line: `RUN <<END
+ * (make...)`.
+ */
 export function titleOf({ name, title, heredocs }: Pick<Instruction, "name" | "title" | "heredocs">): string {
   const document = name === "RUN" ? heredocs[0]?.content.trim() : undefined;
   const [first = "", ...others] = document?.split("\n", 2) ?? [];

@@ -5,9 +5,9 @@ import { BoughError } from "../../errors.ts";
 const maxBytes = 4095;
 
 /**
- * The absolute path that a WORKDIR or a destination names.
+ * Returns the absolute path that a WORKDIR or a destination names.
  *
- * @throws BoughError for one that no image can have
+ * @throws BoughError for a path that is too long for Linux
  */
 export function pathInImage(workdir: string, path: string): string {
   const resolved = posix.resolve(workdir, path);

@@ -3,7 +3,7 @@ import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
 import type { NetworkPolicy } from "../commands/network.ts";
 
-/** Refuses what would silently give another image than Docker's, before anything is run. */
+/** Throws, before anything is run, for instructions that would silently make another image than Docker's. */
 export function refuseUnsupported(dockerfile: Dockerfile, network: NetworkPolicy): void {
   const problems = findUnsupported(dockerfile, network);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
@@ -18,7 +18,7 @@ export function findUnsupported({ instructions }: Dockerfile, network: NetworkPo
   });
 }
 
-/** BuildKit's rule: the host's loopback is not for a Dockerfile to open. */
+/** BuildKit's rule: a Dockerfile alone may not open the host's loopback. */
 const hostNetworkDenied =
   "--network=host is not allowed: the command line has to grant it, with --allow network.host (or --network host for every RUN)";
 

@@ -4,23 +4,23 @@ import type { Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { extend } from "../../persistent-map.ts";
 
-/** What decides the value of every word of a stage. */
+/** The variables that the words of a stage can use. */
 export interface Scope {
   env: ReadonlyMap<string, string>;
   args: Arguments;
-  /** The image's own variables, once they are known. They count where nothing else knows a name. */
+  /** The image's own variables, once they are known. They count for names that nothing else sets. */
   inherited: ReadonlyMap<string, string> | undefined;
 }
 
-/** A stage as far as its words are concerned; each world has more in it. */
+/** The part of a stage that its words depend on. Each world adds more. */
 export interface StageScope extends Scope {
-  /** True of variables whose values only the image could tell; false of some that others depended on before. */
+  /** True for variables whose values depend on the image's; false for variables whose values did so before. */
   unknown: ReadonlyMap<string, boolean>;
-  /** The base image's, with what the instructions make of it. `Env` stays the base's own: what the Dockerfile sets is in `env`. */
+  /** The base image's configuration, changed by the instructions. `Env` stays the base's: the Dockerfile's is in `env`. */
   config: ImageConfig;
-  /** True if the stage has a CMD of its own, which is not part of `config`. */
+  /** True if the stage has its own CMD, which `config` does not tell. */
   ownsCmd?: boolean;
-  /** MAINTAINER, which an image has beside its `config`. */
+  /** The author set by MAINTAINER, which an image has outside its `config`. */
   author?: string;
 }
 
@@ -28,15 +28,15 @@ export interface StageScope extends Scope {
 export type Arguments = ReadonlyMap<string, Argument>;
 
 export interface Argument {
-  /** `undefined`: declared without a default, and nobody gave a value. */
+  /** `undefined`: declared without a default and given no value. */
   value: string | undefined;
-  /** It counts before an ENV of that name: as `--build-arg` gives it; with `--docker`: it stands behind that ENV. */
+  /** True if it overrides an ENV of that name: if `--build-arg` gives it; with `--docker`, if it comes after that ENV. */
   overridesEnv: boolean;
 }
 
 /**
- * The one rule of precedence: `--build-arg`, then ENV so far, then the ARG's default, then what the image itself sets;
- * `undefined` for unknown names. Texts, chain hashes and requests all go by it.
+ * Returns a lookup with the one rule of precedence: `--build-arg`, then earlier ENVs, then the ARG's default, then the image's
+ * own variables; `undefined` for unknown names. Words, chain hashes and requests all use it.
  */
 export function lookUp({ env, args, inherited }: Partial<Scope>): Lookup {
   return (name) => {
@@ -46,13 +46,13 @@ export function lookUp({ env, args, inherited }: Partial<Scope>): Lookup {
   };
 }
 
-/** The variables that the Dockerfile sets, with the values that `lookUp` has for them. */
+/** Returns the variables that the Dockerfile sets, with the values that `lookUp` gives them. */
 export function effectiveEnv({ env, args }: Pick<Scope, "env" | "args">): Map<string, string> {
   const lookup = lookUp({ env, args });
   return new Map([...env].map(([name, value]) => [name, lookup(name) ?? value]));
 }
 
-/** What a RUN gets as its environment: each declared name with the value that `lookUp` has for it. */
+/** Returns a RUN's environment: each declared name with the value that `lookUp` gives it. */
 export function environmentOf(
   scope: Pick<Scope, "env" | "args">,
   passedThrough: ReadonlyMap<string, string>,
@@ -63,7 +63,7 @@ export function environmentOf(
   return environment;
 }
 
-/** An ARG's effective value: `--build-arg`, then its own default, then that of an automatic one or an ARG before FROM. */
+/** Declares an ARG. Its value is that of `--build-arg`, its own default, or that of an automatic ARG or one before FROM. */
 export function declareArgument(
   args: Arguments,
   name: string,
@@ -71,7 +71,7 @@ export function declareArgument(
   supplied: ReadonlyMap<string, string>,
   globals: Arguments = new Map(),
 ): Arguments {
-  // Declared again without a default it keeps what it has, as in Docker.
+  // An ARG declared again without a default keeps its value, as in Docker.
   const value = supplied.get(name) ?? defaultValue ?? globals.get(name)?.value ?? args.get(name)?.value;
   return extend(args, [[name, { value, overridesEnv: supplied.has(name) }]]);
 }
@@ -84,14 +84,14 @@ const predefinedNames = new Set(
 );
 
 /**
- * Build arguments that need no ARG (Dockerfile reference, "Predefined ARGs"): proxies. They reach a RUN's
- * environment and never the chain hash.
+ * Returns build arguments that need no ARG (Dockerfile reference, "Predefined ARGs"): proxies. They are in a RUN's environment
+ * and never in the chain hash.
  */
 export function predefinedArguments(supplied: ReadonlyMap<string, string>): Map<string, string> {
   return new Map([...supplied].filter(([name]) => predefinedNames.has(name)));
 }
 
-/** Returns whether a word comes to the same whatever the base image sets: that is not looked into. */
+/** Returns true if a word has the same value whatever the base image sets. Does not ask the image. */
 export type IsKnown = (word: string) => boolean;
 
 export function createIsKnown(
@@ -100,15 +100,15 @@ export function createIsKnown(
 ): IsKnown {
   return (word) =>
     referencesIn(word, escape).every(({ name, isRequired }) => {
-      // The image has been asked, or is not part of this.
+      // The image's variables are known.
       if (inherited !== undefined) return true;
       if (unknown.get(name) === true) return false;
-      // What says itself what stands for a missing value is taken at its word.
+      // A reference with its own default for a missing value counts as known.
       return !isRequired || env.has(name) || args.has(name) || name === "PATH";
     });
 }
 
-/** The names whose values are not known, after some have got new ones. */
+/** Returns the names whose values are unknown, after some have got new values. */
 export function updateUnknown(
   unknown: ReadonlyMap<string, boolean>,
   values: readonly { key: string; value: string | undefined }[],

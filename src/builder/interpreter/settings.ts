@@ -3,7 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { type Arguments, declareArgument, lookUp } from "./scope.ts";
 
-/** ENV: its pairs. All of them see the values from before the instruction. */
+/** Expands the pairs of an ENV. All of them see the values from before the instruction. */
 export function expandPairs(
   { pairs }: EnvInstruction,
   lookup: Lookup,
@@ -15,7 +15,7 @@ export function expandPairs(
   }));
 }
 
-/** ARG before the first FROM: one may declare several names; each default may use the ones before it, names are as written. */
+/** Performs an ARG before the first FROM. It may declare several names; defaults may use earlier ones. Names are literal. */
 export function declareGlobals(
   { declarations }: ArgInstruction,
   globals: Arguments,
@@ -30,7 +30,7 @@ export function declareGlobals(
   return declared;
 }
 
-/** ARG in a stage: names and defaults all see the values from before the instruction. */
+/** Expands an ARG in a stage. Names and defaults all see the values from before the instruction. */
 export function expandDeclarations(
   { declarations }: ArgInstruction,
   lookup: Lookup,

@@ -7,27 +7,27 @@ import { giveLayer, type StageStep } from "./history.ts";
 import { pathInImage } from "./path-in-image.ts";
 import type { StageScope } from "./scope.ts";
 
-/** What the next RUN depends on; its chain hash is computed from this and from nothing else. */
+/** Everything that the next RUN depends on; its chain hash is computed from this alone. */
 export interface StageState extends StageScope {
   layer: Layer;
-  /** The image that the first of its FROMs names. */
+  /** The image from which the stage starts, possibly through other stages. */
   base: string;
   config: ImageConfig & {
     /** Absolute. */
     WorkingDir: string;
   };
-  /** The absolute WORKDIR as it is written, perhaps with a slash at its end: Docker leaves it so in the image. */
+  /** The absolute WORKDIR as written, possibly with a slash at its end, which Docker keeps in the image. */
   workdirAsWritten: string | undefined;
-  /** WORKDIR makes its directory; true until a layer has done that. */
+  /** True from a WORKDIR until a layer has its directory. */
   workdirIsPending: boolean;
   staged: Staged;
   /** The base image's author and history. */
   origin: ImageOrigin;
-  /** What the instructions have done since. */
+  /** The steps since the base image. */
   steps: StageStep | undefined;
 }
 
-/** `config`, `origin`: the image's own, where they are known. */
+/** `config`, `origin`: the image's own, if they are known. */
 export function startStage(layer: Layer, config: ImageConfig = {}, origin: ImageOrigin = {}): StageState {
   return {
     layer,
@@ -51,15 +51,15 @@ export function changeWorkdir(stage: StageState, path: string): StageState {
   return { ...stage, config: { ...stage.config, WorkingDir }, workdirAsWritten, workdirIsPending: true };
 }
 
-/** An empty name takes back what an earlier USER or the image has set. */
+/** Sets the user. An empty name undoes an earlier USER and the image's own. */
 export function changeUser(stage: StageState, User: string): StageState {
   const { User: _, ...config } = stage.config;
   return { ...stage, config: User === "" ? config : { ...config, User } };
 }
 
-/** A new layer holds whatever was staged. */
+/** Returns the stage with a new layer, which contains everything that was staged. */
 export function withLayer(stage: StageState, layer: Layer): StageState {
-  // A command that changes nothing leaves the image as it is.
+  // A command that changes nothing does not change the image.
   const steps = layer.image === stage.layer.image ? stage.steps : giveLayer(stage.steps);
   return { ...stage, layer, steps, staged: new Map(), workdirIsPending: false };
 }

@@ -15,23 +15,23 @@ export function recordStep(
   return { ...place, layer: layerBranch(hash), image, operation, cached, seconds };
 }
 
-/** What a build's events have told, for its result. */
+/** Totals of a build's events, for its result. */
 interface CountedEvents {
-  /** Sent to the service. */
+  /** Files and bytes sent to the service. */
   uploaded: { files: number; bytes: number };
-  /** Lines in which a `COPY --from` was skipped. */
+  /** The lines of every skipped `COPY --from`. */
   skippedCopies: ReadonlySet<number>;
-  /** Bytes that were sent for a step; for what a stage had left to do, those since its last instruction has ended. */
+  /** Returns the bytes sent for a step; for the layer at a stage's end, those sent since its last instruction ended. */
   uploadedFor(record: StepRecord): number;
 }
 
-/** The same request, listened to. */
+/** Returns the same request with its events counted. */
 export function countEvents(build: BuildRequest): { request: BuildRequest; counted: CountedEvents } {
   const uploaded = { files: 0, bytes: 0 };
   const skippedCopies = new Set<number>();
-  /** Bytes that were sent for each step that has ended. */
+  /** Bytes sent for each step that has ended. */
   const ofRecords = new Map<StepRecord, number>();
-  /** Bytes that were sent since then, by number of the step. */
+  /** Bytes sent since then, by the step's number. */
   const ofSteps = new Map<number, number>();
   const count = (step: number | undefined, files: number, bytes: number) => {
     uploaded.files += files;

@@ -10,16 +10,16 @@ import type { BuildWarning } from "./warnings.ts";
 interface NamesInScope {
   env: ReadonlyMap<string, string>;
   args: Arguments;
-  /** The image's variables; undefined where they are not known. */
+  /** The image's variables; `undefined` if they are not known. */
   inherited: ReadonlyMap<string, string> | undefined;
-  /** Declared before the first FROM: of no use here until an ARG repeats them. */
+  /** Declared before the first FROM: usable in a stage only after an ARG repeats them. */
   globals: Arguments;
 }
 
-/** Always set: where an image sets none, Docker and the engine do. */
+/** Always set: if an image does not set it, Docker and the engine do. */
 const everywhere = "PATH";
 
-/** Docker's check UndefinedVar: names that come to nothing, each once. */
+/** Returns the warnings of Docker's check UndefinedVar: one for each undefined name. */
 export function undefinedVariables(
   instruction: Instruction,
   scope: NamesInScope,
@@ -36,7 +36,7 @@ export function undefinedVariables(
     }));
 }
 
-/** No real Dockerfile has more names, and comparing each with each takes the square of their number. */
+/** No real Dockerfile has more names. Comparing each with all others takes quadratic time. */
 const maxCompared = 200;
 
 function adviceOn(name: string, { env, args, inherited, globals }: NamesInScope): string {

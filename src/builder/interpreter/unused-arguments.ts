@@ -3,10 +3,10 @@ import { isPlatformArgument } from "../bases/platform.ts";
 import { predefinedArguments } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 
-/** BuildKit's: whether a context of a git repository has its `.git`. */
+/** BuildKit's argument that decides if a context of a git repository has its `.git`. */
 export const keepGitDirectoryArgument = "BUILDKIT_CONTEXT_KEEP_GIT_DIR";
 
-/** `--build-arg` of names that nothing in the Dockerfile asks for. */
+/** Warns of each `--build-arg` that the Dockerfile does not declare. */
 export function unusedBuildArgs(
   { instructions, path }: Dockerfile,
   supplied: ReadonlyMap<string, string>,
@@ -20,7 +20,7 @@ export function unusedBuildArgs(
   return (
     [...supplied.keys()]
       .filter((name) => !declared.has(name) && !predefined.has(name) && !isPlatformArgument(name))
-      // What it says of a build, of which no more is known here, is not for the Dockerfile.
+      // This argument concerns the context, not the Dockerfile.
       .filter((name) => name !== keepGitDirectoryArgument)
       .map((name) => ({
         rule: "UnusedBuildArg",

@@ -1,7 +1,7 @@
 import { displayPath } from "../../context/file-system/display-path.ts";
 import type { ConfigurationInstruction } from "../../dockerfile/instruction.ts";
 
-/** What a build has to say of a Dockerfile; a check says the same in the same words. */
+/** A warning of a build about its Dockerfile. A check gives the same warning in the same words. */
 export interface BuildWarning {
   /** Its name for `# check=skip=`. */
   rule:
@@ -15,12 +15,12 @@ export interface BuildWarning {
   message: string;
 }
 
-/** Why something is warned about, said with the first of the warnings that have the same reason. */
+/** A warning with a reason, which is given only with the first of several warnings. */
 export interface ReasonedWarning extends BuildWarning {
   reason: string;
 }
 
-/** Keeps in mind which reasons have been given: a Dockerfile of ten LABELs is told once why none of them counts. */
+/** Returns a function that gives each reason once: a Dockerfile with ten LABELs gets one explanation why they are skipped. */
 export function explainReasonsOnce(): (warning: ReasonedWarning) => BuildWarning {
   const given = new Set<string>();
   return ({ rule, message, reason }) => {
@@ -40,7 +40,7 @@ const skipReasons: Partial<Record<ConfigurationInstruction["name"], string>> = {
   ONBUILD: "no image inherits its triggers here",
 };
 
-/** Returns whether a warning says that the image becomes another one than the Dockerfile asks for. */
+/** Returns true if a warning means that the image differs from what the Dockerfile asks for. */
 export function changesImage({ rule, message }: { rule?: string; message: string }): boolean {
   if (rule === "InstructionSkipped") return message.startsWith("SHELL ");
   return rule !== undefined && imageRules.includes(rule);
@@ -75,7 +75,7 @@ export const emptyRun: BuildWarning = {
 
 const maxExcludedNamed = 4;
 
-/** `paths` in the context, the most surprising first. */
+/** Describes `paths` in the context, the most surprising first. */
 export function describeExcluded(paths: readonly string[]): string {
   const named = paths.slice(0, maxExcludedNamed).map(displayPath);
   const more = paths.length - named.length;

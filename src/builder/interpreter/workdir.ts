@@ -6,8 +6,8 @@ import { addStaged } from "../staging/add-staged.ts";
 import { changeWorkdir, type StageState } from "./state.ts";
 
 /**
- * WORKDIR makes its directory where it is missing. Usually the next RUN does that on the side, by starting in it; what would
- * be missed that way is staged: a directory that is left again before a RUN, and one that belongs to USER.
+ * Performs a WORKDIR, which makes its directory if it is missing. Usually the next RUN makes it, by starting in it. Two kinds of
+ * directories would be missed that way and are staged: one that another WORKDIR leaves before a RUN, and one that USER owns.
  */
 export async function performWorkdir(
   { range: { start: line } }: Pick<WorkdirInstruction, "range">,
@@ -29,7 +29,7 @@ export async function performWorkdir(
   return { ...next, staged: addStaged(staged, made), workdirIsPending: false };
 }
 
-/** Root where the service can't be asked who USER is. */
+/** Returns root if the service can't be asked about USER. */
 async function resolveWorkdirOwner(line: number, stage: StageState, build: BuildJob): Promise<Owner> {
   const user = stage.config.User;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;

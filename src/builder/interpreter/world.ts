@@ -14,13 +14,13 @@ import type { BuildMode } from "../job.ts";
 import type { Arguments, StageScope } from "./scope.ts";
 import type { ReasonedWarning } from "./warnings.ts";
 
-/** What a COPY or ADD comes to: its words, and what it puts where. */
+/** A COPY or ADD with its words and the plan of what goes where. */
 export interface PlannedCopy {
   words: CopyWords;
   plan: CopyPlan;
-  /** False: the destination depends on what only the image could tell. */
+  /** False if the destination depends on variables that only the image defines. */
   isPlaceKnown: boolean;
-  /** What is in the image had a say in where it all goes. */
+  /** True if the plan depends on the image's files. */
   isImageAsked: boolean;
 }
 
@@ -29,37 +29,37 @@ export type CopyOptions = Omit<PlanOptions, "mode" | "lookup" | "escape" | "work
 };
 
 /**
- * What the interpreter meets: the live world asks the service and makes layers, the dry one of `--check` knows nothing of an
- * image and notes what a build would do.
+ * The interpreter's surroundings. The live world asks the service and makes layers. The dry world of `--check` knows nothing of
+ * an image and notes what a build would do.
  */
 export interface World<Stage extends StageScope> {
   readonly mode: BuildMode;
   readonly escape: EscapeCharacter;
   readonly buildArgs: ReadonlyMap<string, string>;
-  /** Variables that every image is taken to have where it is not asked. */
+  /** Variables that every image is assumed to have if it is not asked. */
   readonly assumed: ReadonlyMap<string, string> | undefined;
   warn(warning: { rule?: string; message: string }, instruction: Instruction): void;
-  /** Warns with a reason, which is said once. */
+  /** Warns with a reason, which is given once. */
   warnWithReason(warning: ReasonedWarning, instruction: Instruction): void;
-  /** Returns whether undefined variables in such an instruction are warned about. */
+  /** Returns true if undefined variables in the instruction are worth a warning. */
   tellsUndefined(instruction: Instruction): boolean;
 
   requirePlatform(from: FromInstruction, globals: Arguments): void;
-  /** The stage that a FROM names, at its end; `undefined` where it names none. */
+  /** The final state of the stage that a FROM names; `undefined` if it names an image. */
   startFromStage(from: FromInstruction): Promise<Stage | undefined>;
   /** The ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
-  /** Returns whether a `--from` of an image's trigger would mean a stage of this Dockerfile. */
+  /** Returns true if a `--from` of an image's trigger would name a stage of this Dockerfile. */
   namesStage(word: string): boolean;
   startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
-  /** Learns what an instruction needs of the image's own variables. */
+  /** Loads the image's own variables if the instruction needs them. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;
-  /** Keeps what is about to be done for the image's history. */
+  /** Records the instruction for the image's history. */
   noteStep(instruction: Instruction, stage: Stage, lookup: Lookup): Stage;
-  /** `path`: variables replaced; `undefined`: only the image could tell. */
+  /** `path`: with variables replaced; `undefined` if only the image defines them. */
   changeWorkdir(instruction: WorkdirInstruction, path: string | undefined, stage: Stage): Promise<Stage>;
   changeUser(user: string | undefined, stage: Stage): Stage;
-  /** What sources and destination are looked for with. `workdir`: `undefined` where only the image could tell. */
+  /** Returns what finding sources and destination needs. `workdir`: `undefined` if only the image defines it. */
   copyOptions(instruction: CopyInstruction | AddInstruction, stage: Stage): Promise<CopyOptions>;
   planCopy: typeof planCopy;
   copyFromImage(instruction: CopyInstruction, words: CopyWords, stage: Stage): Promise<Stage>;

@@ -6,15 +6,15 @@ import type { BuildJob } from "../job.ts";
 import { finishOperations } from "./operation.ts";
 import { runOperation } from "./run-operation.ts";
 
-/** A question to an image, for a service that tells little of what is in it: a program whose output is the answer. */
+/** A program whose output tells something about an image, for a service that reports little of it. */
 export interface Question {
   command: string;
   args: readonly string[];
-  /** What it is asked for, in words for people. */
+  /** Its purpose, to show. */
   title: string;
 }
 
-/** Runs a program in the image of a stage; what it changes is thrown away. */
+/** Runs a program in a stage's image and discards its changes. */
 export async function askImage(
   { command, args, title }: Question,
   { layer }: Pick<StageState, "layer">,
@@ -50,12 +50,12 @@ export async function askImage(
   return outcome;
 }
 
-/** The exit code of a program that was run to its end; `undefined` for one that was not. */
+/** Returns the exit code of a program that ran to its end; otherwise `undefined`. */
 export function exitCodeOf({ status, timedOut, exitCode }: OperationOutcome): number | undefined {
   return status === "SUCCESS" && !timedOut ? (exitCode ?? 0) : undefined;
 }
 
-/** Exit codes of a shell: not executable, not there. */
+/** Returns true for the exit codes of a shell that mean "not executable" and "not found". */
 export function cannotBeStarted(outcome: OperationOutcome): boolean {
   return [126, 127].includes(exitCodeOf(outcome) ?? 0);
 }

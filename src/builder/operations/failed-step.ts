@@ -5,19 +5,19 @@ import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
 
-/** A step as its command found it: what is needed to run another one in its place. */
+/** The environment of a step's command, in which another command can be run. */
 export interface StepPlace {
-  /** What was sent for it, command included. */
+  /** The request sent for it, including its command. */
   request: InstanceRequest;
-  /** The user as `processFields` takes it. */
+  /** The user, in the form that `processFields` takes. */
   user: string | undefined;
-  /** The files that were lent for it. */
+  /** The files lent to the engine for it. */
   lent: Iterable<LentFile> | undefined;
-  /** Its `--mount` was made by a script around its command, and is not in the request. */
+  /** True if its `--mount` was made by a script around its command and is not in the request. */
   lacksMounts: boolean;
 }
 
-/** A RUN that was run and failed: what was before it can be stepped into. */
+/** A RUN whose command failed. A command can be run in the state before it. */
 export class FailedStepError extends BoughError {
   override readonly name = "FailedStepError";
   /** The branch of the layer that the step began with. */
@@ -25,12 +25,12 @@ export class FailedStepError extends BoughError {
   /** `undefined`: the operation was begun by an earlier build. */
   readonly place: StepPlace | undefined;
   readonly operation: string;
-  /** What the command has written, as an image, where the service keeps it. */
+  /** The image with the files that the command has written, if the service keeps it. */
   readonly result: string | undefined;
   /** True if the command's output says that the disk is full. */
   readonly saysDiskFull: boolean;
 
-  /** `layer`: the stage's, with its configuration. */
+  /** `layer`: the stage's layer, with its configuration. */
   constructor(
     error: BoughError,
     place: StepPlace | undefined,

@@ -7,8 +7,8 @@ import { mountsExtension } from "../mounts/mount-support.ts";
 import { cannotBeStarted } from "./ask-image.ts";
 
 /**
- * Why a command was not started, where the image has no shell for it: stepping into the image is of no use then. A service
- * that told nothing of the image's configuration isn't asked.
+ * Returns an error if a command was not started because the image has no shell, so that a shell in the image is impossible, too.
+ * Does not ask a service that returned no configuration of the image.
  */
 export async function missingShell(
   outcome: OperationOutcome,

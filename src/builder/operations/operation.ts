@@ -10,25 +10,25 @@ import type { BuildJob } from "../job.ts";
 import { abandonmentOf } from "../stages/abandoned.ts";
 import { createOutputCollector } from "../staging/gc.ts";
 
-/** What an operation is for. */
+/** The purpose of an operation. */
 export interface OperationStep {
-  /** Tells it from all others of the session, in every build that needs the very same one. */
+  /** Identifies the operation in the session, for every build that needs exactly this one. */
   key: string;
-  /** An instruction, for people; in brackets what bough does by itself. */
+  /** The instruction, to show; in brackets for operations of bough's own. */
   title: string;
   /** Default true. */
   showsOutput?: boolean;
-  /** It is run for a layer that is not there yet. */
+  /** True if it makes a layer that does not exist yet. */
   makesLayer?: boolean;
 }
 
-/** An outcome, and what the command's output says of it. */
+/** An outcome, with what the command's output tells about it. */
 export type FollowedOutcome = OperationOutcome & { saysDiskFull?: boolean };
 
-/** Bytes of each output stream that the service is asked to keep: a failing step is shown in full. */
+/** Bytes of each output stream that the service should keep, enough to show a failing step in full. */
 export const outputLimit = 16 * 1024 * 1024;
 
-/** Follows an operation that runs. Rejects with NotFoundError where the service lacks what the operation needs. */
+/** Follows a running operation. Rejects with NotFoundError if the service lacks something that the operation needs. */
 export async function followOperation(
   operation: string,
   { key, showsOutput = true }: OperationStep,
@@ -41,9 +41,9 @@ export async function followOperation(
     .follow(operation, showsOutput ? output.report : undefined, listener, build.timeoutSeconds)
     .catch(async (error: unknown) => {
       const unknown = { truncated: false };
-      // What a command has said before it hung is what tells why.
+      // The output of a command that hangs shows why.
       if (showsOutput) output.end({ stdout: unknown, stderr: unknown }, false);
-      // Another build that goes on with it would wait as long, for as little.
+      // A build that resumed it would wait as long for nothing.
       if (error instanceof OverdueError) finishOperations([key], build);
       if (build.signal.aborted) await cancelOperation(operation, key, build);
       throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
@@ -65,12 +65,12 @@ async function cancelOperation(operation: string, key: string, build: BuildJob):
 
 type StreamName = OutputChunk["stream"];
 
-/** Reports what a command writes, each part once, and at its end how much that was. */
+/** Reports each part of a command's output once, and the total at its end. */
 interface OutputReporter {
   report(chunk: OutputChunk): void;
   reportRest(chunk: OutputChunk): void;
   end(streams: Record<StreamName, Pick<CapturedOutput, "truncated">>, succeeded: boolean): void;
-  /** A program has said that it found no space left. */
+  /** True if a program has reported that no space is left. */
   saysDiskFull(): boolean;
 }
 
@@ -109,7 +109,7 @@ export function createOutputReporter(
   };
 }
 
-/** A command that has made do with less, or believes that it has: its result may lack something. */
+/** Warns if a successful command ran into a limit: its result may be incomplete. */
 function warnOfLimits(outcome: OperationOutcome, { emit }: BuildJob): void {
   const hint = describeLimitHits(outcome.limitsHit);
   if (hint === undefined || !isSuccess(outcome)) return;
@@ -117,7 +117,7 @@ function warnOfLimits(outcome: OperationOutcome, { emit }: BuildJob): void {
   emit({ type: "warning", message, line: undefined });
 }
 
-/** The operation itself is missing, not what the request needs: it was started. */
+/** The operation itself is missing, not something that its request needs: it had been started. */
 function missingOperation(operation: string, cause: NotFoundError): UnknownOutcomeError {
   return new UnknownOutcomeError(
     `the service no longer knows operation ${operation}: what became of its command is unknown`,
@@ -125,7 +125,7 @@ function missingOperation(operation: string, cause: NotFoundError): UnknownOutco
   );
 }
 
-/** What they have come to is kept, or of no use: no later build needs to find them. */
+/** Forgets operations whose results are kept or useless, so that no later build needs to find them. */
 export function finishOperations(keys: readonly string[], { store, session, owner }: BuildJob): void {
   store.unfinished.finish(session, keys, owner.id);
 }
@@ -134,7 +134,7 @@ export function isSuccess({ status, exitCode, timedOut }: OperationOutcome): boo
   return status === "SUCCESS" && !timedOut && (exitCode === undefined || exitCode === 0);
 }
 
-/** Starts an instance; written down before and after: a kill at any instant leaves something to find the operation by. */
+/** Starts an instance. Records it before and after the request, so that the operation can be found after a kill at any time. */
 export async function startOperation(
   request: InstanceRequest,
   { key }: OperationStep,
@@ -144,7 +144,7 @@ export async function startOperation(
   const entry = { session, step: key, owner: owner.id, requestId: service.newRequestId() };
   store.unfinished.begin({ ...entry, operation: null, startedAt: clock.now() });
   try {
-    // It starts from the same image each time: a second run costs time, and the result is the same.
+    // It starts from the same image each time, so a second run costs time but has the same result.
     const bounds = limits === undefined ? {} : { resources_limits: limits };
     const options = { requestId: entry.requestId, mayRunTwice: true };
     const operation = await service.spawn(
@@ -159,7 +159,7 @@ export async function startOperation(
   }
 }
 
-/** The resulting image of a command that was run to its end and exited 0; anything else is an error that says which. */
+/** Returns the resulting image of a command that exited with 0. Throws for every other outcome. */
 export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number): string {
   const { operation, exitCode, image } = outcome;
   requireEnd(outcome, timeoutSeconds);

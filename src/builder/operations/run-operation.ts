@@ -4,8 +4,8 @@ import { type FollowedOutcome, followOperation, type OperationStep, startOperati
 import { resumeOperation } from "./unfinished.ts";
 
 /**
- * Runs one instance to its end, or goes on with the one that a killed build has left; an interruption cancels it on the
- * service before it is passed on. Whoever has kept what a successful one comes to calls `finishOperations`.
+ * Runs an instance to its end, or resumes the one that a killed build has left. An interruption cancels it on the service before
+ * the error is thrown. The caller calls `finishOperations` once it has stored a successful result.
  */
 export async function runOperation(
   request: InstanceRequest,
@@ -16,7 +16,7 @@ export async function runOperation(
   if (resumed !== undefined) return resumed;
   const operation = await startOperation(request, step, build);
   build.emit({ type: "spawned", operation, title: step.title });
-  // Those that come after it have to be made, too.
+  // The steps after it have to be run, too.
   if (step.makesLayer === true) build.early.begin();
   return followOperation(operation, step, build);
 }

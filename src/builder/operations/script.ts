@@ -1,7 +1,7 @@
 import type { InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 
-/** Runs a script of bough's own as root. The shell reads it from its standard input: arguments have a limit. */
+/** Runs a script of bough's own as root. The shell reads it from standard input, because arguments have a size limit. */
 export function scriptFields(
   script: string,
   placed: Pick<InstanceRequest, "files">,

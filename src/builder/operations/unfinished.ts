@@ -1,4 +1,4 @@
-/** Operations of builds that were killed: the next build that comes to the same step goes on with them. */
+/** Operations of builds that were killed. The next build that reaches the same step resumes them. */
 import { NotFoundError, UnknownOutcomeError } from "../../service/http/errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { UnfinishedEntry } from "../../store/unfinished.ts";
@@ -11,13 +11,13 @@ import {
   outputLimit,
 } from "./operation.ts";
 
-/** Time after which a request that was sent just before its sender was killed has become an operation, or never will. */
+/** Time after which a request that was sent just before a kill has become an operation, or never will. */
 const settlingMilliseconds = 5000;
 const betweenLooksMilliseconds = 500;
 
 /**
- * The outcome of the step's operation where a build that is gone has started it: followed where it still runs, taken over
- * where it has succeeded since. `undefined`: there is none, or none that helps.
+ * Returns the outcome of the step's operation if a dead build has started it. Follows it if it still runs; takes it over if it
+ * has succeeded. Returns `undefined` if there is none or it failed.
  */
 export async function resumeOperation(
   step: OperationStep,
@@ -36,7 +36,7 @@ export async function resumeOperation(
   return undefined;
 }
 
-/** The build was killed before it heard what its request has become. */
+/** Finds the operation if the build was killed before it received the response to its request. */
 async function findAgain(
   { requestId, startedAt }: UnfinishedEntry,
   { title }: OperationStep,
@@ -83,7 +83,7 @@ async function goOnWith(
   }
 }
 
-/** The service may have lost it since. One that can't be asked is taken at its word. */
+/** Returns false if the service has lost the image. If it can't be asked, the image is assumed to exist. */
 async function hasImage({ image }: OperationOutcome, { service }: BuildJob): Promise<boolean> {
   return image === undefined || (await service.hasImage(image)) !== false;
 }

@@ -1,7 +1,7 @@
 import { asId, asNumber } from "../../service/http/json.ts";
 import { isSha256 } from "../../sha256.ts";
 
-/** A field of an index's entries, as it stands in JSON; `undefined` for what it can't be. */
+/** Reads a field of an index's entry from JSON; returns `undefined` for an invalid value. */
 export type Field<Value> = (value: unknown) => Value | undefined;
 
 export const id: Field<string> = asId;
@@ -18,7 +18,7 @@ export function orNull<Value>(field: Field<Value>): Field<Value | null> {
 
 export type Fields = Readonly<Record<string, Field<string | number | null>>>;
 
-/** What the fields come to together. */
+/** The entry that the fields make up. */
 export type EntryOf<Of extends Fields> = {
   -readonly [Name in keyof Of]: Exclude<ReturnType<Of[Name]>, undefined>;
 };

@@ -3,38 +3,38 @@ import { sha256Of } from "../../sha256.ts";
 import type { Fields } from "./entry-fields.ts";
 import { emptyIndex, type ScopeIndex, type SectionName, sectionNames, sections } from "./scope-index.ts";
 
-/** What stands before the entries, and vouches for them. */
+/** The header before the entries. Its line also has their digests. */
 export interface IndexHeader {
   scope: string;
-  /** The version of bough that wrote it, and when: milliseconds since the epoch. */
+  /** `by`: the version of bough that wrote it. `at`: when, in milliseconds since the epoch. */
   by: string;
   at: number;
-  /** UUIDs of other images with an index of this scope, of which this one has everything. */
+  /** UUIDs of other images with an index of this scope whose entries are all in this one. */
   merged: readonly string[];
 }
 
 export interface IndexFiles {
   index: Uint8Array;
-  /** The part that `--explain` alone asks for. */
+  /** The section that only `--explain` needs. */
   steps: Uint8Array;
 }
 
-/** Signs the beginning of an index, which has digests of all of it. */
+/** Signs the beginning of an index, which has digests of all the rest. */
 export type Sign = (text: Uint8Array) => Signature;
-/** Returns whether it is signed by a key that is known here. */
+/** Returns true if it is signed by a known key. */
 export type Verify = (text: Uint8Array, signature: Signature | undefined) => boolean;
 
 export interface Signature {
-  /** Which key it is, for people. */
+  /** The name of the key, to show. */
   key: string;
   /** Base64. */
   value: string;
 }
 
-/** A file that can't be used, and why: as good as none. */
+/** Thrown for an index that can't be used, with the reason. The build goes on without it. */
 export class UnusableIndexError extends Error {
   override readonly name = "UnusableIndexError";
-  /** A newer bough wrote it: it is to stay as it is. */
+  /** True if a newer bough wrote it: it must not be replaced. */
   readonly isNewer: boolean;
 
   constructor(reason: string, isNewer = false) {
@@ -48,8 +48,8 @@ const formatVersion = 1;
 const stepsName: SectionName = "steps";
 
 /**
- * Four lines: format and version; the header; its signature or `unsigned`; the entries. Whoever moves an entry to another chain
- * hash, which is the digest of all that the layer is made from, changes what is signed.
+ * Encodes an index in four lines: format and version; the header; its signature or `unsigned`; the entries. A layer's key is its
+ * chain hash, the digest of all its inputs. Moving an entry to another key changes the signed text.
  */
 export function encodeIndex(index: ScopeIndex, header: IndexHeader, sign?: Sign): IndexFiles {
   const body = encodeSections(index, (name) => name !== stepsName);
@@ -68,12 +68,12 @@ export interface DecodedIndex {
   header: IndexHeader;
   index: ScopeIndex;
   isSigned: boolean;
-  /** The digest that the other file must have, and whether it has been read. */
+  /** `stepsDigest`: the expected digest of the other file. `hasSteps`: true if that has been read. */
   stepsDigest: string;
   hasSteps: boolean;
 }
 
-/** @throws UnusableIndexError for a damaged, foreign or newer file, and for one that `verify` does not know the key of */
+/** @throws UnusableIndexError for a damaged, foreign or newer file, and for one that `verify` rejects */
 export function decodeIndex(bytes: Uint8Array, scope: string, verify?: Verify): DecodedIndex {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const versionEnd = lineEnd(file, 0);
@@ -96,7 +96,7 @@ export function decodeIndex(bytes: Uint8Array, scope: string, verify?: Verify): 
   return { header: rest, index, isSigned: signature !== undefined, stepsDigest, hasSteps: false };
 }
 
-/** Adds what the other file has. One that does not belong to the index is passed over: nothing is built by it. */
+/** Adds the entries of the other file. Ignores a file that does not belong to the index: no layer depends on it. */
 export function decodeSteps(bytes: Uint8Array, decoded: DecodedIndex): void {
   decoded.hasSteps = true;
   if (sha256Of(bytes) !== decoded.stepsDigest) return;
@@ -147,7 +147,7 @@ function readSignature(line: string): Signature | undefined {
   return { key, value };
 }
 
-/** Rows of values, each after its key and in the order of the section's fields. */
+/** Encodes entries as rows: the key, then the values in the order of the section's fields. */
 function encodeSections(index: ScopeIndex, isWanted: (name: SectionName) => boolean): string {
   const encoded = sectionNames.filter(isWanted).map((name) => {
     const fields = Object.keys(sections[name].fields);

@@ -7,7 +7,7 @@ import { scratch } from "../bases/base.ts";
 import type { IndexFiles } from "./index-file.ts";
 import { scopeOfTag, scopeTag } from "./scope-name.ts";
 
-/** What scopes ask of a service. */
+/** The part of a service that scopes use. */
 export type ScopeService = Pick<
   Service,
   | "address"
@@ -29,13 +29,13 @@ export type ScopeService = Pick<
 export interface IndexImage {
   image: string;
   tag: string;
-  /** It has the scope's own tag; the others are what single writes have left, in case that the tag was moved under them. */
+  /** True if it has the scope's own tag. The others are left by single writes, in case another writer moves that tag. */
   isMain: boolean;
   /** Milliseconds since the epoch, by the service's clock. */
   createdAt: number;
 }
 
-/** All of them, the one with the scope's own tag first. Rejects where the service has no list of its images. */
+/** Lists a scope's images, the one with the scope's own tag first. Rejects if the service has no list of images. */
 export async function listIndexImages(name: string, service: ScopeService): Promise<IndexImage[]> {
   const main = scopeTag(name);
   const records = await service.listImages({ tag: main });
@@ -50,16 +50,16 @@ export async function listIndexImages(name: string, service: ScopeService): Prom
     .sort((one, other) => Number(other.isMain) - Number(one.isMain) || other.createdAt - one.createdAt);
 }
 
-/** Where the files of an index are in its image. */
+/** The paths of an index's files in its image. */
 const paths: Readonly<Record<keyof IndexFiles, string>> = {
   index: "/bough-cache/index",
   steps: "/bough-cache/steps",
 };
 
-/** No index is larger: each part of it is bounded. */
+/** The size limit of a file. No index is larger: each section is bounded. */
 const maxBytes = 32 * 1024 * 1024;
 
-/** `undefined`: there is no such file, or no such image any more. */
+/** Returns `undefined` if the file does not exist, or if the image no longer does. */
 export async function readIndexFile(
   image: string,
   file: keyof IndexFiles,
@@ -81,7 +81,7 @@ export async function readIndexFile(
   }
 }
 
-/** Rejects where the service can't show what is in an image, so that nobody could read an index. */
+/** Rejects if the service can't show an image's contents, without which an index can't be read. */
 export async function requireInspect(image: string, service: ScopeService): Promise<void> {
   const root = await service.pathType(image, "/").catch((error: unknown) => {
     if (error instanceof NotFoundError) return undefined;
@@ -96,8 +96,8 @@ export async function requireInspect(image: string, service: ScopeService): Prom
 const timeoutSeconds = 60;
 
 /**
- * Makes an image of the files: without any other where the service can, else in one of `bases`, by a command that does nothing.
- * Returns its UUID.
+ * Makes an image of the files and returns its UUID. The image has no other files if the service supports that. Otherwise it is
+ * made from one of `bases`, by a command that does nothing.
  */
 export async function makeIndexImage(
   files: IndexFiles,
@@ -141,7 +141,7 @@ async function runToEnd(
   service: ScopeService,
   signal: AbortSignal,
 ): Promise<{ image: string } | { reason: string }> {
-  // A second one would come to the same.
+  // A second run has the same result.
   const operation = await service.spawn(request, { mayRunTwice: true });
   try {
     const { status, exitCode = 0, error, image } = await service.follow(operation);

@@ -3,11 +3,11 @@ import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { ScopeService } from "./index-images.ts";
 import type { Entry } from "./scope-index.ts";
 
-/** Builds have fewer new steps, and each takes a request. */
+/** The number of layers measured at most. Builds have fewer new steps, and each layer takes a request. */
 const maxMeasured = 200;
 const maxConcurrent = 4;
 
-/** Notes how much each layer adds to its image, where that is not known and the service can tell. */
+/** Notes how much each layer adds to its image, if that is unknown and the service reports it. */
 export async function measureLayers(
   layers: readonly Entry<"layers">[],
   service: ScopeService,
@@ -17,10 +17,10 @@ export async function measureLayers(
   if (unknown.length === 0 || !(await service.capabilities.extensions()).has("layer-sizes")) return;
   await forEachConcurrently(unknown, maxConcurrent, signal, async (layer) => {
     try {
-      // The last one is the uppermost.
+      // The last layer is the uppermost.
       layer.bytes = (await service.layerSizes(layer.image)).at(-1)?.size ?? null;
     } catch (error) {
-      // It is for people to read, and the index is of use without it.
+      // The size is for people only, and the index is useful without it.
       if (signal.aborted || !(error instanceof BoughError)) throw error;
     }
   });

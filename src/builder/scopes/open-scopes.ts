@@ -11,18 +11,18 @@ import type { ScopeKeys } from "./signature.ts";
 import { createUsedEntries } from "./used-entries.ts";
 import { writeScope } from "./write-scope.ts";
 
-/** The scopes that a build reads, in this order, and the one that it writes. */
+/** The scopes that a build reads, in this order, and the scope that it writes. */
 export interface ScopeChoice {
   from: readonly string[];
   to: string | undefined;
 }
 
-/** What a build works with in place of this machine's own cache: that, and what others have left. */
+/** The cache that a build uses instead of this machine's own: that one, extended by the scopes. */
 export interface OpenScopes {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
-  /** Leaves what the build has made or used, once. Never rejects but for an interruption: the build has come to its end by then. */
+  /** Writes what the build has made or used, once. Rejects only if interrupted, as the build has succeeded by then. */
   finish(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ interface ScopesOptions extends ScopeKeys {
   log: { info(text: string): void; warn(text: string): void };
 }
 
-/** Reads the scopes. One that can't be read is told of, and is as good as none. */
+/** Reads the scopes. Warns of a scope that can't be read, and goes on without it. */
 export async function openScopes({ from, to }: ScopeChoice, options: ScopesOptions): Promise<OpenScopes> {
   const { service, store, memory, session, dockerfile, clock, signal, log, verify, sign } = options;
   const known = new Map<string, DecodedIndex | UnusableIndexError>();
@@ -50,7 +50,7 @@ export async function openScopes({ from, to }: ScopeChoice, options: ScopesOptio
     const scope = found[at];
     if (scope instanceof Error) log.warn(`cache: scope ${name} is not used: ${scope.message}`);
     else if (scope?.written !== undefined) scopes.push({ name, index: scope.index });
-    // Of what can't be used it was said why.
+    // The reason why an index can't be used has been reported.
     else if (scope?.images.length === 0) log.info(`cache: there is nothing in scope ${name} yet`);
   }
 

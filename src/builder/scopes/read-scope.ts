@@ -9,36 +9,36 @@ import {
 import { type IndexImage, listIndexImages, readIndexFile, type ScopeService } from "./index-images.ts";
 import { emptyIndex, mergeIndexes, type ScopeIndex } from "./scope-index.ts";
 
-/** What a scope holds, of all the images that have a part of it. */
+/** The contents of a scope, merged from all images that have a part of it. */
 export interface ReadScope {
-  /** The index without what steps were made from; see `readSteps`. */
+  /** The index without the inputs of steps; see `readSteps`. */
   index: ScopeIndex;
   /** All of its images, the scope's own first. */
   images: readonly IndexImage[];
   /** UUIDs of images whose entries are in the index. */
   merged: ReadonlySet<string>;
-  /** The image with the scope's own tag has all of it. */
+  /** True if the image with the scope's own tag has all of it. */
   isWhole: boolean;
   isSigned: boolean;
-  /** A newer bough wrote some of it: nothing must take its place. */
+  /** True if a newer bough wrote some of it: it must not be replaced. */
   isNewer: boolean;
-  /** When it was last written (milliseconds since the epoch), and by which version; `undefined` where there is no such scope. */
+  /** The time (milliseconds since the epoch) and bough's version of the last write; `undefined` if there is no such scope. */
   written: { at: number; by: string } | undefined;
 }
 
 export interface ReadOptions {
   service: ScopeService;
-  /** Default: an index is taken from whoever wrote it. */
+  /** `undefined`: an index needs no signature. */
   verify?: Verify | undefined;
-  /** Why something of it can't be used. */
+  /** Reports why a part of it can't be used. */
   warn(text: string): void;
-  /** What was read before, by image, which never changes. */
+  /** Indexes that were read before, by image. An image never changes. */
   known: Map<string, DecodedIndex | UnusableIndexError>;
-  /** What was read by an earlier build. */
+  /** Indexes that an earlier build has read. */
   copies?: ScopeCopies | undefined;
 }
 
-/** Reads a scope, if nobody is writing to it just now by one look-up and one download. */
+/** Reads a scope. Unless it is being written just now, this takes one lookup and one download. */
 export async function readScope(name: string, options: ReadOptions): Promise<ReadScope> {
   const images = await listIndexImages(name, options.service);
   const merged = new Set<string>();
@@ -66,7 +66,7 @@ export async function readScope(name: string, options: ReadOptions): Promise<Rea
   };
 }
 
-/** The same with what steps were made from: another download. */
+/** Returns the same index with the inputs of steps, which take another download. */
 export async function readSteps(
   { images, merged }: ReadScope,
   { service, known }: ReadOptions,

@@ -1,11 +1,11 @@
-/** Values within an index that are texts of their own, checked when they are used: whoever can write a scope has written them. */
+/** Values of an index that are JSON texts. They are checked when used: anyone who can write to a scope may have written them. */
 
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { isSha256 } from "../../sha256.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
 import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
 
-/** `undefined`: it is not what it should be. */
+/** Returns `undefined` for an invalid text. */
 export function readSources(text: string | undefined): readonly CopiedSource[] | undefined {
   const list = text === undefined ? undefined : parse(text);
   return Array.isArray(list) ? allOf(list, readSource) : undefined;
@@ -53,7 +53,7 @@ function readFile(
   };
 }
 
-/** What a step was made from; `undefined`: it is not what it should be. */
+/** Returns the inputs of a step; `undefined` for an invalid text. */
 export function readInputs(text: string): StepInputs | undefined {
   const record = asRecord(parse(text));
   const [parent, title, workdir] = [

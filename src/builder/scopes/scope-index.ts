@@ -1,9 +1,9 @@
 import { type EntryOf, type Field, type Fields, id, number, orNull, sha256, text } from "./entry-fields.ts";
 
-/** When something was last used, in milliseconds since the epoch: every entry has it. */
+/** The time of the last use, in milliseconds since the epoch. Every entry has it. */
 const usedAt: Field<number> = number;
 
-/** How an index is divided: what the entries of each part have beside their key, how many there are, and characters of all. */
+/** A section of an index: its key, the fields of its entries, and the limits of entries and of their characters. */
 interface Section<Of extends Fields> {
   key: Field<string>;
   fields: Of & { usedAt: Field<number> };
@@ -24,9 +24,9 @@ export const sections = {
     seconds: orNull(number),
     by: orNull(text),
   }),
-  /** Layers by the hash of all that a COPY between images is made from; see store/copy-layers.ts. */
+  /** Layers of COPYs between images, by the hash of all inputs; see store/copy-layers.ts. */
   copies: section(sha256, 10_000, unbounded, { place: sha256, source: id, layer: sha256 }),
-  /** Contents by image and words: what the sources of such a copy come to there, as JSON. See store/copies.ts. */
+  /** The sources of such copies as JSON, by image and words; see store/copies.ts. */
   contents: section(text, 1000, 4 * 1024 * 1024, { sources: text }),
   /** Downloads by URL. */
   urls: section(text, 10_000, 1024 * 1024, {
@@ -38,14 +38,14 @@ export const sections = {
   }),
   /** Answers by image and question. */
   facts: section(text, 10_000, 1024 * 1024, { answer: text }),
-  /** Inputs by Dockerfile and instruction: what the step was made from, for `--explain`. They have a file of their own. */
+  /** The inputs of steps, for `--explain`, by Dockerfile and instruction. They are in a file of their own. */
   steps: section(text, 1000, 4 * 1024 * 1024, { ordinal: number, hash: sha256, title: text, inputs: text }),
 };
 
 export type SectionName = keyof typeof sections;
 export type Entry<Name extends SectionName> = EntryOf<(typeof sections)[Name]["fields"]>;
 
-/** What is known of a scope: a value that is read, merged and written as a whole. */
+/** The contents of a scope: a value that is read, merged and written as a whole. */
 export type ScopeIndex = { readonly [Name in SectionName]: Map<string, Entry<Name>> };
 
 export const sectionNames = Object.keys(sections) as SectionName[];
@@ -61,7 +61,7 @@ export function emptyIndex(): ScopeIndex {
   };
 }
 
-/** The entries of both: nothing that only one of them has is lost. */
+/** Returns all entries of both. */
 export function mergeIndexes(one: ScopeIndex, other: ScopeIndex): ScopeIndex {
   const merged = emptyIndex();
   for (const name of sectionNames) {
@@ -81,8 +81,8 @@ function addTo(entries: Map<string, AnyEntry>, additions: ReadonlyMap<string, An
 }
 
 /**
- * The newer of two entries. A layer made later counts: with --no-cache a step is run again, for another result. Of an image that
- * two machines tell of, the machine that made it knows best.
+ * Returns the newer of two entries. For different images, that is the layer made later: with --no-cache a step is run again, with
+ * another result. For the same image, the entry of the machine that made it has the best data.
  */
 function newerOf(one: AnyEntry, other: AnyEntry): AnyEntry {
   const usedAt = Math.max(one.usedAt, other.usedAt);
@@ -96,10 +96,10 @@ function rank(one: AnyEntry, other: AnyEntry): number {
   return Number(one.by !== null) - Number(other.by !== null) || other.madeAt - one.madeAt;
 }
 
-/** Entries that nobody has used for so long go. */
+/** The age at which unused entries are dropped. */
 const maxAgeMilliseconds = 90 * 24 * 3600 * 1000;
 
-/** Drops what is too old or too much, the least recently used first, and what is said of images that are `gone`. */
+/** Drops entries that are too old or too many, the least recently used first, and those of images that are `gone`. */
 export function pruneIndex(index: ScopeIndex, now: number, gone: ReadonlySet<string>): ScopeIndex {
   const pruned = emptyIndex();
   for (const name of sectionNames) prune(name, index[name], pruned[name], now);
@@ -125,7 +125,7 @@ function prune(
     if (entry.usedAt < now - maxAgeMilliseconds) continue;
     if (maxCharacters !== unbounded) characters += JSON.stringify([key, entry]).length;
     if (characters > maxCharacters) break;
-    // A clock that was ahead must not keep an entry for good.
+    // A clock that was ahead must not keep an entry forever.
     kept.set(key, entry.usedAt > now ? { ...entry, usedAt: now } : entry);
   }
 }

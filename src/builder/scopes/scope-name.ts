@@ -3,17 +3,17 @@ import { BoughError } from "../../errors.ts";
 const maxNameLength = 100;
 const parts = "[a-z0-9_-]+(?:[./][a-z0-9_-]+)*";
 const namePattern = new RegExp(`^${parts}$`);
-/** The version of the index is in its tag: another format is kept beside this one. */
+/** A tag has the version of the index: another format is kept beside this one. */
 const tagPattern = new RegExp(`^bough-cache/(${parts}):v1(?:\\.[0-9a-f]{16})?$`);
 
-/** What all tags of scopes begin with. */
+/** The prefix of all tags of scopes. */
 export const scopeTagPrefix = "bough-cache/";
 
 export function isScopeName(name: string): boolean {
   return name.length <= maxNameLength && namePattern.test(name);
 }
 
-/** `option`: where the name was given. Rejects with a BoughError of kind `usage`. */
+/** `option`: the option that gave the name. Throws a BoughError of kind `usage`. */
 export function parseScopeName(name: string, option: string): string {
   if (isScopeName(name)) return name;
   throw new BoughError(`${option}: not a scope: ${JSON.stringify(name)}`, {
@@ -24,17 +24,17 @@ export function parseScopeName(name: string, option: string): string {
   });
 }
 
-/** The tag of a scope's index. */
+/** Returns the tag of a scope's index. */
 export function scopeTag(name: string): string {
   return `${scopeTagPrefix}${name}:v1`;
 }
 
-/** A tag that one write alone has. */
+/** Returns a unique tag for a single write. */
 export function newJournalTag(name: string): string {
   return `${scopeTag(name)}.${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
 }
 
-/** The scope that a tag is of; `undefined`: it is something else's. */
+/** Returns the scope of a tag; `undefined` if the tag is not a scope's. */
 export function scopeOfTag(tag: string): string | undefined {
   return tagPattern.exec(tag)?.[1];
 }

@@ -17,8 +17,8 @@ export interface FoundScope {
 }
 
 /**
- * What this machine knows, and what it does not know as the first of the scopes has it, which it knows from then on. All that is
- * asked for is noted, for the scope that the build writes.
+ * Returns a store that asks this machine's store first, then the scopes in order. Answers from a scope are stored here, too. All
+ * answers are noted for the scope that the build writes.
  */
 export function shareStore(
   store: Store,
@@ -97,14 +97,14 @@ export function shareStore(
 interface SharedLayersOptions {
   scopes: readonly FoundScope[];
   used: UsedEntries | undefined;
-  /** Gets the images that the service has lost. */
+  /** Receives the images that the service has lost. */
   gone: Set<string>;
-  /** Gets those that the build starts from. */
+  /** Receives the images that the build starts from. */
   bases: Set<string>;
   clock: Pick<Clock, "now">;
 }
 
-/** Layers of this machine, and of others. What is found becomes a branch of the session at once. */
+/** Finds layers of this machine first, then those of scopes. A scope's layer becomes a branch of the session when found. */
 export function shareLayers(
   local: LayerCache,
   { scopes, used, gone, bases, clock }: SharedLayersOptions,
@@ -124,7 +124,7 @@ export function shareLayers(
       if (found === undefined) return undefined;
       const { image, title, operation, madeAt, bytes, seconds, by } = found.entry;
       const kind = title.startsWith("(") ? "commit" : "run";
-      // Whoever can write the scope has written the title.
+      // Anyone who can write to the scope may have written the title.
       const layer = { hash, image, parent, kind, title: visible(title) } as const;
       const made = local.put({ ...layer, operation: operation ?? undefined });
       used?.note("layers", hash, { image, title, operation, madeAt, bytes, seconds, by });
@@ -177,7 +177,7 @@ export function shareSteps(local: StepMemory, { scopes, used, dockerfile }: Shar
   };
 }
 
-/** A step of which all that is told is the same, but not the hash, has another value of a secret. */
+/** If all shared inputs of a step are equal but its hash is not, a secret has changed. */
 function differenceOf({ inputs }: Entry<"steps">, now: StepInputs): Difference | undefined {
   const before = readInputs(inputs);
   return before && (findDifference(before, now) ?? { reason: "command" });
@@ -206,19 +206,19 @@ function latestCopy(scopes: readonly FoundScope[], place: string): Entry<"copies
   return undefined;
 }
 
-/** What an image holds never changes; what bough has noted of it otherwise is this machine's own. */
+/** Returns true for facts about an image's files, which never change. Other facts are this machine's own notes. */
 function isOfFiles(question: string): boolean {
   return /^(directory|file|link|text|digest) /.test(question);
 }
 
-/** Longer answers are asked for again: an image's table of users is shorter. */
+/** Longer answers are not shared. An image's table of users is shorter. */
 const maxAnswerCharacters = 16 * 1024;
 
 function noteFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {
   if (answer.length <= maxAnswerCharacters) used?.note("facts", `${image}\n${question}`, { answer });
 }
 
-/** A copy of more files is read once more by the machine that has to: its image is all that it takes. */
+/** The entries of larger copies are not shared: another machine can read them from the image. */
 const maxContentCharacters = 256 * 1024;
 
 function noteSources(

@@ -2,14 +2,14 @@ import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, ve
 import { BoughError } from "../../errors.ts";
 import type { Sign, Verify } from "./index-file.ts";
 
-/** A key in a file, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write it (PEM). */
+/** A PEM file with a key, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout` write it. */
 export interface KeyFile {
   /** The path as given, for messages. */
   path: string;
   content: string;
 }
 
-/** Keys by which indexes are signed, and believed. */
+/** The key that signs indexes, and those that verify them. */
 export interface ScopeKeys {
   sign: Sign | undefined;
   /** `undefined`: an index need not be signed. */
@@ -17,9 +17,9 @@ export interface ScopeKeys {
 }
 
 /**
- * `signing`: of `--cache-sign`. What it signs is believed, too: else its own index would be none for the next write.
+ * `signing`: the key of `--cache-sign`. Its signatures are trusted, too: otherwise the next write could not use its own index.
  *
- * @throws BoughError of kind `usage` for what is not an Ed25519 key
+ * @throws BoughError of kind `usage` for a key that is not Ed25519
  */
 export function readScopeKeys(signing: KeyFile | undefined, verifying: readonly KeyFile[]): ScopeKeys {
   const own = signing && readKey(signing, "--cache-sign", createPrivateKey);
@@ -66,12 +66,12 @@ function readKey(
     throw refuse(/PUBLIC KEY/.test(content) ? "it is the public one" : "there is none in this file");
   }
   if (key.asymmetricKeyType !== "ed25519") throw refuse(`it is of type ${key.asymmetricKeyType}`);
-  // Whoever is to believe a key has no need of what makes its signatures.
+  // Verification does not need the private key, which should not be passed around.
   if (option === "--cache-verify" && /PRIVATE KEY/.test(content)) throw refuse("it is the private one");
   return key;
 }
 
-/** Enough of the key's digest to tell keys apart. */
+/** Returns the beginning of the key's digest, enough to tell keys apart. */
 function nameOf(key: KeyObject): string {
   return createHash("sha256")
     .update(key.export({ type: "spki", format: "der" }))

@@ -6,17 +6,17 @@ import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { type Entry, emptyIndex, type ScopeIndex, type SectionName } from "./scope-index.ts";
 
-/** What a build has made or used, for a scope. */
+/** Collects what a build has made or used, for a scope. */
 export interface UsedEntries {
   note<Name extends SectionName>(section: Name, key: string, entry: Unstamped<Name>): void;
-  /** A layer of this machine. */
+  /** Notes a layer of this machine. */
   noteLayer(hash: string, made?: NewLayer): void;
   noteStep(step: RememberedStep, hash: string): void;
-  /** All of it. Not before the end: most builds come to nothing that is not there already. */
+  /** Returns all of it, computed only at the end: most builds have nothing new. */
   toIndex(): ScopeIndex;
 }
 
-/** `usedAt` is now. */
+/** An entry whose `usedAt` will be now. */
 type Unstamped<Name extends SectionName> = Omit<Entry<Name>, "usedAt">;
 
 interface UsedEntriesOptions {
@@ -27,7 +27,7 @@ interface UsedEntriesOptions {
   clock: Pick<Clock, "now">;
 }
 
-/** A step of more files than that is left out: it is for people to read why it was run again. */
+/** The size limit of a step's inputs. Larger ones are left out: they only explain to people why a step was run. */
 const maxInputCharacters = 512 * 1024;
 
 export function createUsedEntries({ store, session, dockerfile, clock }: UsedEntriesOptions): UsedEntries {
@@ -37,7 +37,7 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
 
   function layerOf(hash: string): Unstamped<"layers"> | undefined {
     const entry = store.sessions.findTip(session, layerBranch(hash));
-    // A FROM is found by everybody.
+    // Every machine finds a FROM itself.
     if (entry === undefined || entry.operation === null) return undefined;
     const { image, operation, title, createdAt: madeAt } = entry;
     const { bytes = null, seconds = null } = made.get(hash) ?? {};
@@ -52,7 +52,7 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
     },
 
     noteLayer(hash, layer) {
-      // What a scope had of it is no more.
+      // The scope's entry is outdated.
       if (layer !== undefined) index.layers.delete(hash);
       made.set(hash, layer ?? made.get(hash));
     },
@@ -62,7 +62,7 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
     toIndex() {
       const usedAt = clock.now();
       for (const hash of made.keys()) {
-        // One that came from a scope is noted as that has it.
+        // A layer from a scope is noted as it is there.
         const layer = index.layers.has(hash) ? undefined : layerOf(hash);
         if (layer !== undefined) index.layers.set(hash, { ...layer, usedAt });
       }
@@ -81,7 +81,7 @@ export function stepKey(dockerfile: string, title: string): string {
   return `${dockerfile}\n${title}`;
 }
 
-/** The same without hashes of secrets: here they keep their values only from being told apart. */
+/** Removes the hashes of secrets, whose only use is to compare values on one machine. */
 export function withoutSecrets(inputs: StepInputs): StepInputs {
   const variables = (all: Variables): Variables =>
     Object.fromEntries(

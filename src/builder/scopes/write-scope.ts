@@ -9,31 +9,30 @@ import { newJournalTag, scopeTag } from "./scope-name.ts";
 
 export interface WriteOptions extends ReadOptions {
   sign?: Sign | undefined;
-  /** Images with a shell, for a service that makes none without a command. */
+  /** Images with a shell, for a service that can't make an image without a command. */
   bases: readonly string[];
   clock: Clock;
   signal: AbortSignal;
 }
 
-/** What the one who wrote has left, for people. */
+/** The result of a write, to show. */
 export interface WrittenScope {
-  /** Layers added. */
+  /** The number of layers added. */
   added: number;
   all: number;
 }
 
-/** Fewer write at once. What is lost after these rounds stays in the writer's own image, and comes back with the next write. */
+/** The limit of rounds; fewer builds write at once. After that, lost entries stay in the writer's own image for the next one. */
 const maxRounds = 10;
 
 /**
- * Adds to a scope: reads it, merges, writes, and looks again. A tag can't be set under the condition that nobody else has moved
- * it, so that a writer may cover what another one has written between its look and its write. Nothing is lost by that: each
- * leaves its image under a tag of its own, too, before it moves the scope's. Whoever looks next, be it the other writer or a
- * reader, finds that image, and has its entries. Such tags go with a later write, when all who might have overlooked them are
- * done.
+ * Adds to a scope: reads it, merges, writes, and looks again. A tag can't be set on the condition that nobody else has moved it,
+ * so a writer may overwrite what another has written between its read and its write. Nothing is lost by that: before a writer
+ * moves the scope's tag, it tags its image with a tag of its own, too. The next reader or writer finds that image and uses its
+ * entries. A later write removes such tags, when all writers that might have missed them are done.
  *
  * @param gone UUIDs of images that the service has lost
- * @returns `undefined` where there was nothing to write
+ * @returns `undefined` if there was nothing to write
  */
 export async function writeScope(
   name: string,
@@ -54,7 +53,7 @@ export async function writeScope(
       return undefined;
     }
     const main = found.images.find(({ isMain }) => isMain)?.image;
-    // Whoever has moved the tag since looks again as well, and finds this image.
+    // A writer that has moved the tag since also looks again, and finds this image.
     if (latest !== undefined && main !== latest) return written;
     const merge = (before: ScopeIndex) => pruneIndex(mergeIndexes(before, additions), clock.now(), gone);
     const next = merge(found.index);
@@ -62,7 +61,7 @@ export async function writeScope(
       if (written !== undefined) await removeOldTags(found, options);
       return written;
     }
-    // Nothing has been read of it: before there is anything to read is the time to find out whether it can be.
+    // If nothing has been read of the scope, check first that the service can show an image's contents at all.
     for (const base of found.merged.size === 0 ? bases.slice(0, 1) : []) await requireInspect(base, service);
     const isNew = ([hash]: [string, unknown]) => !found.index.layers.has(hash);
     const made = Array.from(additions.layers).filter(isNew);
@@ -92,15 +91,15 @@ export async function writeScope(
   return written;
 }
 
-/** Those that nobody can come across any more need not be named. */
+/** Returns the merged images that are still listed. The others need not be named. */
 function listedAmong({ images, merged }: ReadScope): string[] {
   return [...new Set(images.map(({ image }) => image))].filter((image) => merged.has(image));
 }
 
-/** Time after which it is worth a write that an entry is in use. */
+/** Time after which a new use of an entry is worth a write. */
 const refreshMilliseconds = 24 * 3600 * 1000;
 
-/** `next`: what would be written. What is too much for an index is no reason to try again and again. */
+/** Returns true if the scope should be written. `next`: the index that would be written. Entries that don't fit are no reason. */
 function isDue(
   before: ScopeIndex,
   next: ScopeIndex,
@@ -109,7 +108,7 @@ function isDue(
   gone: ReadonlySet<string>,
 ): boolean {
   for (const name of sectionNames) {
-    // Why a step was run is told by the layers that are new.
+    // Inputs of steps are written along with new layers.
     if (name === "steps") continue;
     for (const key of additions[name].keys()) {
       const [was, is] = [before[name].get(key), next[name].get(key)];
@@ -121,9 +120,9 @@ function isDue(
   return before.layers.values().some(({ image }) => gone.has(image));
 }
 
-/** Time after an image was made in which somebody may be about to write what was read before. */
+/** Time after an image's creation in which a writer may still write what it read before. */
 const settledMilliseconds = 10 * 60 * 1000;
-/** A service whose clock says nothing keeps the newest so many. */
+/** The number of newest journals kept if the service's clock is of no use. */
 const maxJournals = 8;
 
 async function removeOldTags({ images, merged }: ReadScope, { service, warn }: WriteOptions): Promise<void> {
