@@ -1,5 +1,5 @@
 /**
- * What is said of an image, kept beside it as BuildKit does: a manifest for no platform in the image's index.
+ * Attestations of an image, stored as BuildKit does: a manifest for no platform, beside the image's in its index.
  * https://github.com/moby/buildkit/blob/master/docs/attestations/attestation-storage.md
  */
 import { digestOf } from "./digest.ts";
@@ -17,7 +17,7 @@ interface AttestationDescriptor extends Descriptor {
   platform: { architecture: string; os: string };
 }
 
-/** The manifest that an image's attestations make, as an index names it. `put` writes a content. */
+/** Writes the manifest of an image's attestations, and returns its descriptor for an index. `put` writes a blob. */
 export function putAttestations(
   image: Descriptor,
   attestations: readonly Attestation[],

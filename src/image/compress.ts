@@ -3,19 +3,19 @@ import { createGzip } from "./gzip/gzip-threads.ts";
 export const compressions = ["gzip", "zstd", "none"] as const;
 export type Compression = (typeof compressions)[number];
 
-/** The same bytes always make the same blocks, and so the same archive. */
+/** Fixed, so that the same bytes always make the same blocks, and so the same archive. */
 const blockBytes = 1024 * 1024;
-/** Blocks under way at once: enough for the threads to have always one. */
+/** Blocks in progress at once: enough to keep all threads busy. */
 const maxBlocks = 8;
 
-/** Threads end when it is disposed of. */
+/** Disposing it ends its threads. */
 export interface Compressor extends Disposable {
   readonly compression: Compression;
-  /** The result is what every reader knows as one file. */
+  /** Every reader can decompress the result as one file. */
   compress(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
 }
 
-/** Compresses any number of archives, one after the other: block by block, several at once. */
+/** Returns a compressor for any number of archives in sequence. It compresses several blocks at once. */
 export function createCompressor(compression: Compression): Compressor {
   const gzip = createGzip();
   return {
@@ -40,7 +40,7 @@ async function* inOrder(
   const waiting: Promise<Uint8Array>[] = [];
   for await (const block of blocks) {
     const packed = pack(block);
-    // Whoever stops reading leaves it behind.
+    // A reader that stops early never awaits it.
     packed.catch(() => undefined);
     waiting.push(packed);
     const first = waiting.length < maxBlocks ? undefined : waiting.shift();
@@ -49,7 +49,7 @@ async function* inOrder(
   for (const packed of waiting) yield await packed;
 }
 
-/** All of one size but the last; one at least, of nothing. */
+/** Yields blocks of equal size, except the last; one empty block if there are no bytes. */
 async function* inBlocks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Block> {
   let isFirst = true;
   let block = new Uint8Array(blockBytes);

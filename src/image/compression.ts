@@ -5,7 +5,7 @@ export type Compression = "none" | "gzip" | "zstd" | "bzip2" | "xz";
 
 const chunkSize = 128 * 1024;
 
-/** Tells a compression by the first bytes, whatever the file's name says. */
+/** Detects a compression by the first bytes, whatever the file's name. */
 export function detectCompression(beginning: Uint8Array): Compression {
   const starts = (...bytes: number[]) => bytes.every((byte, index) => beginning[index] === byte);
   if (starts(0x1f, 0x8b)) return "gzip";
@@ -14,7 +14,7 @@ export function detectCompression(beginning: Uint8Array): Compression {
   return starts(0xfd, 0x37, 0x7a, 0x58, 0x5a) ? "xz" : "none";
 }
 
-/** What `content` is once it is decompressed. Rejects where it is damaged or cut short. */
+/** Yields the decompressed content. Rejects if it is damaged or truncated. */
 export async function* decompress(
   content: AsyncIterable<Uint8Array>,
   compression: "none" | "gzip" | "zstd",
@@ -24,13 +24,13 @@ export async function* decompress(
     yield* content;
     return;
   }
-  // Loaded for a compressed layer only: it would be a good part of a command's start.
+  // Loaded only for a compressed layer: it would be a good part of a command's start.
   const { Readable } = await import("node:stream");
   const { pipeline } = await import("node:stream/promises");
   const { createGunzip, createZstdDecompress } = await import("node:zlib");
   const stream: Transform =
     compression === "gzip" ? createGunzip({ chunkSize }) : createZstdDecompress({ chunkSize });
-  // What the source rejects with comes out of the stream, too.
+  // An error of the source also comes out of the stream.
   let failure: unknown;
   const source = (async function* () {
     try {

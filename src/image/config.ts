@@ -1,9 +1,9 @@
 /**
- * What an image is besides its files: the `config` object of the OCI image specification under its own field names, with what
- * Docker adds. Fields that neither knows are not in the type, and stay in the object as they came.
+ * An image's configuration: the `config` object of the OCI image specification with its own field names, and with Docker's
+ * additions. Other fields are not in the type, and stay in the object unchanged.
  */
 export interface ImageConfig {
-  /** What a USER instruction says. */
+  /** The argument of a USER instruction. */
   User?: string;
   /** A set: `80/tcp`. */
   ExposedPorts?: Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ export interface ImageConfig {
   WorkingDir?: string;
   Labels?: Readonly<Record<string, string>>;
   StopSignal?: string;
-  /** Docker's, as the next three. What is in it is not checked. */
+  /** Docker's, like the next three. Its content is not checked. */
   Healthcheck?: Readonly<Record<string, unknown>>;
   /** Instructions, each as written. */
   OnBuild?: readonly string[];
@@ -25,10 +25,10 @@ export interface ImageConfig {
 }
 
 /**
- * Checks a configuration that somebody else has written. `null` and an empty text mean what a missing field does, as in Go,
- * and one text in place of a command is its only word, as Docker has it.
+ * Checks a configuration from outside. As in Go, `null` and an empty text mean the same as a missing field. As in Docker, a text
+ * in place of a command is its only word.
  *
- * @param onMalformed learns of each field that is not what it should be, which is left out unless that throws
+ * @param onMalformed called for each malformed field, which is then left out unless the function throws
  */
 export function parseImageConfig(
   fields: Readonly<Record<string, unknown>>,
@@ -48,8 +48,8 @@ export function parseImageConfig(
 }
 
 /**
- * What `Env` sets, by name, in its order, which an object would not keep of a name such as `1`; the last of equal names counts, and
- * one without `=` is empty.
+ * Returns the variables of `Env` by name, in order (an object would not keep the order of a name such as `1`). The last of equal
+ * names counts, and an entry without `=` is empty.
  */
 export function variablesIn({ Env = [] }: ImageConfig): Map<string, string> {
   return new Map(
@@ -109,10 +109,10 @@ function problemOf(value: unknown, type: Type | undefined): string | undefined {
   return isShallow(value) ? undefined : "is nested too deeply";
 }
 
-/** Most characters of a field's name in a message: some names are of somebody's own making. */
+/** Maximum characters of a field's name in a message: names can be arbitrary. */
 const maxNameLength = 80;
 
-/** Deeper than any tool writes. JSON.parse takes millions of levels, of which JSON.stringify would overflow the stack. */
+/** More than any tool writes. JSON.parse accepts millions of levels, for which JSON.stringify would overflow the stack. */
 const maxDepth = 32;
 
 function isShallow(value: unknown, depth = maxDepth): boolean {

@@ -1,4 +1,4 @@
-/** What the source words of `COPY --from` name in an image's tree. Pure: the tree is passed in. */
+/** Resolves the sources of `COPY --from` in an image's tree. Pure: the tree is passed in. */
 import { posix } from "node:path";
 import { escapeGlob, hasWildcard, validPattern } from "../context/patterns/glob.ts";
 import {
@@ -12,38 +12,38 @@ import { BoughError } from "../errors.ts";
 
 /** Paths are absolute and clean. */
 export interface ImageTree {
-  /** Looks a path up as lstat(2) does: no link is followed, neither on the way nor at the end. */
+  /** Looks a path up like lstat(2), but follows no links on the way either. */
   lookUp(path: string): Promise<TreeEntry | undefined>;
-  /** Names, in any order; `directory` has been looked up before. */
+  /** Returns names in any order; `directory` was looked up before. */
   list(directory: string): Promise<readonly string[]>;
 }
 
 export interface TreeEntry {
   type: "file" | "directory" | "symlink" | "other";
-  /** What a link leads to. */
+  /** The target of a link. */
   target?: string;
 }
 
 export interface CopySource {
-  /** Where it really is: links on the way, and the link that it is itself, are followed inside the root. */
+  /** The real path: all links, the last one included, are followed inside the root. */
   path: string;
-  /** The base name under which it goes into a directory: the link's own, where it is one. Empty for the root. */
+  /** The base name for a copy into a directory: a link's own name; empty for the root. */
   name: string;
   /** Never a link. */
   type: TreeEntry["type"];
 }
 
-/** BuildKit's own limit for one path. */
+/** BuildKit's limit for one path. */
 const maxLinks = 255;
 
 /**
- * What BuildKit copies for these words. They count from `/` and are cleaned first, so none leads above the root. Names
- * before the first wildcard are taken as they are written and must exist; behind it, wildcards match name by name (those
- * that begin with a dot, too) in real directories only, siblings in the order of their bytes. A match that is a link is
- * followed like any other source. A word with a wildcard that matches nothing is nothing.
+ * Returns the sources that BuildKit copies for these words. Words are relative to `/` and are cleaned first, so none leads above
+ * the root. Names before the first wildcard are literal and must exist. From there on, wildcards match single names (including
+ * those that begin with a dot) in real directories only, siblings in byte order. A match that is a link is followed like any
+ * other source. A word with a wildcard may match nothing.
  *
- * @throws BoughError where a word without wildcards, the directory before a wildcard, or what a link leads to is not
- * there, where links go in a circle, and for a pattern that Go's `filepath.Match` calls bad
+ * @throws BoughError if a word without wildcards, the directory before a wildcard, or the target of a link does not exist, if
+ * links form a loop, and for a pattern that Go's `filepath.Match` rejects
  */
 export async function resolveCopySources(words: readonly string[], tree: ImageTree): Promise<CopySource[]> {
   const sources: CopySource[] = [];
@@ -79,7 +79,7 @@ async function follow(path: string, tree: ImageTree): Promise<Pick<CopySource, "
   return { path: at, type };
 }
 
-/** The paths that match, not followed at their ends. */
+/** Returns the matching paths, whose last name may be a link. */
 async function expand(path: string, word: string, tree: ImageTree): Promise<string[]> {
   const names = namesIn(path);
   const first = names.findIndex(hasWildcard);
@@ -105,7 +105,7 @@ async function expand(path: string, word: string, tree: ImageTree): Promise<stri
   return paths;
 }
 
-/** `at`: the path that is not there. */
+/** `at`: the missing path. */
 function missing(path: string, at: string, isThroughLink: boolean): BoughError {
   const hint = isThroughLink ? `A symbolic link leads to ${at}, which is not there.` : undefined;
   return new BoughError(`${JSON.stringify(path)}: not found`, hint === undefined ? {} : { hint });

@@ -1,4 +1,4 @@
-/** Digests as OCI writes them: `sha256:` and 64 hexadecimal digits. */
+/** Digests in OCI's form: `sha256:` and 64 hexadecimal digits. */
 import { isSha256, sha256Of } from "../sha256.ts";
 
 const prefix = "sha256:";
@@ -15,7 +15,7 @@ export function hexOf(digest: string): string {
   return digest.slice(prefix.length);
 }
 
-/** The place of a content in an image layout. */
+/** Returns the path of a blob in an image layout. */
 export function blobPath(digest: string): string {
   return `blobs/sha256/${hexOf(digest)}`;
 }

@@ -1,4 +1,4 @@
-/** `-rwxr-xr-x`, as ls(1) shows a file's type and permissions. */
+/** Returns `-rwxr-xr-x`: a file's type and permissions as ls(1) shows them. */
 export function formatMode(mode: number, type: keyof typeof letters): string {
   return (
     letters[type] +
@@ -16,7 +16,7 @@ function triple(bits: number, special: number, letter: string): string {
   return `${bits & 4 ? "r" : "-"}${bits & 2 ? "w" : "-"}${last}`;
 }
 
-/** Permission bits as the API has them: `0644`. */
+/** Returns permission bits in the API's form: `0644`. */
 export function octalMode(mode: number): string {
   return mode.toString(8).padStart(4, "0");
 }

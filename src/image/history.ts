@@ -1,4 +1,4 @@
-/** One line of an image's history, by the names of the OCI image specification. */
+/** One line of an image's history, with the names of the OCI image specification. */
 export interface HistoryLine {
   /** ISO 8601. */
   created?: string;
@@ -6,23 +6,23 @@ export interface HistoryLine {
   created_by?: string;
   author?: string;
   comment?: string;
-  /** No layer is of this line. */
+  /** True if the line has no layer. */
   empty_layer?: boolean;
 }
 
-/** An image's author and the steps that made it: what it has beside its files and its `config`. */
+/** An image's author and the steps that made it. */
 export interface ImageOrigin {
   author?: string;
-  /** The first step first. Missing where nobody has said. */
+  /** The first step first. Missing if it is unknown. */
   history?: readonly HistoryLine[];
 }
 
-/** No real Dockerfile is longer, and its lines are kept with every image that is based on it. */
+/** More than any real Dockerfile needs. The lines are stored with every image that is based on it. */
 const maxLines = 10_000;
-/** Characters of a text. */
+/** Maximum characters of a text. */
 const maxLength = 64 * 1024;
 
-/** What somebody else has written. A history with anything in it that is none counts for nothing, unless `onMalformed` throws. */
+/** Checks an origin from outside. A history with an invalid line is left out, unless `onMalformed` throws. */
 export function parseOrigin(
   { author, history }: { author?: unknown; history?: unknown },
   onMalformed: (problem: string) => void = () => undefined,
@@ -62,8 +62,8 @@ function parseLine(value: unknown): HistoryLine | undefined {
 const textFields = ["created", "created_by", "author", "comment"] as const;
 
 /**
- * A history for the layers that an image has here, each made at a time: as many lines have a layer, and every line has a time.
- * Layers that were merged are the lowest ones, and so are those of which nothing is known.
+ * Fits a history to an image's layers, each with a time: the same number of lines has a layer, and every line has a time. The
+ * lowest layers are taken to be those that were merged, or those without a known line.
  */
 export function completeHistory(
   history: readonly HistoryLine[],
@@ -79,18 +79,18 @@ export function completeHistory(
   return withTimes(lines, layers);
 }
 
-/** Leaves only lines that have a layer where there are more than anybody keeps. */
+/** Drops the lines without a layer, and then the oldest ones, from a history that is too long to be stored. */
 export function withinLimit(history: readonly HistoryLine[]): readonly HistoryLine[] {
   return history.length <= maxLines ? history : history.filter(hasLayer).slice(-maxLines);
 }
 
-/** Gives the one layer to the last step, where all that the steps have made is in one. */
+/** Gives the only layer to the last step with one, for steps whose changes are all in one layer. */
 export function inOneLayer(history: readonly HistoryLine[]): HistoryLine[] {
   const last = history.findLastIndex(hasLayer);
   return history.map((line, at) => (hasLayer(line) && at !== last ? { ...line, empty_layer: true } : line));
 }
 
-/** What has made each layer: its own line, and before it those whose files are in it, too. */
+/** Returns the line that made each layer, with the earlier lines whose files are in it as well. */
 export function linesByLayer(
   history: readonly HistoryLine[],
   layers: readonly Required<Pick<HistoryLine, "created" | "created_by">>[],
@@ -112,7 +112,7 @@ export function linesByLayer(
   });
 }
 
-/** A line as the instruction that it is, without what BuildKit and Docker have put around it. */
+/** Returns a line's instruction without BuildKit's and Docker's additions. */
 export function instructionOf({ created_by = "", comment = "" }: HistoryLine): string {
   const text = created_by
     .replace(/ # buildkit$/, "")
@@ -125,7 +125,7 @@ export function hasLayer({ empty_layer }: HistoryLine): boolean {
   return empty_layer !== true;
 }
 
-/** Fills in times as BuildKit does: a line without a layer is of the time of the one before it, the first of one's own of the next. */
+/** Fills in missing times as BuildKit does: from the previous line for a line without a layer; at the start, from the next. */
 function withTimes(lines: readonly HistoryLine[], layers: readonly { created: string }[]): HistoryLine[] {
   let next = 0;
   const timed = lines.map((line) => {

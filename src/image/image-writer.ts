@@ -1,4 +1,4 @@
-/** Images as other programs take them: OCI layouts, Docker's archives, and skopeo's directories. */
+/** Writes images in other programs' formats: OCI layouts, Docker's archives, and skopeo's directories. */
 
 import { BoughError } from "../errors.ts";
 import { type Attestation, putAttestations } from "./attestation.ts";
@@ -12,7 +12,7 @@ import { type Descriptor, mediaTypes, nameAnnotation } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 
 export interface WrittenImage {
-  /** Digest of the manifest, or of an index of it and its attestations; for Docker's archive, which has neither, of the configuration. */
+  /** Digest of the manifest, or of the index of it and its attestations; of the configuration in Docker's archive. */
   digest: string;
   layers: readonly LayerBlob[];
 }
@@ -25,7 +25,7 @@ export interface ImageContent {
   created: string;
   /** The lowest first. */
   layers: readonly LayerContent[];
-  /** What is said of it, once its digest is known. Only a layout has room for that. */
+  /** Called with the manifest's digest for the image's attestations. Only a layout can contain them. */
   attest?: Attest | undefined;
 }
 
@@ -33,19 +33,19 @@ export interface ImageContent {
 export type Attest = (image: ImageContent, digest: string) => Promise<readonly Attestation[]>;
 
 export interface LayerContent {
-  /** Names this archive among all of the service, where it does. */
+  /** Identifies this archive within the service, if that is possible. */
   id?: string;
-  /** What `open` gives where that is not a plain archive: the bytes that the layer has been stored as before. */
+  /** Set if `open` returns the layer's blob as it was stored before, instead of a plain archive. */
   stored?: LayerBlob | undefined;
-  /** The uncompressed archive, or what is `stored`, where `known` does not say that it need not be written. */
+  /** Returns the uncompressed archive, or the `stored` blob. Not called if `known` is set. */
   open(): Promise<AsyncIterable<Uint8Array>>;
-  /** What it has been before: then it is not read, and not written. */
+  /** The blob of an earlier write. If it is set, the layer is neither read nor written. */
   known?: LayerBlob | undefined;
-  /** Tells what it has become. */
+  /** Called with the written blob. */
   onWritten?(blob: LayerBlob): void;
 }
 
-/** `manifests`: what an index that is there names beside it. */
+/** `manifests`: further manifests for the index, which an existing one names. */
 export async function writeOciLayout(
   files: OutputFiles,
   image: ImageContent,
@@ -64,7 +64,7 @@ export async function writeOciLayout(
   return { digest: written.digest, layers };
 }
 
-/** An index of the image and of what is said of it; without that, the image alone. */
+/** Writes an index of the image and its attestations. If there are none, returns the image's manifest. */
 async function writeAttestations(
   files: OutputFiles,
   image: ImageContent,
@@ -93,7 +93,7 @@ export async function writeSkopeoDirectory(
   return { digest: manifest.digest, layers };
 }
 
-/** What `docker load` takes; its layers are uncompressed. */
+/** Writes an archive for `docker load`, with uncompressed layers. */
 export async function writeDockerArchive(
   files: OutputFiles,
   image: ImageContent,
@@ -166,7 +166,7 @@ async function writeLayers(
   return blobs;
 }
 
-/** What is stored stays as it is, but for a plain archive where others are compressed, and where all must be plain. */
+/** Writes a stored blob unchanged, except a plain one if layers are compressed, and any if all layers must be plain. */
 async function writeLayer(
   { stored, open }: LayerContent,
   compressor: Compressor,

@@ -1,8 +1,8 @@
 import { type ImageConfig, variablesIn, withVariables } from "./config.ts";
 
 /**
- * What an image has of its base's configuration, by Docker's rules, where `own` is known without it. `hasAllButEnv`: only of the
- * variables is anything missing.
+ * Adds the configuration of an image's base to its `own`, by Docker's rules, if `own` does not include it. `hasAllButEnv`: only
+ * the base's variables are missing.
  */
 export function inheritConfig(
   base: ImageConfig,
@@ -15,7 +15,7 @@ export function inheritConfig(
 }
 
 function inherit(base: ImageConfig, own: ImageConfig): ImageConfig {
-  // Triggers are of those who build on the base, and an ENTRYPOINT leaves nothing of a CMD that it was not made for.
+  // ONBUILD triggers are for builds from the base only. An ENTRYPOINT resets the base's CMD.
   const { OnBuild: _, Cmd, ...inherited } = base;
   const command = own.Entrypoint === undefined && Cmd !== undefined ? { Cmd } : {};
   return {

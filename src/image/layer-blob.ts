@@ -2,13 +2,13 @@ import { tap } from "../streams.ts";
 import type { Compressor } from "./compress.ts";
 import { type Descriptor, mediaTypes } from "./oci-layout.ts";
 
-/** A layer as it is stored, and what its uncompressed content is. */
+/** A stored layer, with the digest of its uncompressed content. */
 export interface LayerBlob extends Descriptor {
   /** `sha256:` and 64 hexadecimal digits. */
   diffId: string;
 }
 
-/** Writes a layer's archive compressed, and says what it is called. */
+/** Writes a layer's archive with compression, and returns its descriptor. */
 export async function writeLayerBlob(
   archive: AsyncIterable<Uint8Array>,
   { compression, compress }: Pick<Compressor, "compression" | "compress">,

@@ -13,18 +13,18 @@ import {
   type TreeIndex,
 } from "./tree-index.ts";
 
-/** An entry, and where in the archive it is. */
+/** An entry, and its position in the archive. */
 interface PlacedFile extends IndexedFile {
   start: number;
   end: number;
 }
 
-/** How much is read at once. */
+/** Bytes read at once. */
 const chunkBytes = 1024 * 1024;
 
 /**
- * The layer that makes of `base` what the archive of a whole image has: whiteouts of what is gone, and the entries of what is
- * otherwise as the archive has them, byte for byte. `path`: the archive, a file.
+ * Yields the layer that turns `base` into the image whose archive is the file `path`: whiteouts of removed paths, and all changed
+ * entries exactly as the archive has them.
  */
 export async function* layerDifference(base: TreeIndex, path: string): AsyncGenerator<Uint8Array> {
   const image = await readPlaces(path);
@@ -44,7 +44,7 @@ export async function* layerDifference(base: TreeIndex, path: string): AsyncGene
   yield new Uint8Array(endBytes);
 }
 
-/** Returns places in the archive's order. */
+/** Returns entries in the archive's order. */
 async function readPlaces(path: string): Promise<Map<string, PlacedFile>> {
   const files = new Map<string, PlacedFile>();
   let last: PlacedFile | undefined;
@@ -57,7 +57,7 @@ async function readPlaces(path: string): Promise<Map<string, PlacedFile>> {
   return files;
 }
 
-/** Returns only the topmost of what is gone. A directory that has something is there, whether or not the archive names it. */
+/** Returns the topmost of the removed paths. A directory with entries exists even if the archive does not list it. */
 function missing(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): string[] {
   const present = new Set(image.keys());
   for (const path of image.keys()) for (const parent of ancestorsOf(path)) present.add(parent);
@@ -69,7 +69,7 @@ function missing(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): strin
 }
 
 function changedFiles(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): ReadonlySet<string> {
-  // An archive without any says nothing of attributes.
+  // An archive in which no entry has attributes does not record them.
   const tellsAttributes = image.values().some(({ attributes }) => attributes !== "");
   const isSame = (file: IndexedFile, other: IndexedFile | undefined) =>
     file.state !== undefined &&
@@ -77,7 +77,7 @@ function changedFiles(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): 
     (!tellsAttributes || file.attributes === other.attributes);
   const changed = new Set<string>();
   for (const [path, file] of image) if (!isSame(file, base.get(path))) changed.add(path);
-  // A hard link leads to a file of its own layer: all of them go, or none.
+  // A hard link and its file must be in the same layer: all names of a file are written, or none.
   const links = [...image].flatMap(([path, { linkTo }]) => (linkTo === undefined ? [] : [{ path, linkTo }]));
   const torn = new Set(
     links.flatMap(({ path, linkTo }) => (changed.has(path) || changed.has(linkTo) ? [linkTo] : [])),

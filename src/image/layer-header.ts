@@ -1,12 +1,12 @@
 import { maxNameBytes, padding, type WrittenHeader, writeHeader } from "./tar-header.ts";
 
-/** An entry of a layer's archive: its name is relative to the root, a directory's ends with a slash. */
+/** An entry of a layer's archive. Its name is relative to the root; a directory's ends with a slash. */
 export interface LayerEntry extends WrittenHeader {
   flag: "0" | "1" | "2" | "3" | "4" | "5" | "6";
   attributes?: readonly { name: string; value: Uint8Array }[];
 }
 
-/** POSIX ustar; what has no room in it goes before it as PAX records, extended attributes as `SCHILY.xattr.<name>`. */
+/** Returns a POSIX ustar header. PAX records before it have what does not fit; extended attributes are `SCHILY.xattr.<name>`. */
 export function layerHeader(entry: LayerEntry): Uint8Array {
   const records = paxRecords(entry);
   const header = ustarHeader(entry);
@@ -17,7 +17,7 @@ export function layerHeader(entry: LayerEntry): Uint8Array {
   return Buffer.concat([pax, records, new Uint8Array(padding(size)), header]);
 }
 
-/** The largest numbers of fields with 8 and 12 bytes, which end with a NUL. */
+/** The maximum values of fields with 8 and 12 bytes, which end with a NUL. */
 const maxNumber = { 8: 0o7777777, 12: 0o77777777777 } as const;
 
 function paxRecords(entry: LayerEntry): Uint8Array {
@@ -35,7 +35,7 @@ function paxRecords(entry: LayerEntry): Uint8Array {
   return Buffer.concat(records);
 }
 
-/** `<length> <key>=<value>\n`, where the length counts its own digits. */
+/** Returns `<length> <key>=<value>\n`, where the length includes its own digits. */
 function paxRecord(key: string, value: Uint8Array | string): Uint8Array {
   const rest = Buffer.concat([Buffer.from(` ${key}=`), Buffer.from(value), Buffer.from("\n")]);
   let length = rest.byteLength;
@@ -43,7 +43,7 @@ function paxRecord(key: string, value: Uint8Array | string): Uint8Array {
   return Buffer.concat([Buffer.from(String(length)), rest]);
 }
 
-/** What a record says is cut in the header, or left out. */
+/** Values that have a PAX record are truncated, or left out. */
 function ustarHeader(header: WrittenHeader): Uint8Array {
   const { name, target, uid, gid, size, modified, device } = header;
   const fitting = (value: number, length: 8 | 12) => (value < 0 || value > maxNumber[length] ? 0 : value);

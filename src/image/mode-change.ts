@@ -1,11 +1,11 @@
 import { BoughError } from "../errors.ts";
 
-/** Changes permission bits as one `--chmod` says. */
+/** Changes permission bits according to a `--chmod`. */
 export type ModeChange = (mode: number, isDirectory: boolean) => number;
 
 /**
- * `--chmod`: octal (`644`, `0755`, `4755`) or symbolic (`u+x`, `go-w`, `a=rX`, comma-separated), as chmod(1) reads
- * it with an umask of 0 (Dockerfile reference, "COPY --chmod"). Rejects anything else.
+ * Parses `--chmod`: octal (`644`, `0755`, `4755`) or symbolic (`u+x`, `go-w`, `a=rX`, comma-separated), like chmod(1) with an
+ * umask of 0 (Dockerfile reference, "COPY --chmod"). Throws for anything else.
  */
 export function parseMode(text: string): ModeChange {
   if (/^0*[0-7]{1,4}$/.test(text)) {

@@ -1,6 +1,6 @@
-/** What OCI image layouts are made of: https://github.com/opencontainers/image-spec/blob/main/image-layout.md */
+/** The parts of OCI image layouts: https://github.com/opencontainers/image-spec/blob/main/image-layout.md */
 
-/** Names a content of a layout. */
+/** Identifies a blob of a layout. */
 export interface Descriptor {
   mediaType: string;
   digest: string;
@@ -13,7 +13,7 @@ export const mediaTypes = {
   manifest: "application/vnd.oci.image.manifest.v1+json",
   config: "application/vnd.oci.image.config.v1+json",
   layer: "application/vnd.oci.image.layer.v1.tar",
-  /** in-toto's, as BuildKit has it. */
+  /** The media type of in-toto statements, as in BuildKit. */
   statement: "application/vnd.in-toto+json",
 } as const;
 

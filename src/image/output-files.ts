@@ -1,19 +1,19 @@
-/** Where the files of an image go: a directory, or a tar archive. Names may be known only when all of a file is written. */
+/** The destination of an image's files: a directory or a tar archive. A file's name may be known only after its content. */
 import { closeSync, ftruncateSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { blockBytes, padding } from "./tar-header.ts";
 import { endBytes, fileHeader } from "./tar-writer.ts";
 
-/** Disposing lets go of what is open, and removes a file that was not kept. */
+/** Disposing it closes open files, and removes a file that was not kept. */
 export interface OutputFiles extends Disposable {
   create(): OutputFile;
-  /** When all files are kept. */
+  /** Call it when all files are kept. */
   finish(): void;
 }
 
 interface OutputFile {
   write(bytes: Uint8Array): void;
-  /** Ends it, under a relative name. A second file of one name is the first one. */
+  /** Finishes the file under a relative name. Files of the same name have the same content. */
   keep(name: string): void;
 }
 
@@ -23,7 +23,7 @@ export function putFile(files: OutputFiles, name: string, content: Uint8Array | 
   file.keep(name);
 }
 
-/** One file at a time. */
+/** Writes one file at a time. */
 export function writeToDirectory(directory: string): OutputFiles {
   let open: { descriptor: number; temporary: string } | undefined;
   return {
@@ -51,7 +51,7 @@ export function writeToDirectory(directory: string): OutputFiles {
   };
 }
 
-/** One file at a time. A header is written again when its file's name and size are known: nothing is on disk twice. */
+/** Writes one file at a time. Its header is rewritten when its name and size are known, so that no content is on disk twice. */
 export function writeToArchive(path: string): OutputFiles {
   const descriptor = openSync(path, "wx", 0o644);
   const names = new Set<string>();

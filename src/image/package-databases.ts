@@ -1,4 +1,4 @@
-/** What Debian's and Alpine's package managers note of what they have installed. Pure. */
+/** Parsers for the databases of Debian's and Alpine's package managers. Pure. */
 
 export interface InstalledPackage {
   manager: "deb" | "apk";
@@ -8,13 +8,13 @@ export interface InstalledPackage {
 }
 
 /**
- * dpkg's `status`, or a file of `status.d`, where images without a package manager have them.
+ * Parses dpkg's `status`, or a file of `status.d`, which images without a package manager have instead.
  * https://man7.org/linux/man-pages/man5/deb822.5.html
  */
 export function parseDpkgStatus(text: string): InstalledPackage[] {
   return paragraphsOf(text).flatMap((lines) => {
     const fields = fieldsOf(lines, /^([A-Za-z][\w-]*):[ \t]*(.*)$/);
-    // A package that was removed has left its configuration behind.
+    // A removed package's configuration may remain.
     const isInstalled = fields.get("status")?.endsWith(" installed") !== false;
     return isInstalled
       ? packageOf("deb", fields, { name: "package", version: "version", architecture: "architecture" })
@@ -22,7 +22,7 @@ export function parseDpkgStatus(text: string): InstalledPackage[] {
   });
 }
 
-/** `/lib/apk/db/installed`. https://wiki.alpinelinux.org/wiki/Apk_spec */
+/** Parses `/lib/apk/db/installed`. https://wiki.alpinelinux.org/wiki/Apk_spec */
 export function parseApkInstalled(text: string): InstalledPackage[] {
   return paragraphsOf(text).flatMap((lines) => {
     const fields = fieldsOf(lines, /^([A-Za-z]):(.*)$/, (name) => name);
@@ -44,7 +44,7 @@ function paragraphsOf(text: string): string[][] {
   return text.split(/\n[ \t]*\n/).map((paragraph) => paragraph.split("\n"));
 }
 
-/** The first of equal names: what follows in apk's paragraphs is of files. */
+/** Keeps the first of equal names: later ones in apk's paragraphs belong to files. */
 function fieldsOf(
   lines: readonly string[],
   pattern: RegExp,

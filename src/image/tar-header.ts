@@ -8,7 +8,7 @@ export interface TarHeader {
   uid: number;
   gid: number;
   size: number;
-  /** Seconds since the epoch; written, they are whole. */
+  /** Seconds since the epoch. Only whole seconds are written. */
   modified: number;
   linkName: string;
   /** A device's number. */
@@ -16,22 +16,22 @@ export interface TarHeader {
   minor: number;
 }
 
-/** How names become text: as UTF-8, or with a character for each byte where no byte may be lost. */
+/** Decodes names: as UTF-8, or as latin1 if no byte may be lost. */
 export type DecodeText = (bytes: Uint8Array) => string;
 
 export const blockBytes = 512;
 
 export const maxNameBytes = 100;
 
-/** What a header says. Names are bytes: not all of them are UTF-8. */
+/** The fields of a header to write. Names are bytes: they may not be UTF-8. */
 export interface WrittenHeader extends Omit<TarHeader, "name" | "linkName" | "major" | "minor"> {
   name: Uint8Array;
-  /** What a link leads to. */
+  /** The target of a link. */
   target?: Uint8Array | undefined;
   device?: Pick<TarHeader, "major" | "minor"> | undefined;
 }
 
-/** POSIX ustar. Numbers that have no room are GNU's; for names that have none, an error. */
+/** Returns a POSIX ustar header. Numbers that don't fit are encoded as GNU does; throws for names that don't fit. */
 export function writeHeader(header: WrittenHeader): Buffer<ArrayBuffer> {
   const { name, flag, target = new Uint8Array(), device } = header;
   if (name.byteLength > maxNameBytes || target.byteLength > maxNameBytes)
@@ -43,7 +43,7 @@ export function writeHeader(header: WrittenHeader): Buffer<ArrayBuffer> {
       bytes.write(`${octal.padStart(length - 1, "0")}\0`, offset, "latin1");
       return;
     }
-    // GNU: a big-endian number, with the first bit set.
+    // GNU: a big-endian number whose first bit is set.
     for (let at = length - 1, left = value; at > 0; at--, left = Math.floor(left / 256))
       bytes[offset + at] = left % 256;
     bytes[offset] = 0x80;
@@ -61,14 +61,14 @@ export function writeHeader(header: WrittenHeader): Buffer<ArrayBuffer> {
     number(329, 8, device.major);
     number(337, 8, device.minor);
   }
-  // The checksum is taken with its own field full of spaces.
+  // The checksum is computed with its own field full of spaces.
   bytes.fill(" ", 148, 156);
   const sum = bytes.reduce((total, byte) => total + byte, 0);
   bytes.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
   return bytes;
 }
 
-/** Bytes between a content of this size and the next header. */
+/** Returns the number of bytes between content of this size and the next header. */
 export function padding(size: number): number {
   return (blockBytes - (size % blockBytes)) % blockBytes;
 }
@@ -77,11 +77,11 @@ export function isZeroBlock(block: Uint8Array): boolean {
   return block.every((byte) => byte === 0);
 }
 
-/** `undefined` where the checksum says that this is not a header. */
+/** Returns `undefined` if the checksum does not match: the block is no header. */
 export function parseHeader(block: Uint8Array, text: DecodeText = decode): TarHeader | undefined {
   const sum = block.reduce((total, byte, index) => total + (index >= 148 && index < 156 ? 32 : byte), 0);
   if (sum !== numberAt(block, 148, 8)) return undefined;
-  // GNU has something else in the place of POSIX's prefix.
+  // GNU has other fields in place of POSIX's prefix.
   const prefix = decode(block.subarray(257, 263)) === "ustar" ? text(block.subarray(345, 500)) : "";
   const name = text(block.subarray(0, 100));
   return {
@@ -98,15 +98,15 @@ export function parseHeader(block: Uint8Array, text: DecodeText = decode): TarHe
   };
 }
 
-/** What bough reads of PAX; an archive may have any number of other keys. */
+/** The PAX keys that bough reads; an archive may have any number of others. */
 const knownKeys = new Set([
   ...["path", "linkpath", "uid", "gid", "size", "mtime"],
   ...["GNU.sparse.major", "GNU.sparse.minor", "GNU.sparse.name", "GNU.sparse.realsize", "GNU.sparse.size"],
 ]);
 
 /**
- * PAX: `<length> <key>=<value>\n`, the length being that of the whole record in bytes. Keys that bough does not read are
- * left out.
+ * Parses PAX records: `<length> <key>=<value>\n`, where the length in bytes is that of the whole record. Leaves out keys that
+ * bough does not read.
  */
 export function parsePaxRecords(bytes: Uint8Array, text: DecodeText = decode): Map<string, string> {
   const records = new Map<string, string>();
@@ -125,7 +125,7 @@ export function parsePaxRecords(bytes: Uint8Array, text: DecodeText = decode): M
   return records;
 }
 
-/** Extended attributes among the records of PAX; their values are bytes, a character for each. */
+/** Returns the extended attributes among PAX records. Their values are bytes, decoded as latin1. */
 export function attributesIn(records: ReadonlyMap<string, string>): { name: string; value: Buffer }[] {
   const found = [...records].filter(([key]) => key.startsWith(attributePrefix));
   return found.map(([key, value]) => ({
@@ -152,13 +152,13 @@ export function withPaxRecords(header: TarHeader, records: ReadonlyMap<string, s
   };
 }
 
-/** A long name of GNU's own: the text up to its NUL. */
+/** Decodes the text up to its first NUL. */
 export function decode(bytes: Uint8Array): string {
   const end = bytes.indexOf(0);
   return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end));
 }
 
-/** A character for each byte, as far as a NUL. */
+/** Decodes bytes as latin1, up to the first NUL. */
 export function decodeName(bytes: Uint8Array): string {
   const end = bytes.indexOf(0);
   return decodeBytes(end < 0 ? bytes : bytes.subarray(0, end));
@@ -168,7 +168,7 @@ function decodeBytes({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString("latin1");
 }
 
-/** Octal text, or with its first bit set a big-endian number. */
+/** Parses octal text, or a big-endian number if the first bit is set. */
 export function numberAt(block: Uint8Array, offset: number, length: number): number {
   const field = block.subarray(offset, offset + length);
   const [first = 0, ...others] = field;

@@ -1,4 +1,4 @@
-/** Reading a tar archive while it arrives: one entry after the other, none of them held in memory. */
+/** Reads a tar archive as a stream: one entry after another, without holding their contents in memory. */
 import { BoughError } from "../errors.ts";
 import {
   attributesIn,
@@ -17,7 +17,7 @@ import { createTarSource, EndOfStreamError, type TarSource } from "./tar-source.
 import { readSparseMap } from "./tar-sparse.ts";
 
 export interface TarEntry {
-  /** The archive's own name: whoever writes files by it has to check it. */
+  /** The name in the archive. It must be checked before a file is written by it. */
   name: string;
   type: "file" | "directory" | "symlink" | "hardlink" | "other";
   /** Permission bits, 0 to 0o7777. */
@@ -26,25 +26,25 @@ export interface TarEntry {
   gid: number;
   /** True for a block or character device, which has the type `other`. */
   isDevice: boolean;
-  /** tar's own type: `3` and `4` are devices, `6` is a pipe. */
+  /** The type flag: `3` and `4` are devices, `6` is a pipe. */
   flag: string;
   /** A device's number. */
   major: number;
   minor: number;
   attributes: readonly { name: string; value: Buffer }[];
-  /** The size of a file, holes included. */
+  /** The size of a file, including holes. */
   size: number;
-  /** How many bytes of the archive come before the entry's headers. */
+  /** The position of the entry's first header in the archive. */
   start: number;
-  /** The same before the content. */
+  /** The position of the content. */
   offset: number;
   /** True if the content is stored without its holes. */
   isSparse: boolean;
   /** Seconds since the epoch. */
   modified: number;
-  /** What a link leads to. */
+  /** The target of a link. */
   target: string;
-  /** A file's content, to be read before the next entry is asked for; what is between the pieces is a hole. */
+  /** A file's content, to be read before the next entry. Gaps between the pieces are holes. */
   pieces(): AsyncGenerator<TarPiece>;
 }
 
@@ -61,12 +61,12 @@ const types: Record<string, TarEntry["type"]> = {
   "5": "directory",
 };
 
-/** Headers that say something about the entry behind them; an entry needs three or so. */
+/** Headers for the following entry; an entry needs about three. */
 const maxHeadersInARow = 100;
 
 /**
- * Rejects where the archive is damaged, or ends before its end; `archive` names it in the message. What comes behind the
- * archive's end is not read: the stream is left there.
+ * Reads the entries of an archive. Rejects if the archive is damaged or truncated; `archive` is its name in the message. Does not
+ * read the stream beyond the archive's end.
  */
 export function readTar(
   stream: AsyncIterable<Uint8Array>,
@@ -76,8 +76,8 @@ export function readTar(
 }
 
 /**
- * Does what `readTar` does, for a layer of an image: names have a character for each byte (latin1), since no byte of them may be
- * lost, and the end may be missing, as it is in what some programs write.
+ * Reads the entries of a layer like `readTar`, but decodes names as latin1, since no byte may be lost, and accepts a missing end,
+ * as some programs write it.
  */
 export function readLayerTar(stream: AsyncIterable<Uint8Array>, layer: string): AsyncGenerator<TarEntry> {
   return readAs(stream, { text: decodeName, needsEnd: false, problem: `${layer} is not a layer` });
@@ -85,9 +85,9 @@ export function readLayerTar(stream: AsyncIterable<Uint8Array>, layer: string): 
 
 interface Style {
   text: DecodeText;
-  /** True if an archive that stops where another entry could begin is damaged. */
+  /** True if an archive without an end is damaged, even if it stops between two entries. */
   needsEnd: boolean;
-  /** What a message begins with. */
+  /** The beginning of error messages. */
   problem: string;
 }
 
@@ -102,7 +102,7 @@ async function* readAs(stream: AsyncIterable<Uint8Array>, style: Style): AsyncGe
   }
 }
 
-/** How an archive is damaged. */
+/** Describes how an archive is damaged. */
 class DamageError extends Error {
   override readonly name = "DamageError";
 }
@@ -146,13 +146,13 @@ function describe(
   header: TarHeader,
 ): Omit<TarEntry, "size" | "start" | "offset" | "isSparse" | "pieces" | "attributes"> {
   const { name, flag, mode, uid, gid, modified, linkName, major, minor } = header;
-  // A slash at the end of the name meant a directory before there was a type for them.
+  // A trailing slash meant a directory before directories had a type flag.
   const type = flag === "0" && name.endsWith("/") ? "directory" : (types[flag] ?? "other");
   const isDevice = "34".includes(flag);
   return { name, type, flag, mode, uid, gid, isDevice, major, minor, modified, target: linkName };
 }
 
-/** GNU's own type, or its first formats in PAX: read as plain files, they would have their holes closed. */
+/** GNU's own type, or its older formats in PAX. Reading them as plain files would lose the holes. */
 function isOtherSparse(flag: string, records: ReadonlyMap<string, string>): boolean {
   const major = records.get("GNU.sparse.major");
   const isKnown = major === "1" && (records.get("GNU.sparse.minor") ?? "0") === "0";
@@ -164,7 +164,7 @@ function isSize(value: number): boolean {
 }
 
 function createContent(source: TarSource, { flag, size }: TarHeader, records: ReadonlyMap<string, string>) {
-  // Links, devices, directories and pipes may carry a size that stands for nothing.
+  // Links, devices, directories and pipes may have a size without content.
   const stored = "123456".includes(flag) ? 0 : size;
   const isSparse = records.has("GNU.sparse.major");
   const realSize = isSparse ? Number(records.get("GNU.sparse.realsize") ?? 0) : stored;
@@ -192,7 +192,7 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
     let offset = 0;
     for await (const bytes of raw(stored)) {
       const end = offset + bytes.byteLength;
-      // Whoever gets the bytes may give their memory back.
+      // The consumer may detach the memory of `bytes`.
       yield { offset, bytes };
       offset = end;
     }

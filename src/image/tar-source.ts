@@ -1,12 +1,12 @@
-/** Bytes of a stream in the portions that a reader asks for. */
+/** A stream that is read in portions of requested sizes. */
 export interface TarSource {
-  /** Exactly so many; `undefined` where the stream ends first. */
+  /** Returns exactly `length` bytes; `undefined` if the stream ends first. */
   take(length: number): Promise<Uint8Array | undefined>;
-  /** Exactly so many, in the chunks that they come in. Rejects where the stream ends first. */
+  /** Yields exactly `length` bytes in the stream's chunks. Rejects if the stream ends first. */
   pass(length: number): AsyncGenerator<Uint8Array>;
-  /** How many bytes have been read so far. */
+  /** Returns the number of bytes read so far. */
   position(): number;
-  /** Leaves the rest of the stream, which closes what it reads from. */
+  /** Abandons the rest of the stream, which closes its source. */
   close(): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ export function createTarSource(stream: AsyncIterable<Uint8Array>): TarSource {
   let rest: Uint8Array = new Uint8Array();
   let position = 0;
 
-  /** Returns at most `length` bytes; none at the end. */
+  /** Returns at most `length` bytes; an empty array at the end. */
   async function next(length: number): Promise<Uint8Array> {
     while (rest.byteLength === 0) {
       const { done, value } = await chunks.next();

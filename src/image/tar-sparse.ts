@@ -1,4 +1,4 @@
-/** The maps of GNU's sparse files, format 1.0: numbers on lines of their own, padded to whole blocks, before the data. */
+/** Maps of GNU's sparse files, format 1.0: one number per line, padded to whole blocks, before the data. */
 import { blockBytes } from "./tar-header.ts";
 
 interface Extent {
@@ -6,22 +6,22 @@ interface Extent {
   length: number;
 }
 
-/** An honest map has an entry for each stretch of data; more than this is worth neither the memory nor the time. */
+/** A valid map has an entry for each range of data. A larger map would take too much memory and time. */
 const maxExtents = 1_000_000;
-/** Decimal digits of a number that a double holds exactly. */
+/** Decimal digits of a number that a double represents exactly. */
 const maxDigits = 15;
 
 interface SparseFile {
-  /** Bytes in the archive, map included. */
+  /** Bytes in the archive, including the map. */
   stored: number;
-  /** Bytes of the file, holes included. */
+  /** Bytes of the file, including holes. */
   size: number;
   take(length: number): AsyncGenerator<Uint8Array>;
-  /** Makes the error for a map that can't be one. */
+  /** Makes the error for an invalid map. */
   fail(how: string): Error;
 }
 
-/** Extents in their order, none of them over another or beyond the file's end, and no more bytes than there are. */
+/** Reads the extents in order. Throws if they overlap, exceed the file's size, or have more bytes than are stored. */
 export async function readSparseMap(file: SparseFile): Promise<Extent[]> {
   const { stored, size, fail } = file;
   const { numbers, read } = await readNumbers(file);
@@ -39,7 +39,7 @@ export async function readSparseMap(file: SparseFile): Promise<Extent[]> {
   return extents;
 }
 
-/** The number of extents, and two for each; and how many bytes they take. */
+/** Returns the number of extents followed by two numbers for each, and how many bytes they take. */
 async function readNumbers({ stored, take, fail }: SparseFile): Promise<{ numbers: number[]; read: number }> {
   const numbers: number[] = [];
   let number = 0;

@@ -1,8 +1,8 @@
 import { blockBytes, maxNameBytes, padding, writeHeader } from "./tar-header.ts";
 
 /**
- * The header of a file, for an archive that is written as it is sent; with `link`, of a further link to that earlier entry.
- * Names may have any length (GNU's long names).
+ * Returns the header of a file in an archive that is sent while it is written; with `link`, that of a hard link to an earlier
+ * entry. Names may have any length (GNU's long names).
  */
 export function fileHeader(
   { path, link, size, ...owned }: { path: string; link?: string | undefined; size: number } & FileAttributes,
@@ -26,7 +26,7 @@ interface FileAttributes {
   gid: number;
 }
 
-/** Nothing for a name that a header has room for. */
+/** Returns nothing for a name that fits in a header. */
 function longName(flag: "L" | "K", name: string, date: Date): Uint8Array {
   const bytes = Buffer.from(`${name}\0`);
   const size = bytes.byteLength;
@@ -36,13 +36,13 @@ function longName(flag: "L" | "K", name: string, date: Date): Uint8Array {
   return Buffer.concat([writeHeader(header), bytes, new Uint8Array(padding(size))]);
 }
 
-/** The beginning of a long name, which a reader has from before; whole characters. */
+/** Truncates a name to whole characters that fit in a header: a reader already has the long name. */
 function cut(name: string): Uint8Array {
   const bytes = new Uint8Array(maxNameBytes);
   return bytes.subarray(0, new TextEncoder().encodeInto(name, bytes).written);
 }
 
-/** Bytes that end an archive, after the last entry. */
+/** The number of bytes after the last entry that end an archive. */
 export const endBytes = 2 * blockBytes;
 
 export function secondsOf(date: Date): number {

@@ -1,27 +1,27 @@
-/** What is at each path of an image, as far as a layer says it: for telling two images apart. */
+/** Indexes of the files of images, for comparing two images. */
 import { readLayerTar, type TarEntry } from "./tar-reader.ts";
 
-/** Files by path, relative to the root and without a slash at the end, a character for each byte; the root's is empty. */
+/** Files by path, which is relative to the root, without a slash at the end, and decoded as latin1; the root's is empty. */
 export type TreeIndex = Map<string, IndexedFile>;
 
 export interface IndexedFile {
   isDirectory: boolean;
-  /** Equal where all else of two files is; `undefined` where that can't be told. */
+  /** Equal for files that are equal in everything else; `undefined` if that is unknown. */
   state: string | undefined;
-  /** Equal where all attributes are; empty without any. */
+  /** Equal for files with equal attributes; empty if there are none. */
   attributes: string;
-  /** The path of a hard link's file. */
+  /** The path of the file that a hard link leads to. */
   linkTo: string | undefined;
 }
 
-/** Adds a layer's archive to what is below it: whiteouts take away. https://github.com/opencontainers/image-spec/blob/main/layer.md */
+/** Applies a layer's archive, with whiteouts, to a tree. https://github.com/opencontainers/image-spec/blob/main/layer.md */
 export async function applyLayer(
   tree: TreeIndex,
   archive: AsyncIterable<Uint8Array>,
   name: string,
 ): Promise<void> {
   const layer: TreeIndex = new Map();
-  /** Paths that are gone, with all below them; directories of which all below them is. */
+  /** Paths that are removed with everything below them; directories whose entries are removed. */
   const [gone, emptied] = [new Set<string>(), new Set<string>()];
   for await (const entry of readLayerTar(archive, name)) {
     const path = pathOf(entry.name);
@@ -42,7 +42,7 @@ export async function applyLayer(
   for (const [path, file] of layer) tree.set(path, file);
 }
 
-/** Reads the content of a file for it. */
+/** Reads the file's content. */
 export async function indexEntry(entry: TarEntry): Promise<IndexedFile> {
   const { type, mode, uid, gid, modified } = entry;
   const attributes = entry.attributes
@@ -85,7 +85,7 @@ export function below(directory: string, name: string): string {
   return directory === "" ? name : `${directory}/${name}`;
 }
 
-/** All directories above it, without the root. */
+/** Returns all parent directories without the root. */
 export function ancestorsOf(path: string): string[] {
   const found: string[] = [];
   for (let parent = parentOf(path); parent !== ""; parent = parentOf(parent)) found.push(parent);

@@ -7,22 +7,22 @@ export const firstBranch = "main";
 
 interface Branch {
   name: string;
-  /** The history entry at its tip. */
+  /** The branch's tip in the history. */
   entry: number;
   image: string;
   title: string;
   isActive: boolean;
 }
 
-/** Branches of sessions: names that move along the history. One of each session's is active: work goes on there. */
+/** Branches of sessions: names that move along the history. One of a session's branches is active: new work is added to it. */
 export interface BranchStore {
-  /** `main` for a session that does not exist yet. The branch itself may be missing: then nothing was done on it. */
+  /** Returns `main` for a session that does not exist yet. The branch itself may be missing if nothing was done on it. */
   active(key: string): string;
-  /** The entry that the active branch is at. */
+  /** Returns the tip of the active branch. */
   head(key: string): HistoryEntry | undefined;
   /** Sorted by name. */
   list(key: string): Branch[];
-  /** Makes the branch, or moves it, to an entry of the same session. */
+  /** Creates the branch at, or moves it to, an entry of the same session. */
   set(key: string, branch: string, entry: number): void;
   /** Makes the branch the active one. */
   checkOut(key: string, branch: string): void;

@@ -1,13 +1,13 @@
 import type { Database } from "bun:sqlite";
 
-/** What a source of a `COPY --from` comes to in its image, wherever it is copied to. */
+/** A resolved source of a `COPY --from` in its image, independent of its destination. */
 export interface CopiedSource {
-  /** Absolute, links followed. */
+  /** Absolute, with links followed. */
   path: string;
   /** The name under which it goes into a directory. */
   name: string;
   type: "file" | "directory";
-  /** A directory's, each after the one that it is in; not the directory itself. Of a file: that one. */
+  /** A directory's entries, parents first, without the directory itself. For a file, the file itself. */
   entries: readonly CopiedEntry[];
 }
 
@@ -24,9 +24,9 @@ export interface CopiedFile extends Entry {
   mode: number;
   sha256: string;
   size: number;
-  /** Seconds since the epoch, where it is known. */
+  /** Seconds since the epoch, if known. */
   mtime?: number;
-  /** The path of the first name, where this is a further link to a file. */
+  /** Set for a further hard link: the path of the file's first name. */
   original?: string;
 }
 
@@ -35,17 +35,17 @@ export type CopiedEntry =
   | (Entry & {
       type: "directory";
       mode: number;
-      /** An archive has nothing of it but what is in it: one that is there already stays as it is. */
+      /** The archive only has the directory's entries: an existing directory keeps its attributes. */
       isImplied?: true;
     })
   | (Entry & { type: "symlink"; target: string });
 
-/** What the copies from an image came to: an image never changes, so it is kept for good. */
+/** Resolved sources of copies from images. They are kept forever, since an image never changes. */
 export interface CopyMemory {
-  /** `words`: the sources and what else decides about them. */
+  /** `words`: the source arguments, and everything else that decides what they mean. */
   get(image: string, words: string): readonly CopiedSource[] | undefined;
   set(image: string, words: string, sources: readonly CopiedSource[]): void;
-  /** The SHA-256 of the archive that was made of what `key` says. */
+  /** Returns the SHA-256 of the archive that was made for `key`. */
   archive(key: string): string | undefined;
   setArchive(key: string, sha256: string): void;
 }

@@ -1,27 +1,27 @@
 import type { Database } from "bun:sqlite";
 
-/** A `COPY --from` that has made a layer, or has found the layer of an equal one. */
+/** A `COPY --from` that has made a layer, or has reused the layer of an equal copy. */
 export interface CopyLayer {
-  /** Hash of all that the copy is made from. */
+  /** The hash of everything that the copy is made from. */
   hash: string;
-  /** The same without the image that it is from. */
+  /** The same hash without the source image. */
   place: string;
-  /** The UUID of that image. */
+  /** The UUID of the source image. */
   source: string;
-  /** The layer's chain hash: that of the first of equal copies. */
+  /** The layer's chain hash: that of the first of several equal copies. */
   layer: string;
 }
 
-/** The layers that copies between images have come to, by session. */
+/** The layers made by copies between images, by session. */
 export interface CopyLayerStore {
-  /** The layer's chain hash. */
+  /** Returns the layer's chain hash. */
   get(session: string, hash: string): string | undefined;
-  /** The copy to this place that was made or found last. */
+  /** Returns the latest copy to this place. */
   latest(session: string, place: string): Pick<CopyLayer, "source" | "layer"> | undefined;
   set(session: string, copy: CopyLayer): void;
 }
 
-/** Copies to one place that are remembered: of a stage that never comes to the same there would be more and more. */
+/** Copies remembered for one place: a stage with a new result in each build would add more and more. */
 const maxCopies = 20;
 
 export function createCopyLayerStore(database: Database): CopyLayerStore {

@@ -9,12 +9,12 @@ import { reasonOf } from "../system-error.ts";
 import { noteSuffix, requireWhole } from "./wholeness.ts";
 
 export interface OpenOptions {
-  /** Tells the new name of a damaged file, in whose place there is an empty one. Without it, damage is an error. */
+  /** Called with the new name of a damaged file, which an empty one replaces. If it is missing, damage is an error. */
   onDamaged?: (setAside: string) => void;
   clock?: Pick<Clock, "now">;
 }
 
-/** Opens, or makes, a state file, with its directory (0700); see `openDatabase`. */
+/** Opens a state file, or makes it with its directory (mode 0700); see `openDatabase`. */
 export function openStateFile(
   path: string,
   migrations: readonly string[],
@@ -47,8 +47,8 @@ export function openStateFile(
 }
 
 /**
- * Moves a database and its journal to a free name beside it, and returns that. `inode`: of the file that was found to be
- * damaged; where another process has put a new one in its place already, nothing is moved.
+ * Moves a database and its journal to a free name beside it, and returns that. `inode`: the damaged file's. Moves nothing if
+ * another process has replaced the file already.
  */
 function setAside(path: string, inode: bigint): string | undefined {
   if (statSync(path, { bigint: true }).ino !== inode) return undefined;

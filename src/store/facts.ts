@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
 
-/** Answers about images of the service, by image and question. */
+/** Facts about images of the service, by image and question. */
 export interface FactStore {
   get(image: string, question: string): string | undefined;
   set(image: string, question: string, answer: string): void;
-  /** Images that the service has shown in a list: should one be missing there, it is gone. */
+  /** Images that the service has listed before: one that is missing from a later list is gone. */
   readonly listedImages: { has(image: string): boolean; add(image: string): void };
 }
 
@@ -17,7 +17,7 @@ export function createFactStore(database: Database): FactStore {
         )
         .get(image, question)?.answer,
     set(image, question, answer) {
-      // A build that changes nothing says what it said the last time: to write that would cost it a sync or two.
+      // A build without changes stores the same facts again. Writing them would cost it a sync or two.
       if (facts.get(image, question) === answer) return;
       database
         .query("INSERT OR REPLACE INTO fact (image, question, answer) VALUES (?, ?, ?)")

@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
 
-/** The step that the latest build of a session has failed at, to be looked into later. */
+/** The step at which a session's latest build failed, for later inspection. */
 export interface FailedStepStore {
-  /** What was set, as text. */
+  /** Returns the stored text. */
   get(session: string): string | undefined;
-  /** Replaces what is known of the session's build. Nothing is stored for a session that does not exist. */
+  /** Replaces the session's step. Stores nothing for a session that does not exist. */
   set(session: string, step: string): void;
   delete(session: string): void;
 }

@@ -1,25 +1,25 @@
 import { growBuffer } from "../grow-buffer.ts";
 import { lengthsOf, TextColumn } from "../text-column.ts";
 
-/** What tells one state of a file from another. */
+/** The parts of `stat` that change when a file does. */
 export interface FileState {
   device: number;
   inode: number;
   size: number;
-  /** Milliseconds since the epoch, with a fraction: a quarter of a microsecond is told apart. */
+  /** Milliseconds since the epoch, with a precision of a quarter of a microsecond. */
   mtimeMs: number;
   ctimeMs: number;
 }
 
-/** Files in columns, each with its state and its content's SHA-256: of a large context, an object and two strings would be felt. */
+/** Files in columns: path, state and the content's SHA-256. In a large context, an object and two strings each would be slow. */
 export class FileColumns {
   readonly paths = new TextColumn();
   #states = new Float64Array();
   #hashes = Buffer.alloc(0);
-  /** What `toBytes` fills. */
+  /** The buffer that `toBytes` fills. */
   #packed = new Uint8Array();
 
-  /** What `toBytes` has made, one part after the other. Throws where it is anything else. */
+  /** Reads consecutive parts made by `toBytes`. Throws for anything else. */
   static from(parts: readonly Uint8Array[]): FileColumns {
     const columns = new FileColumns();
     for (const part of parts) columns.#append(part);
@@ -79,8 +79,8 @@ export class FileColumns {
   }
 
   /**
-   * The number of rows and of the paths' bytes, the length of each path, and the other columns. Only for a machine like this one, and
-   * only until the next call.
+   * Returns the number of rows and of the paths' bytes, the length of each path, and the other columns. Readable only on a
+   * machine with the same byte order, and valid until the next call.
    */
   toBytes(): Uint8Array {
     const { length: count, bytes: paths, ends } = this.paths;
@@ -98,7 +98,7 @@ export class FileColumns {
   }
 
   #append(part: Uint8Array): void {
-    // The numbers in it may not begin anywhere.
+    // Typed arrays require aligned offsets.
     const { buffer, byteOffset: start } = part.byteOffset % 8 === 0 ? part : part.slice();
     const [count = 0, pathBytes = 0] = new Uint32Array(buffer, start, 2);
     const places = placesOf(count, pathBytes);

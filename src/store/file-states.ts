@@ -3,23 +3,23 @@ import type { Clock } from "../clock.ts";
 import { inTransaction } from "../database.ts";
 
 /**
- * What steps came to, by the state in which `stat` found their files: where all of them are in that state again, they need not be
- * hashed or staged to know.
+ * Chain hashes of steps by the state (`stat`) of their files: if all files are in that state again, their chain hash is known
+ * without hashing or staging them.
  */
 export interface FileStateStore {
-  /** What is remembered of a build context; nothing is read before the first question. */
+  /** Returns what is remembered of a build context. Reads nothing before the first query. */
   open(context: string): FileStates;
 }
 
-/** All but the step's chain hash are digests, too. */
+/** All fields are digests. */
 export interface FileStateRow {
-  /** The files that a COPY has found, and the state of each. */
+  /** The files that a COPY has found, with their states. */
   sources: string;
-  /** The same with all that says where they go, and as whose. */
+  /** The same, with their destinations and owners. */
   copy: string;
-  /** All but the staged files that the chain hash depends on. */
+  /** Everything that the chain hash depends on, except the staged files. */
   step: string;
-  /** The chain hash. */
+  /** The step's chain hash. */
   hash: string;
 }
 
@@ -27,17 +27,17 @@ export interface FileStates {
   hasSources(sources: string): boolean;
   hasCopy(copy: string): boolean;
   hashOf(copy: string, step: string): string | undefined;
-  /** Only of files that are settled, see `isSettled`: a later change of one must show in its state. */
+  /** To be called only with files that are settled (see `isSettled`): a later change must show in a file's state. */
   set(row: FileStateRow): void;
-  /** True once a chain hash was found: the files behind it were not asked for one by one. */
+  /** True once a chain hash was found: the files behind it were not looked up one by one. */
   readonly isUsed: boolean;
-  /** Writes what was set. */
+  /** Writes the rows that were set. */
   save(): void;
 }
 
-/** The latest ones of a context, whatever the Dockerfile. */
+/** Rows kept of a context, for all of its Dockerfiles. */
 const maxRows = 64;
-/** A context that nobody has built anew for so long is forgotten. */
+/** A context that has not been written for so long is forgotten. */
 const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
 
 export function createFileStateStore(database: Database, clock: Clock): FileStateStore {
@@ -93,7 +93,7 @@ export function createFileStateStore(database: Database, clock: Clock): FileStat
   };
 }
 
-/** What is no such list stands for none. */
+/** Invalid rows are ignored. */
 function parseRows(text: string): FileStateRow[] {
   try {
     const rows: unknown = JSON.parse(text);

@@ -1,12 +1,12 @@
 import { TextIndex } from "../text-index.ts";
 import type { FileColumns, FileState } from "./file-columns.ts";
 
-/** What is remembered of a context's files. */
+/** The remembered files of a context. */
 export interface FileTable {
   readonly columns: FileColumns;
-  /** The hash of exactly this path in this state. */
+  /** Returns the hash of this path, if the file was in exactly this state. */
   get(path: string, state: FileState): string | undefined;
-  /** How many rows' paths have been asked for. */
+  /** The number of rows whose paths have been queried. */
   readonly asked: number;
   isAsked(row: number): boolean;
 }
@@ -16,7 +16,7 @@ export function createFileTable(columns: FileColumns): FileTable {
   let count = 0;
   let next = 0;
   let rows: TextIndex | undefined;
-  /** Files are asked for in the order in which they were written, if nothing has changed: then no index is needed. */
+  /** If nothing has changed, files are queried in the order in which they were written, which needs no index. */
   function rowOf(path: string): number | undefined {
     if (next < columns.length && columns.paths.at(next) === path) return next++;
     rows ??= rowsByPath(columns);

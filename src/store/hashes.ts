@@ -7,40 +7,40 @@ import { packMerged, packSome } from "./merge-files.ts";
 import { unpackFiles } from "./packed-files.ts";
 import { PendingFiles } from "./pending-files.ts";
 
-/** Hashes of files by what `stat` says about them, so that unchanged files need not be read again. */
+/** Hashes of files by their `stat`, so that unchanged files need not be read again. */
 export interface HashStore {
-  /** What is remembered of a build context; nothing is read before the first question. */
+  /** Returns what is remembered of a build context. Reads nothing before the first query. */
   open(context: string): ContextHashes;
 }
 
 export interface ContextHashes {
   get(path: string, state: FileState): string | undefined;
   set(path: string, state: FileState, sha256: string): void;
-  /** Hashes that are set, and not saved yet. */
+  /** The number of hashes that were set and are not saved yet. */
   readonly unsaved: number;
-  /** Writes what was set, all or nothing. */
+  /** Writes the hashes that were set, atomically. */
   save(): void;
   /**
-   * The same where it is a good part of the table or some time has passed: the table is written as a whole. It gives way; what is set
-   * meanwhile may be saved later.
+   * Saves if the unsaved hashes are a good part of the table, or if some time has passed: the table is written as a whole. Yields
+   * meanwhile; hashes that are set in that time may be saved later.
    */
   saveIfDue(pace: Pace): Promise<void>;
   /**
-   * Forgets, at the end of a build, files that it has not asked for, once they are most of what is remembered: they are gone, or
+   * Forgets, at the end of a build, files that it has not queried, if most of the remembered files are such: they are gone, or
    * another Dockerfile's.
    */
   tidy(): void;
 }
 
-/** Times as many as those that a build has asked for. */
+/** Maximum ratio of remembered files to those that a build has queried. */
 const maxUnasked = 2;
-/** Rows of the table for each one that has changed: that many are written for the sake of one. */
+/** Maximum number of the table's rows to write for each changed one. */
 const writtenAgain = 8;
-/** Else after the last time. Thousands of COPYs would else write the table as often. */
+/** Minimum time between other saves. Otherwise thousands of COPYs would write the table as often. */
 const dueMilliseconds = 1000;
-/** When what is not there was written. */
+/** The time of writing of a missing row. */
 const never = Number.NEGATIVE_INFINITY;
-/** A context that nobody has built for so long is forgotten. */
+/** A context that has not been written for so long is forgotten. */
 const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
 
 export function createHashStore(database: Database, clock: Clock): HashStore {
@@ -54,7 +54,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
     database
       .query<{ writtenAt: number }, [string]>("SELECT written_at AS writtenAt FROM hash WHERE context = ?")
       .get(context)?.writtenAt ?? never;
-  /** Returns false, and writes nothing, where what was read has been written over since. */
+  /** Returns false and writes nothing if the row was overwritten since it was read. */
   const write = database.transaction((context: string, files: Uint8Array, readAt: number): boolean => {
     const before = writtenAt(context);
     if (before !== readAt) return false;
@@ -62,7 +62,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
     database.query("DELETE FROM hash WHERE written_at < ?").run(now - keptMilliseconds);
     database
       .query("INSERT OR REPLACE INTO hash (context, files, written_at) VALUES (?, ?, ?)")
-      // Later each time, also within a millisecond: it tells one version from the other.
+      // Increases each time, even within a millisecond, since it identifies the version.
       .run(context, files, Math.max(now, before + 1));
     return true;
   });
@@ -70,7 +70,7 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
   return {
     open(context) {
       let table: FileTable | undefined;
-      /** When that was written. */
+      /** The time of writing of that table. */
       let readAt = never;
       let hasSaved = false;
       let savedAt = Number.NEGATIVE_INFINITY;
@@ -106,14 +106,14 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
           if (!isDue) return;
           isSaving = true;
           try {
-            // Else all was saved meanwhile.
+            // Ends without a save if `save` has saved everything meanwhile.
             while (pending === saved) await saveOnce(saved, length, pace);
           } finally {
             isSaving = false;
           }
         },
         tidy() {
-          // After a save, or a try, it is unknown what was asked for before: the next build will tidy.
+          // A save resets which files were queried. The next build will tidy.
           if (hasSaved || table === undefined || table.columns.length <= maxUnasked * table.asked) return;
           put(packSome(table.columns, table.isAsked), 0);
         },
@@ -140,8 +140,8 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
       }
 
       /**
-       * Returns false where another build has written since the table was read: what that has found out is not to be lost. `saved`:
-       * how many of the pending ones are in it.
+       * Returns false if another build has written since the table was read: its hashes must not be lost. `saved`: the number of
+       * pending rows in `packed`.
        */
       function put(packed: Uint8Array, saved: number): boolean {
         const isWritten = write.immediate(context, packed, readAt);

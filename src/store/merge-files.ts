@@ -3,8 +3,8 @@ import { FilePacker } from "./packed-files.ts";
 import type { PendingFiles } from "./pending-files.ts";
 
 /**
- * Packs changed files in their old places, and new ones at the end. It stops after each part. Only the first `count` of the pending
- * ones are looked at: there may be more of them when it goes on.
+ * Packs changed files in their old places, and new ones at the end. Yields after each part. Considers only the first `count`
+ * pending files: there may be more when it continues.
  */
 export function* packMerged(
   before: FileColumns,
@@ -25,7 +25,7 @@ export function* packMerged(
   return packer.end();
 }
 
-/** Packs the rows that are to be kept. */
+/** Packs the rows to keep. */
 export function packSome(columns: FileColumns, isKept: (row: number) => boolean): Uint8Array {
   const packer = new FilePacker();
   for (let row = 0; row < columns.length; row++) if (isKept(row)) packer.add(columns, row);

@@ -1,18 +1,18 @@
-/** What is remembered of a context's files as it is stored: parts that are compressed one by one, so that packing can give way. */
+/** The stored form of a context's files: parts that are compressed one by one, so that packing can yield in between. */
 import { FileColumns } from "./file-columns.ts";
 
-/** A new layout gets a new number. */
+/** The version of the format: a new layout gets a new number. */
 const stamp = 0xb0000003;
 const numberBytes = Uint32Array.BYTES_PER_ELEMENT;
-/** They take some milliseconds to pack. */
+/** Rows of a part, which take some milliseconds to pack. */
 const partRows = 4096;
 
 export class FilePacker {
-  // One for all parts: what grows for each is felt until it is collected.
+  // Reused for all parts: a new one for each would be slow to grow, and to collect.
   readonly #part = new FileColumns();
   readonly #packed: Uint8Array[] = [];
 
-  /** Returns whether a part is full, and was packed. */
+  /** Returns whether a part was full, and was packed. */
   add(from: FileColumns, row: number): boolean {
     this.#part.copy(from, row);
     if (this.#part.length < partRows) return false;
@@ -26,14 +26,14 @@ export class FilePacker {
   }
 
   #pack(): void {
-    // A third as long, in less time than SQLite takes to write the rest.
+    // A third of the size, in less time than SQLite would take to write the rest.
     const compressed = Bun.zstdCompressSync(this.#part.toBytes(), { level: 1 });
     this.#packed.push(numberAlone(compressed.length), compressed);
     this.#part.clear();
   }
 }
 
-/** Anything that `FilePacker` has not made, on a machine like this one, comes to no files. */
+/** Returns no files for data that `FilePacker` has not made on a machine with the same byte order. */
 export function unpackFiles(packed: Uint8Array): FileColumns {
   try {
     const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length);

@@ -1,14 +1,14 @@
 import { TextIndex } from "../text-index.ts";
 import { FileColumns, type FileState } from "./file-columns.ts";
 
-/** Files in the order in which they came. A path that comes again has a new row, and that one is found. */
+/** Files in the order in which they were added. A path that is added again gets a new row, which replaces the old one. */
 export class PendingFiles {
   readonly columns = new FileColumns();
   readonly #rows = new TextIndex(this.columns.paths);
   readonly #replaced = new Set<number>();
 
   add(path: string, state: FileState, sha256: string): void {
-    // Half of a character is read back as another one: such a path would never be found.
+    // An unpaired surrogate would be read back as another character: such a path would never be found.
     if (path.isWellFormed()) this.#index(path, this.columns.add(path, state, sha256));
   }
 
@@ -16,12 +16,12 @@ export class PendingFiles {
     return this.#rows.find(path);
   }
 
-  /** False where the path has come again since. */
+  /** Returns false if the path was added again. */
   isLatest(row: number): boolean {
     return !this.#replaced.has(row);
   }
 
-  /** All but the first `count`. */
+  /** Returns all but the first `count` rows. */
   after(count: number): PendingFiles {
     const rest = new PendingFiles();
     for (let row = count; row < this.columns.length; row++)

@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
 
-/** The index of each scope as it was read last: as long as the service has the same one, it need not be fetched again. */
+/** The latest index read of each scope: it need not be fetched again while the service has the same one. */
 export interface ScopeCopies {
-  /** `image`: the UUID of the image that the index is in. */
+  /** `image`: the UUID of the image that contains the index. */
   get(image: string): Uint8Array | undefined;
-  /** Keeps it in place of what is kept of that scope. */
+  /** Replaces the stored index of that scope. */
   set(scope: string, image: string, content: Uint8Array): void;
 }
 

@@ -2,8 +2,8 @@ import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 
 /**
- * How an entry of a session's history came to be. `commit`: a build has made it by itself, of what instructions had left: files, a
- * WORKDIR, the configuration.
+ * The origin of a history entry. `commit`: made by a build from pending changes of instructions: files, a WORKDIR, the
+ * configuration.
  */
 export type HistoryKind = "from" | "run" | "commit" | "use";
 
@@ -12,12 +12,12 @@ export interface HistoryEntry {
   parent: number | null;
   image: string;
   kind: HistoryKind;
-  /** The instruction, or the command, as the user wrote it; in brackets what a commit is of. */
+  /** The instruction or command as the user wrote it; for a commit, its content in brackets. */
   title: string;
   operation: string | null;
   /** Milliseconds since the epoch. */
   createdAt: number;
-  /** Names of the branches whose tip this is. */
+  /** Names of the branches with this tip. */
   branches: string[];
 }
 
@@ -32,35 +32,35 @@ interface SessionSummary {
   updatedAt: number;
 }
 
-/** What a branch points at. */
+/** The tip of a branch. */
 export type BranchTip = Pick<HistoryEntry, "id" | "image" | "title" | "operation" | "createdAt">;
 
 export type NewEntry = Pick<HistoryEntry, "parent" | "image" | "kind" | "title" | "operation">;
 
-/** Sessions: named trees of images, with branches at their tips. A build's layers are branches `layer:<chain-hash>`. */
+/** Sessions: named trees of images, with branches at their tips. A build's layers are branches named `layer:<chain-hash>`. */
 export interface SessionStore {
-  /** Those whose key contains `filter`, the latest changed first. */
+  /** Returns the sessions whose key contains `filter`, the latest changed first. */
   list(filter: string): SessionSummary[];
-  /** The whole history, oldest first; `undefined` where there is no such session. */
+  /** Returns the whole history, oldest first; `undefined` if there is no such session. */
   history(key: string): HistoryEntry[] | undefined;
   findBranch(key: string, branch: string): HistoryEntry | undefined;
-  /** The same without the names of all branches there, which takes a tenth of the time: a build asks for each of its layers. */
+  /** Returns the entry without its branches' names, which takes a tenth of the time: a build does so for each of its layers. */
   findTip(key: string, branch: string): BranchTip | undefined;
-  /** Adds an entry and points the branch at it; session and branch are made where missing. Atomic. */
+  /** Adds an entry and points the branch at it; creates missing sessions and branches. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
   /**
-   * Says which build context the session is of, and that it was used; nothing where there is no such session. Returns since when
-   * it counts as used, in milliseconds since the epoch.
+   * Records the build context of a session, and that the session was used. Returns the recorded time of use in milliseconds since
+   * the epoch; `undefined` if there is no such session.
    */
   noteBuild(key: string, path: string): number | undefined;
-  /** What the latest step of the session's builds that failed has left. Returns what that was before. */
+  /** Sets the image that the session's latest failed build step has left. Returns the previous one. */
   setFailedImage(key: string, image: string | null): string | null;
   deleteBranch(key: string, branch: string): void;
-  /** Drops entries of images that are gone, with the branches at them; and a session with its last entry. */
+  /** Removes entries of images that are gone, with the branches at them; and a session with its last entry. */
   forgetImages(images: Iterable<string>): void;
-  /** All images that are in a session's history. */
+  /** Returns all images in the history of sessions. */
   images(): string[];
-  /** Deletes a session with its whole history. False where there is none. */
+  /** Deletes a session with its whole history. Returns false if there is none. */
   delete(key: string): boolean;
 }
 
@@ -153,8 +153,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
 
     noteBuild(key, path) {
       const now = clock.now();
-      // A look comes first: to write takes a lock, also where nothing changes. An hour more or less is nothing to what goes by
-      // age.
+      // Read first: a write takes a lock even if it changes nothing. An hour makes no difference to what depends on the age.
       const session = database
         .query<{ context: string | null; updatedAt: number }, [string]>(
           "SELECT context, updated_at AS updatedAt FROM session WHERE key = ?",

@@ -1,29 +1,29 @@
 import type { Database } from "bun:sqlite";
 
-/** A step that makes a layer, as the latest build that reached it found it. */
+/** A step that makes a layer, as of the latest build that reached it. */
 export interface StepEntry {
-  /** Its place among such steps of the Dockerfile, from 0 on. */
+  /** Its index among such steps of the Dockerfile. */
   ordinal: number;
   /** The layer's chain hash. */
   hash: string;
   /** The instruction on one line. */
   title: string;
-  /** What the layer was made from, as text; kept compressed. */
+  /** The inputs of the layer, as text; stored compressed. */
   inputs: string;
 }
 
 /**
- * The steps of the latest build of each Dockerfile of a session, to say later what has changed since. One entry a step,
- * however many builds there are.
+ * The steps of the latest build of each Dockerfile of a session, to explain later what has changed. One entry per step, for any
+ * number of builds.
  */
 export interface StepStore {
-  /** Sorted by place. */
+  /** Sorted by ordinal. */
   list(session: string, dockerfile: string): StepEntry[];
-  /** Chain hashes by place. */
+  /** Returns chain hashes by ordinal. */
   hashes(session: string, dockerfile: string): Map<number, string>;
-  /** Chain hashes of the latest builds of all of a session's Dockerfiles. */
+  /** Returns the chain hashes of the latest builds of all of a session's Dockerfiles. */
   latestHashes(session: string): Set<string>;
-  /** Replaces what is known of that place. Nothing is stored for a session that does not exist. */
+  /** Replaces the entry with this ordinal. Stores nothing for a session that does not exist. */
   set(
     session: string,
     dockerfile: string,

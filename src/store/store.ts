@@ -16,7 +16,7 @@ import { createUnfinishedStore, type UnfinishedStore } from "./unfinished.ts";
 import { createUploadCache, type UploadCache } from "./uploads.ts";
 import { createUrlCache, type UrlCache } from "./urls.ts";
 
-/** All that bough remembers about one service and project, in one SQLite file. */
+/** Everything that bough remembers about one service and project, in one SQLite file. */
 export interface Store extends Disposable {
   readonly path: string;
   readonly sessions: SessionStore;
@@ -33,12 +33,12 @@ export interface Store extends Disposable {
   readonly fileStates: FileStateStore;
   readonly copyLayers: CopyLayerStore;
   readonly scopeCopies: ScopeCopies;
-  /** All that `work` writes is written, or nothing. */
+  /** Runs `work` in a transaction. */
   atomically<Result>(work: () => Result): Result;
   close(): void;
 }
 
-/** `path`: made where missing, with its directory. Rejects what a newer bough wrote. */
+/** Opens the store at `path`; makes it if missing, with its directory. Throws if a newer bough has written it. */
 export function openStore(path: string, clock: Clock, options: OpenOptions = {}): Store {
   const database = openStateFile(path, migrations, { clock, ...options });
   const sessions = createSessionStore(database, clock);

@@ -1,26 +1,26 @@
 import type { Database } from "bun:sqlite";
 
-/** An operation that a build has started, or was about to start, and whose result it has not kept yet. */
+/** An operation that a build has started, or was about to start, and whose result is not stored yet. */
 export interface UnfinishedEntry {
   session: string;
-  /** What it is for: the same step of a later build asks for it by this. */
+  /** The key of the step, by which a later build finds the operation. */
   step: string;
   /** The process that waits for it. */
   owner: string;
   /** See service/operations/request-id.ts. */
   requestId: number;
-  /** `null`: the answer to its request has not been there yet. */
+  /** `null`: the response to its request has not arrived. */
   operation: string | null;
   /** Milliseconds since the epoch. */
   startedAt: number;
 }
 
-/** What is written down before and after an operation is started, so that one whose build was killed is found again. */
+/** Records of operations, written before and after their start, so that a later build finds those of a killed build. */
 export interface UnfinishedStore {
   begin(entry: UnfinishedEntry): void;
   setOperation(entry: Pick<UnfinishedEntry, "session" | "step" | "owner">, operation: string): void;
   finish(session: string, steps: readonly string[], owner: string): void;
-  /** Makes `owner` the one that waits for what a process that is gone has left of a step; the newest if it is several. */
+  /** Makes `owner` the owner of a step's operation that a dead process has left; the newest of several. */
   takeOver(
     session: string,
     step: string,
@@ -51,7 +51,7 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
 
   const takeOver = database.transaction(
     (session: string, step: string, owner: string, left: readonly UnfinishedEntry[]) => {
-      // Another process may have been faster with each of them.
+      // Another process may have taken each of them first.
       const taken = left.filter((entry) => drop(session, step, entry.owner));
       const newest = taken.at(-1);
       if (newest !== undefined) begin({ ...newest, owner });
@@ -76,7 +76,7 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
            FROM unfinished WHERE session = ? AND step = ? ORDER BY started_at`,
         )
         .all(session, step)
-        // Its own: finished, but of no use yet when the step had to be begun again.
+        // Its own entries too: such an operation has finished, but the step had to start again before the result was used.
         .filter((entry) => entry.owner === owner || !isAlive(entry.owner));
       return left.length === 0 ? undefined : takeOver.immediate(session, step, owner, left);
     },

@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
 
-/** The contents that the service is known to have, by SHA-256, so that they need not even be asked for. */
+/** The service's files by the SHA-256 of their content, so that the service need not be asked for them. */
 export interface UploadCache {
   get(sha256: string): string | undefined;
-  /** Written together with others, soon, or with `flush`: what is lost by a crash is only asked for once more. */
+  /** Written in batches, or by `flush`: entries lost in a crash only cost another query. */
   set(sha256: string, file: string): void;
   flush(): void;
   delete(sha256: string): void;

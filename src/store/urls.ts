@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 
-/** What an `ADD <url>` brought last time, and what the server then said about it. */
+/** The last result of an `ADD <url>`, with the server's response headers. */
 export interface UrlEntry {
   etag: string | null;
   lastModified: string | null;

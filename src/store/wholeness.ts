@@ -2,26 +2,26 @@ import type { Database } from "bun:sqlite";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import type { Clock } from "../clock.ts";
 
-/** The suffix of the file that says in which state a state file was found whole. */
+/** The suffix of the file that records in which state a state file passed its check. */
 export const noteSuffix = "-whole";
 
 /** Checking a larger file would delay the command noticeably. */
 const checkedBytes = 16 * 1024 * 1024;
 
-/** A change within the same tick of the file system's clock shows in no time stamp; see `isSettled` in context/hashing. */
+/** Changes within one tick of the file system's clock have the same time stamps; see `isSettled` in context/hashing. */
 const settledMilliseconds = 100;
 
 /**
- * Looks through a state file that has changed since the last look: one that was cut short, or written over, can be opened, and
- * fails only where it is read. The look is noted beside the file.
+ * Checks a state file that has changed since its last check: a truncated or overwritten file can be opened, and only fails when
+ * it is read. Records the check beside the file.
  *
- * @throws DamageError where the file does not hang together
+ * @throws DamageError if the file is corrupt
  */
 export function requireWhole(database: Database, path: string, clock: Pick<Clock, "now">): void {
   const { size, state, changedAt } = describe(path);
   if (size > checkedBytes) return;
   const note = `${path}${noteSuffix}`;
-  // What is in the log and not yet in the file is looked through each time.
+  // Changes in the log that are not in the file yet are checked each time.
   const isLogged = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
   if (!isLogged && readNote(note) === state) return;
   const found = database.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
@@ -30,14 +30,14 @@ export function requireWhole(database: Database, path: string, clock: Pick<Clock
   try {
     writeFileSync(note, state, { mode: 0o600 });
   } catch {
-    // It is looked through again.
+    // It is checked again the next time.
   }
 }
 
-/** A look through the file has found that it does not hang together. */
+/** The check of a state file has failed. */
 class DamageError extends Error {
   override readonly name = "DamageError";
-  /** SQLite's own code. */
+  /** SQLite's code. */
   readonly code = "SQLITE_CORRUPT";
 }
 

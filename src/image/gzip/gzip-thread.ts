@@ -1,4 +1,4 @@
-/** A thread's own program: compresses the blocks that it is sent. */
+/** The program of a thread: compresses the blocks that it receives. */
 import { serveThread } from "../../thread.ts";
 import { gzipBlock } from "./gzip-block.ts";
 

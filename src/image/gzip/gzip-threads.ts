@@ -5,17 +5,17 @@ import { gzipBlock } from "./gzip-block.ts";
 type Block = Uint8Array<ArrayBuffer>;
 
 interface Gzip {
-  /** What the block is compressed. It is gone afterwards: its bytes may be another thread's. */
+  /** Compresses a block, which must not be used afterwards: its memory may be moved to another thread. */
   pack(block: Block): Promise<Block>;
   close(): void;
 }
 
-/** Fewer blocks are compressed before a thread would have started. */
+/** Fewer blocks than this are compressed before a thread would have started. */
 const blocksWithoutThreads = 4;
-/** Six threads compress as fast as one reads and hashes. */
+/** Six threads compress as fast as one thread reads and hashes. */
 const maxThreads = 6;
 
-/** Compresses blocks here, and once there are several on all processors: into the same bytes. */
+/** Compresses the first blocks in this thread, and later ones in several threads. The output is the same. */
 export function createGzip(): Gzip {
   const threads: Thread<Block, Block>[] = [];
   let blocks = 0;
