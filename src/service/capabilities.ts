@@ -1,4 +1,4 @@
-/** What a service can do: learnt at most once, from `GET /v1/whoami` or from the first call that it refuses. */
+/** What a service can do. Found out at most once, from `GET /v1/whoami` or from the first call that it refuses. */
 import { asNumber, asRecord, asText, type JsonRecord } from "./http/json.ts";
 import type { Transport } from "./http/transport.ts";
 import type { Capabilities, OptionalCall } from "./service.ts";
@@ -6,10 +6,10 @@ import type { Capabilities, OptionalCall } from "./service.ts";
 /** Statuses of a service that has no such call. */
 export const unsupportedStatuses: readonly number[] = [404, 405, 501];
 
-/** These, and those for a token that is good for a build and no more: for calls that bough can do without. */
+/** The same, and the statuses for a token that is good only for builds. For calls that bough can do without. */
 export const unavailableStatuses: readonly number[] = [401, 403, ...unsupportedStatuses];
 
-/** What the calls themselves have: they note what they have found out. */
+/** Capabilities that the calls themselves update. */
 export interface LearntCapabilities extends Capabilities {
   learn(call: OptionalCall, isServed: boolean): void;
 }
@@ -41,7 +41,7 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
   };
 }
 
-/** `undefined`: this service has no such call, or does not answer it to everyone. */
+/** `undefined` if the service has no such call, or refuses it. */
 async function askAccount(transport: Transport): Promise<JsonRecord | undefined> {
   const handles = [400, 403, ...unsupportedStatuses];
   const { status, body } = await transport.call({

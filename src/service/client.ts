@@ -32,21 +32,21 @@ export interface ServiceOptions {
   project?: string;
   userAgent: string;
   clock: Clock;
-  /** Ends everything but `cancel`. */
+  /** Aborts everything but `cancel`. */
   signal: AbortSignal;
   onNotice?: (notice: ServiceNotice) => void;
-  /** Tells of each operation at its end. */
+  /** Called at the end of each operation. */
   onServed?: (time: ServedTime) => void;
   knownFiles?: KnownFiles;
-  /** Default: kept for this process alone. */
+  /** Default: kept only for this process. */
   seenImages?: SeenImages;
-  /** What the service does for this process just now, in words, for one that leaves without waiting for the end. */
+  /** Descriptions of the operations under way, for a process that exits without waiting for them. */
   running?: Set<string>;
-  /** Returns numbers in [0, 1); spreads the waits before repeats. */
+  /** Returns numbers in [0, 1), to vary the waits before repeats. */
   random?: () => number;
 }
 
-/** All that the commands ask of a service; a build needs no more than the first two. */
+/** All that the commands need of a service. A build needs only ImageService and ImageInspector. */
 export interface Service
   extends ImageService,
     ImageInspector,
@@ -58,7 +58,7 @@ export interface Service
     EventSnapshots,
     Terminals {}
 
-/** Rejects a base address or a token that cannot be used with a BoughError of kind `usage`. */
+/** Throws a BoughError of kind `usage` if the base address or the token is unusable. */
 export function createService(options: ServiceOptions): Service {
   const { clock, signal, knownFiles } = options;
   const onNotice = options.onNotice ?? (() => undefined);
@@ -107,7 +107,7 @@ export function createService(options: ServiceOptions): Service {
     lendFiles: options.lendFiles,
     findFile: files.findFile,
     async uploadStream(body, stream) {
-      // Loaded where there is something to upload only.
+      // Loaded only if there is something to upload.
       const { uploadStream } = await import("./files/upload-stream.ts");
       return uploadStream({ transport, clock, signal }, body, stream);
     },

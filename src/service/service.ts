@@ -1,7 +1,7 @@
 /**
- * What a build asks of an image service: the one narrow interface between deciding (`builder/`) and acting
- * (`service/`). Every method rejects with a `BoughError` that names the call, the address and what the service said,
- * and with the signal's reason once the signal that the service was made with is aborted.
+ * The calls that a build makes to an image service: the one narrow interface between deciding (`builder/`) and acting
+ * (`service/`). Every method rejects with a `BoughError` that names the call, the address and the service's message. It rejects
+ * with the signal's reason once the signal of the service is aborted.
  */
 import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
@@ -9,45 +9,45 @@ import type { LendFiles } from "./wire/file.ts";
 import type { ImageCopy, InstanceRequest } from "./wire/instance.ts";
 import type { LimitHit, OperationKind } from "./wire/operation.ts";
 
-/** The seam to everything outside: the global fetch, or the embedded engine's handler. */
+/** The connection to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
 
 export interface ImageService extends ImageFiles {
   /** The base address without credentials, or `embedded engine (<directory>)`: for people. */
   readonly address: string;
 
-  /** The base address as a URL: a UUID is one image of this service, and another one or none elsewhere. */
+  /** The base address as a URL. A UUID identifies an image only within this service. */
   readonly base: string;
 
   readonly capabilities: Capabilities;
 
   /**
-   * The UUID of the image that `reference` (a UUID, `tag:<name>`, or a tag as written, then with `:latest`) names.
-   * `undefined`: there is none. `"unsupported"`: this service cannot be asked for tags (it has no `GET /v1/images`).
+   * Returns the UUID of the image that `reference` names: a UUID, `tag:<name>`, or a tag, tried as written and then with
+   * `:latest`. `undefined` if there is none. `"unsupported"` if this service can't look up tags (it has no `GET /v1/images`).
    */
   findImage(reference: string): Promise<FoundImage | undefined | "unsupported">;
 
-  /** Returns whether the service still has an image. `"unsupported"`: it cannot be asked. */
+  /** True if the service still has an image. `"unsupported"` if it can't be asked. */
   hasImage(uuid: string): Promise<boolean | "unsupported">;
 
   /** Imports `url` (`docker://...`, or another transport on the engine), waits, and returns the new image's UUID. */
   importImage(request: ImageImport): Promise<string>;
 
-  /** `tag` is complete (`name:tag`). Rejects with `NotFoundError` where the image is gone. */
+  /** Sets a complete tag (`name:tag`). Rejects with `NotFoundError` if the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;
 
-  /** An image's layers that bough has made, each with its bytes on disk. Only with the extension `layer-sizes`. */
+  /** Returns the layers of an image that bough has made, each with its bytes on disk. Only with the extension `layer-sizes`. */
   layerSizes(image: string): Promise<{ id: string; size: number }[]>;
 
   /**
-   * The UUID of the image with the same files and this configuration, which is the whole of it. Only with the extension
-   * `configure`; rejects with `NotFoundError` where the image is gone. `origin`: with the extension `history`; else the image's.
+   * Returns the UUID of the image with the same files and exactly this configuration. Only with the extension `configure`;
+   * rejects with `NotFoundError` if the image is gone. `origin` needs the extension `history`; default: the image's own.
    */
   configureImage(uuid: string, config: ImageConfig, origin?: ImageOrigin): Promise<string>;
 
   /**
-   * Makes sure that the service has each content, several at a time, and returns the file's id by SHA-256. Two items
-   * with one hash are sent once. Rejects where a file's bytes are no longer those that were hashed.
+   * Makes sure that the service has each content, several at a time, and returns the file's id by SHA-256. Two items with one
+   * hash are sent once. Rejects if a file's bytes differ from those that were hashed.
    */
   uploadFiles(
     files: Iterable<LocalFile>,
@@ -56,43 +56,44 @@ export interface ImageService extends ImageFiles {
   ): Promise<Map<string, string>>;
 
   /**
-   * Sends a large file, and hashes it meanwhile. Where the service is slow the hash is known before all is sent, and a content
-   * that it turns out to have is not sent to its end. Rejects where a file's bytes are no longer those that were opened.
+   * Sends a large file, and hashes it meanwhile. With a slow service the hash is known before all bytes are sent; if the service
+   * turns out to have the content, the rest is not sent. Rejects if the file has changed since it was opened.
    */
   sendUnhashed(file: UnhashedFile, options: UnhashedOptions): Promise<SentFile>;
 
   /**
-   * Lets a service in this very process take files where they are, for the request that names the loan; they are asked for when the
-   * service comes to them. `undefined`: the service is elsewhere. Only with the extension `lent-files`.
+   * Lets a service in this process read files where they are, for the request that names the loan. The files are iterated when
+   * the service needs them. `undefined` if the service is remote. Only with the extension `lent-files`.
    */
   readonly lendFiles: LendFiles | undefined;
 
-  /** The id of the file with these bytes; `undefined` where the service has none, or does not say. */
+  /** Returns the id of the file with these bytes; `undefined` if the service has none, or does not say. */
   findFile(sha256: string): Promise<string | undefined>;
 
   /**
-   * Sends bytes as they come, their number known or not, without ever holding them all. They can't be sent twice: each of
-   * the stream's chunks is empty afterwards.
+   * Sends bytes as they come, of known or unknown length, without ever holding all of them. They can't be sent twice: each of the
+   * stream's chunks is empty afterwards.
    */
   uploadStream(body: ReadableStream<Uint8Array>, options?: StreamOptions): Promise<UploadedFile>;
 
   /**
-   * Starts an instance and returns the operation's id. Where the answer is lost, the operation is looked for by its `requestId`
-   * (see request-id.ts). Where it isn't found, the request is sent again if it `mayRunTwice`, else the call rejects with an
+   * Starts an instance and returns the operation's id. If the response is lost, the operation is looked for by its `requestId`
+   * (see request-id.ts). If it isn't found, the request is sent again if it `mayRunTwice`, else the call rejects with an
    * UnknownOutcomeError.
    */
   spawn(request: InstanceRequest, options?: { requestId?: number; mayRunTwice?: boolean }): Promise<string>;
 
-  /** Makes a number for `spawn`. */
+  /** Returns a new request id for `spawn`. */
   newRequestId(): number;
 
-  /** The operation of a request that an earlier process has sent, or was about to send; needs `operationList`. */
+  /** Finds the operation of a request that an earlier process has sent, or was about to send. Needs `operationList`. */
   findSpawned(sent: SentRequest): Promise<string | undefined>;
 
   /**
-   * Follows an operation to its end: by events where the service has them, else by polling. `onOutput` gets the bytes
-   * as they arrive, as far as the service delivers them early; the outcome has all of them, unless the listener takes the rest. Rejects with an
-   * OverdueError where it goes on for long after the timeout of its request: that of `spawn`, or else `timeoutSeconds`.
+   * Follows an operation to its end: by events if the service has them, else by polling. `onOutput` gets the bytes as they
+   * arrive, as far as the service delivers them early. The outcome has all of them, unless the listener takes the rest. Rejects
+   * with an OverdueError if the operation goes on for long after the timeout of its request: that of `spawn`, or else
+   * `timeoutSeconds`.
    */
   follow(
     operation: string,
@@ -101,45 +102,48 @@ export interface ImageService extends ImageFiles {
     timeoutSeconds?: number,
   ): Promise<OperationOutcome>;
 
-  /** Rejects with NotFoundError where the service knows no such operation. */
+  /** Rejects with NotFoundError if the service knows no such operation. */
   hasEnded(operation: string): Promise<boolean>;
 
-  /** Asks the service to stop an operation; works after the build's own signal was aborted. True: it is, or was, ended. */
+  /**
+   * Asks the service to stop an operation; works after the build's own signal was aborted. Returns true if the operation is, or
+   * was, ended.
+   */
   cancel(operation: string): Promise<boolean>;
 }
 
-/** Calls that a service may be without; `config`: an image's record with its configuration. */
+/** Calls that a service may lack. `config` is an image's record with its configuration. */
 export type OptionalCall = "config" | "events" | "imageList" | "inspect" | "operationList";
 
-/** What a service can do beyond the calls that every one has. */
+/** What a service can do in addition to the calls that every service has. */
 export interface Capabilities {
-  /** The service has refused such a call: none is sent again. */
+  /** True if the service has refused such a call: none is sent again. */
   lacks(call: OptionalCall): boolean;
 
-  /** The service has answered such a call. */
+  /** True if the service has responded to such a call. */
   has(call: OptionalCall): boolean;
 
   /**
-   * `linux/amd64` and its kind, where the service says what it runs: `platform` in its response to `GET /v1/whoami`, an
-   * extension that bough's own engine has. `undefined`: it says nothing.
+   * Returns the platform that the service runs, such as `linux/amd64`: `platform` in its response to `GET /v1/whoami`, an
+   * extension of bough's own engine. `undefined` if it does not say.
    */
   platform(): Promise<string | undefined>;
 
-  /** Seconds: the longest `timeout` of an instance, where the service says it. */
+  /** Returns the maximum `timeout` of an instance, if the service reports it. */
   maxTimeoutSeconds(): Promise<number | undefined>;
 
   /**
-   * What the service can do beyond the public API, by name: `extensions` in its response to `GET /v1/whoami`. Empty where
-   * it says nothing. A request uses an extension only where the service names it.
+   * Returns the names of the service's extensions of the public API: `extensions` in its response to `GET /v1/whoami`. Empty if
+   * there are none. A request uses an extension only if the service names it.
    */
   extensions(): Promise<ReadonlySet<string>>;
 }
 
 interface SentRequest {
   requestId: number;
-  /** The `truncate_output_at` that was asked for. */
+  /** The `truncate_output_at` of the request, without the request id. */
   truncateAt: number;
-  /** Milliseconds since the epoch: it was sent after that. */
+  /** Milliseconds since the epoch: a time before it was sent. */
   since: number;
 }
 
@@ -147,36 +151,36 @@ export interface ImageImport {
   url: string;
   tag?: string | undefined;
   timeoutSeconds: number;
-  /** Credentials for the registry; they go into the request and nowhere else. */
+  /** Credentials for the registry; they go only into the request. */
   credentials?: { username: string; password: string } | undefined;
   onProgress?: EventListener["onProgress"] | undefined;
 }
 
 export interface FoundImage {
   uuid: string;
-  /** What it is, whoever has imported it, where the service says it: else its UUID is all that is known. */
+  /** Identifies its content, whichever way it was imported, if the service reports it. Without it only the UUID is known. */
   identity?: string;
-  /** Set where the service says it, as are those that follow. */
+  /** Set if the service reports it, as is `origin`. */
   config?: ImageConfig;
   origin?: ImageOrigin;
 }
 
-/** A look into an image without starting anything. `"unsupported"`: this service has no such call. */
+/** Looks into an image without starting anything. `"unsupported"` if this service has no such call. */
 export interface ImageInspector {
-  /** Links are followed by the service's own rules; `undefined`: there is nothing of that name. */
+  /** Follows links by the service's own rules; `undefined` if there is nothing at that path. */
   pathType(image: string, path: string): Promise<PathType | undefined | "unsupported">;
 
-  /** What is in a directory, by name; `undefined` where the service does not list it. */
+  /** Returns a directory's entries by name; `undefined` if the service does not list it. */
   listTypes(image: string, directory: string): Promise<ReadonlyMap<string, PathType> | undefined>;
 
-  /** `undefined`: there is no such file. */
+  /** `undefined` if there is no such file. */
   readFile(image: string, path: string): Promise<Uint8Array | undefined | "unsupported">;
 }
 
 export interface ImageFile {
   name: string;
   type: PathType;
-  /** Permission bits, where the service tells them. */
+  /** Permission bits, if the service reports them. */
   mode: number | null;
   uid: number;
   gid: number;
@@ -190,17 +194,16 @@ export interface ImageFile {
 /** Files of an image, without starting anything. */
 export interface ImageFiles {
   /**
-   * The SHA-256 of all that `COPY --from` would take from an image's files, times apart. Only with the extension `copies`;
-   * rejects with
-   * NotFoundError where the image is gone, or has no such files.
+   * Returns the SHA-256 of all that `COPY --from` would take from an image's files, except times. Only with the extension
+   * `copies`; rejects with NotFoundError if the image is gone, or has no such files.
    */
   digestFiles(image: string, files: Pick<ImageCopy, "sources" | "parents" | "exclude">): Promise<string>;
 
-  /** What is in a directory; of anything else, the thing itself. Rejects with NotFoundError. */
+  /** Lists a directory; for anything else, returns its own entry. Rejects with NotFoundError. */
   listFiles(image: string, path: string): Promise<ImageFile[]>;
-  /** One regular file's bytes as they come; `undefined` where the path leads to something else. */
+  /** Opens one regular file; `undefined` if the path leads to something else. */
   openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
-  /** A tar archive of what is below a directory, as it comes. */
+  /** Opens a tar archive of a directory's contents. */
   openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
 }
 
@@ -210,14 +213,14 @@ export interface LocalFile {
   absolutePath: string;
   sha256: string;
   size: number;
-  /** What is in it, where somebody has read it for its hash and still has it. */
+  /** Its content, if it is still in memory from being hashed. */
   content?: Uint8Array | undefined;
 }
 
-/** A file that is read for its hash and for the service at once. */
+/** A file that is read once, for its hash and for the service. */
 export interface UnhashedFile {
   size: number;
-  /** Throws where it is not the file that was found. */
+  /** Throws if it is not the file that was found. */
   open(): OpenFile;
 }
 
@@ -225,18 +228,18 @@ export interface OpenFile {
   descriptor: number;
   /** Returns the number of bytes that were read. */
   read(buffer: Uint8Array, length: number, position: number): number;
-  /** Throws where it is no longer the file that was found. */
+  /** Throws if it is no longer the file that was found. */
   requireUnchanged(): void;
-  /** Makes the error that it has changed. */
+  /** Returns the error for a file that has changed. */
   changed(): Error;
   close(): void;
 }
 
 export interface UnhashedOptions {
   signal: AbortSignal;
-  /** Tells the number of bytes that were passed on so far. */
+  /** Called with the number of bytes passed on so far. */
   onBytes(bytes: number): void;
-  /** Called before everything is sent, or where it can't be sent, too. */
+  /** Called before everything is sent, and also if it can't be sent. */
   onHash(sha256: string): void;
 }
 
@@ -247,20 +250,20 @@ export interface SentFile {
 }
 
 export interface StreamOptions {
-  /** Tells the number of bytes that were passed on so far. */
+  /** Called with the number of bytes passed on so far. */
   progress?: (bytes: number) => void;
-  /** Exactly how many there will be, where the source has said so: the service is told before. */
+  /** The exact number of bytes, if the source has announced it: it is then announced to the service. */
   contentLength?: number | undefined;
-  /** Sees the SHA-256 of all the bytes before the service has all of them: where it throws, nothing is stored. */
+  /** Called with the SHA-256 of all bytes before the service has all of them: if it throws, nothing is stored. */
   inspect?: ((sha256: string) => void) | undefined;
 }
 
 interface UploadOptions {
-  /** The caller has looked for them among what the service is known to have. */
+  /** True if the caller has checked that the service is not known to have them. */
   areUnknown?: boolean;
-  /** Ends this upload alone. */
+  /** Aborts only this upload. */
   signal?: AbortSignal;
-  /** Tells of each content that the service has from now on, or had already. */
+  /** Called for each content that the service now has. `isReused` is true if it had it already. */
   onFile?: (sha256: string, isReused: boolean) => void;
 }
 
@@ -272,9 +275,9 @@ export interface UploadedFile {
 
 export interface UploadProgress {
   files: number;
-  /** Bytes that went over the wire. */
+  /** Bytes sent to the service. */
   sentBytes: number;
-  /** Contents that the service had already. */
+  /** Contents that the service already had. */
   reused: number;
 }
 
@@ -283,15 +286,15 @@ export interface OutputChunk {
   text: string;
 }
 
-/** Hears of what events bring, as far as the service delivers any. */
+/** Receives what events report, as far as the service delivers them. */
 export interface EventListener {
-  /** Output byte for byte, each once. */
+  /** Output, byte for byte, each byte once. */
   onBytes?(stream: OutputChunk["stream"], bytes: Uint8Array): void;
-  /** What an import says of itself, for people. */
+  /** Progress of an import, for people. */
   onProgress?(message: string): void;
   /**
-   * Output that no event has brought, at the end. Whoever takes it has been told all of the output: the outcome holds
-   * none, and nothing else does.
+   * Output that no event has brought, at the end. With this listener the outcome holds no output, because the listener has
+   * received all of it.
    */
   onRest?(chunk: OutputChunk): void;
 }
@@ -299,23 +302,23 @@ export interface EventListener {
 export interface OperationOutcome {
   operation: string;
   status: "SUCCESS" | "FAILED" | "CANCELLED";
-  /** The service's own words where it could not run the command. */
+  /** The service's own message if it could not run the command. */
   error: string | undefined;
   exitCode: number | undefined;
   timedOut: boolean;
-  /** Limits that were hit, where the service says it (`resource-limits`). */
+  /** Limits that were hit, if the service reports them (`resource-limits`). */
   limitsHit: readonly LimitHit[];
   stdout: CapturedOutput;
   stderr: CapturedOutput;
   /** The resulting image; for a command that changed nothing it may be the one it started from. */
   image: string | undefined;
-  /** Its size, as far as the service says it. */
+  /** Its size, if the service reports it. */
   imageBytes?: number | undefined;
-  /** Time at work, where the service says it. */
+  /** Time that it ran, if the service reports it. */
   served?: Pick<ServedTime, "since" | "seconds">;
 }
 
-/** How long an operation took the service. */
+/** The time that an operation took the service. */
 export interface ServedTime {
   operation: string;
   kind: OperationKind;

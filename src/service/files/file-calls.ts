@@ -4,16 +4,16 @@ import { asRecord, asText, idIn } from "../http/json.ts";
 import { aFileId } from "../http/requirements.ts";
 import type { Call, Transport } from "../http/transport.ts";
 
-/** What a service says of a file; it may leave out all but the id. */
+/** A service's record of a file. Only the id is certain. */
 export interface StoredFile {
   uuid: string;
   sha256: string | undefined;
 }
 
-/** The question saves work, so it is not worth any: whatever is not a clear answer means that the file is sent. */
+/** The lookup only saves an upload: any status that is not a clear response means that the file is sent. */
 const noAnswer = [400, 401, 403, 404, 405, 406, 410, 500, 501, 502, 503, 504];
 
-/** The service's answer about a file that it has; `undefined` where it has none or does not say. */
+/** Returns the service's response about a file that it has; `undefined` if it has none or does not say. */
 export async function findFile(
   transport: Transport,
   sha256: string,
@@ -38,7 +38,7 @@ export async function postFile(
     ...options
   }: Pick<Call, "body" | "reconcile" | "deadline" | "timeoutMilliseconds"> & {
     signal: AbortSignal;
-    /** The length of a streamed body, where it is known. */
+    /** The length of a streamed body, if it is known. */
     contentLength?: number;
   },
 ): Promise<StoredFile> {

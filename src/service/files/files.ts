@@ -1,4 +1,4 @@
-/** Deduplicated upload: each content once, and only where the service does not have it. */
+/** Deduplicated upload: each content is sent once, and only if the service does not have it. */
 import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
@@ -14,11 +14,11 @@ interface SentFile {
   requests: number;
 }
 
-/** The local memory of what a service has: file ids by SHA-256. */
+/** The contents that a service is known to have: file ids by SHA-256. */
 export interface KnownFiles {
   get(sha256: string): string | undefined;
   set(sha256: string, uuid: string): void;
-  /** What was set may be kept together until then. */
+  /** Writes collected entries, if `set` does not write each. */
   flush?(): void;
 }
 
@@ -31,12 +31,12 @@ interface FilesOptions {
 
 export type Files = Pick<ImageService, "uploadFiles" | "sendUnhashed" | "findFile">;
 
-/** To ask for a larger file costs less than to send it for nothing. */
+/** Larger files are looked up first: that costs less than an unneeded upload. */
 const askFirstAboveBytes = 1024 * 1024;
-/** Leaves time for what is sent beside it. */
+/** Leaves time for other uploads at the same time. */
 const uploadTimeoutMilliseconds = 180_000;
 const guardEveryMilliseconds = 1000;
-/** A server that reads so slowly counts as one that does not read at all. */
+/** A server that reads more slowly counts as one that does not read at all. */
 const slowestBytesPerSecond = 64 * 1024;
 
 export function createFiles({ transport, clock, signal, knownFiles }: FilesOptions): Files {
@@ -66,7 +66,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     const guard = watchForChanges(file);
     const body = createFileBody(file, onBytes);
     const stop = childOf(parent);
-    // A file that shrinks leaves a request that waits for ever for bytes that it has promised.
+    // If the file shrinks, the request waits forever for the announced bytes.
     const watch = async () => {
       for (;;) {
         await clock.sleep(guardEveryMilliseconds, stop.signal);
@@ -111,7 +111,7 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
       const stopping = options.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);
       const begun = new Set<string>();
       const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
-      /** Bytes of large files that are on their way. */
+      /** Bytes sent of the large files that are under way. */
       const underWay = new Map<string, number>();
       const report = () => {
         let { sentBytes } = done;

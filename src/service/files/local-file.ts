@@ -1,11 +1,11 @@
-/** Reading a file that is to be what was hashed before; what is not is an error, never other bytes under its hash. */
+/** Reads files that must still be what was hashed. Other content is an error, and is never sent under the old hash. */
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { LocalFile } from "../service.ts";
 
 /**
- * The whole of a small file in memory: what is sent is what was checked. It blocks: a promise for every file of a large
- * context costs more than the file does.
+ * Returns the whole content of a small file: what is sent is what was checked. It blocks, because a promise for every file of a
+ * large context costs more than reading the file.
  */
 export function readChecked(file: LocalFile): Uint8Array {
   const bytes = readWhole(file);
@@ -28,10 +28,10 @@ function readWhole(file: LocalFile): Uint8Array {
   }
 }
 
-/** A file's bytes, as a request's body that may be made again; `onBytes` hears how many of them were taken so far. */
+/** A file's bytes as a request body that can be made again. `onBytes` gets the number of bytes taken so far. */
 interface FileBody {
   make(): AsyncGenerator<Uint8Array>;
-  /** Nobody may have read the last one to its end. */
+  /** Closes the file: the last body may not have been read to its end. */
   close(): void;
 }
 
@@ -66,14 +66,14 @@ export function createFileBody(file: LocalFile, onBytes: (taken: number) => void
 
 function openRegular(file: LocalFile): number {
   try {
-    // Without waiting: the name may stand for a pipe by now.
+    // Non-blocking, because the path may be a pipe by now.
     return openSync(file.absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     throw unreadable(file, error);
   }
 }
 
-/** Notices from the state of a file that is sent from the disk that somebody wrote to it. */
+/** Returns checks that a file was not written to while it is sent from the disk. */
 export function watchForChanges(file: LocalFile) {
   const before = stateOf(file);
   const check = () => {
@@ -86,9 +86,9 @@ export function watchForChanges(file: LocalFile) {
   check();
   return {
     check,
-    /** Unchanged since before it was sent, and still what was hashed: then that was sent. */
+    /** Checks that the file is unchanged and still has its hash, so that the right content was sent. */
     async checkContent() {
-      // Before it is opened: it may have become a pipe, which nobody writes to.
+      // Checked before opening: the file may have become a pipe without a writer.
       check();
       const hasher = new Bun.CryptoHasher("sha256");
       await reading(file, async () => {

@@ -3,8 +3,8 @@ import type { Clock } from "../../clock.ts";
 const pieceMilliseconds = 50;
 
 /**
- * Gathers a stream's chunks to pieces, as long as they come fast: passing on costs by the piece, and a network's chunks
- * are small. The stream has given its chunks away: each is emptied once its bytes are in a piece.
+ * Gathers a stream's chunks into larger pieces while they come fast: each piece has a fixed cost, and a network's chunks are
+ * small. The stream gives up its chunks: each is emptied once its bytes are in a piece.
  */
 export class PieceReader {
   readonly #reader: {
@@ -12,7 +12,7 @@ export class PieceReader {
     cancel(): Promise<void>;
   };
   readonly #clock: Clock;
-  /** One that did not fit, and how much of it did. */
+  /** A chunk that did not fit completely, and the number of its bytes that did. */
   #chunk: Uint8Array | undefined;
   #taken = 0;
 
@@ -21,7 +21,7 @@ export class PieceReader {
     this.#clock = clock;
   }
 
-  /** Fills `buffer`, or part of it; `done`: that was the last piece. */
+  /** Fills `buffer`, or part of it. `done` is true for the last piece. */
   async read(buffer: Uint8Array): Promise<{ done: boolean; piece: Uint8Array }> {
     let size = 0;
     let until = Number.POSITIVE_INFINITY;
@@ -52,8 +52,8 @@ export class PieceReader {
 }
 
 /**
- * Gives the memory back at once. It lies outside of the collector's heap, which would not notice for long how much the
- * chunks come to: some 20 MiB more.
+ * Frees the memory immediately. It is outside the collector's heap, which would notice late how large the chunks are: some 20 MiB
+ * more.
  */
 function empty({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);

@@ -1,4 +1,4 @@
-/** A thread's own program: hashes the pieces that lie in buffers which it shares with the one that sends them. */
+/** The hashing thread: hashes the pieces in buffers that it shares with the thread that sends them. */
 import { readSync } from "node:fs";
 import type { FileRest, HashAnswer, HashRequest } from "./stream-hash.ts";
 
@@ -19,7 +19,7 @@ self.onmessage = ({ data: request }: MessageEvent<HashRequest>) => {
   say({ index });
 };
 
-/** A file that has become shorter gives another digest, as one that has changed otherwise. */
+/** Hashes the rest of the file. A file that has become shorter gives another digest, as any changed file does. */
 function digestRest({ descriptor, from, size }: FileRest): string {
   const buffer = Buffer.allocUnsafe(1024 * 1024);
   for (let at = from; at < size; ) {

@@ -1,13 +1,15 @@
 import { threadUrl } from "../../thread.ts";
 
 /**
- * The SHA-256 of a stream that passes in pieces, together with the buffers that the pieces are gathered in: these are used
- * again and again, since new ones for each piece would have to be mapped, cleared and collected.
+ * The SHA-256 of a stream of pieces, and the buffers that the pieces are gathered in. The buffers are reused, because new ones
+ * would have to be mapped, cleared and collected.
  */
 interface StreamHash {
-  /** Where the next piece goes. Resolves once nobody needs what was there: the piece before the last must have been sent. */
+  /**
+   * Returns the buffer for the next piece, once its old content is hashed. The piece before the last must have been sent by then.
+   */
   nextBuffer(): Promise<Uint8Array>;
-  /** Takes a piece, the beginning of one of the buffers. */
+  /** Hashes a piece, which is the beginning of one of the buffers. */
   update(piece: Uint8Array): void;
   /** Returns lower-case hex. Call it after the last piece. */
   digest(): Promise<string>;
@@ -19,7 +21,7 @@ const pieceBytes = 1024 * 1024;
 /** One that is being sent, one that is being filled, and one more, so that neither waits for the other. */
 const bufferCount = 3;
 
-/** Hashes on this thread: there is nothing to start, and nothing else happens while a piece is hashed. */
+/** Hashes on this thread: no thread has to start, and nothing else runs while a piece is hashed. */
 export function createStreamHash(): StreamHash {
   const hasher = new Bun.CryptoHasher("sha256");
   const buffers: Uint8Array[] = [];
@@ -40,9 +42,9 @@ export function createStreamHash(): StreamHash {
   };
 }
 
-/** A hash that can be taken to its end without the pieces, from the file that they are of. */
+/** A hash that can read the rest of its file itself, without further pieces. */
 interface FileHash extends StreamHash {
-  /** Hashes the rest of the file on the thread; no piece is to be given any more. Returns the digest. */
+  /** Hashes the rest of the file on the thread, and returns the digest. No piece may follow. */
   digestRest(rest: FileRest): Promise<string>;
 }
 
@@ -53,7 +55,10 @@ export interface FileRest {
   size: number;
 }
 
-/** What the thread is told: its buffers, then the length of the piece in the buffer of that index, then nothing or the rest. */
+/**
+ * Messages to the thread: its buffers, then for each piece the index of its buffer and its length, at last the rest of the file
+ * or `end`.
+ */
 export type HashRequest =
   | { buffers: SharedArrayBuffer[] }
   | { index: number; length: number }
@@ -61,7 +66,7 @@ export type HashRequest =
   | "end";
 export type HashAnswer = { index: number } | { digest: string };
 
-/** Hashes on a thread of its own, while the pieces are sent: for streams that are worth the start of one. */
+/** Hashes on a separate thread while the pieces are sent, for streams that are worth its start. */
 export function createThreadedStreamHash(): FileHash {
   const memory = Array.from({ length: bufferCount }, () => new SharedArrayBuffer(pieceBytes));
   const buffers = memory.map((each) => new Uint8Array(each));

@@ -1,4 +1,4 @@
-/** Upload of a large file that nobody has hashed yet: read once, and hashed as it is sent. */
+/** Uploads a large file whose hash is unknown: it is read once, and hashed while it is sent. */
 import type { Clock } from "../../clock.ts";
 import { abandonable, childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
@@ -16,13 +16,13 @@ interface SendOptions {
 }
 
 /**
- * A service that takes less is not waited for: the rest of the file is hashed ahead of the sending, which takes a fraction of
- * its time, and the service is asked whether it has the content already.
+ * If the service is slower than this, the rest of the file is hashed ahead of the upload, which takes a fraction of its time, and
+ * the service is asked whether it already has the content.
  */
 const keepsUpBytesPerSecond = 256 * 1024 * 1024;
 const lookMilliseconds = 500;
 
-/** Rejects where the file could not be sent, after `onHash`; without it where there is no hash either. */
+/** Rejects if the file can't be sent: after `onHash`, or without it if the file can't be hashed either. */
 export async function sendUnhashed(
   { transport, clock, find, timeoutMilliseconds }: SendOptions,
   { size, open }: UnhashedFile,
@@ -34,7 +34,7 @@ export async function sendUnhashed(
   const { promise: known, resolve, reject } = Promise.withResolvers<string>();
   known.catch(() => undefined);
   let attempts = 0;
-  /** Bytes that were hashed on the way. */
+  /** Bytes that were hashed while being sent. */
   let hashed = 0;
   let isAhead = false;
   let isSending = true;
@@ -95,7 +95,7 @@ export async function sendUnhashed(
     watch().catch(() => undefined);
     const stored = await postFile(transport, {
       body() {
-        // The next attempt begins anew, and what was hashed has been sent for nothing.
+        // A repeat sends from the first byte again, so the rest is hashed from the file.
         if (attempts > 0) hashAhead();
         return passing(++attempts);
       },
@@ -124,7 +124,7 @@ export async function sendUnhashed(
   }
 }
 
-/** What a service has stored that does not say its hash is taken for what the file still is. */
+/** Hashes the file again if the service does not report the hash of what it stored: that should be the file's current content. */
 async function hashAgain({ descriptor }: OpenFile, size: number): Promise<string> {
   const hash = createThreadedStreamHash();
   try {

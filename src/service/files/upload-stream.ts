@@ -1,4 +1,4 @@
-/** Upload of bytes that are not known beforehand: hashed as they pass, never held. */
+/** Uploads bytes that are not known beforehand: hashed as they pass, never held completely. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { childOf } from "../http/abort.ts";
@@ -17,15 +17,15 @@ interface UploadStreamOptions {
   signal: AbortSignal;
 }
 
-/** How long the service may take nothing, or think about its answer. */
+/** Maximum time in which the service takes no bytes, or prepares its response. */
 const serviceIdleMilliseconds = 120_000;
-/** How long the source may have nothing to give. */
+/** Maximum time in which the source has no bytes. */
 const sourceIdleMilliseconds = 60_000;
 
-/** For a longer stream a thread that hashes while this one sends saves more than its start takes. */
+/** From this length on, hashing on a second thread saves more time than its start takes. */
 const threadedBytes = 128 * 1024 * 1024;
 
-/** What `body`, `progress` or `inspect` fails with is passed on as it is. */
+/** Errors of `body`, `progress` and `inspect` are passed on unchanged. */
 export async function uploadStream(
   { transport, clock, signal }: UploadStreamOptions,
   body: ReadableStream<Uint8Array>,
@@ -67,8 +67,8 @@ export async function uploadStream(
     return read;
   };
 
-  // A generator: Bun keeps a ReadableStream's chunks longer than it needs them, while what is yielded it has done with
-  // when it asks for more.
+  // A generator, because Bun keeps a ReadableStream's chunks longer than it needs them. It has finished with a yielded piece when
+  // it asks for the next.
   async function* passing() {
     begun = true;
     try {
@@ -76,20 +76,21 @@ export async function uploadStream(
       for (;;) {
         const { done, piece } = await fromSource(next);
         if (!done) {
-          // Read while this piece is sent; what goes wrong is told when its turn comes.
+          // Read while this piece is sent. Its error is thrown when it is awaited.
           next = readPiece();
           next.catch(() => undefined);
         }
         if (piece.byteLength > 0) hash.update(piece);
         size += piece.byteLength;
         if (contentLength !== undefined) {
-          // A service that has got all that it was told of stores it: the last piece waits for what the source says at its end.
+          // A service that has received all announced bytes stores them, so the last piece waits until the source has confirmed
+          // its end.
           const more = size === contentLength && !done ? (await fromSource(next)).piece.byteLength : 0;
           if (size + more > contentLength || (done && size < contentLength)) throw otherLength(contentLength);
         }
         if (!ended && (contentLength === undefined ? done : size === contentLength)) {
           if (inspect !== undefined) inspect(await hash.digest());
-          // The service can answer before it is asked for more.
+          // The service can respond before this generator is resumed.
           ended = true;
         }
         progress?.(size);
@@ -106,9 +107,9 @@ export async function uploadStream(
     signal.throwIfAborted();
     const stored = await postFile(transport, {
       body: () => (begun ? undefined : passing()),
-      // fetch does not ask for the bytes where none are announced, and nothing would be inspected.
+      // If no bytes are announced, fetch does not read the body, and nothing would be inspected.
       ...(contentLength === undefined || contentLength === 0 ? {} : { contentLength }),
-      // What was sent to its end need not be fetched and sent anew if it has arrived.
+      // If everything was sent and has arrived, it need not be fetched and sent again.
       reconcile: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),
       signal: stop.signal,
       timeoutMilliseconds: 0,

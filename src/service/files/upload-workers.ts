@@ -1,15 +1,15 @@
-/** Sends eight files at once, and up to 32 small ones where each request waits for a service that is far away. */
+/** Sends eight files at once, and up to 32 small ones if each request waits for a distant service. */
 import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import { createRequestDeadline, type RequestDeadline } from "../http/deadline.ts";
 import type { LocalFile } from "../service.ts";
 
 export interface UploadWorkers {
-  /** Sends each file, taken when its turn comes; the first failure stops the others. */
+  /** Sends all files, each taken from the iterable when a worker is free. The first failure stops the others. */
   sendEach(files: Iterable<LocalFile>, parent: AbortSignal, send: SendFile): Promise<void>;
 }
 
-/** Returns how many requests it took to send the file; 0 where none was sent. */
+/** Returns the number of requests that it took to send the file; 0 if none was sent. */
 type SendFile = (file: LocalFile, worker: UploadWorker) => Promise<number>;
 
 export interface UploadWorker {
@@ -21,15 +21,15 @@ export interface UploadWorker {
 
 const minWorkers = 8;
 const maxWorkers = 32;
-/** Workers beyond the first eight send smaller files only: a slow line has to take all that is sent at once in time. */
+/** Workers beyond the first eight send only smaller files: a slow line must finish all concurrent uploads in time. */
 const maxExtraBytes = 64 * 1024;
-/** A service that takes longer for a small file is far away or slow: eight requests at once do not keep the line busy. */
+/** A service that takes longer for a small file is distant or slow: eight requests at once don't use the whole line. */
 const farMilliseconds = 20;
 /** Leaves time for eight files of 1 MiB at once over a slow line. */
 const smallFileMilliseconds = 180_000;
 
 export function createUploadWorkers(clock: Clock): UploadWorkers {
-  /** The number to begin with: what the service turned out to take. */
+  /** The number of workers to begin with: as many as have proved useful. */
   let count = minWorkers;
 
   async function sendEach(files: Iterable<LocalFile>, parent: AbortSignal, send: SendFile): Promise<void> {
@@ -60,13 +60,13 @@ export function createUploadWorkers(clock: Clock): UploadWorkers {
           next = iterator.next();
           const since = clock.now();
           const requests = await send(file, { stop: stop.signal, deadline });
-          // The service refuses requests, or the line breaks: more at once would make that worse.
+          // The service refuses requests, or the line fails: more requests at once would make that worse.
           if (requests > 1) limit = count = minWorkers;
           const isFar = requests === 1 && clock.now() - since >= farMilliseconds;
           if (isFar && file.size <= maxExtraBytes) add();
         }
       } catch (error) {
-        // Later failures are the stop's own doing.
+        // Later failures are caused by the abort itself.
         if (!stop.signal.aborted) stop.abort(error);
       } finally {
         working--;
@@ -76,7 +76,7 @@ export function createUploadWorkers(clock: Clock): UploadWorkers {
 
     for (let left = count; left > 0; left--) add();
     try {
-      // While they are waited for, others are added.
+      // Workers are added to the list while it is awaited.
       for (const worker of workers) await worker;
     } finally {
       stop.release();

@@ -1,9 +1,9 @@
-/** Signals that end a part of the work without ending the whole. */
+/** Signals that end only a part of the work. */
 import type { Clock } from "../../clock.ts";
 
 /**
- * A controller that is aborted together with `parent`, or `graceMilliseconds` after it. To be released when its work
- * is done: a build's signal outlives thousands of requests, and would hold on to all of them.
+ * Returns a controller that is aborted together with `parent`, or after the grace time. Release it when its work is done: a
+ * build's signal outlives thousands of requests, and would keep all of them in memory.
  */
 export function childOf(parent: AbortSignal, grace?: { clock: Clock; milliseconds: number }) {
   const controller = new AbortController();
@@ -27,7 +27,7 @@ export function childOf(parent: AbortSignal, grace?: { clock: Clock; millisecond
   };
 }
 
-/** Rejects with the signal's reason as soon as it is aborted, whether or not `work` listens to it. */
+/** Rejects with the signal's reason as soon as it is aborted, even if `work` ignores the signal. */
 export async function abandonable<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason);

@@ -30,7 +30,7 @@ export function parseBaseUrl(text: string): URL {
   return url;
 }
 
-/** The base address as text, without a slash at its end. */
+/** Returns the base address as text, without a slash at its end. */
 export function addressOf(base: URL): string {
   return `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
 }
@@ -41,7 +41,7 @@ export function urlOf(address: string, path: string, query?: Record<string, stri
   return `${address}${path}${parameters === "" ? "" : `?${parameters}`}`;
 }
 
-/** Returns the address for messages, without what stands between `//` and `@`. */
+/** Returns the address for messages, without the part between `//` and `@`. */
 export function withoutCredentials(url: string): string {
   return url.replace(/\/\/[^/?#]*@/, "//");
 }

@@ -1,4 +1,4 @@
-/** What an answer comes to: something to go on with, or a failure to decide about. Pure. */
+/** Turns a response into a result to go on with, or a failure to decide about. Pure. */
 import { BoughError } from "../../errors.ts";
 import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
@@ -16,9 +16,9 @@ export interface Answer {
   body: unknown;
 }
 
-/** What a caller can't do without. An answer that lacks it is as good as one that is not JSON. */
+/** What a caller needs in a response. A response without it counts as malformed, as one that is not JSON does. */
 export interface Requirement {
-  /** `the file's uuid`: for the message. */
+  /** Names it in the message, such as `the file's uuid`. */
   what: string;
   isMet(answer: Answer): boolean;
 }
@@ -34,7 +34,7 @@ interface Expectation {
   redact(text: string): string;
 }
 
-/** An answer as it was received, with its body, the beginning of an error's, or what the body has more bytes than. */
+/** A received response, with its body, the beginning of an error's body, or the limit that the body exceeds. */
 export interface Received {
   status: number;
   headers: Headers;
@@ -60,7 +60,7 @@ function readJson(expectation: Expectation, status: number, headers: Headers, te
   const isEmpty = text.trim() === "";
   const parsed = parse(text);
   if (parsed instanceof ExcessiveJsonError) return excessive(expectation, status, parsed.message);
-  // The answer can do without a body where the Location says what was made.
+  // A response needs no body if its Location header says what was made.
   const body = parsed ?? (headers.has("location") || (isEmpty && call.method !== "GET") ? {} : undefined);
   if (body === undefined) {
     return malformed(
@@ -81,7 +81,7 @@ function malformed({ call, redact }: Expectation, status: number, how: string): 
   return { failure: { kind: "malformed" }, error };
 }
 
-/** Nobody sends so much by accident: to ask again would only take it all once more. */
+/** A response is not that large by accident: a repeat would receive it all again. */
 function excessive({ call, redact }: Expectation, status: number, what: string): Result {
   const error = new BoughError(redact(`${callName(call)} answered ${status} with ${what}`), {
     hint: "bough takes no more than that. Is this address an image service's?",
@@ -132,7 +132,7 @@ function hintFor(
   }
   if (status === 507)
     return "Make room on its disk; that of the embedded engine is freed by `bough engine prune`.";
-  // It says itself what it cannot do, and what is missing for it.
+  // The response says what the service can't do, and what it lacks for that.
   if (status === 501) return undefined;
   return status >= 500
     ? "The service is at fault, not what was asked of it: run the command again later."

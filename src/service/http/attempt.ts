@@ -1,4 +1,4 @@
-/** One attempt at a call, with a deadline and without a repeat: an answer, or a failure to decide about. */
+/** One attempt at a call, with a deadline and without a repeat: a response, or a failure to decide about. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { abandonable, childOf } from "./abort.ts";
@@ -11,7 +11,7 @@ import type { Body, Exchange, RequestParts } from "./exchange.ts";
 import { callName, connectionText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
 
-/** Something that a person who waits would like to know; for the log. */
+/** A notice for a person who waits; for the log. */
 export interface ServiceNotice {
   level: "debug" | "info" | "warn";
   text: string;
@@ -20,20 +20,17 @@ export interface ServiceNotice {
 export interface AttemptParts extends RequestParts {
   /** Sent as JSON. */
   json?: unknown;
-  /** Error statuses that the caller handles: answered, not thrown. */
+  /** Error statuses that the caller handles: returned, not thrown. */
   handles?: readonly number[];
-  /** Default JSON. With `stream` the answer's body is still to be read, and breaks where nothing comes any more. */
+  /** Default JSON. With `stream` the body is still to be read, and fails if no more bytes come. */
   expects?: "json" | "bytes" | "stream";
   /** What a JSON body must be. */
   requires?: Requirement;
-  /**
-   * Time for the whole answer, or for its head where a stream is expected. 0: however long it takes, as long as bytes pass.
-   * Default: 30 s.
-   */
+  /** Time for the whole response, or for its head if a stream is expected. 0: no limit, as long as bytes pass. Default: 30 s. */
   timeoutMilliseconds?: number;
-  /** Instead of a timeout: of a row of calls, one after the other. */
+  /** A deadline shared by successive calls, instead of a timeout. */
   deadline?: RequestDeadline;
-  /** An attempt that is under way when the signal is aborted is given this long to answer. */
+  /** Time for a running attempt to get its response after the signal is aborted. */
   graceMilliseconds?: number;
 }
 
@@ -45,10 +42,10 @@ interface AttemptOptions {
 
 /** Leaves time for a second attempt before the retry policy gives up. */
 const defaultTimeoutMilliseconds = 30_000;
-/** An answer that takes longer is told to be waited for. */
+/** Time after which the user is told that the response is still awaited. */
 const patienceMilliseconds = 15_000;
 
-/** Rejects with the signal's reason, and with a BoughError for an answer that must not be followed. */
+/** Rejects with the signal's reason, or with a BoughError for a redirect that is not followed. */
 export async function attempt(
   options: AttemptOptions,
   parts: AttemptParts,
@@ -66,7 +63,7 @@ export async function attempt(
     const call = exchange.nameOf(parts);
     return readAnswer({ call, handles, expects, requires, hasToken, redact }, received);
   } catch (error) {
-    // A deadline that a caller has set for its call is a fault of the connection, like the call's own.
+    // A deadline that a caller has set for its call counts as a connection fault, like the call's own.
     if (signal.aborted && !(signal.reason instanceof DeadlineError)) throw signal.reason;
     return faultOf(exchange, parts, error);
   } finally {
@@ -74,7 +71,7 @@ export async function attempt(
   }
 }
 
-/** What a call that got no answer comes to. */
+/** Returns the failure of a call without a response. */
 export function faultOf(exchange: Exchange, parts: RequestParts, thrown: unknown) {
   // A refusal of our own (a redirect), not a fault of the connection.
   if (thrown instanceof BoughError) throw thrown;
@@ -108,7 +105,7 @@ async function receive(
     : withDeadline({ clock, milliseconds, parent: signal, graceMilliseconds }, send));
 }
 
-/** Opens an answer's body: the beginning of an error is read here, any other body is watched while the caller reads it. */
+/** Opens a response's body. Of an error's body only the beginning is read; any other is watched while the caller reads it. */
 async function openStream(
   { exchange, clock }: AttemptOptions,
   parts: AttemptParts,
@@ -134,7 +131,7 @@ async function openStream(
   }
 }
 
-/** Returns what to call when the answer is there. Uploads tell by themselves how far they are. */
+/** Returns a function to call when the response has arrived. Uploads report their own progress. */
 function tellOfWaiting(
   { exchange, clock, onNotice }: AttemptOptions,
   parts: AttemptParts,

@@ -6,32 +6,32 @@ interface BodyOptions {
   clock: Clock;
   /** Ends the connection. */
   stop: { signal: AbortSignal; abort(reason: unknown): void; release(): void };
-  /** What the reader gets instead of what went wrong. */
+  /** Returns the error that the reader gets in place of the original one. */
   explain(error: unknown): unknown;
 }
 
-/** Waited for so long, with less than `minBytes` to show for it, the connection counts as dead. */
+/** The connection counts as dead if fewer than `minBytes` come in this time. */
 const silenceMilliseconds = 60_000;
-/** A block of an archive: what comes slower never comes to anything. */
+/** A block of an archive. A slower stream would hardly ever end. */
 export const minBytes = 512;
 
-/** Says in words how slow it is. */
+/** Returns the error for a stream that is too slow. */
 export function tooSlow(bytes: number, milliseconds: number): DeadlineError {
   const seconds = milliseconds / 1000;
   if (bytes === 0) return new DeadlineError(`nothing came for ${seconds} s`);
   return new DeadlineError(`no more than ${bytes} ${bytes === 1 ? "byte" : "bytes"} came in ${seconds} s`);
 }
 
-/** An answer's body as it comes, which breaks rather than fall silent for good. */
+/** Returns a response's body that fails if it stalls. */
 export function watchedBody(
   body: ReadableStream<Uint8Array> | null,
   { clock, stop, explain }: BodyOptions,
 ): ReadableStream<Uint8Array> {
   const reader = (body ?? new Blob().stream()).getReader();
-  // A handler's body, unlike a socket's, does not end with the request's signal by itself.
+  // Unlike a socket's body, a handler's body does not end when the request's signal is aborted.
   let interrupt: ((reason: unknown) => void) | undefined;
   stop.signal.addEventListener("abort", () => interrupt?.(stop.signal.reason), { once: true });
-  // A race against one promise for all of the body would not do: that promise would keep every chunk until the end.
+  // A race against a single promise for the whole body would keep every chunk until the end.
   const read = async () => {
     stop.signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof reader.read>>>();

@@ -1,15 +1,15 @@
-/** Reading a body of unknown size: counted as it is decompressed, and left as soon as it is more than was bargained for. */
+/** Reads a body of unknown size: counts bytes after decompression, and stops when they exceed the limit. */
 
-/** Bytes of an answer in JSON: two output streams of the limit that a build asks for, in base64, and room. */
+/** Bytes of a JSON response: two output streams of the limit that a build asks for, in base64, and room. */
 export const maxJsonBytes = 64 * 1024 * 1024;
 /** Bytes of a file that is read whole, such as an image's `/etc/passwd`. */
 export const maxFileBytes = 4 * 1024 * 1024;
-/** Bytes that are kept of a body that is only there to say what went wrong. */
+/** Bytes that are kept of an error's body. */
 const maxErrorBytes = 64 * 1024;
 
 type Body = ReadableStream<Uint8Array> | null;
 
-/** The whole body; `undefined` where it has more than `maxBytes`. */
+/** Returns the whole body; `undefined` if it has more than `maxBytes`. */
 export async function readWhole(
   body: Body,
   maxBytes: number,
@@ -19,7 +19,7 @@ export async function readWhole(
   return isWhole ? bytes : undefined;
 }
 
-/** The first `maxErrorBytes` of a body. What comes behind them is not waited for. */
+/** Returns the first `maxErrorBytes` of a body, without waiting for the rest. */
 export async function readBeginning(body: Body, signal: AbortSignal): Promise<Uint8Array> {
   const { bytes } = await read(body, maxErrorBytes, signal);
   return bytes.subarray(0, maxErrorBytes);
@@ -32,7 +32,7 @@ async function read(
 ): Promise<{ bytes: Uint8Array; isWhole: boolean }> {
   if (body === null) return { bytes: new Uint8Array(), isWhole: true };
   const reader = body.getReader();
-  // A handler's body, unlike a socket's, does not end with the request's signal by itself.
+  // Unlike a socket's body, a handler's body does not end when the request's signal is aborted.
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
   signal.addEventListener("abort", cancel, { once: true });
   const chunks: Uint8Array[] = [];

@@ -1,9 +1,9 @@
-/** JSON of a server that nobody trusts: its text is bounded elsewhere, what parsing makes of it is bounded here. */
+/** Parses JSON of an untrusted server. Its length is limited elsewhere, the memory that its values take is limited here. */
 
 /** Lists, objects, and their members: each takes memory that its few characters don't show. */
 const maxMembers = 4_000_000;
 const maxDepth = 256;
-/** A shorter text can't do harm, whatever is in it. */
+/** A shorter text is harmless, whatever it contains. */
 const harmlessCharacters = 64 * 1024;
 
 /** Thrown instead of a SyntaxError for JSON that would take more memory than any answer is worth. */
@@ -43,7 +43,7 @@ function checkStructure(text: string): void {
   }
 }
 
-/** Where the string that begins at `start` ends, or the text does. */
+/** Returns the index at which the string that begins at `start` ends, or at which the text ends. */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let backslashes = 0;

@@ -1,8 +1,8 @@
 import { childOf } from "./abort.ts";
 
 /**
- * Runs `work` for all items, at most `limit` at a time, each taken when its turn comes; the first failure stops the
- * others.
+ * Runs `work` for all items, at most `limit` at a time, each taken from the iterable when a worker is free. The first failure
+ * stops the others.
  */
 export async function forEachConcurrently<T>(
   items: Iterable<T>,
@@ -22,7 +22,7 @@ export async function forEachConcurrently<T>(
   }
   const workers = Array.from({ length: limit }, () =>
     worker().catch((error: unknown) => {
-      // Later failures are the stop's own doing.
+      // Later failures are caused by the abort itself.
       if (!stop.signal.aborted) stop.abort(error);
     }),
   );

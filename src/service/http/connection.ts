@@ -1,14 +1,14 @@
 import { DeadlineError } from "./deadline.ts";
 import { asRecord, asText } from "./json.ts";
 
-/** A call that got no usable answer, in terms of what may be done about it. */
+/** A call without a usable response, described by what can be done about it. */
 interface ConnectionFault {
   reason: string;
   /** What to do about it. */
   hint: string;
-  /** False where the request provably never reached the service. */
+  /** False if the request provably never reached the service. */
   received: boolean;
-  /** Trying again won't help. */
+  /** True if another attempt can't help. */
   permanent: boolean;
 }
 
@@ -22,7 +22,7 @@ const neverReached: Record<string, string> = {
 
 const tryAgain = "Check the network between this machine and the service, and run the command again.";
 
-/** What fetch threw, however it is wrapped. Names no header and no body. */
+/** Explains what fetch threw, however it is wrapped. Includes no header and no body. */
 export function explainFault(error: unknown): ConnectionFault {
   const origin = rootOf(error);
   const passing = (reason: string) => ({ reason, hint: tryAgain, received: true, permanent: false });

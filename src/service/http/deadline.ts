@@ -1,9 +1,9 @@
-/** Work that is given up where it takes too long. */
+/** Work with a time limit. */
 import type { Clock } from "../../clock.ts";
 import { childOf } from "./abort.ts";
 import { type IdleTimer, startIdleTimer } from "./idle-timer.ts";
 
-/** Why a part was ended by its own timer; to its caller a connection fault like any other. */
+/** Thrown when a time limit is over. To the caller it is a connection fault like any other. */
 export class DeadlineError extends Error {
   override readonly name = "DeadlineError";
 }
@@ -12,24 +12,24 @@ interface DeadlineOptions {
   clock: Clock;
   milliseconds: number;
   parent: AbortSignal;
-  /** Work under way when the parent is aborted is given this long. */
+  /** Time for running work to end after the parent is aborted. */
   graceMilliseconds?: number | undefined;
 }
 
-/** A time limit for each of a row of requests. */
+/** A time limit for each of several successive requests. */
 export interface RequestDeadline {
   /**
-   * Runs `work` with a signal that is aborted when its time is over, with a DeadlineError, or with the parent. Rejects as soon as
-   * that happens, whether or not `work` listens to it.
+   * Runs `work` with a signal that is aborted with a DeadlineError when its time is over, or with the parent. Rejects as soon as
+   * that happens, even if `work` ignores the signal.
    */
   run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Nothing is run any more. */
+  /** Stops the timer. Nothing may run afterwards. */
   release(): void;
 }
 
 /**
- * As long as no request of the row takes too long they share one signal and one timer: one of its own would be a good part of what a
- * small request takes.
+ * The requests share one signal and one timer until one of them takes too long: a timer for each would be a good part of a small
+ * request's time.
  */
 export function createRequestDeadline(options: DeadlineOptions): RequestDeadline {
   let watch: Watch | undefined;
@@ -52,7 +52,7 @@ export function createRequestDeadline(options: DeadlineOptions): RequestDeadline
   };
 }
 
-/** Runs one piece of work with a deadline of its own. */
+/** Runs one piece of work with its own time limit. */
 export async function withDeadline<T>(
   options: DeadlineOptions,
   work: (signal: AbortSignal) => Promise<T>,
@@ -67,7 +67,7 @@ export async function withDeadline<T>(
 
 type Watch = ReturnType<typeof startWatch>;
 
-/** Watches over one piece of work at a time, until the first that takes too long. */
+/** Watches one piece of work at a time, until one takes too long. */
 function startWatch({ clock, milliseconds, parent, graceMilliseconds }: DeadlineOptions) {
   const grace = graceMilliseconds === undefined ? undefined : { clock, milliseconds: graceMilliseconds };
   const child = childOf(parent, grace);
@@ -84,7 +84,7 @@ function startWatch({ clock, milliseconds, parent, graceMilliseconds }: Deadline
     async over<T>(work: Promise<T>): Promise<T> {
       if (timer === undefined) timer = startTimer();
       else timer.touch();
-      // A race against one promise for all would not do: that one would keep every result until the end.
+      // A race against a single promise for all work would keep every result until the end.
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       giveUp = reject;
       work.then(resolve, reject);

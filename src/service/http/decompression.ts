@@ -11,8 +11,8 @@ const decoders: Readonly<Record<string, () => Transform>> = {
 };
 
 /**
- * An answer that fetch was told not to decompress, with its body as it was before compression: decompressed as it is read.
- * Bun's own decompression runs ahead of its reader without a bound, so that a few megabytes could fill the memory.
+ * Returns a response that is decompressed as it is read; fetch must not have decompressed it. Bun's own decompression runs ahead
+ * of its reader without a limit, so that a few megabytes could fill the memory.
  */
 export function decompressed(response: Response): Response {
   const body = decompressedBody(response);
@@ -24,7 +24,7 @@ export function decompressed(response: Response): Response {
   return new Response(body, { status, statusText, headers });
 }
 
-/** The same of an answer's body alone. */
+/** Decompresses a response's body alone. */
 export function decompressedBody({
   headers,
   body,
@@ -42,7 +42,7 @@ function decode(body: ReadableStream<Uint8Array>, decoder: Transform): ReadableS
     chunksOf(body, (error) => (broken = error)),
     { objectMode: false },
   );
-  // An error of either ends both; it is met by who reads.
+  // An error of either ends both; the reader gets it.
   pipeline(source, decoder, () => undefined);
   const parts: AsyncIterator<Uint8Array> = decoder[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(

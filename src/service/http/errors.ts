@@ -1,17 +1,19 @@
 import { BoughError, type BoughErrorOptions } from "../../errors.ts";
 import type { Failure } from "./retry.ts";
 
-/** The service answered 404: what the call names is not, or no longer, there. */
+/** What the call names does not exist, or no longer: 404, or another refusal that says so. */
 export class NotFoundError extends BoughError {
   override readonly name = "NotFoundError";
 }
 
-/** 401 or 403: the service does not take the token, or there was none. */
+/** 401 or 403: the service does not accept the token, or none was sent. */
 export class RefusedTokenError extends BoughError {
   override readonly name = "RefusedTokenError";
 }
 
-/** A body that can't be made again was used up by an attempt whose failure may pass: with a new body, it may succeed. */
+/**
+ * A body that can't be made again was used up by an attempt whose failure may be temporary. A call with a new body may succeed.
+ */
 export class SpentBodyError extends BoughError {
   override readonly name = "SpentBodyError";
   readonly failure: Failure;
@@ -27,7 +29,7 @@ export class UnknownOutcomeError extends BoughError {
   override readonly name = "UnknownOutcomeError";
 }
 
-/** The service neither ends an operation within its time nor says what became of it. */
+/** The service neither ends an operation within its time nor reports its outcome. */
 export class OverdueError extends BoughError {
   override readonly name = "OverdueError";
 }

@@ -1,6 +1,6 @@
 /**
- * One request and its answer over the given fetch. The only place that knows the token: it goes into one header of
- * requests to the service's own origin, and `redact` takes it out of every text that leaves the client.
+ * Sends one request over the given fetch. Only this file knows the token: it goes into one header of requests to the service's
+ * own origin, and `redact` removes it from every text that leaves the client.
  */
 import { createFetch } from "ofetch";
 import type { Clock } from "../../clock.ts";
@@ -14,7 +14,7 @@ export interface ExchangeOptions {
   clock: Clock;
   fetch: Fetch;
   baseUrl: string;
-  /** What people know the service by where its address is not for them. */
+  /** Shown to people instead of the base address. If it is set, messages name only the path of a call. */
   address?: string;
   token?: string;
   project?: string;
@@ -30,8 +30,8 @@ export interface RequestParts {
   query?: Record<string, string>;
   headers?: Record<string, string>;
   /**
-   * Never over a connection that has been idle, which the server may be closing at that very moment: it would be unknown
-   * whether the request was received.
+   * Never uses a connection that has been idle: the server may close it at that moment, and it would be unknown whether the
+   * request was received.
    */
   overNewConnection?: boolean;
 }
@@ -41,8 +41,8 @@ export interface Exchange {
   redact(text: string): string;
   nameOf(parts: RequestParts): CallName;
   /**
-   * The answer's body is still to be read, by somebody who counts its bytes. `isWatched`: and who notices by himself that
-   * nothing comes any more. Rejects with what fetch threw, or with a BoughError for a redirect that is not followed.
+   * Sends a request. The caller reads the response's body and limits its size; with `isWatched` it also notices a stalled body.
+   * Rejects with what fetch threw, or with a BoughError for a redirect that is not followed.
    */
   send(
     parts: RequestParts,
@@ -53,7 +53,7 @@ export interface Exchange {
 }
 
 const acceptedEncodings = "gzip, deflate, br, zstd";
-/** Servers close connections that are idle for longer; the shortest usual time is five seconds. */
+/** Maximum idle time of a connection that is used again. Servers close idle connections, usually after five seconds or more. */
 const idleMilliseconds = 2000;
 
 export function createExchange(options: ExchangeOptions): Exchange {
@@ -61,15 +61,15 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const base = parseBaseUrl(options.baseUrl);
   const address = addressOf(base);
   const token = options.token === undefined ? undefined : checkToken(options.token);
-  // ofetch makes requests and streams of answers out of options. Its retries, timeouts and parsing are off: what may be repeated,
-  // how long it may take and how many bytes count are for transport.ts and answer.ts.
-  // It asks for Bun's whole fetch, of which it only ever calls the function itself.
+  // ofetch makes requests and response streams from options. Its retries, timeouts and parsing are off: transport.ts and
+  // answer.ts decide on repeats, time limits and sizes.
+  // Its type asks for Bun's whole fetch, but it only calls the function.
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
   let lastAnswer = 0;
   const isIdle = () => clock.now() - lastAnswer > idleMilliseconds;
   const redact = (text: string) => (token === undefined ? text : text.replaceAll(token, "***"));
 
-  /** Names are in small letters here and in the parts. */
+  /** Names are lower-case here and in the parts. */
   const usualHeaders = { accept: "application/json", "accept-encoding": acceptedEncodings };
   const ownHeaders = {
     "user-agent": options.userAgent,
@@ -104,7 +104,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
         signal,
         responseType: "stream" as const,
         decompress: false,
-        // Bun ends a connection on which nothing passes for five minutes; who reads an event stream knows better.
+        // Bun ends a connection without traffic after five minutes. A watched stream has its own rule.
         ...(isWatched ? { timeout: false as unknown as number } : {}),
       };
       const response = await followRedirect(
@@ -114,13 +114,13 @@ export function createExchange(options: ExchangeOptions): Exchange {
       );
       lastAnswer = clock.now();
       if (!response.headers.has("content-encoding")) return response;
-      // Loaded for a compressed answer only: it takes longer than a request does.
+      // Loaded only for a compressed response: loading takes longer than a request.
       return (await import("./decompression.ts")).decompressed(response);
     },
   };
 }
 
-/** A header takes visible ASCII only; the error must not show what it is about. */
+/** Throws unless the token is visible ASCII, as headers require. The error must not contain the token. */
 function checkToken(token: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new BoughError(

@@ -1,20 +1,20 @@
-/** The words for what went wrong with a call: method, address, status, and what the server had to say. */
+/** Messages for failed calls: method, address, status, and what the server said. */
 import { truncate, visible } from "../../visible.ts";
 import { asRecord, asText } from "./json.ts";
 
 export interface CallName {
   method: string;
   url: string;
-  /** The address as people are to see it. */
+  /** The address as shown to people. */
   shown: string;
 }
 
 const maxServerMessageLength = 500;
-/** A huge page is not worth scanning whole. */
+/** A huge page is not scanned completely. */
 const maxBodyLength = 20_000;
 
 export function statusText(call: CallName, status: number, body: string): string {
-  // Loaded for a failure only: it takes longer than a request does.
+  // Loaded only for a failure: loading takes longer than a request.
   const name = process.getBuiltinModule("node:http").STATUS_CODES[status];
   const words = name === undefined ? String(status) : `${status} ${name}`;
   const message = serverMessage(body);
@@ -29,7 +29,7 @@ export function callName(call: CallName): string {
   return `${call.method} ${call.shown}`;
 }
 
-/** The message in an error's body: `{"error": ...}`, a proxy's HTML page or plain text. Safe to print. */
+/** Returns the message in an error's body: `{"error": ...}`, a proxy's HTML page or plain text. Safe to print. */
 function serverMessage(body: string): string | undefined {
   const message = printable(messageIn(body.slice(0, maxBodyLength)));
   if (message === "") return undefined;
@@ -49,14 +49,14 @@ function messageIn(body: string): string {
   return /^\s*<(!doctype|html|\?xml)/i.test(body) ? textOfPage(body) : body;
 }
 
-/** A page's title, else its text. */
+/** Returns a page's title, else its text. */
 function textOfPage(page: string): string {
   const title = /<title[^>]*>([^<]*)<\/title>/i.exec(page)?.[1]?.trim();
   if (title !== undefined && title !== "") return title;
   return page.replace(/<(style|script)[\s\S]*?<\/\1>/gi, " ").replace(/<[^>]*>/g, " ");
 }
 
-/** One line without control characters: a server's words must not steer the terminal. */
+/** Returns one line without control characters: a server's text must not control the terminal. */
 export function printable(text: string): string {
   return visible(text.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, " ").trim());
 }

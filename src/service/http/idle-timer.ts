@@ -1,17 +1,17 @@
 import type { Clock } from "../../clock.ts";
 
-/** Notices that something which should go on does not. */
+/** Detects that something has stopped. */
 export interface IdleTimer {
-  /** It goes on, or begins again after a pause. */
+  /** Restarts the time, also after a pause. */
   touch(): void;
-  /** Nothing need go on until the next touch, or until it is resumed. */
+  /** Stops the time until the next touch or resume. */
   pause(): void;
-  /** What has passed before the pause counts. */
+  /** Continues the time; what has passed before the pause counts. */
   resume(): void;
   stop(): void;
 }
 
-/** Made once: a reason of its own, with a stack, would be a good part of what a small request takes. */
+/** Made once: creating an error with a stack for each timer would be a good part of a small request's time. */
 const isOver = new Error("it is over");
 
 /** Calls `onIdle` once, when `milliseconds` have passed since the last touch. */

@@ -1,4 +1,4 @@
-/** Reading what a server sent: anything may be missing or of another type. */
+/** Reads what a server sent: any field may be missing or of another type. */
 
 export type JsonRecord = Record<string, unknown>;
 
@@ -8,7 +8,7 @@ export function asRecord(value: unknown): JsonRecord | undefined {
     : undefined;
 }
 
-/** A string that is not empty. */
+/** Returns a string that is not empty. */
 export function asText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
@@ -18,7 +18,7 @@ export function idIn(record: JsonRecord | undefined): string | undefined {
   return asId(record?.uuid) ?? asId(record?.id) ?? asNumber(record?.id)?.toString();
 }
 
-/** A whole number that is exact, as such or as text. */
+/** Returns a safe integer, given as a number or as text. */
 export function asInteger(value: unknown): number | undefined {
   if (typeof value === "string" && /^-?\d{1,9}$/.test(value)) return Number(value);
   return Number.isSafeInteger(value) ? (value as number) : undefined;
@@ -31,8 +31,8 @@ export function asNumber(value: unknown): number | undefined {
 const maxIdCharacters = 256;
 
 /**
- * What names a thing of the service, and is put into paths, log lines and this machine's databases: visible ASCII, and
- * no `.` or `..`, which an address would lose.
+ * Returns an id of the service, which goes into paths, log lines and this machine's databases. It must be visible ASCII, but not
+ * `.` or `..`, which are dropped from URLs.
  */
 export function asId(value: unknown): string | undefined {
   const text = asText(value);

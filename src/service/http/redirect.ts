@@ -5,8 +5,8 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 const maxRedirects = 5;
 
 /**
- * Follows redirects of a GET within the service's own origin. Every other redirect is refused: it would take the
- * token to another host, or a request's body to a place that nobody has named.
+ * Follows redirects of a GET within the service's own origin. Throws for any other: it would take the token to another host, or a
+ * request's body to a place that the user has not named.
  */
 export async function followRedirect<R extends Response>(
   call: CallName,

@@ -1,4 +1,4 @@
-/** What the callers of the service can't do without in an answer. */
+/** What callers require of a response. */
 import type { Requirement } from "./answer.ts";
 import { asRecord, idIn } from "./json.ts";
 
@@ -7,7 +7,7 @@ export const anObject: Requirement = {
   isMet: ({ body }) => asRecord(body) !== undefined,
 };
 
-/** `{<name>: [...]}`, or the list by itself. */
+/** Requires `{<name>: [...]}`, or the list alone. */
 export function aList(name: string): Requirement {
   return {
     what: `a list of ${name}`,

@@ -1,7 +1,7 @@
 /**
- * When to send a request again, as a pure function. The rules are those of the wire protocol: 425, 429 and 503 say
- * "refused before any processing" and may be repeated for every call; other 5xx and connection faults only for a call
- * that may do its work twice.
+ * Decides when to send a request again, as a pure function. The rules are those of the wire protocol: 425, 429 and 503 mean
+ * "refused before any processing", and every call may be repeated. Other 5xx statuses and connection faults allow it only for a
+ * call that may be processed twice.
  */
 
 /** What went wrong with one attempt. */
@@ -9,17 +9,17 @@ export type Failure =
   | { kind: "status"; status: number; retryAfter: string | null }
   /** `received: false`: the request provably never reached the service (connection refused, unknown host). */
   | { kind: "connection"; received: boolean; permanent: boolean }
-  /** The answer is not what its status promises: broken JSON, a proxy's page. */
+  /** The body is not what the status promises: broken JSON, a proxy's page. */
   | { kind: "malformed" }
-  /** The answer is larger than any that is worth reading. */
+  /** The response is too large to read. */
   | { kind: "excessive" };
 
 export interface Attempt {
   /** 1 for the first. */
   number: number;
-  /** May the call be processed twice without harm? */
+  /** True if the call may be processed twice without harm. */
   repeatable: boolean;
-  /** The service has answered before: it exists, so a fault is more likely to pass. */
+  /** True if the service has responded before: it exists, so a fault is more likely to pass. */
   answeredBefore: boolean;
   failure: Failure;
   elapsedMilliseconds: number;
@@ -45,7 +45,7 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
     case "status": {
       const refused = isRefusal(failure.status);
       if (!refused && !(attempt.repeatable && isFault(failure.status))) return giveUp;
-      // A server that asks for no time at all, again and again, is not to be asked a thousand times.
+      // A server that repeatedly asks for no wait must not get a thousand requests.
       const asked = parseRetryAfter(failure.retryAfter, now) ?? 0;
       const wait = Math.max(asked, backoff(attempt.number, random));
       return within(statusBudget(failure.status), attempt, wait);
@@ -54,7 +54,7 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
       if (failure.permanent || (failure.received && !attempt.repeatable)) return giveUp;
       const wait = backoff(attempt.number, random);
       if (!attempt.answeredBefore) return within(firstContactBudgetMilliseconds, attempt, wait);
-      // However long the first attempt has waited in vain, there is a second one.
+      // There is a second attempt, however long the first one has waited.
       return attempt.number === 1 ? waiting(wait) : within(faultBudgetMilliseconds, attempt, wait);
     }
     case "malformed":
@@ -65,12 +65,12 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
   }
 }
 
-/** Refused before any processing. */
+/** True for statuses that refuse a request before any processing. */
 function isRefusal(status: number): boolean {
   return status === 425 || status === 429 || status === 503;
 }
 
-/** Having given up: might the call have been processed all the same? */
+/** True if a call that has failed for good may have been processed anyway. */
 export function isOutcomeUnknown(failure: Failure): boolean {
   switch (failure.kind) {
     case "status":
@@ -83,23 +83,26 @@ export function isOutcomeUnknown(failure: Failure): boolean {
   }
 }
 
-/** `Retry-After` in milliseconds from `now`: seconds, or an HTTP date (RFC 9110, 10.2.3). */
+/** Returns `Retry-After` in milliseconds from `now`: seconds, or an HTTP date (RFC 9110, 10.2.3). */
 export function parseRetryAfter(value: string | null, now: number): number | undefined {
   if (value === null) return undefined;
   const text = value.trim();
   if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * 1000);
-  // Date.parse takes "-3" for a year.
+  // Date.parse takes "-3" as a year.
   const date = /^[A-Za-z]/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-/** 408 and 5xx, but for those that say what this service will never do, and a full disk, which waiting does not empty. */
+/**
+ * True for 408 and 5xx, except for statuses of what this service will never do, and for a full disk, which waiting does not
+ * empty.
+ */
 function isFault(status: number): boolean {
   return status === 408 || (status >= 500 && ![501, 505, 507].includes(status));
 }
 
 function statusBudget(status: number): number {
-  // A service that is down says 503, too: nobody waits minutes for that.
+  // A service that is down also responds with 503, and is not worth minutes of waiting.
   if (isRefusal(status) && status !== 503) return refusalBudgetMilliseconds;
   return status === 500 ? defectBudgetMilliseconds : faultBudgetMilliseconds;
 }
@@ -114,7 +117,7 @@ function waiting(milliseconds: number): Decision {
   return { action: "wait", milliseconds };
 }
 
-/** Doubles up to the longest wait; the jitter takes away up to half, so that many clients do not come back together. */
+/** Doubles up to the maximum wait. The jitter takes away up to half, so that many clients don't come back together. */
 function backoff(attempt: number, random: number): number {
   const full = Math.min(maxWaitMilliseconds, firstWaitMilliseconds * 2 ** (attempt - 1));
   return Math.round(full * (1 - random / 2));

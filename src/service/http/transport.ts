@@ -1,4 +1,4 @@
-/** Calls of the service, repeated where that is safe; every failure is a BoughError that says what went wrong. */
+/** Calls of the service, repeated if that is safe; every failure is a BoughError that says what went wrong. */
 import { BoughError } from "../../errors.ts";
 import { createOperationAddresses, type OperationAddresses } from "../operations/operation-address.ts";
 import { abandonable } from "./abort.ts";
@@ -18,27 +18,27 @@ interface TransportOptions extends ExchangeOptions {
 }
 
 export interface Call extends AttemptParts {
-  /** Makes the body for an attempt; `undefined` where it cannot be made again. */
+  /** Makes the body for an attempt; `undefined` if it can't be made again. */
   body?: () => Body | undefined;
-  /** May the service process it twice without harm? */
+  /** True if the service may process the call twice without harm. */
   repeatable: boolean;
-  /** Looks, before a repeat, for the answer of an attempt that may have been processed. */
+  /** Looks, before a repeat, for the result of an attempt that may have been processed. */
   reconcile?: () => Promise<Answer | undefined>;
   /** A signal instead of the service's own. */
   signal?: AbortSignal;
 }
 
 export interface Transport {
-  /** Sends, repeats where that is safe, and reads the answer. */
+  /** Sends the request, repeats it if that is safe, and reads the response. */
   call(call: Call): Promise<Answer>;
-  /** One attempt; any status, the body still to be read, by somebody who watches over it. */
+  /** Makes one attempt and returns the response, whatever its status. The caller reads its body and watches it. */
   open(parts: RequestParts, signal: AbortSignal): Promise<Response>;
-  /** The call as messages name it: method and address. */
+  /** Returns the call's name for messages: method and address. */
   nameOf(parts: RequestParts): string;
   readonly operations: OperationAddresses;
 }
 
-/** A wait that a person notices. */
+/** Longer waits are logged as warnings, because people notice them. */
 const noticedMilliseconds = 1000;
 
 export function createTransport(options: TransportOptions): Transport {
@@ -67,7 +67,7 @@ export function createTransport(options: TransportOptions): Transport {
         const elapsedMilliseconds = clock.now() - started;
         const facts = { number, repeatable: call.repeatable, answeredBefore, failure, elapsedMilliseconds };
         const decision = decide(facts, clock.now(), options.random());
-        // Aborted, but not thrown: the caller's own deadline for this call.
+        // A signal that is aborted here carries the caller's own deadline for this call.
         if (decision.action === "give up" || signal.aborted) throw finalError(error, call, failure, number);
         const { milliseconds } = decision;
         onNotice({
@@ -104,7 +104,7 @@ function spentBody({ message, hint }: BoughError, failure: Failure): SpentBodyEr
   return new SpentBodyError(message, failure, hint === undefined ? {} : { hint });
 }
 
-/** Says how often it was tried, and whether the service may have done the work all the same. */
+/** Adds the number of attempts, and marks a failure after which the service may have done the work anyway. */
 function finalError(error: BoughError, call: Call, failure: Failure, attempts: number): BoughError {
   const message = attempts > 1 ? `${error.message} (tried ${attempts} times)` : error.message;
   const options = error.hint === undefined ? {} : { hint: error.hint };

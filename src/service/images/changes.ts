@@ -7,7 +7,7 @@ import { layerIn } from "./layers.ts";
 export interface ImageChanges {
   /** Returns what each layer changes, the lowest first. Only with the extension `changes`. */
   summarizeChanges(image: string): Promise<ImageLayerChanges[]>;
-  /** Returns one layer's changes, the largest first; `total` may be more than are listed. Only with the extension `changes`. */
+  /** Returns one layer's changes, the largest first. `total` may be more than are listed. Only with the extension `changes`. */
   listChanges(
     image: string,
     layer: string,
@@ -17,7 +17,7 @@ export interface ImageChanges {
 
 export function createImageChanges(transport: Transport): ImageChanges {
   const pathOf = (image: string) => `/v1/images/${encodeURIComponent(image)}/changes`;
-  // Each file of the image is looked at.
+  // No time limit: the service examines each file of the image.
   const unhurried = { method: "GET", repeatable: true, timeoutMilliseconds: 0 } as const;
   return {
     async summarizeChanges(image) {

@@ -7,7 +7,7 @@ import type { Transport } from "../http/transport.ts";
 import type { ImageFile, ImageFiles } from "../service.ts";
 import { fileName, fileType } from "./file-record.ts";
 
-/** The path leads to something that this route is not for. */
+/** Statuses for a path whose type this route does not serve. */
 const wrongType = [400, 409, 422];
 
 export function createImageFiles(transport: Transport): ImageFiles {
@@ -28,7 +28,7 @@ export function createImageFiles(transport: Transport): ImageFiles {
       expects: "stream",
       handles: [404, ...wrongType],
     });
-    // Said of what is not there and of what is something else: the list tells them apart, or rejects.
+    // A 404 may also mean that the path is of another type. The list tells these apart, or rejects.
     if (status === 404) await listFiles(image, path);
     return body instanceof ReadableStream ? (body as ReadableStream<Uint8Array>) : undefined;
   }
@@ -56,7 +56,7 @@ export function createImageFiles(transport: Transport): ImageFiles {
         handles: [404, ...wrongType],
       });
       const digest = asText(asRecord(body)?.digest);
-      // Said of files that are not there, too: the copy says which.
+      // Other statuses may mean that files are missing, too: the copy itself reports which.
       if (status !== 200 || digest === undefined) throw missing(image, files.sources.join(" "));
       return digest;
     },
@@ -91,7 +91,7 @@ function readFile(record: JsonRecord | undefined): ImageFile | undefined {
   };
 }
 
-/** Returns whether seconds since the epoch are a date: JavaScript's end in the year 275760. */
+/** True if seconds since the epoch are in the range of JavaScript's dates, which ends in the year 275760. */
 function isDate(seconds: number): boolean {
   return Math.abs(seconds) <= 8.64e12;
 }

@@ -1,4 +1,4 @@
-/** `GET /v1/images`, and what may be concluded from it. */
+/** `GET /v1/images`, and what follows from its lists. */
 import { BoughError } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
@@ -13,25 +13,25 @@ export interface ImageFilter {
   tag?: string;
   tagged?: boolean;
   uuid?: string;
-  /** When it was made: ISO 8601. */
+  /** Time of creation: ISO 8601. */
   since?: string;
   until?: string;
-  /** Asks for their sizes, where the service can tell. */
+  /** Asks for sizes, if the service can report them. */
   sizes?: boolean;
 }
 
-/** Images that lists have shown, by UUID; kept from one process to the next. */
+/** Images that lists have shown, by UUID; kept across processes. */
 export interface SeenImages {
   has(uuid: string): boolean;
   add(uuid: string): unknown;
 }
 
 export interface ImageList {
-  /** All images that the filter lets through, and more where the service does not know it. Empty where it lacks `imageList`. */
+  /** Returns all images that match the filter, and others if the service ignores it. Empty if it lacks `imageList`. */
   list(filter?: ImageFilter): Promise<ImageRecord[]>;
   /**
-   * The record of an image. `"gone"` only where a list of this service would show it if it were there: some list
-   * tagged images alone, or know no such filter.
+   * Returns the record of an image. `"gone"` only if a list of this service would show the image if it existed: some services
+   * list only tagged images, or ignore the filter.
    */
   find(uuid: string): Promise<ImageRecord | "gone" | "unsupported">;
 }
@@ -42,14 +42,14 @@ export interface ImageListOptions {
   capabilities: LearntCapabilities;
 }
 
-/** Nobody looks through a longer list, and it should not fill this machine's memory. */
+/** A longer list is of no use to people, and would fill this machine's memory. */
 const maxListed = 200_000;
 /** Enough pages for a service whose pages are small. */
 const maxPages = 2000;
-/** The service does not know one of the query's parameters, or not this value. */
+/** Statuses of a service that does not support one of the query's parameters, or its value. */
 const refusesQuery = [400, 422];
 
-/** What is asked for, the most first; a service that refuses one is asked in the next way from then on. */
+/** Variants of the query, the most complete first. If a service refuses one, the next is used from then on. */
 const manners: readonly { pageSize?: number; onlyTag?: true }[] = [
   { pageSize: 1000 },
   { pageSize: 100 },
@@ -92,13 +92,13 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
       for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
       offset += page.length;
       const { pageSize = 1, onlyTag } = manners[manner] ?? {};
-      // A server that knows no offset answers the same page for ever.
+      // A server that ignores the offset returns the same page forever.
       if (page.length < pageSize || images.size === before || onlyTag === true) return [...images.values()];
     }
     throw endless(transport.nameOf({ method: "GET", path: "/v1/images" }), images.size);
   }
 
-  /** Returns whether a list without filters shows images that have no tag. */
+  /** True if a list without filters shows images without a tag. */
   async function listsUntagged(): Promise<boolean> {
     if ((await capabilities.extensions()).has("image-list")) return true;
     return (await readPage({}, 0)).some(({ tag }) => tag === null);

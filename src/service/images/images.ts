@@ -17,18 +17,18 @@ import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 export interface Images
   extends Untagging,
     Pick<ImageService, "configureImage" | "findImage" | "hasImage" | "importImage" | "tagImage"> {
-  /** All images that the filter lets through. Empty where the service lacks `imageList`. */
+  /** Returns all images that match the filter. Empty if the service lacks `imageList`. */
   listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
   /**
-   * Removes an image with all of its tags; only with the extension `image-removal`. Returns the bytes that are free again. Rejects
-   * with NotFoundError where the image is gone.
+   * Removes an image with all of its tags, and returns the number of freed bytes. Only with the extension `image-removal`.
+   * Rejects with NotFoundError if the image is gone.
    */
   removeImage(uuid: string): Promise<number>;
 }
 
 interface ImagesOptions extends ImageListOptions {
   operations: Operations;
-  /** The service is in this very process. */
+  /** True if the service runs in this process. */
   isEmbedded: boolean;
   signal: AbortSignal;
 }
@@ -48,7 +48,7 @@ export function createImages(options: ImagesOptions): Images {
 
   async function findByTag(name: string): Promise<FoundImage | undefined | "unsupported"> {
     if (!isTag(name)) return undefined;
-    // The filter is a prefix, so one list answers for the name as written and for the one with `:latest`.
+    // The filter is a prefix, so one list has both the name as written and the one with `:latest`.
     const listed = await images.list({ tag: name });
     if (capabilities.lacks("imageList")) return "unsupported";
     const complete = withLatest(name);
@@ -97,7 +97,7 @@ export function createImages(options: ImagesOptions): Images {
       const uuid = reference.toLowerCase();
       const found = await images.find(uuid);
       if (found === "gone") return undefined;
-      // It names an image of the service directly: whoever uses it will see whether it is there.
+      // A UUID can be used without a lookup: a later call reports a missing image.
       return found === "unsupported" ? { uuid } : { ...foundImage(found, capabilities), uuid };
     },
 
@@ -131,7 +131,7 @@ export function createImages(options: ImagesOptions): Images {
         return await followImport(operation, url, onProgress);
       } catch (error) {
         if (signal.aborted) await operations.cancel(operation);
-        // The spec's own server answers with the image: the id is not an operation's.
+        // The specification's own server responds with the image: then the id is not an operation's.
         if (error instanceof NotFoundError && !namesOperation(answer)) return operation;
         throw error;
       }
@@ -153,7 +153,7 @@ export function createImages(options: ImagesOptions): Images {
         method: "POST",
         path: `/v1/images/${encodeURIComponent(uuid)}/config`,
         json: { config, ...origin },
-        // The same request is answered by the same image.
+        // The service returns the same image for the same request.
         repeatable: true,
         requires: { what: "an image", isMet: (answer) => imageIn(answer) !== undefined },
       });
@@ -163,7 +163,7 @@ export function createImages(options: ImagesOptions): Images {
   };
 }
 
-/** The image's id where the answer to an import is an image: it has an image's fields and none of an operation's. */
+/** Returns the image's id if the response to an import is an image: it has an image's fields and none of an operation's. */
 function imageIn(answer: Answer): string | undefined {
   const record = asRecord(answer.body);
   if (record === undefined || namesOperation(answer)) return undefined;

@@ -9,12 +9,12 @@ import type { Transport } from "../http/transport.ts";
 import type { ImageInspector, ImageService, PathType } from "../service.ts";
 import { fileName, fileType } from "./file-record.ts";
 
-/** 404: there is no such path, or no such call. */
+/** Statuses of a missing route. 404 is left out, because it may also mean a missing path. */
 const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);
-/** The others: the path is of another type. */
+/** Statuses of a missing path (404), and of a path of another type (the others). */
 const noSuchThing = [400, 404, 409, 422];
 
-/** `hasImage`: whether the service still has it, where it can be asked. */
+/** `hasImage` checks whether the service still has the image, if it can be asked. */
 export function createInspector(
   transport: Transport,
   capabilities: LearntCapabilities,
@@ -32,8 +32,8 @@ export function createInspector(
   }
 
   /**
-   * Tells a path that is missing from a route that is missing, since every image has a root, and from an image that is.
-   * Rejects with NotFoundError for that.
+   * True if the routes exist. Asks for the root, which every image has, to tell a missing route from a missing path. Rejects with
+   * NotFoundError if the image is missing.
    */
   async function hasRoutes(image: string): Promise<boolean> {
     if (capabilities.has("inspect")) return true;
@@ -45,8 +45,8 @@ export function createInspector(
   }
 
   /**
-   * A directory's list holds what is in it, that of anything else the thing itself: by its whole path, or by its name
-   * alone, which a directory with one file of its own name in it looks like, too. The list above it tells them apart.
+   * A directory's list has its entries. The list of anything else has only that thing, by its full path or by its name alone. A
+   * directory with a single file of the directory's own name looks the same; the list of its parent tells them apart.
    */
   async function typeInList(image: string, list: JsonRecord | undefined, path: string): Promise<PathType> {
     const [only, ...others] = filesIn(list);

@@ -1,4 +1,4 @@
-/** An image's layers as OCI has them: `GET /v1/images/{uuid}/layers`, the extension `layers`. */
+/** An image's layers in OCI format: `GET /v1/images/{uuid}/layers`, the extension `layers`. */
 
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
@@ -8,13 +8,15 @@ import type { Transport } from "../http/transport.ts";
 import type { ImageLayer } from "../wire/image.ts";
 
 export interface ImageLayers {
-  /** The lowest first. Only with the extension `layers`. */
+  /** Returns the layers, the lowest first. Only with the extension `layers`. */
   listLayers(image: string): Promise<ImageLayer[]>;
-  /** Those that bough has made, the lowest first, each with its bytes on disk. Only with the extension `layer-sizes`. */
+  /**
+   * Returns the layers that bough has made, the lowest first, each with its bytes on disk. Only with the extension `layer-sizes`.
+   */
   layerSizes(image: string): Promise<{ id: string; size: number }[]>;
   /**
-   * A layer's archive as it comes: uncompressed, with no time in it after `clampTo` (seconds since the epoch), or just as the
-   * layer's `blob` says.
+   * Opens a layer's archive: the layer's `blob`, unchanged, if it has one; else uncompressed, with no time after `clampTo`
+   * (seconds since the epoch).
    */
   openLayer(image: string, layer: string, clampTo: number | undefined): Promise<ReadableStream<Uint8Array>>;
 }
@@ -42,7 +44,7 @@ export function createImageLayers(transport: Transport): ImageLayers {
         path: pathOf(image),
         query: { sizes: "1" },
         repeatable: true,
-        // Each file is looked at.
+        // No time limit: the service examines each file.
         timeoutMilliseconds: 0,
         requires: aList("layers"),
       });
@@ -74,7 +76,7 @@ function readBlob(record: JsonRecord | undefined): ImageLayer["blob"] {
   return { media_type: type, digest, size, diff_id: diffId };
 }
 
-/** What a list says of each layer. */
+/** Reads the fields that all lists of layers share. Throws if the id or time is missing. */
 export function layerIn(item: unknown, image: string) {
   const record = asRecord(item);
   const [id, created] = [asText(record?.id), asText(record?.created_at)];

@@ -1,6 +1,6 @@
 /**
- * References to images, as `FROM` and `bough images import` take them: a name for the
- * service's own images, and an address to import from where the service has none of that name.
+ * References to images, as `FROM` and `bough images import` accept them: names of the service's own images, and addresses to
+ * import from if the service has no image of that name.
  */
 
 import { BoughError } from "../../errors.ts";
@@ -28,18 +28,18 @@ export interface LocalReference {
   /** `oci`, `oci-archive`, `docker-archive` or `dir`. */
   transport: string;
   path: string;
-  /** Which image of it, with a colon before it; else empty. */
+  /** The image in it, after a colon; empty if none is named. */
   suffix: string;
 }
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Local transports of skopeo; followed by a path, so that an image named `oci` or `dir` keeps its name. */
+/** Local transports of skopeo, which a path must follow, so that an image named `oci` or `dir` keeps its name. */
 const pathTransport = /^(oci|oci-archive|docker-archive|dir):(?=[/.])(.*)$/s;
-/** Those that no image is taken from: other programs' stores, and files that another program would have to read. */
+/** Transports that can't be imported from: stores of other programs, and files that another program would have to read. */
 const refusedTransport = /^((?:sif|tarball):(?=[/.])|(?:docker-daemon|containers-storage|ostree):(?=.))/;
 
-/** Rejects with a BoughError where `text` is not a reference. */
+/** Throws a BoughError if `text` is not a reference. */
 export function parseReference(text: string): ImageReference {
   if (text === "" || /[\s\u0000-\u001f\u007f]/.test(text))
     throw invalid(text, "it is empty or has a space in it");
@@ -63,7 +63,7 @@ export function parseReference(text: string): ImageReference {
   };
 }
 
-/** Throws for a place that no image is taken from. */
+/** Throws if an image can't be imported from the place that `text` names. */
 export function requireTransport(text: string): void {
   const refused = refusedTransport.exec(text)?.[0];
   if (refused === undefined) return;
@@ -77,7 +77,7 @@ export function isUuid(text: string): boolean {
   return uuidPattern.test(text);
 }
 
-/** A directory in skopeo's own format (`dir`) has one image, so that a colon is part of its path. */
+/** Parses a local reference. A directory in skopeo's own format (`dir`) has one image, so a colon is part of its path. */
 function parseLocalReference(url: string, transport: string, rest: string): LocalReference {
   const colon = transport === "dir" ? -1 : rest.indexOf(":");
   const path = colon === -1 ? rest : rest.slice(0, colon);
@@ -94,9 +94,8 @@ interface DockerReference {
 }
 
 /**
- * No registry host means Docker Hub, one path segment there means `library/`, no tag means `:latest`. A first
- * segment with a dot or a colon, or `localhost`, is a registry host. A digest stands alone: a tag beside it says
- * nothing more.
+ * Parses a registry reference. No registry host means Docker Hub, one path segment there means `library/`, no tag means
+ * `:latest`. A first segment with a dot or a colon, or `localhost`, is a registry host. With a digest, the tag is ignored.
  */
 function parseDockerReference(reference: string, whole: string): DockerReference {
   const parts = /^([^@]+?)(?::([^:/@]+))?(?:@(.+))?$/s.exec(reference);
@@ -122,7 +121,7 @@ function parseDockerReference(reference: string, whole: string): DockerReference
   return { url: `docker://${path}${digest === undefined ? `:${tag}` : `@${digest}`}`, path, tag, digest };
 }
 
-/** `oci:/path/to/base:1.0` is `base:1.0`; an archive's reference, where it is given, is a whole name. */
+/** Returns the tag for a local image. `oci:/path/to/base:1.0` gets `base:1.0`; a name in an archive is a complete reference. */
 function tagOfPath(transport: string, path: string, inside: string): string | undefined {
   if (transport === "docker-archive" && inside !== "") return tagOrNone(withLatest(inside));
   const name = (path.split("/").findLast((segment) => segment !== "") ?? "")

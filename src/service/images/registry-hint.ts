@@ -1,16 +1,16 @@
-/** What a command can do about a registry, in words that end a sentence. */
+/** What a user can do about a registry, as ends of sentences. */
 interface Remedies {
   login: string;
   certificate: string;
 }
 
-/** A file of this machine that may not be read is another matter: `permission denied`. */
+/** Messages that ask for a login. `permission denied` is about a file of this machine. */
 const wantsLogin =
   /\bunauthorized\b|authentication required|(?<!permission )\bdenied\b|StatusCode: 40[13]\b|\b40[13] \(?(unauthorized|forbidden)\b/i;
 
 /**
- * What to do where a registry has failed, by what the program that spoke to it has said; `undefined` for what that does not
- * tell.
+ * Returns what to do about a failed registry, from the message of the program that contacted it; `undefined` if the message is
+ * unknown.
  */
 export function registryHint(
   registry: string,

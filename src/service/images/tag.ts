@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { isTag, maxTagLength } from "../wire/image.ts";
 
-/** `app` is `app:latest`; a name with a tag stays as it is. A colon before a slash is a registry's port. */
+/** Appends `:latest` to a name without a tag. A colon before a slash belongs to a registry's port. */
 export function withLatest(name: string): string {
   return hasTag(name) ? name : `${name}:latest`;
 }
@@ -10,7 +10,7 @@ function hasTag(name: string): boolean {
   return name.slice(name.lastIndexOf("/") + 1).includes(":");
 }
 
-/** What `--tag` gives, checked, and with `:latest` where it has no tag. Rejects with a BoughError of kind `usage`. */
+/** Checks the value of `--tag`, and appends `:latest` if it has no tag. Throws a BoughError of kind `usage`. */
 export function parseTag(text: string): string {
   const tag = withLatest(text);
   if (isTag(tag)) return tag;

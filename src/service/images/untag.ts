@@ -3,13 +3,13 @@ import type { Transport } from "../http/transport.ts";
 import type { ImageList } from "./image-list.ts";
 
 export interface Untagging {
-  /** Takes all tags away from an image. Rejects with NotFoundError where the image is gone. */
+  /** Removes all tags of an image. Rejects with NotFoundError if the image is gone. */
   untagImage(uuid: string): Promise<void>;
-  /** Takes one tag away from an image; its other ones stay. */
+  /** Removes one tag of an image; its others stay. */
   removeTag(uuid: string, tag: string): Promise<void>;
 }
 
-/** The service does not know `?tag=`, or not this tag. */
+/** Statuses of a service that does not support `?tag=`, or does not know this tag. */
 const refusesTag = [400, 422, ...unsupportedStatuses];
 
 export function createUntagging(
@@ -23,7 +23,7 @@ export function createUntagging(
     await transport.call({ ...remove, path: tagPathOf(uuid) });
   }
 
-  /** Nobody else's: a service that does not know the filter lists all images. */
+  /** Filtered again here, because a service that ignores the filter lists all images. */
   async function tagsOf(uuid: string): Promise<string[]> {
     const records = await images.list({ uuid });
     return records.filter((record) => record.uuid === uuid).flatMap(({ tag }) => tag ?? []);
@@ -46,7 +46,7 @@ export function createUntagging(
         await untagImage(uuid);
         left = [];
       }
-      // A service that passes the query over has taken them all away, as the one that refuses it now has.
+      // Restores the other tags: a service that ignores the query has removed them, and so has `untagImage`.
       for (const other of before) if (other !== tag && !left.includes(other)) await tagImage(uuid, other);
     },
   };

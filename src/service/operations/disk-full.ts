@@ -3,7 +3,7 @@ import type { OperationOutcome, OutputChunk } from "../service.ts";
 /** strerror(3) of ENOSPC, in glibc and musl. */
 const diskFullText = "No space left on device";
 
-/** Watches a command's output for a program that says that it found no space left. */
+/** Detects in a command's output that a program found no space left. */
 export interface DiskFullWatch {
   see(chunk: OutputChunk): void;
   saysDiskFull(): boolean;
@@ -14,7 +14,7 @@ export function watchForDiskFull(): DiskFullWatch {
   let isFull = false;
   return {
     see({ stream, text }) {
-      // A chunk may end in the middle of it.
+      // The text may be split between two chunks.
       const seen = ends[stream] + text;
       isFull ||= seen.includes(diskFullText);
       ends[stream] = seen.slice(1 - diskFullText.length);
@@ -23,7 +23,7 @@ export function watchForDiskFull(): DiskFullWatch {
   };
 }
 
-/** The same of all that it has written. */
+/** Detects the same in the complete output. */
 export function saysDiskFull({ stdout, stderr }: Pick<OperationOutcome, "stdout" | "stderr">): boolean {
   return [stdout, stderr].some(({ text }) => text.includes(diskFullText));
 }

@@ -1,15 +1,15 @@
-/** Frames out of an event stream's bytes, each of them and all of them together bounded. */
+/** Splits an event stream into frames. Each frame and the whole stream are limited. */
 import { createParser } from "eventsource-parser";
 import type { EventFrame } from "./received-events.ts";
 
-/** Thrown for a stream that is larger than any operation's should be. */
+/** Thrown for a stream that is too large for any operation. */
 export class ExcessiveEventsError extends Error {
   override readonly name = "ExcessiveEventsError";
 }
 
-/** Characters of one event, or of a line that does not end. */
+/** Maximum characters of one event, or of a line that does not end. */
 const maxEventCharacters = 16 * 1024 * 1024;
-/** Bytes of one connection. A request bounds the output; this is what it may come to in small events. */
+/** Maximum bytes of one connection. A request limits its output; this is enough for that output in small events. */
 const maxStreamBytes = 1024 * 1024 * 1024;
 
 interface FrameReader {

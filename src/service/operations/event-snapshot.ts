@@ -1,4 +1,4 @@
-/** The events of an operation so far, without waiting for those to come. */
+/** Reads the events of an operation so far, without waiting for later ones. */
 import { BoughError } from "../../errors.ts";
 import { unavailableStatuses } from "../capabilities.ts";
 import type { Transport } from "../http/transport.ts";
@@ -7,11 +7,11 @@ import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
 import { createReceivedEvents } from "./received-events.ts";
 
 export interface EventSnapshots {
-  /** False where this service, or this operation, has no events to be read. */
+  /** False if this service, or this operation, has no readable events. */
   readEventsSoFar(operation: string, listener: EventListener): Promise<boolean>;
 }
 
-/** This service, or this operation, has none. */
+/** Statuses of a service, or an operation, without events. */
 const noEvents = [400, 406, 410, 425, ...unavailableStatuses];
 
 export function createEventSnapshots(transport: Transport, signal: AbortSignal): EventSnapshots {

@@ -12,22 +12,22 @@ import type { EventFrame, ReceivedEvents } from "./received-events.ts";
 
 export type StreamEnd =
   | { kind: "completed" }
-  /** Every operation of this server is to be polled. */
+  /** Every operation of this server must be polled. */
   | { kind: "no such route" }
-  /** 425: come back. */
+  /** 425: try again later. */
   | { kind: "not ready"; waitMilliseconds: number | undefined }
-  /** 410: the operation has ended, and its log cannot be had. */
+  /** 410: the operation has ended, and its log is not available. */
   | { kind: "gone" }
-  /** `look` found that the operation has ended while the stream said nothing. */
+  /** `look` found that the operation has ended while the stream was quiet. */
   | { kind: "ended" }
   | { kind: "broke"; reason: string }
-  /** A new connection would bring the same once more. */
+  /** A new connection would bring the same again. */
   | { kind: "excessive"; what: string };
 
 interface StreamReader {
   log: ReceivedEvents;
   onFrame(frame: EventFrame): void;
-  /** Has the operation ended? Asked while the stream is quiet. */
+  /** Returns true if the operation has ended. Called while the stream is quiet. */
   look(): Promise<boolean>;
 }
 
@@ -39,10 +39,10 @@ const silenceMilliseconds = 45_000;
 const quietMilliseconds = 30_000;
 /** Time after the main process's exit by which `completion` is due. */
 const quietAfterExitMilliseconds = 2000;
-/** A server that leaves the stream open after `completion` costs this connection, and no time. */
+/** Time for the server to close the stream after `completion`. Only the connection waits, not the caller. */
 const drainMilliseconds = 1000;
 
-/** Reads until the stream ends in one way or another. Rejects with the signal's reason only. */
+/** Reads until the stream ends in any way. Rejects only with the signal's reason. */
 export async function readEventStream(
   options: PollingOptions,
   operation: string,
@@ -69,7 +69,7 @@ export async function readEventStream(
       stop.signal,
     );
     const refusal = refusalOf(response, clock.now());
-    // A short answer is read to its end, so that the connection can be used again.
+    // A short response is read to its end, so that the connection can be reused.
     if (refusal !== undefined) await readBeginning(response.body, stop.signal);
     if (refusal !== undefined) return refusal;
     let isBroken = false;
@@ -106,7 +106,7 @@ export async function readEventStream(
   }
 }
 
-/** Why this answer is not a stream to read. */
+/** Returns why a response is not an event stream; `undefined` if it is one. */
 function refusalOf(response: Response, now: number): StreamEnd | undefined {
   const { status, headers } = response;
   if (status === 425) {
@@ -121,7 +121,7 @@ function refusalOf(response: Response, now: number): StreamEnd | undefined {
 
 type Stop = ReturnType<typeof childOf>;
 
-/** Ends a stream over a dead connection, and one that has nothing more to tell. */
+/** Ends a stream whose connection is dead, or whose operation has ended. */
 function watchOver(clock: Clock, reader: StreamReader, stop: Stop) {
   const life = {
     hasEndedQuietly: false,
@@ -141,7 +141,7 @@ function watchOver(clock: Clock, reader: StreamReader, stop: Stop) {
       if (clock.now() - lastBytes >= silenceMilliseconds) {
         stop.abort(new DeadlineError(`nothing came for ${silenceMilliseconds / 1000} s`));
       } else if (quietFor >= (reader.log.exited ? quietAfterExitMilliseconds : quietMilliseconds)) {
-        // A look that fails is no reason to leave the stream.
+        // If the look fails, the stream goes on.
         life.hasEndedQuietly = await reader.look().catch(() => false);
         if (life.hasEndedQuietly) stop.abort(new DeadlineError("the operation has ended"));
         lastEvent = clock.now();
@@ -152,7 +152,7 @@ function watchOver(clock: Clock, reader: StreamReader, stop: Stop) {
   return life;
 }
 
-/** A handler's body, unlike a socket's, does not end with the request's signal by itself. */
+/** Unlike a socket's body, a handler's body does not end when the request's signal is aborted. */
 function readerOf(response: Response, stop: AbortSignal) {
   const reader = (response.body ?? new Blob().stream()).getReader();
   const cancel = () => reader.cancel().catch(() => undefined);
@@ -161,7 +161,7 @@ function readerOf(response: Response, stop: AbortSignal) {
   return reader;
 }
 
-/** The server ends the stream after its completion; until then the connection cannot be used again. */
+/** Reads until the server ends the stream: only then can the connection be reused. */
 async function drain(source: ReturnType<typeof readerOf>, clock: Clock, stop: Stop): Promise<void> {
   const over = new DeadlineError("the stream is over");
   clock.sleep(drainMilliseconds, stop.signal).then(

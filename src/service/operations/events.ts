@@ -1,4 +1,4 @@
-/** Following an operation by its events, over as many connections as it takes. */
+/** Follows an operation by its events, over as many connections as needed. */
 
 import type { OutputChunk } from "../service.ts";
 import { readEventStream, type StreamEnd } from "./event-stream.ts";
@@ -6,17 +6,17 @@ import { lookAtOperation, maxRetryAfterMilliseconds, type PollingOptions, pollIn
 import type { ReceivedEvents } from "./received-events.ts";
 
 /**
- * `unsupported`: this server has no events at all. `given up`: its streams break before they bring anything new. In
- * every case the record has the rest.
+ * `unsupported`: this server has no events at all. `given up`: its streams break before they bring anything new. In each case the
+ * record has the rest.
  */
 type EventsEnd = "ended" | "unsupported" | "given up";
 
-/** Breaks in a row that bring nothing new. */
+/** Maximum number of successive breaks without a new event. */
 const maxFruitlessBreaks = 4;
 
 /**
- * Connects, and connects again where a stream breaks, until `completion`, or until the record says that the
- * operation has ended. Each chunk of output is reported once.
+ * Connects, and connects again if a stream breaks, until `completion`, or until the record says that the operation has ended.
+ * Each chunk of output is reported once.
  */
 export async function followEvents(
   options: PollingOptions,
@@ -68,7 +68,7 @@ export async function followEvents(
   return "given up";
 }
 
-/** The operation has ended, and its record holds all of its output. */
+/** True if the operation has ended and its record holds all of its output. */
 async function nothingLeftToRead(options: PollingOptions, operation: string): Promise<boolean> {
   const { view } = await lookAtOperation(options, operation);
   return view.ended !== undefined && view.stdout?.truncated !== true && view.stderr?.truncated !== true;

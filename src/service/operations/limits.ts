@@ -1,10 +1,10 @@
-/** Limits that a command ran into, off the wire and in words. */
+/** Limits that a command hit: reads and describes them. */
 import { asNumber, asRecord, asText } from "../http/json.ts";
 import type { LimitHit } from "../wire/operation.ts";
 
 const names: readonly LimitHit["limit"][] = ["max_memory_bytes", "max_processes", "max_layer_bytes"];
 
-/** `limits_hit` of an operation's result; `undefined` where it has none. */
+/** Reads `limits_hit` of an operation's result; `undefined` if it has none. */
 export function readLimitHits(value: unknown): LimitHit[] | undefined {
   if (!Array.isArray(value)) return undefined;
   return value.flatMap((item): LimitHit[] => {
@@ -17,7 +17,7 @@ export function readLimitHits(value: unknown): LimitHit[] | undefined {
   });
 }
 
-/** What the command ran into and how to give it more, as a hint. `undefined`: into nothing. */
+/** Describes the limits that a command hit and how to raise them, as a hint. `undefined` if it hit none. */
 export function describeLimitHits(hits: readonly LimitHit[]): string | undefined {
   return hits.length === 0 ? undefined : hits.map(describe).join(" ");
 }

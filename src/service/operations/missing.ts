@@ -1,6 +1,6 @@
 /**
- * Returns whether a service says that an image or a file which a request names is not there. Servers answer 404 or 410; some say
- * it in the words of another refusal, or of an operation that could not be run.
+ * True if a service's message says that an image or a file of a request does not exist. Servers respond with 404 or 410. Some use
+ * another refusal with such a message, or an operation that could not be run.
  */
 export function meansMissing(message: string): boolean {
   return missing.test(message);

@@ -1,4 +1,4 @@
-/** Where a service has its operations. */
+/** Addresses of a service's operations. */
 import type { Answer } from "../http/answer.ts";
 import type { RequestParts } from "../http/exchange.ts";
 import { asId, asRecord, idIn } from "../http/json.ts";
@@ -6,10 +6,10 @@ import { asId, asRecord, idIn } from "../http/json.ts";
 type Address = Pick<RequestParts, "path" | "query">;
 
 export interface OperationAddresses {
-  /** The id of the operation that an answer tells of; where it is, is remembered. `undefined`: it tells of none. */
+  /** Returns the id of the operation in a response, and remembers its address. `undefined` if there is none. */
   read(answer: Answer): string | undefined;
   addressOf(operation: string): Address;
-  /** The address of its events. */
+  /** Returns the address of its events. */
   eventsOf(operation: string): Address;
 }
 
@@ -24,7 +24,7 @@ export function createOperationAddresses(base: URL): OperationAddresses {
       const last = address?.path.split("/").findLast((name) => name !== "");
       const operation = operationIn(answer) ?? asId(last === undefined ? undefined : decode(last));
       if (operation === undefined) return undefined;
-      // The record's own id may well be another one than the last name of its address.
+      // The record's own id may differ from the last part of its address.
       if (address !== undefined && address.path !== usualPath(operation)) elsewhere.set(operation, address);
       return operation;
     },
@@ -46,8 +46,8 @@ function operationIn({ body }: Answer): string | undefined {
 }
 
 /**
- * `Location`: absolute or relative, with the base address's prefix or without. Of another origin only the path counts: no
- * token goes there, and what stands behind a proxy does not know by what name it is reached.
+ * Reads `Location`: absolute or relative, with the base address's prefix or without. Of another origin only the path is used: the
+ * token is not sent there, and a service behind a proxy does not know its public address.
  */
 function addressIn({ headers }: Answer, base: URL): Address | undefined {
   const location = headers.get("location");

@@ -1,4 +1,4 @@
-/** What the service tells about operations that somebody started: their list, one record, its output. */
+/** Records of operations, whichever client has started them: their list, one record, its output. */
 import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
 import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
@@ -10,17 +10,17 @@ import { outputPlaces, readOperation } from "./record.ts";
 export interface OperationSummary {
   uuid: string;
   kind: string;
-  /** One of `operationStatuses`, or what a newer service says. */
+  /** One of `operationStatuses`, or a status of a newer service. */
   status: string;
   error: string | null;
-  /** The service's own text. */
+  /** As the service formats it. */
   createdAt: string | null;
   durationSeconds: number | null;
   /** The program or shell expression of an instance, the address of an import. */
   command: string | null;
-  /** What it started from: a UUID or `tag:<name>`. */
+  /** The image that it started from: a UUID or `tag:<name>`. */
   image: string | null;
-  /** `null` unless the service tells it of a list's entries, too. */
+  /** In lists `null`, unless the service includes it there. */
   exitCode: number | null;
   timedOut: boolean;
 }
@@ -36,21 +36,21 @@ export interface OperationFilter {
   kind?: OperationKind;
   since?: string;
   until?: string;
-  /** The newest so many. */
+  /** Maximum number of operations, the newest. */
   limit: number;
 }
 
 export interface OperationRecords {
-  /** The newest first. Empty where the service lacks `operationList`. */
+  /** Returns the newest first. Empty if the service lacks `operationList`. */
   listOperations(filter: OperationFilter): Promise<OperationSummary[]>;
-  /** Rejects with NotFoundError where there is no such operation. */
+  /** Rejects with NotFoundError if there is no such operation. */
   getOperation(operation: string): Promise<OperationDetails>;
-  /** All output that the record holds, byte for byte. */
+  /** Returns all output that the record holds, byte for byte. */
   recordedOutput(operation: string): Promise<Record<"stdout" | "stderr", Uint8Array>>;
 }
 
 const pageSize = 1000;
-/** Nobody looks through a longer list, and it should not fill this machine's memory. */
+/** A longer list is of no use to people, and would fill this machine's memory. */
 const maxListed = 200_000;
 
 export function createOperationRecords(
@@ -72,7 +72,7 @@ export function createOperationRecords(
       const listed = new Set<string>();
       const found: OperationSummary[] = [];
       while (found.length < limit && listed.size < maxListed && !capabilities.lacks("operationList")) {
-        // A service that passes the filter over has more to read through than is asked for.
+        // A service that ignores the filter has more entries to read than are asked for.
         const wanted = listed.size === 0 ? Math.min(pageSize, limit) : pageSize;
         const answer = await transport.call({
           method: "GET",
@@ -90,7 +90,7 @@ export function createOperationRecords(
         const fresh = page.filter(({ uuid }) => !listed.has(uuid));
         for (const { uuid } of fresh) listed.add(uuid);
         found.push(...fresh.filter((operation) => passes(operation, filter)));
-        // A server that knows no offset answers the same page for ever.
+        // A server that ignores the offset returns the same page forever.
         if (page.length < wanted || fresh.length === 0) break;
       }
       return found.slice(0, limit);
@@ -115,7 +115,7 @@ export function createOperationRecords(
   };
 }
 
-/** Returns whether an operation is one of those that were asked for. What the service does not tell of it is not held against it. */
+/** True if an operation matches the filter. A status or time that the service does not report matches. */
 function passes(
   { status, kind, createdAt }: OperationSummary,
   filter: Omit<OperationFilter, "limit">,

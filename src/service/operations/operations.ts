@@ -1,4 +1,4 @@
-/** Starting an operation, following it to its end, stopping it. */
+/** Starts operations, follows them to their end, and cancels them. */
 import type { Clock } from "../../clock.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
@@ -26,19 +26,19 @@ interface OperationsOptions {
   onServed?: (time: ServedTime) => void;
   /** Returns numbers in [0, 1). */
   random: () => number;
-  /** The texts of what is under way, kept up to date: `operation <id>` for each that is waited for. */
+  /** Descriptions of what is under way, kept up to date: `operation <id>` for each that is awaited. */
   running: Set<string>;
 }
 
 export interface Operations
   extends Pick<ImageService, "newRequestId" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
-  /** Waits as `follow` does, by looking alone: there is no output to wait for. */
+  /** Waits as `follow` does, but only by polling, for operations without output. */
   poll(operation: string): Promise<OperationOutcome>;
-  /** Bounds how long the operation is waited for. */
+  /** Limits the time that the operation is awaited. */
   expect(operation: string, kind: OperationKind, timeoutSeconds: number): void;
 }
 
-/** The service ends an operation by the request's timeout; this much is left for the ending itself. */
+/** The service ends an operation by the request's timeout; this is the time that ending it may take. */
 const graceMilliseconds = 60_000;
 const defaultTimeoutSeconds = 600;
 const silenceMilliseconds = 60_000;
@@ -88,7 +88,7 @@ export function createOperations(options: OperationsOptions): Operations {
           if (!capabilities.lacks("events")) {
             const end = await followEvents(own, operation, log, report);
             for (const chunk of log.end()) report(chunk);
-            // Imports without events say nothing about instances.
+            // An import without events says nothing about instances.
             const isImport = expected.get(operation)?.kind === "image_import";
             if (end === "unsupported" && !isImport) capabilities.learn("events", false);
           }
@@ -115,13 +115,13 @@ export function createOperations(options: OperationsOptions): Operations {
         if (isEnded) running.delete(nameOf(operation));
         return isEnded;
       } catch {
-        // The caller is told that the operation may still run; why is of no use to it.
+        // The caller is told that the operation may still run. The reason would not help it.
         return false;
       }
     },
   };
 
-  /** Says once a minute that an operation is still waited for which says nothing itself. */
+  /** Reports once a minute that a silent operation is still running. */
   function tellOfSilence(operation: string): Pick<IdleTimer, "touch" | "stop"> {
     const began = clock.now();
     const onIdle = () => {
@@ -136,7 +136,7 @@ export function createOperations(options: OperationsOptions): Operations {
     return { touch: () => timer.touch(), stop: () => timer.stop() };
   }
 
-  /** Bounds the wait by the request's timeout. For an operation that somebody else has started, that is not known. */
+  /** Limits the wait by the request's timeout, which is unknown for an operation that another process has started. */
   async function withinTime<T>(operation: string, work: (own: PollingOptions) => Promise<T>): Promise<T> {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds;
     if (timeoutSeconds === undefined) return await work(options);
@@ -154,7 +154,7 @@ export function createOperations(options: OperationsOptions): Operations {
     }
   }
 
-  /** Reads the outcome from the record, unless that would only bring much output once more. */
+  /** Reads the outcome from the record, unless that would only repeat much output. */
   async function outcomeOf(
     own: PollingOptions,
     operation: string,
@@ -176,10 +176,10 @@ export function createOperations(options: OperationsOptions): Operations {
   return operations;
 }
 
-/** The record has the last word on output that is no longer than this: it is read in any case. */
+/** Output up to this length is always read from the record, which takes precedence. */
 const maxRepeatedCharacters = 256 * 1024;
 
-/** What the events say of the end, where they say all and the record has much of what they have brought. */
+/** Returns the end as the events report it, if they report all of it and the record would repeat much output. */
 function endedView(log: ReceivedEvents): EndedView | undefined {
   const characters = log.output("stdout").characters + log.output("stderr").characters;
   const record = characters > maxRepeatedCharacters ? log.record() : undefined;
@@ -202,7 +202,7 @@ function nameOf(operation: string): string {
 
 async function cancel(options: PollingOptions, operation: string): Promise<boolean> {
   const { transport, signal } = options;
-  // 409: it has ended already. 404, 405, 501: there is no such operation, or nothing to stop one with.
+  // 409: it has ended already. 404, 405, 501: there is no such operation, or no call to stop one.
   const handles = [404, 405, 409, 501];
   const { status } = await transport.call({
     method: "DELETE",

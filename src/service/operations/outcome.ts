@@ -1,10 +1,10 @@
-/** An operation's outcome as an error, where its command was not run to its end. */
+/** Turns an outcome into an error if the command did not run to its end. */
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../http/errors.ts";
 import type { OperationOutcome } from "../service.ts";
 import { meansMissing } from "./missing.ts";
 
-/** Throws a BoughError for a command that was stopped for its time, cancelled, or never started. */
+/** Throws a BoughError if the command was stopped by its timeout, cancelled, or never started. */
 export function requireEnd(
   { operation, status, error, timedOut }: OperationOutcome,
   timeoutSeconds: number,
@@ -19,7 +19,7 @@ export function requireEnd(
   if (status === "FAILED") throw new BoughError(failedText(operation, error ?? "it gives no reason"));
 }
 
-/** Throws a NotFoundError where the operation failed because the service lacks what its request names. */
+/** Throws a NotFoundError if the operation failed because the service lacks what its request names. */
 export function refuseMissing({ status, error, operation }: OperationOutcome): void {
   if (status !== "FAILED" || error === undefined || !meansMissing(error)) return;
   throw new NotFoundError(failedText(operation, error));

@@ -1,9 +1,9 @@
-/** Output bytes off the wire: base64 is arbitrary bytes, decoded as UTF-8 with replacement across chunk borders. */
+/** Decodes output from the wire: base64 is arbitrary bytes, decoded as UTF-8 with replacement across chunk borders. */
 import { bytesOf, type WireBytes } from "../wire/operation.ts";
 
 export interface OutputDecoder {
   push(bytes: WireBytes): string;
-  /** What an unfinished character at the very end comes to. */
+  /** Returns the replacement of an unfinished character at the very end. */
   end(): string;
 }
 

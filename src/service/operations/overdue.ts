@@ -1,4 +1,4 @@
-/** An operation that the service ought to have ended long ago is not waited for without end. */
+/** Limits the wait for an operation that the service should have ended long ago. */
 import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
@@ -10,18 +10,18 @@ interface OverdueOptions {
   onNotice: (notice: ServiceNotice) => void;
   /** The request's timeout: the service ends the operation by then. */
   timeoutSeconds: number;
-  /** True while the operation still waits for its turn, which does not count. */
+  /** True while the operation is queued, which does not count. */
   isQueued(): Promise<boolean>;
 }
 
-/** How long the ending itself may take. */
+/** Time that ending the operation may take. */
 const graceMilliseconds = 60_000;
-/** A busy service has people wait; so long nobody does. */
+/** A busy service may queue operations, but not for this long. */
 const maxQueuedMilliseconds = 24 * 60 * 60 * 1000;
 
 /**
- * Runs `work`, which waits for the operation, with a signal that is aborted with an OverdueError at twice the timeout, though
- * not before the timeout and two graces. A warning comes before, at the timeout and one grace.
+ * Runs `work`, which waits for the operation, with a signal. The signal is aborted with an OverdueError at twice the timeout, but
+ * not before the timeout and two graces. A warning comes earlier, at the timeout and one grace.
  */
 export async function withTimeLimit<T>(
   operation: string,
@@ -39,7 +39,7 @@ export async function withTimeLimit<T>(
   }
 }
 
-/** Resolves with the reason to wait no more; rejects once `over` is aborted. */
+/** Resolves with the reason to stop waiting; rejects once `over` is aborted. */
 async function watch(operation: string, options: OverdueOptions, over: AbortSignal): Promise<OverdueError> {
   const { clock, onNotice, timeoutSeconds, isQueued } = options;
   const timeout = timeoutSeconds * 1000;
@@ -65,7 +65,7 @@ async function watch(operation: string, options: OverdueOptions, over: AbortSign
     hint: `The service is at fault: it says neither that the operation has ended nor how. \`bough show ${operation}\` asks it once more.`,
   });
 
-  /** A clock sleeps for some weeks at most. */
+  /** Sleeps in parts, because a clock sleeps for some weeks at most. */
   async function pass(milliseconds: number): Promise<void> {
     const until = clock.now() + milliseconds;
     for (let left = milliseconds; left > 0; left = until - clock.now()) await clock.sleep(left, over);

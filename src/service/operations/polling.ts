@@ -1,4 +1,4 @@
-/** Looking at an operation again and again until it has ended. */
+/** Polls an operation until it has ended. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
@@ -18,17 +18,17 @@ export type EndedView = OperationView & { ended: NonNullable<OperationView["ende
 
 interface Look {
   view: OperationView;
-  /** The service's wish, from `Retry-After`. */
+  /** The wait that the service asks for, from `Retry-After`. */
   waitMilliseconds: number | undefined;
 }
 
 const firstWaitMilliseconds = 50;
 const maxWaitMilliseconds = 2000;
 const growth = 1.5;
-/** However long a service wishes to be left alone. */
+/** Maximum wait, whatever the service asks for. */
 export const maxRetryAfterMilliseconds = 60_000;
 
-/** Rejects with NotFoundError where the service knows no such operation. */
+/** Rejects with NotFoundError if the service knows no such operation. */
 export async function lookAtOperation(options: PollingOptions, operation: string): Promise<Look> {
   const { transport, clock, signal } = options;
   const answer = await transport.call({
@@ -45,8 +45,8 @@ export async function lookAtOperation(options: PollingOptions, operation: string
 }
 
 /**
- * The first look is at once, then after 50 ms, growing to 2 s, or when the service asks for it. A status that this
- * version does not know counts as running, for `unknownStatusLimitMilliseconds` at most.
+ * Polls immediately, then after 50 ms, growing to 2 s, or when the service asks for it. An unknown status counts as running, for
+ * `unknownStatusLimitMilliseconds` at most.
  */
 export async function pollUntilEnded(
   options: PollingOptions,
@@ -81,7 +81,7 @@ export async function pollUntilEnded(
   throw new Error("unreachable: the waits never end");
 }
 
-/** 50 ms, growing to 2 s, for ever. */
+/** Yields 50 ms, growing to 2 s, forever. */
 export function* pollIntervals(): Generator<number> {
   for (let wait = firstWaitMilliseconds; ; wait = Math.min(maxWaitMilliseconds, wait * growth)) yield wait;
 }

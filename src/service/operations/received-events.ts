@@ -1,4 +1,4 @@
-/** What an operation's events have told so far: a pure accumulation. */
+/** What an operation's events have reported so far: a pure accumulation. */
 import { parseBoundedJson } from "../http/bounded-json.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
@@ -20,46 +20,45 @@ export interface EventFrame {
 export interface ReceivedEvents {
   /** The value of `Last-Event-Id`. */
   readonly lastId: string | undefined;
-  /** `completion` was seen. */
+  /** True once `completion` was received. */
   readonly completed: boolean;
-  /** The main process has ended: `completion` is due. */
+  /** True once the main process has ended: `completion` is due. */
   readonly exited: boolean;
   /**
-   * Returns the output that the frame brought, up to what is kept of a stream. Frames seen before are dropped. `onBytes`
-   * of the listener hears of all output.
+   * Adds a frame, and returns its output as far as the stream's limit allows. Frames seen before are dropped. `onBytes` of the
+   * listener gets all output.
    */
   add(frame: EventFrame): OutputChunk | undefined;
-  /** The last, unfinished character of each stream. */
+  /** Returns the last, unfinished character of each stream. */
   end(): OutputChunk[];
-  /** The output so far. */
+  /** Returns the output so far. */
   output(stream: StreamName): LoggedOutput;
   /**
-   * What the operation has come to, as its record says it, but for the output; `undefined` where the events do not say
-   * all of it.
+   * Returns the operation's end in the form of its record, without the output; `undefined` if the events do not report all of it.
    */
   record(): JsonRecord | undefined;
 }
 
 interface LoggedOutput {
-  /** Nothing is missing of it. */
+  /** True if nothing is missing. */
   whole: boolean;
   characters: number;
-  /** Empty where it is not held, which `isHeld` says. */
+  /** Empty if the text is not held, as `isHeld` says. */
   text(): string;
   isHeld: boolean;
-  /** Returns whether `text` begins with this output. */
+  /** True if `text` begins with this output. */
   begins(text: string): boolean;
 }
 
 interface Stream {
   decoder: OutputDecoder;
-  /** A digest is enough for a listener that takes all output: it says whether the record has the same. */
+  /** For a listener that takes all output a digest is enough: it tells whether the record has the same output. */
   held: { parts: string[] } | { digest: Bun.CryptoHasher };
   characters: number;
   truncated: boolean;
 }
 
-/** Bytes of one stream: somewhat more than any request asks a service to keep (see operation.ts and request-id.ts). */
+/** Characters of one stream: somewhat more than any request asks a service to keep (see operation.ts and request-id.ts). */
 const maxCharacters = 32 * 1024 * 1024;
 
 export function createReceivedEvents(listener: EventListener = {}): ReceivedEvents {
@@ -112,7 +111,7 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
       if (!isNew(asId(frame.id) ?? (number === undefined ? undefined : String(number)))) return undefined;
       const type = asText(event?.type) ?? frame.event;
       const data = asRecord(event?.data) ?? {};
-      // What was started beside the command has events of its own; some services say 0 where the command itself is meant.
+      // Processes started beside the command have their own events. Some services send 0 for the command itself.
       if ((asNumber(event?.spid) ?? mainProcessSpid) > mainProcessSpid) return undefined;
       switch (type) {
         case "stdout":
@@ -171,8 +170,8 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
 }
 
 /**
- * The fuller of what the events brought and what the record holds; of output that is not held here, what the record has
- * beyond it. It is called truncated only where neither has everything.
+ * Returns the fuller output of the events and the record. If the events' output is not held here, returns only what the record
+ * has beyond it. `truncated` is true only if neither has everything.
  */
 export function mergeOutput(log: LoggedOutput, record: CapturedOutput | undefined): CapturedOutput {
   const { whole, characters, text, isHeld } = log;
@@ -183,7 +182,7 @@ export function mergeOutput(log: LoggedOutput, record: CapturedOutput | undefine
   const truncated = !isRecordWhole && !isLogWhole;
   if (isLogWhole || (!isRecordWhole && characters > length)) return { text: text(), truncated };
   if (isHeld) return { text: record.text, truncated };
-  // Events that were lost have left a gap: then all of it is told once more.
+  // If lost events have left a gap, all of the record is passed on.
   return { text: log.begins(record.text) ? record.text.slice(characters) : record.text, truncated };
 }
 

@@ -1,4 +1,4 @@
-/** An operation's record as a server answers it: whatever is missing is missing. */
+/** Reads an operation's record as a server returns it: any field may be missing. */
 import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, OperationOutcome, ServedTime } from "../service.ts";
 import type { LimitHit } from "../wire/operation.ts";
@@ -8,11 +8,11 @@ import { decodeText } from "./output.ts";
 type EndStatus = OperationOutcome["status"];
 
 export interface OperationView {
-  /** `undefined`: still running. */
+  /** `undefined` while it is running. */
   ended: EndStatus | undefined;
-  /** It waits for its turn. */
+  /** True while it is queued. */
   isQueued: boolean;
-  /** Set where the status is none that this version knows. */
+  /** Set if this version does not know the status. */
   unknownStatus: string | undefined;
   error: string | undefined;
   exitCode: number | undefined;
@@ -61,7 +61,7 @@ function readServedTime({ created_at, duration }: JsonRecord): OperationView["se
 
 const queued = ["PENDING", "ASSIGNED", "QUEUED", "CREATED", "SCHEDULED"];
 
-/** What a status says, in the protocol's own words and in those that others have for it. */
+/** Meanings of statuses: the protocol's own words, and those of other servers. */
 const stages: ReadonlyMap<string, EndStatus | "running"> = new Map(
   Object.entries({
     running: [
@@ -93,7 +93,7 @@ const stages: ReadonlyMap<string, EndStatus | "running"> = new Map(
   ),
 );
 
-/** Where the process's result may stand; older servers are flatter. */
+/** Returns the places where the process's result may be; records of older servers are flatter. */
 export function outputPlaces(body: unknown): JsonRecord[] {
   const record = asRecord(body);
   const places = [asRecord(asRecord(record?.metadata)?.result), asRecord(record?.result), record];

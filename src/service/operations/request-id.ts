@@ -1,13 +1,13 @@
 /**
- * A number that tells one `POST /v1/instances` from every other. It travels in `truncate_output_at`, as so many bytes
- * more than are asked for: the one field that the service's records can give back and that the command never sees.
+ * A number that tells one `POST /v1/instances` from every other. It is added to `truncate_output_at`, in bytes: the one field
+ * that the service's records can return and that the command never sees.
  */
 import { asNumber, asRecord } from "../http/json.ts";
 import type { InstanceRequest } from "../wire/instance.ts";
 
-/** Bytes of each stream that a service keeps when the request does not say. */
+/** Bytes of each stream that a service keeps by default. */
 const defaultLimit = 65_536;
-/** Few enough that what a service keeps of two streams, in base64, stays below what is read of an answer. */
+/** Small enough that two streams in base64 stay below the maximum size of a response. */
 const idCount = 2 ** 20;
 
 /** `random` is in [0, 1). */
@@ -19,7 +19,7 @@ export function withRequestId(request: InstanceRequest, requestId: number): Inst
   return { ...request, truncate_output_at: (request.truncate_output_at ?? defaultLimit) + requestId };
 }
 
-/** What a record, or an entry of the list of operations, says of it; `undefined` where it says nothing. */
+/** Returns the limit in a record, or in an entry of the list of operations; `undefined` if there is none. */
 export function outputLimitIn(record: unknown): number | undefined {
   const fields = asRecord(record);
   return asNumber(asRecord(fields?.metadata)?.truncate_output_at) ?? asNumber(fields?.truncate_output_at);

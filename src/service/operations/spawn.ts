@@ -1,4 +1,7 @@
-/** Starting an instance: looked for where it is unknown what became of the request, and sent again where that is no harm. */
+/**
+ * Starts an instance. If the request's outcome is unknown, its operation is looked for, and the request is sent again if that
+ * does no harm.
+ */
 import { messageOf } from "../../errors.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { withDeadline } from "../http/deadline.ts";
@@ -15,22 +18,22 @@ import {
 
 interface SpawnOptions extends SearchOptions {
   onNotice: (notice: ServiceNotice) => void;
-  /** True: it is, or was, ended. */
+  /** Returns true if the operation is, or was, ended. */
   cancel(operation: string): Promise<boolean>;
 }
 
 const spawnTimeoutMilliseconds = 120_000;
 const spawnGraceMilliseconds = 5000;
-/** How often a request is sent again that the service's list of operations does not have. */
+/** Maximum repeats of a request that the service's list of operations does not have. */
 const maxResends = 2;
-/** The same for a service that has no such list: each may make it run the command once more. */
+/** The same for a service without such a list: each repeat may run the command once more. */
 const maxBlindResends = 1;
-/** Time for a search after an interruption: somebody waits for the end. */
+/** Time for a search after an interruption, because the user waits for the end. */
 const lastSearchMilliseconds = 5000;
 
 /**
- * Returns the operation's id. Where the request may have been received, the operation is looked for by its request id; where it is
- * not found, the request is sent again, if `mayRunTwice`. Rejects with an UnknownOutcomeError where that does not help.
+ * Returns the operation's id. If the request may have been received, the operation is looked for by its request id. If it is not
+ * found, the request is sent again if it `mayRunTwice`. Rejects with an UnknownOutcomeError if that does not help.
  */
 export async function spawnInstance(
   options: SpawnOptions,
@@ -60,8 +63,8 @@ export async function spawnInstance(
 }
 
 /**
- * An interruption does not break it off at once: only with the operation's id in the answer can what it started be
- * stopped.
+ * Sends the request. An interruption does not abort it immediately: what it started can only be stopped with the operation's id
+ * in the response.
  */
 async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise<string> {
   const answer = await transport.call({
@@ -74,7 +77,7 @@ async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise
       isMet: (answer) => transport.operations.read(answer) !== undefined,
     },
     overNewConnection: true,
-    // Being impatient here means not to know what has happened.
+    // A long timeout, because giving up leaves the outcome unknown.
     timeoutMilliseconds: spawnTimeoutMilliseconds,
     graceMilliseconds: spawnGraceMilliseconds,
   });
@@ -82,8 +85,8 @@ async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise
 }
 
 /**
- * What became of a request without an answer: its operation, or `undefined` for one to be sent again. `resends`: how often it
- * was; `undefined` where it must not be.
+ * Returns the operation of a request without a response, or `undefined` if the request should be sent again. `resends` is the
+ * number of repeats so far; `undefined` if it must not be repeated.
  */
 async function settle(
   options: SpawnOptions,
@@ -159,7 +162,7 @@ async function stop({ cancel, onNotice }: SpawnOptions, operation: string): Prom
   onNotice({ level: "warn", text: `operation ${operation} ${text}` });
 }
 
-/** Interrupted before there was an answer: what was started all the same must not go on unseen. */
+/** Stops what an interrupted request without a response may have started. */
 async function stopUnanswered(options: SpawnOptions, sent: Sent): Promise<void> {
   const { clock, onNotice } = options;
   const limits = { clock, milliseconds: lastSearchMilliseconds, parent: new AbortController().signal };
@@ -168,7 +171,7 @@ async function stopUnanswered(options: SpawnOptions, sent: Sent): Promise<void> 
     if (search.kind === "found") return await stop(options, search.operation);
     if (search.kind === "not there" && search.similar.length === 0) return;
   } catch {
-    // Said below.
+    // Reported below.
   }
   onNotice({
     level: "warn",

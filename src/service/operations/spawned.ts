@@ -1,4 +1,4 @@
-/** Looking for the operation of a request whose answer never came. */
+/** Looks for the operation of a request whose response never came. */
 import type { Clock } from "../../clock.ts";
 import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
 import { asRecord, asText, idIn } from "../http/json.ts";
@@ -16,7 +16,7 @@ export interface Sent {
 
 export type SpawnSearch =
   | { kind: "found"; operation: string }
-  /** `similar`: operations of the same command that don't tell their request id. */
+  /** `similar`: operations of the same command whose records have no request id. */
   | { kind: "not there"; similar: readonly string[] }
   /** This service has no list of operations. */
   | { kind: "unsupported" };
@@ -28,13 +28,13 @@ export interface SearchOptions {
   signal: AbortSignal;
 }
 
-/** The service's clock and this machine's may differ. */
+/** Maximum difference between the service's clock and this machine's. */
 const clockSkewMilliseconds = 15 * 60_000;
 const maxListed = 1000;
-/** How many records are looked at one by one where the list tells no request ids. */
+/** Maximum number of records that are read one by one if the list has no request ids. */
 const maxLookedAt = 25;
 
-/** One look at what the service has started since. */
+/** Searches once in what the service has started since. */
 export async function searchSpawned(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
   const { transport, capabilities, signal } = options;
   if (capabilities.lacks("operationList")) return { kind: "unsupported" };
@@ -73,10 +73,10 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
   return { kind: "not there", similar };
 }
 
-/** How long an operation may take to appear: a proxy that has given up says nothing of the service behind it. */
+/** Time for an operation to appear: a proxy that has given up does not stop the service behind it. */
 const secondLookMilliseconds = 4000;
 
-/** Searches as `searchSpawned` does, and once more some seconds later. */
+/** Searches as `searchSpawned` does, and once more some seconds later if the operation is not there. */
 export async function searchPatiently(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
   const search = await searchSpawned(options, sent);
   if (search.kind !== "not there") return search;

@@ -9,29 +9,29 @@ import type { InstanceRequest, TerminalSize } from "../wire/instance.ts";
 
 export interface Terminals {
   /**
-   * What the command writes to its terminal, once it has started; `undefined` where it has ended already. Only with the extension
-   * `terminals`, and for one reader: the command is ended where that one leaves.
+   * Opens the output of the command's terminal, once the command has started; `undefined` if it has ended already. Only with the
+   * extension `terminals`, and for one reader: the command is ended when the reader leaves.
    */
   openTerminal(operation: string): Promise<ReadableStream<Uint8Array> | undefined>;
-  /** False where the command has ended. */
+  /** False if the command has ended. */
   resizeTerminal(operation: string, size: TerminalSize): Promise<boolean>;
   /**
-   * Adds to the standard input of an instance's command, which was left open. `ended`: nobody reads it any more. `unsupported`: this
-   * service takes no more input than a request brings.
+   * Adds to the standard input of an instance's command, which was left open. `ended`: the command no longer reads it.
+   * `unsupported`: this service takes no more input than a request brings.
    */
   writeInput(
     operation: string,
     bytes: Uint8Array,
     close?: boolean,
   ): Promise<"taken" | "ended" | "unsupported">;
-  /** Starts another process beside an instance's command. False where that has ended, or the service has no such call. */
+  /** Starts another process beside an instance's command. False if the command has ended, or the service has no such call. */
   startProcess(operation: string, process: BesideProcess): Promise<boolean>;
 }
 
 type BesideProcess = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
 
 const mainProcess = 1;
-/** A command that has not started yet is asked again. */
+/** Wait before a command that has not started yet is asked for again. */
 const pauseMilliseconds = 200;
 
 export function createTerminals(
@@ -47,7 +47,7 @@ export function createTerminals(
       const parts = {
         method: "GET" as const,
         ...pathOf(operation, "terminal"),
-        // Packed, a key that is pressed would be seen when many more have been.
+        // Compression would delay the display of a typed character.
         headers: { accept: "application/octet-stream", "accept-encoding": "identity" },
       };
       for (;;) {
@@ -80,7 +80,7 @@ export function createTerminals(
         method: "POST",
         ...pathOf(operation, `subprocesses/${mainProcess}/stdin`),
         json: { value: Buffer.from(bytes).toString("base64"), encoding: "base64", close },
-        // What is typed twice is something else.
+        // A repeat could type the same bytes twice.
         repeatable: false,
         handles: [409, ...unsupportedStatuses],
         signal,

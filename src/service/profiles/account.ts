@@ -1,17 +1,17 @@
-/** Whom the token stands for: `GET /v1/whoami`. */
+/** The account that a token belongs to: `GET /v1/whoami`. */
 import { asRecord, asText } from "../http/json.ts";
 import { anObject } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 
 export interface Account {
-  /** When the token ends, as the service says it; `undefined` where it says nothing. */
+  /** Expiry time of the token as the service reports it; `undefined` if it does not. */
   expires: string | undefined;
-  /** Names of what it may do. */
+  /** Names of its permissions. */
   permissions: string[];
 }
 
 export interface Accounts {
-  /** Rejects where the service does not accept the token, and with NotFoundError where it has no such route. */
+  /** Rejects if the service does not accept the token, and with NotFoundError if it has no such route. */
   whoami(): Promise<Account>;
 }
 

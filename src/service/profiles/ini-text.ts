@@ -1,6 +1,6 @@
 /**
- * Changes to INI files that leave everything else as it is: comments, order, spaces, sections of others, line ends.
- * Pure. Keys are compared without regard to case, sections with it; of several lines for one key the last counts.
+ * Changes INI files and keeps everything else: comments, order, spaces, other sections, line ends. Pure. Keys are
+ * case-insensitive, section names are not. Of several lines for one key the last counts.
  */
 
 /** Sets a key, by changing its value in its line or by adding a line. */
@@ -30,7 +30,7 @@ export function removeIniValue(text: string, section: string, key: string): stri
   return lines.filter((_, at) => !doomed.includes(at)).join("");
 }
 
-/** Removes a section's keys and the comments among them; what stands after a blank line at its end belongs to what follows. */
+/** Removes a section's keys and the comments among them. Lines after a blank line at its end belong to the next section. */
 export function removeIniSection(text: string, section: string): string {
   const lines = linesOf(text);
   const doomed = new Set<number>();
@@ -48,7 +48,7 @@ export function removeIniSection(text: string, section: string): string {
   return lines.filter((_, at) => !doomed.has(at)).join("");
 }
 
-/** Each with its line end. */
+/** Splits the text into lines with their line ends. */
 function linesOf(text: string): string[] {
   return text === "" ? [] : text.split(/(?<=\n)/);
 }
@@ -92,7 +92,7 @@ function endOfSection(lines: readonly string[], section: string): number | undef
   return (last ?? header) + 1;
 }
 
-/** What stands around the value stays: spaces, and a comment at the end of the line. */
+/** Replaces the value and keeps what is around it: spaces, and a comment at the end of the line. */
 function replaceValue(line: string, value: string): string {
   const parts =
     /^([^=]*=[ \t]*)("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^;#\r\n]*?)([ \t]*(?:[;#][^\r\n]*)?\r?\n?)$/.exec(

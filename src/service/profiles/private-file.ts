@@ -11,7 +11,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 
-/** Writes a file that only its owner may read, whole or not at all. A link to it stays a link. */
+/** Writes a file that only its owner can read, completely or not at all. A link at the path stays a link. */
 export function writePrivateFile(path: string, text: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

@@ -1,9 +1,9 @@
-/** Changes to the profiles that the service's clients share. Pure: texts of the files in, texts out. */
+/** Changes the profiles that the service's clients share. Pure: from files' texts to new texts. */
 import { BoughError } from "../../errors.ts";
 import { hasIniValue, removeIniSection, removeIniValue, setIniValue } from "./ini-text.ts";
 import { type Profile, type ProfileFile, readProfiles } from "./profile-text.ts";
 
-/** The files by what they are for; a missing one is empty. `secrets` is read over `settings`. */
+/** The texts of the profile files; a missing file is empty. `secrets` overrides `settings`. */
 export interface ProfileTexts {
   /** `cli.ini` */
   settings: string;
@@ -13,7 +13,7 @@ export interface ProfileTexts {
 
 const fields = ["token", "url", "type", "project"] as const;
 
-/** Everything of a profile goes into `auth.ini`; a field that it no longer has goes from both files. */
+/** Saves all of a profile's fields in `auth.ini`, and removes unset fields from both files. */
 export function saveProfile(texts: ProfileTexts, profile: Profile): ProfileTexts {
   const section = sectionOf(profile.name);
   let { settings, secrets } = texts;
@@ -35,7 +35,7 @@ export function saveProfile(texts: ProfileTexts, profile: Profile): ProfileTexts
   });
 }
 
-/** Changes one line: where the file that is read last says which profile is active, there. */
+/** Changes one line, in the file that determines the active profile. */
 export function switchProfile(texts: ProfileTexts, name: string): ProfileTexts {
   const isInSettings =
     !hasIniValue(texts.secrets, "DEFAULT", "profile") && hasIniValue(texts.settings, "DEFAULT", "profile");
@@ -44,7 +44,7 @@ export function switchProfile(texts: ProfileTexts, name: string): ProfileTexts {
     : { ...texts, secrets: setIniValue(texts.secrets, "DEFAULT", "profile", name) };
 }
 
-/** If it is the active one, no profile is said to be active any more. */
+/** Removes a profile. If it was the active one, no profile is active afterwards. */
 export function removeProfile(texts: ProfileTexts, name: string): ProfileTexts {
   const isActive = readProfiles(filesOf(texts)).active === name;
   const without = (text: string) => {

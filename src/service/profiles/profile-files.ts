@@ -1,4 +1,4 @@
-/** Where the service's clients keep their profiles. */
+/** The profile files that the service's clients share. */
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
@@ -6,22 +6,22 @@ import { asRecord } from "../http/json.ts";
 import type { Environment } from "./profile.ts";
 import type { ProfileFile } from "./profile-text.ts";
 
-/** `$CONTREE_HOME`, default `$XDG_CONFIG_HOME/contree`, else `~/.config/contree`. */
+/** Returns `$CONTREE_HOME`, else `$XDG_CONFIG_HOME/contree`, else `~/.config/contree`. */
 export function profileDirectory(environment: Environment): string {
   if (environment.CONTREE_HOME) return environment.CONTREE_HOME;
   const configured = environment.XDG_CONFIG_HOME;
-  // The XDG specification: a relative path is to be ignored.
+  // The XDG specification: a relative path must be ignored.
   if (configured && isAbsolute(configured)) return join(configured, "contree");
   return join(environment.HOME || process.getBuiltinModule("node:os").homedir(), ".config", "contree");
 }
 
-/** `cli.ini`, then `auth.ini`, which stands over it; those that exist. */
+/** Reads `cli.ini`, then `auth.ini`, which overrides it; only those that exist. */
 export function readProfileFiles(environment: Environment): ProfileFile[] {
   const directory = profileDirectory(environment);
   return ["cli.ini", "auth.ini"].flatMap((name) => {
     const path = join(directory, name);
     try {
-      // An error that is caught takes a tenth of a millisecond to make.
+      // Checked first, because a caught error takes a tenth of a millisecond.
       if (statSync(path, { throwIfNoEntry: false }) === undefined) return [];
       return [{ path, text: readFileSync(path, "utf8") }];
     } catch (error) {

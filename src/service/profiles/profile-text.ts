@@ -24,7 +24,7 @@ export interface Profiles {
 
 const sectionPrefix = "profile:";
 
-/** Reads the files one over the other; values of `[DEFAULT]` stand in every section, as the format has it. */
+/** Reads the files; later ones override earlier ones. Values of `[DEFAULT]` apply to every section, as the format defines. */
 export function readProfiles(files: readonly ProfileFile[]): Profiles {
   const sections = new Map<string, Map<string, string>>();
   for (const { text } of files) {
@@ -52,7 +52,7 @@ export function readProfiles(files: readonly ProfileFile[]): Profiles {
 }
 
 function parseSections(text: string): [string, [string, string][]][] {
-  // ini makes nested objects of dots in a section's name, and takes a header with a comment behind it for a key.
+  // ini makes nested objects of dots in a section's name, and takes a header with a comment after it as a key.
   const escaped = text
     .replace(/^\ufeff/, "")
     .replace(/^[ \t]*\[([^\]\r\n]*)\][^\r\n]*/gm, (_, name: string) => `[${name.replaceAll(".", "\\.")}]`);

@@ -1,4 +1,4 @@
-/** Which service a command works with: flags, else a profile, else variables, else the embedded engine. Pure. */
+/** Chooses the service of a command: by flags, else a profile, else variables, else the embedded engine. Pure. */
 import { BoughError } from "../../errors.ts";
 import { addressOf, parseBaseUrl } from "../http/address.ts";
 import { type Profile, type ProfileFile, type Profiles, readProfiles } from "./profile-text.ts";
@@ -22,7 +22,7 @@ export type ServiceChoice =
       url: string;
       token: string | undefined;
       project: string | undefined;
-      /** What decided, in words for people. */
+      /** The source of the choice, in words for people. */
       source: string;
     };
 
@@ -33,7 +33,7 @@ interface ServiceInputs {
   files: readonly ProfileFile[];
 }
 
-/** Rejects with a BoughError of kind `usage` where what is configured does not make a service. */
+/** Throws a BoughError of kind `usage` if the configuration names no usable service. */
 export function chooseService({ flags, environment, files }: ServiceInputs): ServiceChoice {
   if (flags.local === true) return { kind: "embedded" };
   const profiles = readProfiles(files);
@@ -41,7 +41,7 @@ export function chooseService({ flags, environment, files }: ServiceInputs): Ser
   if (flags.url !== undefined && flags.profile === undefined) {
     const active = profiles.byName.get(named ?? profiles.active ?? defaultProfile);
     const candidates = [active === undefined ? undefined : ofProfile(active), ofVariables(environment)];
-    // What belongs to one host is not sent to another.
+    // Credentials for one host are not sent to another.
     const credentials = candidates.find((candidate) => belongsTo(candidate, flags.url));
     return complete(override({ source: "--url", ...credentialsOf(credentials) }, flags));
   }
@@ -52,19 +52,19 @@ export function chooseService({ flags, environment, files }: ServiceInputs): Ser
   throw usage(`--${lone} is given, but no service that it is for`, "Give the service's address with --url.");
 }
 
-/** A service as one place describes it. */
+/** A service as one source describes it. */
 interface Candidate {
   source: string;
   url?: string | undefined;
   token?: string | undefined;
   project?: string | undefined;
-  /** An IAM token says nothing about the project: one has to be named. */
+  /** True if a project must be named: an IAM token does not imply one. */
   needsProject?: boolean;
 }
 
 const defaultProfile = "default";
 
-/** A profile that was asked for must exist; `default` may. */
+/** Finds the profile. One that was asked for must exist; `default` need not. */
 function findProfile(
   profiles: Profiles,
   named: string | undefined,
@@ -92,7 +92,7 @@ function ofProfile({ name, url, token, project, type }: Profile): Candidate {
   return { source: `profile ${name}`, url, token, project, needsProject: type === "iam" };
 }
 
-/** `NEBIUS_*` belong to other tools, too: they complete a description, and do not make one. */
+/** Reads variables. Other tools use `NEBIUS_*`, too: these only complete a description. */
 function ofVariables(environment: Environment): Candidate | undefined {
   const { CONTREE_URL: url, CONTREE_TOKEN: token } = environment;
   if (!url && !token) return undefined;

@@ -4,7 +4,7 @@ export interface InstanceFile {
   uid: number;
   gid: number;
   mode: string;
-  /** Seconds since the epoch, with a fraction or without. Only where the service announces the extension `file-times`. */
+  /** Seconds since the epoch, possibly with a fraction. Only if the service has the extension `file-times`. */
   mtime?: number;
 }
 
@@ -34,7 +34,7 @@ export interface Loan {
 
 /**
  * A directory or link put in place before the files. Part of the extension `entries`, which bough's own engine has. Without a
- * `mode` a directory that is there stays as it is. What is above it is made, too, as for files.
+ * `mode` an existing directory stays unchanged. Missing parents are made, as for files.
  */
 export type InstanceEntry = { uid: number; gid: number } & (
   | { type: "directory"; mode?: string }

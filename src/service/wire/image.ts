@@ -10,14 +10,14 @@ export function isTag(text: string): boolean {
 
 /** One layer of an image. Part of the extension `layers`, which bough's own engine has. */
 export interface ImageLayer {
-  /** The name of this content for as long as the service has it, and never of another one. */
+  /** Names this content as long as the service has it, and never other content. */
   id: string;
   created_at: string;
-  /** False: bough has made it. */
+  /** False if bough has made it. */
   is_imported: boolean;
-  /** Bytes on disk, of a layer that bough has made, where that was asked for. Part of the extension `layer-sizes`. */
+  /** Bytes on disk of a layer that bough has made, if asked for. Part of the extension `layer-sizes`. */
   size?: number;
-  /** The blob it was imported as: then its bytes come as they were, compressed or not. */
+  /** The blob it was imported as: then its bytes are returned unchanged, compressed or not. */
   blob?: { media_type: string; digest: string; size: number; diff_id: string };
 }
 
@@ -26,18 +26,18 @@ export interface ImageRecord {
   tag: string | null;
   created_at: string;
   operation_uuid?: string | null;
-  /** Bytes on disk of all its layers, where a list is asked for it (`sizes=1`). Part of the extension `image-sizes`. */
+  /** Bytes on disk of all its layers, if a list asks for them (`sizes=1`). Part of the extension `image-sizes`. */
   size?: number;
   /**
-   * The configuration, where the image was asked for by its UUID or tag. Part of the extension `config`, which bough's own engine
+   * The configuration, if the image was asked for by its UUID or tag. Part of the extension `config`, which bough's own engine
    * has. Not named `config`: older versions have another shape under that name.
    */
   oci_config?: ImageConfig;
-  /** Author and history come beside the configuration. Part of the extension `history`. */
+  /** Author and history come with the configuration. Part of the extension `history`. */
   oci_author?: string;
   oci_history?: readonly HistoryLine[];
   /**
-   * Platform and configuration's digest, or the UUID of an image that nobody has imported. Part of the extension `identity`,
+   * Platform and digest of the configuration, or the UUID of an image that was not imported. Part of the extension `identity`,
    * which bough's own engine has.
    */
   identity?: string;

@@ -2,16 +2,16 @@ import type { HistoryLine } from "../../image/history.ts";
 import type { InstanceEntry, InstanceFile } from "./file.ts";
 import type { InstanceMount } from "./mount.ts";
 
-/** What `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */
+/** What a `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */
 export interface ImageCopy {
   /** UUID. */
   image: string;
-  /** The words of `COPY --from`, variables replaced: globs, counted from `/`. */
+  /** The words of `COPY --from`, variables replaced: globs, relative to `/`. */
   sources: string[];
-  /** Absolute; a slash at the end says that it is a directory. */
+  /** Absolute; a slash at the end marks a directory. */
   destination: string;
   /**
-   * Numbers of `--chown`: for all that is copied and all directories that are made for it. Default: the source's own (made
+   * Numbers of `--chown`: for everything that is copied and all directories made for it. Default: the source's own (made
    * directories: root's).
    */
   uid?: number;
@@ -23,7 +23,10 @@ export interface ImageCopy {
   exclude?: string[];
 }
 
-/** What a command can reach, as in `docker run --network`: the outside (the service's choice how), nothing, or all that the machine can. */
+/**
+ * What a command can reach, as in `docker run --network`: the outside (the service chooses how), nothing, or everything that the
+ * machine can.
+ */
 export const networkModes = ["default", "none", "host"] as const;
 export type NetworkMode = (typeof networkModes)[number];
 
@@ -31,7 +34,10 @@ export type NetworkMode = (typeof networkModes)[number];
 export interface InstanceRequest {
   /** An image's UUID or `tag:<name>`. */
   image: string;
-  /** Empty beside `copies`, be it an empty list: nothing runs, and the result is the image with its files and copies. */
+  /**
+   * May be empty beside `copies` (even an empty list) or `entries`: nothing runs, and the result is the image with its files and
+   * copies.
+   */
   command: string;
   args?: string[];
   shell: boolean;
@@ -43,30 +49,32 @@ export interface InstanceRequest {
   lent_files?: string;
   /** Entries by absolute path. Only with the extension `entries`. */
   entries?: Record<string, InstanceEntry>;
-  /** Copies are made in their order, after the files and before the command. Only with the extension `copies`. */
+  /** Copies are made in order, after the files and before the command. Only with the extension `copies`. */
   copies?: ImageCopy[];
-  /** Mounts are in place while the command runs, made in their order. Only with the extension `mounts`. */
+  /** Mounts are in place while the command runs, made in order. Only with the extension `mounts`. */
   mounts?: InstanceMount[];
   /** Seconds. */
   timeout?: number;
   /** `false` keeps the result as a new image. */
   disposable: boolean;
   hostname?: string;
-  /** `mode` only where the service announces the extension `host-network`. */
+  /** `mode` only if the service has the extension `host-network`. */
   networking?: { enabled: boolean } | { mode: NetworkMode };
-  /** `/etc/hosts` and `/etc/resolv.conf` can't be written to. Only with the extension `readonly-network-files`. */
+  /** Makes `/etc/hosts` and `/etc/resolv.conf` read-only. Only with the extension `readonly-network-files`. */
   readonly_network_files?: boolean;
-  /** `close: false`: more is to come. */
+  /** `close: false`: more input follows. */
   stdin?: { value: string; encoding: string; close?: boolean };
   /** The command runs on a terminal of this size. Part of the extension `terminals`, which bough's own engine has. */
   terminal?: TerminalSize;
   /** Bytes of each output stream that are kept. */
   truncate_output_at?: number;
   preserve_env?: boolean;
-  /** True: without the image's variables and working directory. Part of the extension `configure`, which bough's own engine has. */
+  /**
+   * True to ignore the image's variables and working directory. Part of the extension `configure`, which bough's own engine has.
+   */
   ignore_config?: boolean;
   resources_limits?: ResourcesLimits;
-  /** The lines of the result's history that the image has not, one of them with a layer. Only with the extension `history`. */
+  /** History lines of the result that the image lacks, one of them with a layer. Only with the extension `history`. */
   history?: readonly HistoryLine[];
   uid?: number;
   gid?: number;

@@ -1,32 +1,32 @@
 import type { ImageLayer } from "./image.ts";
 
-/** Files, directories not counted, and the bytes of their contents: of a file with several names once. */
+/** Files, not counting directories, and the bytes of their contents, counted once for a file with several names. */
 export interface ChangedAmount {
   files: number;
   bytes: number;
 }
 
-/** What a layer does to those below it. Part of the extension `changes`, which bough's own engine has. */
+/** What a layer changes in those below it. Part of the extension `changes`, which bough's own engine has. */
 export interface ImageLayerChanges extends Pick<ImageLayer, "id" | "created_at" | "is_imported"> {
   added: ChangedAmount;
-  /** Bytes of what stands in place of the old. */
+  /** Bytes of the new contents. */
   changed: ChangedAmount;
-  /** What is gone of the layers below. */
+  /** What it deletes of the layers below. */
   deleted: ChangedAmount;
-  /** What later layers have changed or deleted of this one. */
+  /** What later layers change or delete of it. */
   hidden: ChangedAmount;
 }
 
-/** What a layer does to one path. */
+/** A layer's change to one path. */
 export interface LayerChange {
   kind: "added" | "changed" | "deleted";
   /** Absolute. */
   path: string;
   type: "file" | "directory" | "symlink" | "other";
-  /** Permission bits; of what is deleted, those that it had. */
+  /** Permission bits; of a deleted path, its former ones. */
   mode: number;
   /** Bytes in the layer. */
   size: number;
-  /** What it takes out of sight of the layers below. */
+  /** What it hides of the layers below. */
   hidden: ChangedAmount;
 }

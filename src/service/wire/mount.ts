@@ -1,8 +1,7 @@
 import type { InstanceEntry, InstanceFile } from "./file.ts";
 
 /**
- * What a command has in place while it runs, and its result has nothing of. Part of the extension `mounts`, which bough's own
- * engine has.
+ * What is mounted while a command runs, and is not in its result. Part of the extension `mounts`, which bough's own engine has.
  */
 export type InstanceMount = {
   /** Absolute. */
@@ -12,14 +11,14 @@ export type InstanceMount = {
       type: "bind";
       /** UUID. */
       image: string;
-      /** A directory or file of the image; its links are followed inside of it. */
+      /** A directory or file of the image; links are followed within the image. */
       source: string;
-      /** `false`: writes are thrown away. */
+      /** `false`: writes are discarded. */
       readonly: boolean;
     }
   | {
       type: "bind";
-      /** Files by path relative to the target; a lone file has the path "" and is the target itself. */
+      /** Files by path relative to the target; a single file has the path "" and is the target itself. */
       files: Record<string, InstanceFile>;
       /** A directory with the path "" gives the target's own owner and mode. */
       entries?: Record<string, InstanceEntry>;
@@ -27,17 +26,17 @@ export type InstanceMount = {
     }
   | {
       type: "cache";
-      /** One id names several caches where image, owner or mode differ. */
+      /** Caches of one id differ by image and source; without an image, by owner and mode. */
       id: string;
       sharing: "shared" | "private" | "locked";
       readonly?: boolean;
-      /** Octal mode of a new one's directory. Default: 0755. */
+      /** Octal mode of a new cache's directory. Default: 0755. */
       mode?: string;
       uid?: number;
       gid?: number;
-      /** UUID of the image whose directory `source` a new one begins with. */
+      /** UUID of the image whose directory `source` a new cache starts with. */
       image?: string;
-      /** A directory of that image; without one, the directory of the cache that is mounted. */
+      /** A directory of that image; without an image, the directory of the cache that is mounted. */
       source?: string;
     }
   | {
@@ -47,25 +46,25 @@ export type InstanceMount = {
     }
   | {
       type: "secret";
-      /** Base64, kept in memory alone. */
+      /** Base64, kept only in memory. */
       value: string;
       /** Octal. Default: 0400. */
       mode?: string;
       uid?: number;
       gid?: number;
-      /** Whether it is a file at the target. Default: true. */
+      /** True for a file at the target. Default: true. */
       isFile?: boolean;
-      /** A variable of the command that has it as well. */
+      /** Name of a variable of the command that also gets the secret. */
       env?: string;
     }
   | {
-      /** A file or directory of this machine itself. Only where the service announces the extension `host-mounts`, too. */
+      /** A file or directory of this machine itself. Also needs the extension `host-mounts`. */
       type: "host";
       source: string;
       readonly: boolean;
     }
   | {
-      /** A socket that leads to an SSH agent. Only where the service announces the extension `ssh-mounts`, too. */
+      /** A socket that leads to an SSH agent. Also needs the extension `ssh-mounts`. */
       type: "ssh";
       /** The path of the agent's socket on this machine. */
       agent: string;

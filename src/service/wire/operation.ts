@@ -32,7 +32,7 @@ export function bytesOf({ value, encoding }: WireBytes): Uint8Array {
 export interface LimitHit {
   limit: Exclude<keyof ResourcesLimits, "cpus">;
   value: number;
-  /** Whether the whole command was ended for it. */
+  /** True if the whole command was killed for it. */
   killed: boolean;
 }
 
@@ -71,7 +71,7 @@ export interface InstanceResult {
   limits_hit?: LimitHit[];
 }
 
-/** The answer of `GET /v1/operations/{uuid}`. */
+/** The response of `GET /v1/operations/{uuid}`. */
 export interface OperationRecord {
   uuid: string;
   kind: OperationKind;
