@@ -6,19 +6,19 @@ import type { Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 
-/** The part of a request that says what to run, and as whom. */
+/** The fields of a request for the command and its user. */
 type ProcessFields = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
 
-/** What a RUN comes to, once its variables are replaced. */
+/** The command of a RUN, with variables replaced. */
 export type ExpandedCommand =
   | { form: "shell"; line: string }
   | { form: "exec"; words: readonly string[] }
-  /** A layer of files alone. */
+  /** No command: a layer that only has files. */
   | { form: "none" };
 
 /**
- * `isSecret`: references to such variables stay where a shell resolves them, with the value from its environment. In the exec
- * form there is none: then the value is in the command line, where the program wants it.
+ * Replaces the variables of a RUN. References to variables that `isSecret` accepts stay where a shell resolves them from its
+ * environment. The exec form has no shell: there the value is in the command line, where the program expects it.
  */
 export function expandCommand(
   instruction: RunInstruction,
@@ -44,9 +44,9 @@ export function expandCommand(
 }
 
 /**
- * What Docker runs: the line goes to the shell as it stands, which has all variables in its environment.
+ * Returns the command as Docker runs it: the shell gets the line as written and has all variables in its environment.
  *
- * @param shell of a SHELL instruction; empty: the usual one
+ * @param shell of a SHELL instruction; empty: the default one
  */
 export function commandAsWritten({ command }: RunInstruction, shell: readonly string[]): ExpandedCommand {
   if (command.form === "exec") return { form: "exec", words: requireProgram(command.words) };
@@ -67,7 +67,7 @@ export function processFields(command: ExpandedCommand, user: string | undefined
   if (command.form === "none") return { command: "", shell: false };
   const numeric = user === undefined ? undefined : numericUser(user);
   if (user === undefined || numeric !== undefined) {
-    // A service takes no command that is empty.
+    // A service accepts no empty command.
     if (command.form === "shell") return { command: command.line || ":", shell: true, ...numeric };
     const [program = "", ...args] = command.words;
     return { command: program, args, shell: false, ...numeric };
@@ -77,8 +77,8 @@ export function processFields(command: ExpandedCommand, user: string | undefined
 }
 
 /**
- * `uid` or `uid:gid` of a USER: no passwd entry is needed for these, and `su` would demand one. Without a group it is for the
- * service to say which ones the image gives that user.
+ * Parses `uid` or `uid:gid` of a USER. Numbers need no passwd entry, which `su` would require. Without a group, the service uses
+ * the groups that the image gives that user.
  */
 export function numericUser(user: string): { uid: number; gid?: number } | undefined {
   const match = /^(\d{1,10})(?::(\d{1,10}))?$/.exec(user);
@@ -88,12 +88,12 @@ export function numericUser(user: string): { uid: number; gid?: number } | undef
   return { uid, ...(gid === undefined ? {} : { gid }) };
 }
 
-/** One word for a POSIX shell, whatever is in it. */
+/** Quotes a word for a POSIX shell. */
 export function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** A script with a `#!` line has to be a file for the kernel to read that line; it leaves none behind. */
+/** Returns a command that runs a script. The kernel reads a `#!` line only from a file, which is removed afterwards. */
 function runScript(content: string): string {
   let delimiter = "END";
   while (content.split("\n").includes(delimiter)) delimiter += "_";

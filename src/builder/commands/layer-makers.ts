@@ -1,7 +1,7 @@
 import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import type { BuildMode } from "../job.ts";
 
-/** The instructions of a Dockerfile that make a layer each, in its order. */
+/** Returns the instructions of a Dockerfile that make a layer, in order. */
 export function layerMakers({ instructions }: Dockerfile, mode: BuildMode): Instruction[] {
   return instructions.filter(
     (instruction) =>

@@ -3,20 +3,20 @@ import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 
-/** What a command line says of the network that RUN instructions have. */
+/** The network options of the command line for RUN instructions. */
 export interface NetworkPolicy {
-  /** `--network`: of every RUN that does not name one itself. */
+  /** `--network`: of every RUN without its own. */
   mode: NetworkMode;
-  /** True if a RUN may ask for the host's, as BuildKit's entitlement `network.host`: no Dockerfile opens that by itself. */
+  /** True if a RUN may use the host's network, like BuildKit's entitlement `network.host`. A Dockerfile can't grant it itself. */
   allowsHost: boolean;
 }
 
-/** `RUN --network=default` is as good as none. */
+/** `RUN --network=default` means the same as no flag. */
 export function networkOf({ network = "default" }: RunInstruction, mode: NetworkMode): NetworkMode {
   return network === "default" ? mode : network;
 }
 
-/** Nothing for the usual network: every service knows such a request. */
+/** Returns no fields for the default network, so that every service understands the request. */
 export function networkFields(mode: NetworkMode): Pick<InstanceRequest, "networking"> {
   switch (mode) {
     case "default":
@@ -28,12 +28,12 @@ export function networkFields(mode: NetworkMode): Pick<InstanceRequest, "network
   }
 }
 
-/** The network of what bough itself runs in an image: it needs none, and has none where the whole build has none. */
+/** Returns the network of bough's own operations in an image: they need none, and get none if the build has none. */
 export function ownOperationNetwork(mode: NetworkMode): Pick<InstanceRequest, "networking"> {
   return networkFields(mode === "none" ? "none" : "default");
 }
 
-/** Rejects where some RUN has the host's network and the service has no such thing to offer. */
+/** Rejects if a RUN uses the host's network and the service does not offer it. */
 export async function requireNetworks(
   { instructions }: Dockerfile,
   { mode }: NetworkPolicy,

@@ -23,7 +23,7 @@ import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { takesEntries } from "../staging/request-fields.ts";
 import { type RunSpec, requestOf } from "./run-spec.ts";
 
-/** Runs the command of a step, and keeps the image that it makes as the layer of this chain hash. */
+/** Runs the command of a step and stores its image as the layer of this chain hash. */
 export async function runForLayer(
   hash: string,
   spec: RunSpec,
@@ -34,7 +34,7 @@ export async function runForLayer(
   const { layers, store } = build;
   const key = `run ${hash}`;
   explainStep(spec, remembered, hash, stage, build);
-  // Who asked only for that has stopped the build.
+  // A user who asked only for the explanation has stopped the build.
   build.signal.throwIfAborted();
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
@@ -80,7 +80,7 @@ async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<Ins
   return history === undefined ? {} : { history };
 }
 
-/** What is written to them is in no layer: as in Docker, who tries is told. */
+/** Makes these files read-only, as in Docker: changes to them would be in no layer. */
 async function networkFiles(
   { isCommit }: RunSpec,
   { mode, service }: BuildJob,
@@ -90,7 +90,7 @@ async function networkFiles(
   return extensions.has("readonly-network-files") ? { readonly_network_files: true } : {};
 }
 
-/** A commit that runs nothing, so that the image needs no shell for it. */
+/** Returns the request of a commit without a command, so that the image needs no shell. */
 function filesAlone(request: InstanceRequest, { workdirIsPending, config }: StageState): InstanceRequest {
   const { args: _, ...rest } = request;
   const workdir: InstanceRequest["entries"] =
@@ -115,7 +115,7 @@ async function resultOf(
   }
 }
 
-/** The step never ran, or does nothing itself: the fault is with what was to be put in place for it. */
+/** Returns an error if the step never ran or has no command of its own: the fault is in what was to be put in place for it. */
 function placementError(
   outcome: OperationOutcome,
   { isCommit, directive, copies, line }: RunSpec,
@@ -125,7 +125,7 @@ function placementError(
   if (copies !== undefined && status === "FAILED" && error !== undefined)
     return new PlacementError(`${error} (operation ${operation})`, lineNamedIn(error, staged) ?? line);
   if (status === "FAILED" && error !== undefined) {
-    // The error may well say why the program itself can't be started.
+    // The error may well be about the program itself, which can't be started.
     const [, form, program = ""] = directive;
     const isProgram = (path: string) => form === "exec" && posix.basename(path) === posix.basename(program);
     const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));

@@ -16,26 +16,26 @@ import {
 } from "./command.ts";
 import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
 
-/** One command that makes a layer: its request, its chain hash, its explanation and its log line all come from here. */
+/** A command that makes a layer. Its request, chain hash, explanation and log line are all derived from this. */
 export interface RunSpec {
   /** The command's title, for the log. */
   title: string;
   /** The line in the Dockerfile. */
   line: number;
-  /** The step's place among those that make a layer. */
+  /** The step's number among those that make a layer. */
   ordinal: number;
-  /** What enters the chain hash as the directive, values of secrets included: one that has changed is another step. */
+  /** The directive in the chain hash. It has the values of secrets, so that a changed secret makes another step. */
   directive: readonly string[];
-  /** The command as it is sent: references to secrets are left to the shell, which has them in its environment. */
+  /** The command as sent. References to secrets are left to the shell, which has them in its environment. */
   command: ExpandedCommand;
   env: Record<string, string>;
   cwd: string;
   network: Pick<InstanceRequest, "networking">;
-  /** What comes from other images, after what is staged. Only with the extension `copies`. */
+  /** Copies from other images, placed after the staged files. Only with the extension `copies`. */
   copies?: () => Promise<ImageCopy[]>;
-  /** What `--mount` has in place while the command runs. */
+  /** The mounts of `--mount`, which exist while the command runs. */
   mounts?: RunMounts;
-  /** It is there only to make a layer, and runs as the image's own user instead of the stage's USER. */
+  /** True if it only makes a layer, and runs as the image's own user instead of the stage's USER. */
   isCommit: boolean;
 }
 
@@ -58,7 +58,7 @@ export function runSpecOf(
     line: instruction.range.start,
     ordinal,
     directive: [
-      // `su`, which the default mode needs for a name, sets variables of its own.
+      // `su`, which the default mode needs for a user name, sets variables of its own.
       ...(build.mode === "docker" && isUserName(stage.config.User) ? ["without su"] : []),
       name,
       ...wordsOf(whole),
@@ -72,7 +72,7 @@ export function runSpecOf(
   };
 }
 
-/** `whole`: with the values of secrets, too. */
+/** `whole`: with the values of secrets. */
 function commandsOf(
   instruction: RunInstruction,
   env: Readonly<Record<string, string>>,
@@ -95,7 +95,7 @@ function isUserName(user: string | undefined): boolean {
   return user !== undefined && !user.includes(":") && numericUser(user) === undefined;
 }
 
-/** Makes the directory of a WORKDIR where that is still to be done, else nothing. */
+/** Returns a command that makes the directory of a pending WORKDIR, or does nothing. */
 export function commitSpec(
   place: Pick<RunSpec, "line" | "ordinal">,
   stage: StageState,
@@ -125,7 +125,7 @@ function wordsOf(command: ExpandedCommand): string[] {
   }
 }
 
-/** `user`: as a request can carry it; see `resolveUser`. */
+/** `user`: in the form that a request can carry; see `resolveUser`. */
 export function requestOf(
   { command, env, cwd, network }: RunSpec,
   user: string | undefined,

@@ -12,8 +12,8 @@ import { collectGarbage } from "../staging/gc.ts";
 import { commitSpec, type RunSpec, runSpecOf } from "./run-spec.ts";
 
 /**
- * RUN: the layer of its chain hash where there is one, else an operation whose image becomes that layer. `ordinal`: how
- * many RUNs came before it.
+ * Performs a RUN: finds the layer of its chain hash, or makes it by an operation. `ordinal`: the number of layer-making
+ * instructions before it.
  */
 export async function performRun(
   instruction: RunInstruction,
@@ -28,7 +28,7 @@ export async function performRun(
   return makeLayer(runSpecOf(instruction, ordinal, stage, build, mounts), stage, build);
 }
 
-/** Makes a layer of what no RUN has taken over, at the end of a stage. */
+/** Makes a layer, at the end of a stage, of what no RUN has taken over. */
 export async function commitPending(
   stage: StageState,
   place: Pick<RunSpec, "line" | "ordinal">,
@@ -69,23 +69,23 @@ export async function findOrRun(
   let isMade = false;
   const run = async () => {
     isMade = true;
-    // Loaded where a layer has to be made only: a build that finds all of them is over sooner.
+    // Loaded on demand: a build that finds all of its layers ends sooner.
     const { runForLayer } = await import("./run-for-layer.ts");
     return runForLayer(hash, spec, remembered, stage, build);
   };
   const layer = found ?? (await build.shared.layers(hash, run));
   await build.memory.remember(remembered, layer.hash);
   if (isMade) return layer;
-  // Another stage that came to the very same step may have made it just now.
+  // Another stage with exactly the same step may have made it just now.
   const { image, from } = layer;
   build.emit({ type: "cached", title: spec.title, layer: layer.hash, image, ...(from && { from }) });
   return { ...layer, cached: true };
 }
 
-/** Linux starts no program with more than that in its arguments and environment (fs/exec.c, 3/4 of _STK_LIM). */
+/** Linux starts no program with more in its arguments and environment (fs/exec.c, 3/4 of _STK_LIM). */
 const maxEnvironment = 6 * 1024 * 1024;
 
-/** A few lines that double a value are enough for gigabytes, to be hashed and sent with each RUN. */
+/** Throws if the variables are too large: a few lines that double a value make gigabytes, to be hashed and sent with each RUN. */
 function requireStartable({ env, args }: StageState): void {
   let length = 0;
   for (const [name, value] of env) length += name.length + value.length;

@@ -3,27 +3,27 @@ import type { TarEntry } from "../../image/tar-reader.ts";
 
 /** An entry of an image's archive whose name has been checked. */
 export interface ArchivedEntry {
-  /** Relative to the directory that the archive is of; never empty. */
+  /** Relative to the archive's directory; never empty. */
   path: string;
   entry: TarEntry;
-  /** The path of a hard link's file, which came before it. */
+  /** The path of the file that a hard link refers to, which came before it. */
   original: string | undefined;
 }
 
-/** No image holds more, and an endless archive would be read for ever. */
+/** No image holds more entries. An endless archive would be read forever. */
 const maxEntries = 2_000_000;
 const maxBytes = 2 ** 42;
 const maxPathLength = 4096;
 
 /**
- * The entries of the archive of one directory. A service is not trusted: names that lead elsewhere, or through a link,
- * names that are there twice, devices, and an archive without an end are refused. `archive` names it in the message.
+ * Checks the entries of a directory's archive, since the service is not trusted. Throws for names that lead elsewhere or through
+ * a link, duplicate names, devices, and an endless archive. `archive` names it in the message.
  */
 export async function* checkArchive(
   entries: AsyncIterable<TarEntry>,
   archive: string,
 ): AsyncGenerator<ArchivedEntry> {
-  /** What is at each path so far; a directory may be known only by what is in it. */
+  /** The type at each path so far. A directory may be known only by what is in it. */
   const seen = new Map<string, TarEntry["type"] | "implied">();
   const refuse = (how: string) =>
     new BoughError(`${archive} ${how}`, {
@@ -37,7 +37,7 @@ export async function* checkArchive(
     const isElsewhere = name.startsWith("/") || parts.includes("..") || name.includes("\0");
     if (isElsewhere) throw refuse(`has a name in it that leads elsewhere: ${JSON.stringify(name)}`);
     if (name.length > maxPathLength) throw refuse(`has a name of ${name.length} characters in it`);
-    // What the decoder puts in place of bytes that are not UTF-8.
+    // The decoder's replacement for bytes that are not UTF-8.
     if (name.includes("\ufffd")) throw refuse(`has a name in it that is not UTF-8: ${JSON.stringify(name)}`);
     return parts.join("/");
   };

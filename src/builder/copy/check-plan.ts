@@ -1,4 +1,4 @@
-/** What Docker refuses of a COPY, and what a person is told of one. */
+/** The checks by which Docker refuses a COPY, and the warnings about one. */
 import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
@@ -9,12 +9,12 @@ import { linksInPlaceOf } from "./image-links.ts";
 import type { CopyPlan } from "./plan.ts";
 import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
-/** What Docker does not find in the context that it is sent. By default that is a warning. */
+/** Throws for sources that Docker does not find in the context it is sent. By default there is only a warning. */
 export function requireSources({ refusal }: CopyPlan): void {
   if (refusal !== undefined) throw refusal;
 }
 
-/** Several sources of one file: Docker leaves the last one there. By default that is taken for a mistake. */
+/** Checks several sources for one file. Docker keeps the last one there; by default that is considered a mistake. */
 export function requireFiles(
   { name, range }: CopyInstruction | AddInstruction,
   plan: CopyPlan,
@@ -32,7 +32,7 @@ export function requireFiles(
   emit({ type: "warning", message, line: range.start });
 }
 
-/** What Docker finds in the places of a copy, staged or in the image, before it puts anything there. */
+/** Checks the places of a copy, staged or in the image, before anything is put there, as Docker does. */
 export async function requirePlaces(
   items: Iterable<PlannedItem>,
   { path }: CopyPlan["destination"],
@@ -44,8 +44,8 @@ export async function requirePlaces(
 }
 
 /**
- * Docker puts no directory in a file's place, and no file in a directory's: what is staged counts as if it were in the image, and so
- * does what an earlier source of the same instruction brings.
+ * Throws if a directory would replace a file or a file a directory, as Docker does. Staged entries count as if they were in the
+ * image, and so do those of an earlier source of the same instruction.
  */
 function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
   const mayMeet = !(items instanceof PlannedItems) || items.mayMeet();
@@ -68,7 +68,7 @@ function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
   }
 }
 
-/** Docker puts no directory in a link's place either, wherever in the image it leads; only the destination itself may be one. */
+/** Throws if a directory would replace a link, wherever in the image that leads. Docker allows a link only as the destination. */
 async function requireNoLinks(
   items: Iterable<PlannedItem>,
   destination: string,
@@ -101,7 +101,7 @@ function requireSameKind(path: string, kind: PlannedKind, before: PlannedKind, h
     throw new BoughError(`cannot replace to directory ${path} with file`, { hint });
 }
 
-/** Returns whether a destination without a slash may well be meant as a directory: it looks like no name for this source. */
+/** Returns true if a destination without a slash probably means a directory, as it does not look like a name for this source. */
 export function mayGoInto(destination: string, item: PlannedItem): boolean {
   if (item.kind === "document" || item.kind === "repository") return false;
   const source = item.kind === "url" ? new URL(item.url).pathname : item.entry.absolutePath;

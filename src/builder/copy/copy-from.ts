@@ -19,17 +19,17 @@ import { resolveFileOwner } from "./ownership.ts";
 import { isReadBefore } from "./read-image.ts";
 import type { CopyWords } from "./words.ts";
 
-/** An image that something is copied from, and the chain hash that stands for all that is in it. */
+/** An image that a COPY takes files from, and the chain hash that stands for its contents. */
 interface Source {
   image: string;
   hash: string;
-  /** The layer of a stage of this build; another image has none. */
+  /** The layer of a stage of this build; `undefined` for another image. */
   layer: Layer | undefined;
 }
 
 /**
- * `COPY --from`. A service that copies between images makes a layer of it, and nothing travels; on another one, what is copied
- * is staged for the next RUN, as what comes from the context.
+ * Performs a `COPY --from`. A service that copies between images makes a layer of it, without transferring files. For another
+ * service, the files are staged for the next RUN, like files of the context.
  */
 export async function copyFromImage(
   instruction: CopyInstruction,
@@ -41,7 +41,7 @@ export async function copyFromImage(
   const source = await findSource(instruction, build);
   const from = source.layer && { layer: source.layer };
   const copy = copyOf(instruction, words, stage);
-  // A copy depends on files alone: neither on variables nor on who runs what.
+  // A copy depends on files alone, neither on variables nor on the user.
   const files = { ...startStage(stage.layer), staged: stage.staged };
   const workdir = stage.workdirIsPending ? stage.config.WorkingDir : undefined;
   const what = JSON.stringify({ ...copy, chown: words.chown, workdir });
@@ -80,7 +80,7 @@ async function findSource(instruction: CopyInstruction, build: BuildJob): Promis
   return { image: image.uuid, hash: baseHash(image, build.service), layer: undefined };
 }
 
-/** The request's form, but for the owner, whom an image may have to be asked for. */
+/** Returns the request's copy without the owner, for whom the image may have to be asked. */
 function copyOf(
   { parents }: CopyInstruction,
   { paths, destination, exclude, chmod }: CopyWords,
@@ -101,7 +101,7 @@ function ownerOf({ chown }: CopyWords, line: number, stage: StageState, build: B
   return chown === "" ? {} : resolveFileOwner(chown, line, stage, build);
 }
 
-/** Returns whether the service can't copy between images. What was staged before is staged again: nobody has to be asked. */
+/** Returns true if the service can't copy between images. Files staged by an earlier build are staged again without asking it. */
 async function isStaged(
   instruction: CopyInstruction,
   words: CopyWords,

@@ -1,6 +1,6 @@
 /**
- * What files of the context come to in a chain hash, without a look at them: where `stat` says that all are in the state in which
- * they once were hashed and staged, the step after them has the chain hash that it had.
+ * Chain hashes of files that are not looked at: if `stat` reports all files in the state in which they were hashed and staged
+ * before, the next step has the same chain hash as then.
  */
 import { digestOfMatches } from "../../context/sources/source-match.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -19,15 +19,15 @@ interface CopyState {
   copy: string;
 }
 
-/** A new meaning gets a new number: what was remembered before is not found by it. */
+/** The version of the hashed format. A change of meaning increments it, so that earlier states are not found. */
 const formatVersion = 2;
 
-/** What was staged in one go, and all of it in a state in which a change shows. */
+/** States of files that were staged at once, all of them in a state in which every change shows. */
 const states = new WeakMap<Staged, CopyState>();
 
 /**
- * The state of all that a COPY stages, and of all that decides how. `undefined` where that is more than files of the context, or
- * somebody has to hear of each of them.
+ * Returns the state of the files that a COPY stages and of everything that decides how. Returns `undefined` if there are other
+ * sources than the context's files, or if an observer has to see each file.
  */
 export function copyState(
   { words, plan, owner }: { words: CopyWords; plan: CopyPlan; owner: Owner },
@@ -39,7 +39,7 @@ export function copyState(
   if (!isAlone || inputs !== undefined || !matches.some(({ entries }) => entries.files > 0)) return undefined;
   const sources = digestOfMatches(matches);
   const { path, isDirectory } = plan.destination;
-  // What an image holds decides about directories that are there already.
+  // The image's files decide about directories that exist already.
   const image = [layer.image, service.capabilities.lacks("inspect")];
   const place = [path, isDirectory, config.WorkingDir, workdirIsPending];
   const given = [formatVersion, sources, mode, words.chmod, owner.uid, owner.gid, place, image];
@@ -50,7 +50,7 @@ export function noteState(staged: Staged, state: CopyState): void {
   states.set(staged, state);
 }
 
-/** The chain hash that a step has, if nothing has changed since it was computed. */
+/** Returns the chain hash that a step has if nothing has changed since it was computed. */
 export function knownHash(
   stage: StageState,
   directive: readonly string[],
@@ -60,7 +60,7 @@ export function knownHash(
   return fileStates.hashOf(stage.staged.copy, stepState(stage, directive));
 }
 
-/** Remembers a chain hash for the next build, where what is staged allows that. */
+/** Remembers a chain hash for the next build, if the state of the staged files is known. */
 export function noteHash(
   hash: string,
   stage: StageState,

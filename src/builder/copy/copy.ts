@@ -17,7 +17,7 @@ import { stageItems } from "./stage-items.ts";
 import { stageTrees } from "./stage-trees.ts";
 import { stagedItems, stageUrl } from "./staged-items.ts";
 
-/** What the sources come to is staged for the next RUN; of it only URLs go to the service already. */
+/** Stages the sources for the next RUN. Only contents of URLs are sent to the service already. */
 export async function stageCopy(
   instruction: CopyInstruction | AddInstruction,
   { words, plan, isImageAsked }: PlannedCopy,
@@ -65,7 +65,7 @@ export async function stageCopy(
   const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
   const known =
     state !== undefined && build.useCache && build.fileStates.hasCopy(state.copy) ? state : undefined;
-  // Nothing has changed since it was looked at.
+  // A known state has been checked before.
   if (build.mode === "docker" && known === undefined)
     await requirePlaces(items, destination, unpacked.stage, build);
   const amount = amountOf(items);

@@ -5,38 +5,38 @@ import { pathInImage } from "../interpreter/path-in-image.ts";
 import { isStagedBelow } from "../staging/add-staged.ts";
 import { parentDirectories } from "./made-directories.ts";
 
-/** The place of the sources of one COPY or ADD: a directory that they go into, or exactly the path of a single file. */
+/** The destination of one COPY or ADD: a directory that the sources go into, or the path of a single file. */
 export interface Destination {
   /** Absolute and normalised. */
   path: string;
   isDirectory: boolean;
 }
 
-/** What is staged, by absolute path, as far as it matters here. `target`: of a link. */
+/** The types of staged entries by absolute path. `target`: a link's. */
 export type StagedTypes = ReadonlyMap<string, { type: string; target?: string }>;
 
-/** What a destination is to take. */
+/** The sources, as far as the destination depends on them. */
 export interface DestinationSources {
   count: number;
-  /** One of them makes a directory of a destination that is not there: its contents go into it. */
+  /** True if a source turns a missing destination into a directory, which its contents go into. */
   makesDirectory: boolean;
 }
 
 export interface DestinationPlace {
   workdir: string;
   staged: StagedTypes;
-  /** Asked only where nothing else decides. */
+  /** Called only if nothing else decides. */
   isDirectoryInImage(path: string): Promise<boolean>;
   /** The target of a link in the image; `undefined` for anything else. */
   readLinkInImage(path: string): Promise<string | undefined>;
 }
 
-/** Linux's own limit for one path. */
+/** Linux's limit for one path. */
 const maxLinks = 40;
 
 /**
- * Where a COPY or ADD goes; of a link what it leads to: BuildKit writes through it. A directory in the image behind a link of the
- * image is found as the files are put in place.
+ * Returns the destination of a COPY or ADD. A link is followed, as BuildKit writes through it. A directory in the image behind a
+ * link of the image is found when the files are put in place.
  */
 export async function resolveDestination(
   destination: string,
@@ -50,7 +50,7 @@ export async function resolveDestination(
 }
 
 /**
- * The Dockerfile reference's rules for `<dest>`: relative to WORKDIR; a directory where it ends in a slash, is `.`, or is
+ * Applies the Dockerfile reference's rules for `<dest>`: relative to WORKDIR; a directory if it ends in a slash, is `.`, or is
  * one already.
  */
 async function resolveWord(
@@ -70,16 +70,16 @@ async function resolveWord(
   return { path, isDirectory };
 }
 
-/** `dir/`, `.`, `..` and their kind. */
+/** Returns true for `dir/`, `.`, `..` and the like. */
 export function namesDirectory(destination: string): boolean {
   return /(^|\/)\.{0,2}$/.test(destination);
 }
 
-/** The absolute path in the image for each entry of a match. */
+/** Returns the absolute path in the image for an entry of a match. */
 export function placeEntry(destination: Destination, match: SourceMatch, relativePath: string): string {
   const { path, isDirectory } = destination;
   if (relativePath === "" || !(match.isDirectory || isDirectory)) return path;
-  // Both are clean: there is nothing for `posix.join` to do.
+  // Both are normalized, so `posix.join` is not needed.
   return path === "/" ? `/${relativePath}` : `${path}/${relativePath}`;
 }
 
@@ -88,8 +88,8 @@ function isDirectoryWhenStaged(path: string, staged: StagedTypes): boolean {
 }
 
 /**
- * Where a destination leads that is a link, staged or in the image: followed inside the root, whether it is there or not.
- * `readLink` says the target of a link in the image.
+ * Returns the path that a destination leads to if it is a link, staged or in the image. Links are followed inside the root, even
+ * if the target does not exist. `readLink`: returns the target of a link in the image.
  */
 export async function followLinks(
   path: string,
@@ -101,7 +101,7 @@ export async function followLinks(
     if (entry !== undefined) return entry.target;
     return readLink(at);
   };
-  // Links of the image on the way are followed as the file is put in place.
+  // Links of the image on the way are followed when the file is put in place.
   if (!leadsThroughStaged(path, staged) && (await targetOf(path)) === undefined) return path;
   let pending = namesIn(path);
   let at = "/";
@@ -124,7 +124,7 @@ export async function followLinks(
   return at;
 }
 
-/** Returns whether `path` or a directory on the way to it is a staged link. */
+/** Returns true if `path` or a directory on the way to it is a staged link. */
 function leadsThroughStaged(path: string, staged: StagedTypes): boolean {
   return [path, ...parentDirectories(path)].some((at) => staged.get(at)?.type === "symlink");
 }

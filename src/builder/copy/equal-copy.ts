@@ -6,8 +6,8 @@ import type { BuildJob } from "../job.ts";
 type Copied = Pick<ImageCopy, "sources" | "parents" | "exclude">;
 
 /**
- * The layer of the same copy from another image that has the very same there: a stage that was made anew and has come to the
- * same result leaves what copies from it cached. `place`: what stands for where it goes, and how.
+ * Finds the layer of the same copy from another image with equal files there: a stage that was built again with the same result
+ * leaves the copies from it cached. `place`: a hash of where and how the files are placed.
  */
 export async function findEqualCopy(
   place: string,
@@ -23,7 +23,7 @@ export async function findEqualCopy(
   return was !== undefined && was === is ? layer : undefined;
 }
 
-/** An image never changes: it is asked once. `undefined`: it is gone, or has no such files, which the copy itself says. */
+/** An image never changes, so it is asked once. Returns `undefined` if it is gone or lacks the files, which the copy reports. */
 async function digestOf(
   image: string,
   { sources, parents, exclude }: Copied,

@@ -14,9 +14,9 @@ import { type Item, stageCopied, stageItems } from "./stage-items.ts";
 import type { CopyWords } from "./words.ts";
 
 /**
- * `COPY --from` on a service that can't copy between images itself: what the sources come to in `image`, a UUID, goes to
- * the service's files, and is staged for the next RUN. Sources go one after the other, as in BuildKit: what one of them
- * has made is there for the next.
+ * Performs `COPY --from` for a service that can't copy between images itself: uploads the sources' files of `image`, a UUID, and
+ * stages them for the next RUN. Sources are placed one after the other, as in BuildKit: what one of them makes exists for the
+ * next.
  */
 export async function stageImageCopy(
   instruction: Pick<Instruction, "name" | "title" | "heredocs" | "range"> & Pick<CopyInstruction, "parents">,
@@ -54,7 +54,7 @@ export async function stageImageCopy(
   return { ...stage, staged };
 }
 
-/** A file that is a link there is written through, as BuildKit does it; one within a copied directory is replaced. */
+/** Finds the destination. A link there is written through, as in BuildKit; a link within a copied directory is replaced. */
 async function findDestination(
   word: string,
   { type }: CopiedSource,
@@ -73,7 +73,7 @@ async function findDestination(
   );
 }
 
-/** Inodes of the files with several names, by the path of the first. */
+/** Returns inodes of files with several names, by the path of the first name. */
 function inodesOf({ entries }: CopiedSource): ReadonlyMap<string, symbol> {
   const inodes = new Map<string, symbol>();
   for (const entry of entries)
@@ -101,7 +101,7 @@ interface Staging {
   image: string;
   layer: ImageContent["layer"];
   inodes: ReadonlyMap<string, symbol>;
-  /** `--chown`; without it, the source's own. */
+  /** `--chown`; `undefined`: the owner in the source. */
   owner: Owner | undefined;
   line: number;
   change: ModeChange;

@@ -10,12 +10,12 @@ import { collectGarbage } from "../staging/gc.ts";
 type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "onContent" | "hashOnTheWay"> & {
   cache: ContextHashes;
   early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "contents" | "hashWhileSending">>;
-  /** Resolves when it can be said whether they will have to be sent, where that is not so already. */
+  /** Resolves when it is decided whether the files have to be sent. Default: that is known already. */
   decided?: Promise<unknown>;
   inputs: InputObserver | undefined;
 };
 
-/** Hashes the files that sources have come to, as `hashSources` does. */
+/** Hashes the files of matches, as `hashSources` does. */
 export async function hashMatches(
   matches: readonly SourceMatch[],
   options: HashSourcesOptions,
@@ -28,8 +28,8 @@ function* filesOf(matches: readonly SourceMatch[]): Generator<ListedFile, undefi
 }
 
 /**
- * Hashes files of a COPY or ADD; their lists have the hashes from then on. What had to be read is remembered at once. Each file is
- * offered for sending as soon as its hash is known. `areSettled`: see `hashEach`.
+ * Hashes files of a COPY or ADD and sets the hashes in their lists. Remembers new hashes at once. Offers each file for sending as
+ * soon as its hash is known. `areSettled`: see `hashEach`.
  */
 export async function hashSources(
   files: Iterable<ListedFile>,
@@ -48,7 +48,7 @@ export async function hashSources(
   });
   const read = options.cache.unsaved - before;
   const pace = createPace(options.signal);
-  // Garbage of hashing first, then of saving: the two would add up.
+  // Collected after hashing and again after saving, whose garbage would add up.
   collectGarbage(read);
   await pace.step();
   await options.cache.saveIfDue(pace);

@@ -3,19 +3,19 @@ import { streamOf } from "../../streams.ts";
 import type { BuildJob } from "../job.ts";
 import { createArchiveCollector } from "../staging/gc.ts";
 
-/** Contents of an image on their way to the service: hashed as they pass, each sent once. */
+/** Sends contents of an image to the service, hashing them on the way. Each is sent once. */
 export interface ImageContents {
-  /** Returns the content's SHA-256; a small one may still be on its way. */
+  /** Returns the content's SHA-256, possibly before a small content has been sent. */
   take(content: AsyncGenerator<Uint8Array>, size: number): Promise<string>;
-  /** Resolves when all have arrived, with what was sent. */
+  /** Resolves when all have been sent, with the totals. */
   finish(): Promise<UploadProgress>;
 }
 
-/** Held in memory, so that several are sent at a time while more of the archive is read. */
+/** The size up to which contents are held in memory, so that several are sent at once while the archive is read. */
 const maxHeldBytes = 1024 * 1024;
 const maxConcurrent = 8;
 
-/** Only hashes contents beyond `maxSent`: the RUN that needs them sends the others together, as one archive. */
+/** Beyond `maxSent` contents, only hashes them: the RUN that needs them sends them together, as one archive. */
 export function createImageContents(build: BuildJob, maxSent: number): ImageContents {
   const { service, store } = build;
   const begun = new Set<string>();

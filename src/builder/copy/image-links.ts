@@ -3,10 +3,10 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 
 /**
- * Finds the links that an image has in the place of directories below a destination, `/lib` for one. Looked at is what the image has a
- * directory above for, from the top down.
+ * Finds links that an image has in the place of directories below a destination, such as `/lib`. Looks from the top down, only
+ * below directories that the image has.
  *
- * @param directories absolute paths, each behind the one that it is in
+ * @param directories absolute paths, each after the one that contains it
  */
 export async function* linksInPlaceOf(
   directories: Iterable<string>,
@@ -18,7 +18,7 @@ export async function* linksInPlaceOf(
   let isThere: boolean | undefined;
   for (const path of directories) {
     if (staged.has(path) || !shared.has(posix.dirname(path))) continue;
-    // Most copies have no directory in them, and ask nothing.
+    // Most copies have no directory in them and ask nothing.
     isThere ??= destination === "/" || (await facts.isDirectory(layer.image, destination));
     if (!isThere) return;
     const type = await facts.typeAt(layer.image, path);

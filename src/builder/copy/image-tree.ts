@@ -3,9 +3,9 @@ import { BoughError } from "../../errors.ts";
 import type { ImageTree } from "../../image/copy-sources.ts";
 import type { ImageFile, ImageService } from "../../service/service.ts";
 
-/** An image's tree as a service lists it: each directory is asked for once. */
+/** An image's tree, as a service lists it. Each directory is listed once. */
 export interface ListedTree extends ImageTree {
-  /** What the list above it says of a path that has been looked up; `undefined` for the root, too. */
+  /** Returns the entry for a path in the list of its directory; `undefined` for the root, too. */
   describe(path: string): Promise<ImageFile | undefined>;
 }
 
@@ -33,7 +33,7 @@ export function createListedTree(image: string, service: Pick<ImageService, "lis
   };
 }
 
-/** A service is not trusted: a name that leads elsewhere, or that is there twice, would be copied to somewhere else. */
+/** Checks names, since the service is not trusted: one that leads elsewhere or occurs twice would be copied to another place. */
 function byName(
   files: readonly ImageFile[],
   directory: string,

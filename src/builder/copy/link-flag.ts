@@ -6,9 +6,9 @@ import { type Destination, namesDirectory } from "./destination.ts";
 import { parentDirectories } from "./made-directories.ts";
 
 /**
- * `--link` of Docker's own builder copies as without it, which is done here, too. BuildKit, where it has layers to link, knows nothing
- * of what is in the image: it would put directories in the place of links, and a file in the place of a directory. Who may
- * meet both is told where that makes a difference. `found`: where it goes, if that is known.
+ * Warns of `--link` where it makes a difference. Docker's own builder ignores the flag, as bough does. BuildKit, which can link
+ * layers, does not look at the image: it replaces links by directories and a directory by a file. `found`: the destination, if
+ * known.
  */
 export async function warnOfLinking(
   { link, range: { start: line } }: CopyInstruction | AddInstruction,

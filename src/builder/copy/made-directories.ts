@@ -6,9 +6,9 @@ import { isRoot, type Owner, root } from "./ownership.ts";
 export const defaultDirectoryMode = 0o755;
 
 /**
- * Directories that have to be there: WORKDIR and the way to a destination. Those that the image lacks belong to `owner`
- * (BuildKit gives them the `--chown` of the COPY, or the USER of the WORKDIR), unless an instruction before this one has
- * made them: then they are root's.
+ * Stages directories that have to exist: the WORKDIR and the parents of a destination. Those that the image lacks belong to
+ * `owner` (BuildKit gives them the `--chown` of the COPY, or the USER of the WORKDIR), unless an earlier instruction has made
+ * them: then they are root's.
  */
 export function stageDirectories(
   paths: Iterable<string>,
@@ -28,13 +28,13 @@ export function stageDirectories(
   ]);
 }
 
-/** A directory that comes with a copy: what makes it another than one that only has to exist is to be seen to. */
+/** Stages a directory of a copy. It is explicit if its mode or owner differs from that of a directory that only has to exist. */
 export function stageDirectory(mode: number, { uid, gid, line }: Required<Owned>): StagedDirectory {
   const isExplicit = mode !== defaultDirectoryMode || !isRoot({ uid, gid });
   return { type: "directory", mode, isExplicit, uid, gid, line };
 }
 
-/** The directories on the way to `path`, from the top down, without the root and without `path` itself. */
+/** Returns the parents of `path`, from the top down, without the root. */
 export function parentDirectories(path: string): string[] {
   const directories: string[] = [];
   for (let end = path.indexOf("/", 1); end > 0; end = path.indexOf("/", end + 1))
@@ -42,7 +42,7 @@ export function parentDirectories(path: string): string[] {
   return directories;
 }
 
-/** Returns whether `directory` is `path` itself or on the way to it. */
+/** Returns true if `directory` is `path` itself or a parent of it. */
 export function isSameOrAbove(directory: string, path: string): boolean {
   return path === directory || directory === "/" || path.startsWith(`${directory}/`);
 }

@@ -12,19 +12,19 @@ export interface Owner {
 
 export const root: Owner = { uid: 0, gid: 0 };
 
-/** 0 everywhere: nobody needs to be asked. */
+/** Has number 0 in every image, so it is never looked up. */
 const rootName = "root";
 
 export function isRoot({ uid, gid }: Owner): boolean {
   return uid === 0 && gid === 0;
 }
 
-/** What gives names their numbers: what is staged counts before the image below it. */
+/** The files that map names to numbers: staged ones override the image's. */
 export type Accounts = Pick<StageState, "layer" | "staged">;
 
 /**
- * A USER, `user[:group]`, by number or by name; names are those of the stage's own passwd and group. A number alone
- * is both uid and gid, a name alone brings its primary group.
+ * Resolves a USER, `user[:group]`, by number or name. Names are looked up in the stage's own passwd and group. A number alone is
+ * both uid and gid; a name alone implies its primary group.
  */
 export async function resolveOwner(chown: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
   const { user, group = "" } = splitOwner(chown);
@@ -33,8 +33,8 @@ export async function resolveOwner(chown: string, accounts: Accounts, build: Bui
 }
 
 /**
- * Resolves a `--chown` as `resolveOwner` does a USER; an empty group (`user:`) is root's, as BuildKit has it. With `--docker` a name
- * that the image doesn't know is passed over with a warning: BuildKit gives the files to root, or to the user's own group.
+ * Resolves a `--chown` as `resolveOwner` does a USER; an empty group (`user:`) is root's, as in BuildKit. With `--docker`, a name
+ * that the image doesn't know gets only a warning: BuildKit gives the files to root, or to the user's own group.
  */
 export async function resolveFileOwner(
   chown: string,
@@ -64,14 +64,14 @@ class UnknownAccountError extends BoughError {
   override readonly name = "UnknownAccountError";
 }
 
-/** What can be told without the image: names have no number yet. */
+/** Returns the numbers that are known without the image; `undefined` for names. */
 export function numericOwner(chown: string): { [Id in keyof Owner]: Owner[Id] | undefined } {
   const { user, group } = splitOwner(chown);
   const uid = user === "" ? 0 : numberOf(user);
   return { uid, gid: group === undefined ? uid : numberOf(group || "0") };
 }
 
-/** Either may be empty, and both: root. Without a colon there is no group. */
+/** Splits `user:group`. Either may be empty, which means root. Without a colon the group is `undefined`. */
 function splitOwner(chown: string): { user: string; group: string | undefined } {
   const end = chown.indexOf(":");
   return end < 0
@@ -90,8 +90,8 @@ function numberOf(text: string): number | undefined {
 }
 
 /**
- * USER as a request can carry it: `name:group`, which `su` can't express, becomes numbers; all else stays as it is. With
- * `--docker` a name becomes its number, whose groups the service finds in the image.
+ * Returns USER in a form that a request can carry. `name:group`, which `su` can't express, becomes numbers; anything else stays
+ * unchanged. With `--docker` a name becomes its number, whose groups the service finds in the image.
  */
 export async function resolveUser(stage: StageState, build: BuildJob): Promise<string | undefined> {
   const user = stage.config.User;
@@ -117,7 +117,7 @@ async function findGroup(group: string, accounts: Accounts, build: BuildJob): Pr
   return numberOf(group) ?? idOf((await findRow("/etc/group", group, "group", accounts, build))[2]) ?? 0;
 }
 
-/** Returns whether names can be looked up at all: some services can't be asked. */
+/** Returns true if names can be looked up: not every service can be asked. */
 export async function canResolveUsers(accounts: Accounts, build: BuildJob): Promise<boolean> {
   return (await readAccounts("/etc/passwd", accounts, build)) !== "unsupported";
 }
@@ -145,7 +145,7 @@ async function readAccounts(
   }
 }
 
-/** A service without file calls is asked by a RUN that prints both tables, once. */
+/** Reads a file of the image. A service without file calls is asked once, by an operation that prints both tables. */
 async function readFromImage(
   path: AccountFile,
   { layer }: Pick<Accounts, "layer">,
@@ -164,12 +164,12 @@ async function readFromImage(
     .join("\n");
 }
 
-/** What tells the lines of one file from those of the other. */
+/** The number of fields, which distinguishes the lines of the two files. */
 const fieldCounts = { "/etc/passwd": 7, "/etc/group": 4 };
 type AccountFile = keyof typeof fieldCounts;
 
 async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): Promise<string | undefined> {
-  // Loaded where a question is asked only: few builds do.
+  // Loaded on demand: few builds ask a question.
   const { askImage, exitCodeOf } = await import("../operations/ask-image.ts");
   const files = Object.keys(fieldCounts);
   const outcome = await askImage(
@@ -177,11 +177,11 @@ async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): 
     accounts,
     build,
   );
-  // 1: one of them is not there, and the other has been read all the same.
+  // 1: one of the files is missing, but the other has been printed.
   return [0, 1].includes(exitCodeOf(outcome) ?? -1) ? outcome.stdout.text.slice(0, maxTables) : undefined;
 }
 
-/** Characters of both tables, which a hostile image may have of any length. */
+/** The maximum number of characters of both tables: a hostile image may have endless ones. */
 const maxTables = 4 * 1024 * 1024;
 
 /** Loads the reader here, as few builds need it. */
@@ -194,7 +194,7 @@ async function readLocal(path: string): Promise<string> {
   }
 }
 
-/** The home directory that the stage's passwd gives a USER: `/` where it has none. */
+/** Returns the home directory of a USER in the stage's passwd; `/` if it has none, `undefined` if passwd can't be read. */
 export async function homeOf(user: string, stage: Accounts, build: BuildJob): Promise<string | undefined> {
   const { user: name } = splitOwner(user);
   const passwd = await readAccounts("/etc/passwd", stage, build);

@@ -29,40 +29,40 @@ import {
 } from "./planned-items.ts";
 import { type CopyWords, isArchive, type RemoteSource } from "./words.ts";
 
-/** What a COPY or ADD puts where, as far as that can be told without reading a file or fetching a URL. */
+/** The paths that a COPY or ADD writes to, as far as they are known without reading a file or fetching a URL. */
 export interface CopyPlan {
   destination: Destination;
-  /** Several sources go to a destination that is not a directory. */
+  /** True if several sources go to a destination that is not a directory. */
   isOneFile: boolean;
   items: PlannedItems;
   warnings: readonly ContextWarning[];
-  /** What default excludes left out, relative to the context; the most surprising first. */
+  /** Paths that default excludes left out, relative to the context, the most surprising first. */
   excluded: readonly string[];
-  /** Docker's reason to refuse the instruction, where a warning will do by default. */
+  /** Docker's reason to refuse the instruction; by default it is only a warning. */
   refusal: BoughError | undefined;
-  /** The context, where it is larger than was likely meant. */
+  /** Set if the context is larger than the user probably meant. */
   largeContext: LargeContext | undefined;
 }
 
-/** What a plan depends on beside the words. */
+/** Everything except the words that a plan depends on. */
 export interface PlanOptions extends DestinationPlace {
   mode: BuildMode;
   context: BuildContext;
   ignore: IgnoreRules;
-  /** What the context is looked at through. */
+  /** The file system through which the context is read. */
   files: FileSystem;
   signal: AbortSignal;
-  /** What the sources come to, where that is known already. */
+  /** The sources, if they have been found already. */
   found?: ResolvedSources | undefined;
   lookup: Lookup;
   escape: EscapeCharacter;
 }
 
 const documentMode = 0o644;
-/** Docker gives a file from a URL to its owner alone. */
+/** Docker makes a file from a URL accessible only to its owner. */
 const urlMode = 0o600;
 
-/** Finds the sources of a COPY or ADD, and says where each goes. */
+/** Finds the sources of a COPY or ADD and plans where each goes. */
 export async function planCopy(
   words: CopyWords,
   instruction: CopyInstruction | AddInstruction,
@@ -108,7 +108,7 @@ export async function planCopy(
 }
 
 /**
- * Sources go one after the other, as in BuildKit: what the first one makes, a directory or a file, is there for the next. By
+ * Sources are placed one after the other, as in BuildKit: the file or directory that the first one makes exists for the next. By
  * default a single pattern that matches several files makes a directory.
  */
 function destinationSources(
@@ -164,7 +164,7 @@ function placeName({ path, isDirectory }: Destination, name: string): string {
   return isDirectory ? posix.join(path, name) : path;
 }
 
-/** The last part of the address's path, decoded; empty where it ends in a slash. */
+/** Returns the last part of the address's path, decoded; empty if it ends in a slash. */
 function fileName(url: string): string {
   const encoded = new URL(url).pathname.split("/").at(-1) ?? "";
   try {

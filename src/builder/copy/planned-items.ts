@@ -16,16 +16,16 @@ interface Placed {
 export interface PlannedEntry extends Placed {
   kind: "entry";
   entry: ListedEntry;
-  /** The directory that stands for its contents: it only has to exist. */
+  /** True for the source directory itself, whose contents are copied: it only has to exist. */
   isSourceRoot: boolean;
-  /** It comes with a directory that is copied. */
+  /** True if it is inside a copied directory. */
   isBelowSource: boolean;
 }
 
 export interface PlannedDocument extends Placed {
   kind: "document";
   document: HereDocument;
-  /** Variables replaced. */
+  /** The text with variables replaced. */
   text: string;
 }
 
@@ -34,24 +34,24 @@ export interface PlannedUrl extends Placed {
   url: string;
 }
 
-/** What a git repository has goes into the directory that `path` is, or becomes. */
+/** A git repository, whose files go into the directory `path`. */
 export interface PlannedRepository extends Placed {
   kind: "repository";
   address: RepositoryAddress;
 }
 
-/** `after`: how many matches of the context come before it. */
+/** `after`: the number of the context's matches that come before it. */
 export type OtherItem = { after: number } & (PlannedDocument | PlannedUrl | PlannedRepository);
 
 export type PlannedItem = PlannedEntry | OtherItem;
 
 /**
- * Items in the order in which later ones replace earlier ones of the same path. Those of the context are made as they are asked
- * for: of a large one, all at once would be felt.
+ * Items in the order in which later ones replace earlier ones of the same path. Those of the context are created on demand: for a
+ * large one, a list of all takes noticeable memory.
  */
 export class PlannedItems implements Iterable<PlannedItem> {
   readonly matches: readonly SourceMatch[];
-  /** Items that are not of the context, in order. */
+  /** Items that are not from the context, in order. */
   readonly others: readonly OtherItem[];
   readonly #placing: { destination: Destination; change: ModeChange };
 
@@ -65,7 +65,7 @@ export class PlannedItems implements Iterable<PlannedItem> {
     this.#placing = placing;
   }
 
-  /** Returns whether two sources may bring the same path, one of them a directory there and the other something else. */
+  /** Returns true if two sources may have the same path, one as a directory and the other as something else. */
   mayMeet(): boolean {
     if (this.matches.length + this.others.length < 2) return false;
     return this.matches.some(({ isDirectory }) => isDirectory);
@@ -86,7 +86,7 @@ export class PlannedItems implements Iterable<PlannedItem> {
   }
 }
 
-/** Returns whether a source is a directory, whose contents are copied. */
+/** Returns true if a source is a directory, whose contents are copied. */
 export function bringsDirectory({ items }: { items: PlannedItems }): boolean {
   for (const item of items)
     if (item.kind === "repository" || (item.kind === "entry" && item.isSourceRoot)) return true;

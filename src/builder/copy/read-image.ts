@@ -15,11 +15,10 @@ import { type Reading, readDirectory, readFile } from "./read-source.ts";
 import type { CopyWords } from "./words.ts";
 
 /**
- * What the sources of a `COPY --from` come to in an image of the service, their contents uploaded on the way. What has
- * been read once is remembered: then nothing is asked, and no byte moves.
+ * Reads the sources of a `COPY --from` in an image of the service and uploads their contents. The result is remembered; then
+ * nothing is asked or sent.
  *
- * @throws BoughError for sources that are not there, for a service that can't show what an image holds, and for answers
- * that can't be true
+ * @throws BoughError for missing sources, for a service that can't show an image's contents, and for impossible responses
  */
 export async function readFromImage(
   { paths, exclude }: Pick<CopyWords, "paths" | "exclude">,
@@ -67,7 +66,7 @@ export async function readFromImage(
   return sources;
 }
 
-/** Returns whether the store remembers what these words bring from the image. */
+/** Returns true if the store remembers what these words copy from the image. */
 export function isReadBefore(
   words: Pick<CopyWords, "paths" | "exclude">,
   { parents }: Pick<CopyInstruction, "parents">,
@@ -81,7 +80,7 @@ function questionOf({ paths, exclude }: Pick<CopyWords, "paths" | "exclude">, pa
   return JSON.stringify({ paths, parents, exclude });
 }
 
-/** Each has its own connection, and some MiB on their way. */
+/** Each source has its own connection, with some MiB in flight. */
 const maxConcurrentSources = 4;
 
 async function requireInspect(image: string, { facts }: BuildJob): Promise<void> {

@@ -9,8 +9,8 @@ import type { BuildJob } from "../job.ts";
 import { type Reading, readDirectory, readFile } from "./read-source.ts";
 
 /**
- * A word of `COPY --from --parents`: what it matches keeps its directories, with their owners and modes, from the root or
- * from a pivot `/./` on. The part behind the pivot may have `**`, and no link in it is followed.
+ * Reads a word of `COPY --from --parents`. Its matches keep their directories, with owners and modes, from the root or from a
+ * pivot `/./` on. The part after the pivot may contain `**`, and no link in it is followed.
  */
 export async function readWithParents(
   word: string,
@@ -35,13 +35,13 @@ export async function readWithParents(
       throw new BoughError(`${JSON.stringify(posix.join(path, ...names))}: not found`, {
         hint: "With --parents, no link is followed behind the pivot /./.",
       });
-    // A wildcard that matches nothing makes no directory.
+    // A wildcard without a match makes no directory.
     if (entries !== undefined && entries.length > 0) sources.push({ path, name, type: "directory", entries });
   }
   return sources;
 }
 
-/** Goes down to the first wildcard, and reads what is there; `undefined` where there is nothing of such a name. */
+/** Walks down to the first wildcard and reads the directory there; returns `undefined` if a name on the way does not exist. */
 async function readMatches(
   base: string,
   names: readonly string[],

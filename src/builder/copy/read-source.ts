@@ -11,12 +11,12 @@ import type { ImageContents } from "./image-contents.ts";
 import type { ListedTree } from "./image-tree.ts";
 import { parentDirectories } from "./made-directories.ts";
 
-/** What the sources of one instruction are read with. */
+/** The state of reading the sources of one instruction. */
 export interface Reading {
   image: string;
   tree: ListedTree;
   contents: ImageContents;
-  /** Pipes and sockets that were met. */
+  /** Pipes and sockets that were found. */
   skipped: string[];
 }
 
@@ -34,8 +34,8 @@ export async function readFile(
 }
 
 /**
- * One archive: asking for each file, or only listing each directory, takes far longer where there are many. `isExcluded` is
- * asked about paths relative to the directory.
+ * Reads a directory as one archive: with many files, a request for each file or directory takes far longer. `isExcluded` gets
+ * paths relative to the directory.
  */
 export async function readDirectory(
   { path: directory, name }: Pick<CopySource, "path" | "name">,
@@ -47,10 +47,10 @@ export async function readDirectory(
   const archive = `the archive of ${directory} of image ${image}`;
   const stream = await service.openArchive(image, directory);
   const entries: CopiedEntry[] = [];
-  /** Files by path: further links to a file name the first one. */
+  /** Files by path: further links to a file refer to the first. */
   const files = new Map<string, CopiedFile>();
   const unread = new Map<string, TarEntry>();
-  /** Excluded directories, until something in them is not. */
+  /** Excluded directories, until something in them is included. */
   const held = new Map<string, CopiedEntry>();
 
   async function readFile({ path, entry, original }: ArchivedEntry): Promise<CopiedFile> {
@@ -89,7 +89,7 @@ export async function readDirectory(
   return { path: directory, name, type: "directory", entries };
 }
 
-/** The service lists the file with this size; what it gives has to have it. */
+/** Opens a file of the image. Its content must have the size that the service lists. */
 async function openExactly(
   service: Pick<ImageService, "openFile">,
   image: string,

@@ -13,15 +13,15 @@ import type { Destination } from "./destination.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
 import { isRoot, type Owner, root } from "./ownership.ts";
 
-/** What comes to a place in the image. Without an entry it is a directory that stands for its contents: it only has to exist. */
+/** An entry for a path in the image. An `undefined` entry is a source directory, which only has to exist. */
 export interface Item {
   path: string;
   entry: StagedEntry | undefined;
-  /** It is on the way to others only, and root's where it has to be made. */
+  /** True for a directory that exists only for its contents. If it has to be made, it is root's. */
   isImplied?: true;
 }
 
-/** Stages items, and the directories on their way, which belong to `owner` where they have to be made. */
+/** Stages items and the directories above them. Those that have to be made belong to `owner`. */
 export async function stageItems(
   items: Iterable<Item>,
   destination: Destination,
@@ -32,7 +32,7 @@ export async function stageItems(
   const { staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
-  /** True if `place` is there; asked for once something depends on it. */
+  /** True if `place` exists; asked for on demand. */
   let isIntoExisting: boolean | undefined;
   /** Paths of directory sources: Docker copies their contents, not themselves. */
   const roots: string[] = [];
@@ -52,7 +52,7 @@ export async function stageItems(
     }
     if (entry.type === "directory") {
       isIntoExisting ??= await isDirectoryInImage(place);
-      // One that is there may have another mode and owner.
+      // An existing one may have another mode and owner.
       if (
         !entry.isExplicit &&
         (staged.has(path) || (isIntoExisting && (await isDirectoryInImage(nextBelow(place, path)))))
@@ -66,7 +66,7 @@ export async function stageItems(
     amount.bytes += entry.size;
   }
   if (!isRoot(owner) && paths.length + roots.length > 0) isIntoExisting ??= await isDirectoryInImage(place);
-  // Before there is more: the two would add up.
+  // Collected before more is allocated.
   collectGarbage(amount.files);
   const made = directoriesToMake(roots, paths, owner).filter(
     (path) => !(isIntoExisting === true && isSameOrAbove(path, place)),
@@ -83,7 +83,7 @@ export async function stageItems(
   return { staged: addition.end(), ...amount };
 }
 
-/** An entry of an image, an archive or a repository as it is staged. */
+/** Returns the staged form of an entry of an image, an archive or a repository. */
 export function stageCopied(
   entry: CopiedEntry,
   content: StagedContent,
@@ -110,7 +110,7 @@ export function stageCopied(
   }
 }
 
-/** Root's parents of a file need no mention: the service makes them. */
+/** Parents that belong to root are left out: the service makes them. */
 function directoriesToMake(roots: readonly string[], paths: TextColumn, owner: Owner): string[] {
   if (isRoot(owner)) return [...roots];
   return [
@@ -119,7 +119,7 @@ function directoriesToMake(roots: readonly string[], paths: TextColumn, owner: O
   ];
 }
 
-/** The directory next below `place` on the way to `path`: where the image lacks it, it lacks `path`, too. */
+/** Returns the directory right below `place` on the way to `path`: if the image lacks it, it lacks `path`, too. */
 function nextBelow(place: string, path: string): string {
   const [top = ""] = posix.relative(place, path).split("/");
   return posix.join(place, top);

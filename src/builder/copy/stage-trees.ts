@@ -13,8 +13,8 @@ interface TreeStaging extends Pick<Unpacking, "destination" | "owner" | "line"> 
 }
 
 /**
- * Stages what the archives and repositories among the items hold, and what comes before them by `stageBetween`: a later source
- * replaces what an earlier one has at the same path. The items behind the last of them are left.
+ * Stages the contents of archives and repositories among the items, and the items before them with `stageBetween`, since a later
+ * source replaces an earlier one at the same path. Returns the items after the last of them.
  */
 export async function stageTrees(
   instruction: CopyInstruction | AddInstruction,
@@ -33,7 +33,7 @@ export async function stageTrees(
     done.bytes += bytes;
   };
   const others: PlannedItem[] = [];
-  /** The stage with all that comes before a tree; not asked for where an item is none after all. */
+  /** Returns the stage with all items before a tree. Not called if an item turns out to be no archive. */
   const reach = async () => {
     if (others.length > 0) add(await stageBetween(others.splice(0), done.stage));
     return done.stage;

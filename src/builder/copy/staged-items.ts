@@ -6,7 +6,7 @@ import { stageDirectory } from "./made-directories.ts";
 import type { PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./planned-items.ts";
 import type { Item } from "./stage-items.ts";
 
-/** Each when its turn comes: of a large context, all at once would be felt. */
+/** Creates items on demand: for a large context, a list of all takes noticeable memory. */
 export function* stagedItems(
   items: Iterable<PlannedItem>,
   urls: ReadonlyMap<PlannedItem, StagedFile>,
@@ -32,12 +32,12 @@ export function* stagedItems(
   }
 }
 
-/** An entry of the context as it is staged; a file has been hashed. */
+/** Returns the staged form of an entry of the context; a file has been hashed. */
 export function stageEntry(
   { entry, mode }: Pick<PlannedEntry, "entry" | "mode">,
   owned: Required<Owned>,
 ): StagedEntry {
-  // Named one by one they are kept in the object itself, which is felt where there are many of them.
+  // Named one by one, they are stored in the object itself, which saves noticeable memory for many entries.
   const { uid, gid, line } = owned;
   switch (entry.type) {
     case "symlink":
@@ -64,7 +64,7 @@ export async function stageUrl(
   const { addFromUrl } = await import("../remote-files/download.ts");
   const { sha256, size, lastModified } = await addFromUrl(url, checksum, build);
   const said = Date.parse(lastModified ?? "") / 1000;
-  // Docker's: a file of which the server tells no time is of 1970.
+  // As in Docker, a file without a time from the server is of 1970.
   const mtime = Number.isNaN(said) ? 0 : Math.max(said, 0);
   return { type: "file", sha256, size, mode, content: { kind: "url", url }, mtime, ...owned };
 }

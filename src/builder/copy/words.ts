@@ -11,34 +11,34 @@ import {
   type RepositoryAddress,
 } from "../repositories/repository-address.ts";
 
-/** The words of a COPY or ADD once their variables are replaced. */
+/** The words of a COPY or ADD, with variables replaced. */
 export interface CopyWords {
   /** Paths relative to the context; an empty one is its root. */
   paths: readonly string[];
-  /** What ADD fetches. */
+  /** The sources that ADD fetches. */
   remote: readonly RemoteSource[];
   documents: readonly HereDocument[];
   /** Empty: the WORKDIR. */
   destination: string;
   exclude: readonly string[];
-  /** Empty where there is none. */
+  /** Empty if not given. */
   chown: string;
-  /** `--chmod`, as written. Empty where there is none. */
+  /** `--chmod`, as written. Empty if not given. */
   chmod: string;
   changeMode: ModeChange;
   /** The digest of `ADD --checksum`: 64 hex digits. */
   checksum: string | undefined;
-  /** Warnings of what Docker would do with these words. */
+  /** Warnings of what Docker would do differently with these words. */
   warnings: readonly BuildWarning[];
 }
 
-/** `position`: how many of the paths come before it. */
+/** `position`: the number of paths that come before it. */
 export type RemoteSource = { position: number } & (
   | { kind: "url"; url: string }
   | { kind: "repository"; address: RepositoryAddress }
 );
 
-/** @throws BoughError of kind `usage` for words that make no COPY or ADD, or none that bough knows */
+/** @throws BoughError of kind `usage` for words that are invalid or not supported */
 export function expandCopyWords(
   instruction: CopyInstruction | AddInstruction,
   lookup: Lookup,
@@ -95,7 +95,7 @@ function remoteSources(words: readonly string[], flags: Parameters<typeof toAddr
   return found;
 }
 
-/** A source that Docker's ADD would unpack. */
+/** Returns true for a source that Docker's ADD would unpack. */
 export function isArchive(source: string): boolean {
   return /\.(tar|tar\.(gz|bz2|xz|zst)|tgz|tbz2?|txz)$/i.test(source);
 }
@@ -124,7 +124,7 @@ function requireAddable(
   if (bad !== undefined) throw new BoughError(`ADD ${redactUrl(bad)}: invalid address`, { kind: "usage" });
 }
 
-/** Refuses addresses: a COPY takes them for paths, which the context does not have. */
+/** Throws for addresses: for a COPY they are paths, which the context does not have. */
 function requireLocal(paths: readonly string[]): void {
   const remote = paths.find((path) => isRepository(path) || /^https?:\/\//.test(path));
   if (remote === undefined) return;
@@ -135,7 +135,7 @@ function requireLocal(paths: readonly string[]): void {
   });
 }
 
-/** What flags say counts as if the address said it. */
+/** Returns the address; flags count like options in the address. */
 function toAddress(
   word: string,
   { checksum, keepGitDir }: { checksum: string; keepGitDir: boolean | undefined },
@@ -152,7 +152,7 @@ function toAddress(
   return { ...address, keepsGitDirectory, commit };
 }
 
-/** Empty, as where its variable is not set: none. */
+/** Parses a digest. An empty text, as of an unset variable, means none. */
 function parseChecksum(text: string): string | undefined {
   if (text === "") return undefined;
   const match = /^sha256:([0-9a-f]{64})$/i.exec(text);

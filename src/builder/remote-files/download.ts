@@ -6,17 +6,17 @@ import { fetchContent, fetchUrl, sourceFault, withRetries } from "./fetch-url.ts
 import { accessForAdd } from "./remote-access.ts";
 import { redactUrl } from "./source-url.ts";
 
-/** What a URL's content is, and that the service has it or had it when it was last fetched. */
+/** The content of a URL. The service has it, or had it when it was last fetched. */
 interface UrlContent {
   sha256: string;
   size: number;
-  /** The server's own words. */
+  /** As the server sent it. */
   lastModified: string | null;
 }
 
 /**
- * Spec 1, `ADD`: where the cached validators still hold, by one conditional HEAD, nothing is fetched; else the body
- * goes from the source's socket into `POST /v1/files`. `checksum`: the SHA-256 it must have.
+ * Spec 1, `ADD`: if a conditional HEAD confirms the cached validators, nothing is fetched. Otherwise the body is streamed from
+ * the source into `POST /v1/files`. `checksum`: the required SHA-256.
  */
 export async function addFromUrl(
   url: string,
@@ -38,7 +38,7 @@ export async function addFromUrl(
   return { sha256, size, lastModified: build.store.urls.get(shown)?.lastModified ?? null };
 }
 
-/** Streams the body into the service. With an `expected` digest, a body that has another is never stored. */
+/** Streams the body into the service. A body whose digest is not `expected` is never stored. */
 export async function download(
   url: string,
   expected: string | undefined,
@@ -58,7 +58,7 @@ export async function download(
   return file;
 }
 
-/** One attempt, from the request to the service's answer. */
+/** Makes one attempt, from the request to the service's response. */
 async function passOn(
   url: string,
   expected: string | undefined,
@@ -110,7 +110,7 @@ async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promi
   return response.ok && validatorsMatch(known, validatorsOf(response.headers));
 }
 
-/** Every validator that was given then has to be given again, and be the same. */
+/** Every validator of the earlier response has to be in the new one, unchanged. */
 function validatorsMatch(known: Validators, now: Validators): boolean {
   const names = (["etag", "lastModified", "contentMd5"] as const).filter((name) => known[name] !== null);
   return names.length > 0 && names.every((name) => known[name] === now[name]);

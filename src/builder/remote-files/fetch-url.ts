@@ -1,4 +1,4 @@
-/** Requests to the servers that `ADD <url>`, or a build's context, names: redirects, deadlines, and which failures may pass. */
+/** Requests to the servers named by `ADD <url>` or a build's context: redirects, deadlines, and which failures are temporary. */
 import { BoughError } from "../../errors.ts";
 import { childOf } from "../../service/http/abort.ts";
 import { watchedBody } from "../../service/http/body-stream.ts";
@@ -14,7 +14,7 @@ interface UrlRequest {
   headers?: Record<string, string>;
 }
 
-/** The server, or the way to it, has failed in a way that may pass. */
+/** Thrown for a failure of the server, or of the connection to it, that may be temporary. */
 export class SourceError extends BoughError {
   override readonly name = "SourceError";
   readonly failure: Failure;
@@ -26,12 +26,12 @@ export class SourceError extends BoughError {
 }
 
 const maxRedirects = 10;
-/** Time for the head of an answer. */
+/** The time limit for the head of a response. */
 const answerMilliseconds = 60_000;
 
 /**
- * Follows redirects itself: one from https to http is refused, and credentials stay with the origin that they were given
- * for. The bytes stay as they are sent, compressed or not. Rejects with a SourceError where there is no answer.
+ * Follows redirects itself: one from https to http is refused, and credentials are sent only to the origin that they were given
+ * for. The bytes are returned as sent, compressed or not. Rejects with a SourceError if there is no response.
  */
 export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAccess): Promise<Response> {
   const { target, authorization } = splitCredentials(url);
@@ -56,7 +56,7 @@ export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAcce
   });
 }
 
-/** Returns what a server sends. Rejects with a SourceError where it refuses that; `hint` says what to do about it. */
+/** Returns the content that a server sends. Rejects with a SourceError if it refuses; `hint` says what to do about that. */
 export async function fetchContent(
   url: string,
   access: RemoteAccess,
@@ -70,7 +70,7 @@ export async function fetchContent(
   throw new SourceError(message, { kind: "status", status, retryAfter: headers.get("retry-after") }, hint);
 }
 
-/** Content as it comes: it ends with the signal, and fails where it falls silent. */
+/** Returns the content as it arrives. It ends with the signal, and fails if no data arrives. */
 export function watched(
   body: ReadableStream<Uint8Array>,
   { clock, signal }: RemoteAccess,
@@ -78,7 +78,7 @@ export function watched(
   return watchedBody(body, { clock, stop: childOf(signal), explain: (error) => error });
 }
 
-/** Works until it succeeds, or fails for good; says so when it tries again. */
+/** Repeats `work` until it succeeds or fails for good. Warns of each further attempt. */
 export async function withRetries<Result>(
   { clock, signal, warn }: RemoteAccess,
   isKnownToAnswer: boolean,
@@ -94,7 +94,7 @@ export async function withRetries<Result>(
       if (failure === undefined || !(error instanceof BoughError)) throw error;
       const answeredBefore = isKnownToAnswer || (failure.kind === "connection" ? failure.received : true);
       const elapsedMilliseconds = clock.now() - started;
-      // Without jitter: one build is no crowd.
+      // Without jitter: a single build does not overload a server.
       const decision = decide(
         { number, repeatable: true, answeredBefore, failure, elapsedMilliseconds },
         clock.now(),
@@ -112,7 +112,7 @@ function retriesExhausted({ message, hint }: BoughError, attempts: number): Boug
   return new BoughError(`${message} (tried ${attempts} times)`, hint === undefined ? {} : { hint });
 }
 
-/** What went wrong on the way from a server, for people; an interruption, and what is said for people already, as it is. */
+/** Returns a readable error for a failed transfer. Throws for an interruption; returns an error that is readable already. */
 export function sourceFault(url: string, error: unknown, access: RemoteAccess): BoughError {
   const { subject, buildArgs, signal } = access;
   signal.throwIfAborted();
@@ -148,7 +148,7 @@ function redirectTarget(url: string, from: URL, location: string, { subject }: R
     const message = `${subject} ${redactUrl(url)}: the server redirects to something that is not a web address; refused`;
     throw new BoughError(message, { hint });
   }
-  // Credentials are what the Dockerfile gives, not what a server wants to be sent on.
+  // The Dockerfile gives the credentials. Those in a server's redirect are not sent.
   next.username = "";
   next.password = "";
   if (from.protocol === "https:" && next.protocol === "http:") {

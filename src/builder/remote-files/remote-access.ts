@@ -1,9 +1,9 @@
 import type { BuildJob } from "../job.ts";
 
-/** What it takes to fetch from anybody's server, for an ADD or for a build's context. */
+/** Everything needed to fetch from any server, for an ADD or for a build's context. */
 export interface RemoteAccess
   extends Pick<BuildJob, "buildArgs" | "secrets" | "maxAddBytes" | "fetchUrl" | "git" | "clock" | "signal"> {
-  /** What messages say before the address: `ADD`, `the build context`. */
+  /** The beginning of messages, before the address: `ADD`, `the build context`. */
   subject: string;
   warn(message: string): void;
 }

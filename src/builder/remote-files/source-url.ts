@@ -1,14 +1,14 @@
 import { isSecretParameter, maskSecrets } from "../../dockerfile/mask.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 
-/** Returns whether a word of ADD names something to download. */
+/** Returns true if a word of ADD is the address of a download. */
 export function isUrl(word: string): boolean {
   return /^https?:\/\//i.test(word);
 }
 
 /**
- * A URL as it may be shown and stored: without a user, a password, the values of parameters that are secrets, and those of
- * build arguments that are.
+ * Returns a URL in a form that may be shown and stored: without user and password, and with secret parameters and build arguments
+ * masked.
  */
 export function redactUrl(url: string, buildArgs: ReadonlyMap<string, string> = new Map()): string {
   const { mask } = secretsAmong(buildArgs);
@@ -22,7 +22,7 @@ export function redactUrl(url: string, buildArgs: ReadonlyMap<string, string> = 
   return mask(parsed.href);
 }
 
-/** What to ask for, and the header that says who asks. */
+/** Returns the URL without credentials, and the header that has them. */
 export function splitCredentials(url: string): { target: URL; authorization: string | undefined } {
   const target = new URL(url);
   const { username, password } = target;

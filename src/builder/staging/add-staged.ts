@@ -2,7 +2,7 @@ import { PersistentMap } from "../../persistent-map.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
 import { stagedMap } from "./staged-column.ts";
 
-/** Later entries replace earlier ones of the same path, and what was staged below a path that stops being a directory. */
+/** Adds entries. A later entry replaces an earlier one at the same path; if that was a directory, also everything below it. */
 export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
   const addition = beginAddition(staged, 0);
   for (const [path, entry] of additions) addition.add(path, entry);
@@ -10,8 +10,8 @@ export function addStaged(staged: Staged, additions: Iterable<readonly [string, 
 }
 
 /**
- * Does what `addStaged` does, one entry at a time: of a large context, a pair for each and all at once would be felt. `count`: how
- * many there will be at least.
+ * Does the same as `addStaged`, one entry at a time: for a large context, a list of all pairs takes noticeable memory. `count`:
+ * the minimum number of entries.
  */
 export function beginAddition(
   staged: Staged,
@@ -22,7 +22,7 @@ export function beginAddition(
 } {
   let before = PersistentMap.of(staged);
   let added = stagedMap(count);
-  /** Directories that are none any more: what is below them goes before something new comes there, or at the end. */
+  /** Paths that were directories before. What was staged below them is removed before anything new comes there, or at the end. */
   let replaced = new Set<string>();
   const clear = () => {
     before = before.with(added).without((path) => isBelow(path, replaced));
@@ -51,7 +51,7 @@ function isBelow(path: string, directories: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** Returns whether something is staged below `path`, so that a directory is made there. */
+/** Returns true if something is staged below `path`, so that `path` becomes a directory. */
 export function isStagedBelow(staged: ReadonlyMap<string, NonNullable<unknown>>, path: string): boolean {
   return PersistentMap.of(staged).hasBelow(path);
 }

@@ -1,12 +1,12 @@
 import type { ListedFile } from "../../context/sources/entry-list.ts";
 import type { LocalContent, Owned, StagedFile } from "./staged.ts";
 
-/** A file of the context as it is staged. What its list has of it is not kept twice: of a large context that would be felt. */
+/** A staged file of the context. Refers to its list instead of copying the values, which saves memory for a large context. */
 export class ContextFile implements StagedFile, LocalContent {
   readonly list: ListedFile["list"];
   readonly index: number;
   readonly mode: number;
-  /** One object for all files of an instruction. */
+  /** One object shared by all files of an instruction. */
   readonly owned: Required<Owned>;
 
   constructor({ list, index }: Pick<ListedFile, "list" | "index">, mode: number, owned: Required<Owned>) {
@@ -28,7 +28,7 @@ export class ContextFile implements StagedFile, LocalContent {
     return this.list.sizeAt(this.index);
   }
 
-  /** The file itself: who asks only where its bytes are to come from makes no path. */
+  /** The file itself, so that callers that need only the kind build no path. */
   get content(): LocalContent {
     return this;
   }

@@ -2,11 +2,11 @@ import type { StageState } from "../interpreter/state.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
 
 /**
- * What a COPY has found and not staged: all of it is as it was when the chain hash of a step was computed with it. Only its
- * number can be asked for; whoever needs the files has them staged first, by `stageDeferred`.
+ * Files that a COPY has found but not staged, because all of them are in the state for which the chain hash of a step was once
+ * computed. Only their number is known. To get the files, stage them first with `stageDeferred`.
  */
 export class DeferredFiles implements Staged {
-  /** How many files there are at least. */
+  /** The minimum number of files. */
   readonly size: number;
   /** The state of the files, see `copyState`. */
   readonly copy: string;
@@ -49,7 +49,7 @@ function notStaged(): never {
   throw new Error("the files of a COPY are looked at before they are staged");
 }
 
-/** Returns the stage with all that was put off done. */
+/** Returns the stage with deferred files staged. */
 export async function stageDeferred(stage: StageState): Promise<StageState> {
   const { staged } = stage;
   return staged instanceof DeferredFiles ? { ...stage, staged: await staged.stage() } : stage;

@@ -5,35 +5,35 @@ import { createUploadCollector } from "./gc.ts";
 import type { SmallContents } from "./small-contents.ts";
 
 /**
- * Contents on their way to the service before the RUN that needs them: while the one before it runs, or while the rest of
- * the context is still hashed. They are sent only where it is certain that the layer has to be made.
+ * Contents that are sent to the service before the RUN that needs them: while the RUN before it runs, or while the rest of the
+ * context is hashed. They are sent only if it is certain that the layer has to be made.
  */
 export interface EarlyUploads {
-  /** Where what is hashed is kept until it is sent; `undefined` where nothing is sent. */
+  /** Keeps contents from hashing until they are sent; `undefined` if nothing is sent. */
   readonly contents: SmallContents | undefined;
-  /** A file that some COPY or ADD stages. */
+  /** Offers a file that a COPY or ADD stages. */
   offer(file: Pick<LocalFile, "absolutePath" | "size">, sha256: string): void;
   /**
-   * Sends a large file before its hash is known, and hashes it meanwhile; `undefined` where it is not certain to be needed, or
-   * another one is on its way. A service that turns out to have the content is not sent the rest.
+   * Sends a large file before its hash is known, and hashes it meanwhile. Returns `undefined` if it is not certain that the file
+   * is needed, or if another one is being sent. If the service turns out to have the content, the rest is not sent.
    */
   hashWhileSending(
     file: FileToHash,
     onBytes: (bytes: number) => void,
     decided: Promise<unknown>,
   ): Promise<string | undefined>;
-  /** What is offered from the last `hold` on will be needed. */
+  /** Declares that everything offered since the last `hold` will be needed. */
   begin(): void;
-  /** What is offered from here on may or may not be needed; whoever needs what was offered before sends the rest of it. */
+  /** Declares that it is uncertain whether the next offers are needed. Drops earlier offers that have not been sent. */
   hold(): void;
-  /** Returns whether that content was sent, or is being sent, and nobody has taken it over yet. */
+  /** Returns true if the content has been sent or is being sent, and no step has taken it over yet. */
   has(sha256: string): boolean;
   /**
-   * Takes over the contents of a step: waits for what is under way, and returns what they came to. Never rejects: what could
-   * not be sent is not counted, and whoever sends it again hears why.
+   * Takes over the contents of a step: waits for those being sent and returns the totals. Never rejects: a content that could not
+   * be sent is not counted, and the step that sends it again gets the error.
    */
   finish(contents: Iterable<string>, onProgress: (done: UploadProgress) => void): Promise<UploadProgress>;
-  /** Resolves when nothing is sent any more. */
+  /** Resolves when nothing is being sent any more. */
   stop(): Promise<void>;
 }
 
@@ -49,9 +49,9 @@ interface Content {
   outcome: "under way" | "sent" | "reused";
 }
 
-/** A longer line is not worth its memory. */
+/** The queue's limit: a longer one is not worth its memory. */
 const maxWaiting = 10_000;
-/** How many are looked up in one go, to find those that are known already. */
+/** The number of files looked up at once, to skip those that the service has already. */
 const maxBatch = 500;
 
 export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
@@ -64,7 +64,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   let isNeeded = false;
   let sending: Promise<void> | undefined;
   let sendingUnhashed: Promise<void> | undefined;
-  /** Bytes of files that are not whole at the service yet. */
+  /** Bytes sent of files that are not complete yet. */
   let bytesUnderWay = 0;
   let unhashedBytes = 0;
   let onBegin = () => {};
@@ -101,14 +101,14 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
     try {
       await service.uploadFiles(withContents(batch), progress, { signal, onFile, areUnknown: true });
     } catch {
-      // Whoever needs them hears of it.
+      // The step that needs them gets the error.
       for (const { sha256 } of batch) if (begun.get(sha256)?.outcome === "under way") begun.delete(sha256);
       isNeeded = false;
     }
     bytesUnderWay = 0;
   }
 
-  /** Resolves with the hash as soon as that is known; the rest of the file is sent behind it. */
+  /** Resolves with the hash as soon as it is known; the rest of the file is sent afterwards. */
   function sendUnhashed(file: FileToHash, onBytes: (bytes: number) => void): Promise<string> {
     const known = Promise.withResolvers<string>();
     const content: Content = { size: file.size, outcome: "under way" };
@@ -134,7 +134,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
         onOutcome(sha256, content);
       })
       .catch((error: unknown) => {
-        // With a hash, whoever needs the content hears of it.
+        // If the hash is known, the step that needs the content gets the error.
         unhashedBytes = 0;
         if (hash !== undefined) begun.delete(hash);
         isNeeded = false;

@@ -1,8 +1,8 @@
 import { edenGC } from "bun:jsc";
 
 /**
- * A step over a large context leaves several times as much behind as it keeps, and the collector would let that pile up.
- * Smaller ones are not worth the pause, of some 50 ms.
+ * A step over a large context leaves several times as much garbage as it keeps, and the collector would let it pile up. Smaller
+ * steps are not worth the pause of some 50 ms.
  */
 export function collectGarbage(files: number): void {
   if (files >= manyFiles) Bun.gc(true);
@@ -11,8 +11,8 @@ export function collectGarbage(files: number): void {
 const manyFiles = 50_000;
 
 /**
- * Takes away, now and then during an upload, what the latest files have left behind, some 10 KiB each. That takes a few ms, for
- * all that is older is not looked through; more rarely it is, since something always gets old before its end.
+ * Collects, now and then during an upload, the garbage of the latest files, some 10 KiB each. This takes a few ms, as it skips
+ * older objects. A full collection runs less often, because some garbage always gets old.
  */
 export function createUploadCollector(): (files: number) => void {
   let collectAt = uploadsBetween;
@@ -24,12 +24,12 @@ export function createUploadCollector(): (files: number) => void {
   };
 }
 
-/** Collects between steps over what an archive has brought: such a tree has taken seconds already. */
+/** Collects between steps over a large archive, which has taken seconds already. */
 export function collectBetweenSteps(files: number): void {
   if (files >= entriesBetweenAll) Bun.gc(true);
 }
 
-/** Collects after entries of an archive, each of which leaves some 20 KiB behind. */
+/** Collects after entries of an archive, each of which leaves some 20 KiB of garbage. */
 export function createArchiveCollector(): () => void {
   let count = 0;
   return () => {
@@ -39,7 +39,7 @@ export function createArchiveCollector(): () => void {
   };
 }
 
-/** Collects after a command's output: on its way each byte is copied a dozen times, and the collector would let that pile up. */
+/** Collects after a command's output, each byte of which is copied a dozen times: the garbage would pile up. */
 export function createOutputCollector(): (bytes: number) => void {
   let left = outputBetween;
   return (bytes) => {

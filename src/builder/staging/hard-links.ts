@@ -3,14 +3,14 @@ import { quote } from "../commands/command.ts";
 import { parentDirectories } from "../copy/made-directories.ts";
 import type { Staged, StagedFile } from "./staged.ts";
 
-/** A staged file with several names. */
+/** A staged file with several paths. */
 export interface LinkedFile {
   file: StagedFile;
   /** Absolute. */
   paths: readonly string[];
 }
 
-/** The staged files that have more than one name there. */
+/** Returns the staged files that have more than one path. */
 export function findLinkedFiles(staged: Staged): LinkedFile[] {
   const files = new Map<symbol, { file: StagedFile; paths: string[] }>();
   for (const [path, file] of staged) {
@@ -22,17 +22,17 @@ export function findLinkedFiles(staged: Staged): LinkedFile[] {
   return [...files.values().filter(({ paths }) => paths.length > 1)];
 }
 
-/** The API knows no hard links: each such file comes under one name, and a script gives it its own. */
+/** The API has no hard links: each such file is sent under one name, and a script links its paths to it. */
 export interface LinkPlacement {
-  /** What the script needs. */
+  /** The files that the script needs. */
   originals: Record<string, InstanceFile>;
-  /** The other ones. */
+  /** The other files. */
   files: Record<string, InstanceFile>;
-  /** Follows a prelude that has `directories` and `stop`. */
+  /** Commands that need a prelude with `directories` and `stop`. */
   script: string;
 }
 
-/** `place`: a path that no image has, with which the originals' begin. */
+/** `place`: the beginning of the originals' paths, which no image has. */
 export function placeLinkedFiles(
   linked: readonly LinkedFile[],
   staged: Record<string, InstanceFile>,

@@ -14,34 +14,34 @@ import { collectBetweenSteps, createArchiveCollector } from "./gc.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";
 import { contentOf, entriesOf } from "./tar-content.ts";
 
-/** Contents of a copy that go to the service one by one, as they are read. */
+/** The number of contents of a copy that are sent one by one, as they are read. */
 export const maxSingleFiles = 1000;
-/** More missing files go as one archive: fetching each by a request would take far longer. */
+/** If more files are missing, they are sent as one archive: a request for each would take far longer. */
 const maxFetchedFiles = 100;
 
 /** Staged files in one archive that the instance unpacks. */
 export interface PackedFiles {
   /** Paths of the staged files that are in it. */
   paths: ReadonlySet<string>;
-  /** Where the archive is put for that, absolute. */
+  /** The absolute path at which the archive is placed. */
   path: string;
   file: InstanceFile;
 }
 
 type Packable = StagedFile & { content: ImageContent & { tree: string } };
 
-/** What one directory of an image gives to the archive. Of many files, each object that is spared is felt. */
+/** The files of the archive from one directory of an image. With many files, fewer objects save noticeable memory. */
 interface PackedTree {
   content: Packable["content"];
   /** Files by path in the image. */
   files: Map<string, { path: string; file: Packable }>;
-  /** Further names of one file, by its path in the image. */
+  /** Further paths of a file, by its path in the image. */
   links: Map<string, string[]>;
 }
 
 /**
- * One archive of the staged files of other images that the service does not have yet, with their owners and modes.
- * `undefined` where they are few, or where the image has no `tar` to unpack it.
+ * Packs the staged files of other images that the service lacks in one archive, with their owners and modes. Returns `undefined`
+ * if there are few, or if the image has no `tar` to unpack it.
  */
 export async function packImageFiles(stage: StageState, build: BuildJob): Promise<PackedFiles | undefined> {
   const { store, service } = build;
@@ -62,7 +62,7 @@ export async function packImageFiles(stage: StageState, build: BuildJob): Promis
   return { paths, path, file: { uuid, uid: 0, gid: 0, mode: "0600" } };
 }
 
-/** Whole by itself. */
+/** Returns a script that needs no prelude. */
 export function unpackScript(path: string): string {
   return `umask 022\ntar -xpf ${quote(path)} -C / || exit 1\nrm -f ${quote(path)} || exit 1\n`;
 }
@@ -78,7 +78,7 @@ function treeOf({ content }: Packable, trees: Map<string, PackedTree>): PackedTr
   return tree;
 }
 
-/** False for a file that is there under another path, and is not the same one here. */
+/** Returns false for a file that is already there under another path and is not a hard link to it. */
 function addTo({ files, links }: PackedTree, path: string, file: Packable): boolean {
   const first = files.get(file.content.path);
   if (first === undefined) {
@@ -129,7 +129,7 @@ async function sendArchive(
   return sent.uuid;
 }
 
-/** The images' own archives once more, each file of them under every path at which it is staged. */
+/** Writes the images' own archives again, with each file at every path at which it is staged. */
 async function* writeArchive(
   trees: ReadonlyMap<string, PackedTree>,
   build: BuildJob,

@@ -7,8 +7,8 @@ import type { ImageContent, Staged } from "./staged.ts";
 const maxConcurrent = 4;
 
 /**
- * The ids, by SHA-256, of the files of other images that are staged. Most are known from when they were staged; those that
- * the service has forgotten since are fetched from their image again.
+ * Returns the upload ids, by SHA-256, of staged files of other images. Most are known from staging. Those that the service has
+ * forgotten since are fetched from their image again.
  */
 export async function uploadImageFiles(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const { service, store, emit } = build;

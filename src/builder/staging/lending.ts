@@ -3,12 +3,12 @@ import type { BuildJob } from "../job.ts";
 import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
-/** A loan with what is lent, so that it can be lent once more. */
+/** A loan with the lent files, so that they can be lent again. */
 export interface StagedLoan extends Loan {
   files: Iterable<LentFile>;
 }
 
-/** What a service in this very process is given: each staged file in its turn, those of this machine where they are. */
+/** Lends staged files to a service in this process, which reads files of this machine in place. */
 export async function lendStaged(staged: Staged, lend: LendFiles, build: BuildJob): Promise<StagedLoan> {
   const others = new Map<string, StagedEntry>();
   const isOther = (entry: StagedEntry) => entry.type === "file" && !isLocal(entry);
@@ -19,7 +19,7 @@ export async function lendStaged(staged: Staged, lend: LendFiles, build: BuildJo
   return { ...lend(files), files };
 }
 
-/** `undefined`: the service is elsewhere, or there is nothing to lend. */
+/** Returns `undefined` if the service is in another process or there is nothing to lend. */
 export async function lenderOf(staged: Staged, { service }: BuildJob): Promise<LendFiles | undefined> {
   const { lendFiles, capabilities } = service;
   if (lendFiles === undefined || !staged.values().some(isLocal)) return undefined;

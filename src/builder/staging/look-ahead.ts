@@ -14,22 +14,22 @@ import type { InputObserver } from "../input-observer.ts";
 import { isUrl } from "../remote-files/source-url.ts";
 import type { EarlyUploads } from "./early-uploads.ts";
 
-/** The sources of COPYs to come, found and hashed while the service is busy with what stands before them. */
+/** Finds and hashes the sources of later COPYs while the service is busy with earlier instructions. */
 export interface LookAhead {
-  /** Begins with the COPYs and ADDs from an instruction on, up to the next one that keeps the service busy. */
+  /** Starts with the COPYs and ADDs from `index` on, up to the next FROM or RUN. */
   begin(index: number): void;
-  /** What was found, or why nothing could be; `undefined` where that instruction was not looked at. */
+  /** Returns what was found; `undefined` if that instruction was not looked at. Rejects if finding its sources has failed. */
   take(instruction: CopyInstruction | AddInstruction): Promise<FoundSources | undefined>;
-  /** Resolves when nothing is read any more. */
+  /** Resolves when nothing is being read any more. */
   stop(): Promise<void>;
 }
 
 export interface FoundSources {
-  /** `undefined` where that was too long ago: what was written to the context while a RUN went on is to be copied, too. */
+  /** `undefined` if they were found too long ago: files written to the context during a RUN must be copied, too. */
   sources: ResolvedSources | undefined;
   /**
-   * Resolves once entries have their hashes; with `undefined` where these have to be asked for (again), which takes no time for
-   * files that have not changed.
+   * Resolves once entries have their hashes. Resolves with `undefined` if the caller has to hash them (again), which is fast for
+   * unchanged files.
    */
   hashes(onProgress: NonNullable<HashOptions["onProgress"]>): Promise<{ areSettled: boolean } | undefined>;
 }
@@ -52,16 +52,16 @@ interface LookAheadOptions {
 interface Search {
   since: number;
   sources: Promise<ResolvedSources>;
-  /** `undefined`: all files are in a state that is known, and may need no hashes. */
+  /** `undefined`: all files are in a known state and may need no hashes. */
   hashes: Promise<{ areSettled: boolean } | undefined>;
-  /** Tells that somebody waits for it. */
+  /** Signals that a step waits for it. */
   onTaken(): void;
-  /** Progress, for who waits for it. */
+  /** Reports progress to the step that waits for it. */
   onProgress?: HashOptions["onProgress"];
 }
 
 const freshMilliseconds = 2000;
-/** What is found is kept until its COPY takes it: of a Dockerfile of thousands that would be memory without end. */
+/** Results are kept until their COPY takes them. With thousands of COPYs, that would take unlimited memory. */
 const maxAhead = 16;
 
 export function createLookAhead(options: LookAheadOptions): LookAhead {
@@ -83,14 +83,14 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     signal.addEventListener("abort", () => resolve(), { once: true }),
   );
   const searches = new Map<CopyInstruction | AddInstruction, Search>();
-  /** Instructions in the order of the Dockerfile. */
+  /** The next instructions, in the order of the Dockerfile. */
   let waiting: Iterator<CopyInstruction | AddInstruction, undefined> = [].values();
-  /** One at a time: there is one disk. Never rejects, and holds on to nothing that was found. */
+  /** Settles with the latest search. They run one at a time, as there is one disk. Never rejects, and keeps no results. */
   let last: Promise<void> = Promise.resolve();
 
   async function find(instruction: CopyInstruction | AddInstruction): Promise<ResolvedSources> {
     await last;
-    // The request to the service goes first.
+    // Lets the request to the service go first.
     await new Promise<void>((resolve) => setImmediate(resolve));
     const words = expandCopyWords(instruction, () => undefined, dockerfile.escape, mode);
     const { paths: sources, exclude } = words;
@@ -111,7 +111,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
           }),
     );
     const begun: Search = { since: clock.now(), sources, hashes, onTaken };
-    // Whoever takes it hears of what went wrong.
+    // The step that takes it gets the error.
     last = settled(hashes);
     return begun;
   }
@@ -153,7 +153,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
   };
 }
 
-/** Those that can be looked at before the build gets there, up to the next instruction that keeps the service busy. */
+/** Yields the COPYs and ADDs that can be examined in advance, up to the next FROM or RUN. */
 function* literalCopies(
   { instructions }: Dockerfile,
   index: number,
@@ -174,10 +174,10 @@ function settled(promise: Promise<unknown>): Promise<void> {
   );
 }
 
-/** Its words are known before the build gets there, and all sources are of the context. */
+/** Returns true if the words are known in advance and all sources are in the context. */
 function isLiteral(instruction: CopyInstruction | AddInstruction, mode: LookAheadOptions["mode"]): boolean {
   if (instruction.name === "COPY" && instruction.from !== undefined) return false;
-  // The service gets what is in an archive that is unpacked.
+  // For an archive that is unpacked, its entries are sent instead.
   if (instruction.name === "ADD" && (instruction.unpack ?? mode === "docker")) return false;
   const { sources, exclude, destination, chmod = "", chown = "" } = instruction;
   const paths = sources.flatMap((source) => (source.kind === "path" ? [source.path] : []));

@@ -3,7 +3,7 @@ import { quote } from "../commands/command.ts";
 import { isRoot } from "../copy/ownership.ts";
 import type { Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
 
-/** Shell commands for what the API cannot stage; empty where there is nothing of the kind. */
+/** Returns shell commands for what the API can't stage; empty if there is nothing of the kind. */
 export function placementScript(staged: Staged): string {
   if (madeByScript(staged).length === 0) return "";
   const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -14,12 +14,11 @@ export function placementScript(staged: Staged): string {
   return `${prelude}${[...directoryLines(directories), ...linkLines(links, directories), ""].join("\n")}`;
 }
 
-/** No command of the script can end it with this one: its own trap sees to that. */
+/** The exit code if there is no shell. The script itself never exits with it, because of its trap. */
 export const exitCodeWithoutShell = 127;
 
 /**
- * What is in the way is found before anything is made. Then standard output is the path that can't be made, and standard
- * error the reason for a person.
+ * Finds obstacles before anything is made. Then standard output has the path that can't be made, and standard error the reason.
  */
 export const prelude = `set -e
 umask 022
@@ -52,7 +51,7 @@ type PlacedLink = StagedSymlink & { path: string };
 
 const pathsPerCommand = 100;
 
-/** All but files and the directories that come with what is in them, as the service makes parents. */
+/** Returns all entries except files and directories that the service makes itself, as parents of other entries. */
 export function madeByScript(staged: Staged): [string, StagedDirectory | StagedSymlink][] {
   const parents = new Set<string>();
   const others: [string, StagedDirectory | StagedSymlink][] = [];
@@ -60,7 +59,7 @@ export function madeByScript(staged: Staged): [string, StagedDirectory | StagedS
   staged.forEach((entry, path) => {
     if (entry.type !== "file") others.push([path, entry]);
     const end = path.lastIndexOf("/");
-    // A string for each directory, and not for each file of a large context.
+    // Makes a string for each directory, not for each file of a large context.
     if (last !== undefined && end === last.length && path.startsWith(last)) return;
     last = path.slice(0, end);
     parents.add(last === "" ? "/" : last);
@@ -70,7 +69,7 @@ export function madeByScript(staged: Staged): [string, StagedDirectory | StagedS
   );
 }
 
-/** Writes lines from the top down, neighbours of one kind together. */
+/** Writes lines from the top down, and combines neighbours with equal attributes. */
 function directoryLines(directories: readonly PlacedDirectory[]): string[] {
   const groups: [PlacedDirectory, ...PlacedDirectory[]][] = [];
   for (const directory of directories) {
@@ -116,7 +115,7 @@ function linkLines(links: readonly PlacedLink[], directories: readonly PlacedDir
   ];
 }
 
-/** Each command is a process: as few as its arguments allow. */
+/** Combines paths in as few commands as their arguments allow, as each command is a process. */
 function commands(command: string, paths: readonly string[]): string[] {
   const lines: string[] = [];
   for (let index = 0; index < paths.length; index += pathsPerCommand)

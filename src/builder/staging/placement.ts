@@ -17,16 +17,16 @@ import { instanceEntries, instanceFiles, takesEntries, takesTimes } from "./requ
 import type { Staged } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
-/** What the next operation starts from, and what its request still has to bring. */
+/** The image that the next operation starts from, and the fields that its request needs. */
 interface Placement extends Pick<InstanceRequest, "image" | "files" | "lent_files" | "entries"> {
-  /** A loan that must be ended once the operation is over. */
+  /** A loan to end once the operation is over. */
   loan?: StagedLoan;
 }
 
 /**
- * Uploads what is staged. The API puts regular files in place and makes their parents; symbolic links, hard
- * links, empty directories, and directories with an owner or mode of their own are made by one small operation before. `hash`: the
- * chain hash of the layer that comes of it.
+ * Uploads what is staged. The API puts regular files in place and makes their parents. One small operation before that makes
+ * symbolic links, hard links, empty directories, and directories with their own owner or mode. `hash`: the chain hash of the
+ * resulting layer.
  */
 export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
   const { image } = stage.layer;
@@ -36,7 +36,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
     const entries = instanceEntries(stage.staged);
     await pace.step();
     const loan = await lendStaged(stage.staged, lend, build);
-    // Before threads copy: what they take would add up with it.
+    // Collected before threads copy files, which need memory themselves.
     collectGarbage(stage.staged.size);
     return { image, files: {}, lent_files: loan.id, entries, loan };
   }
@@ -77,7 +77,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   return { image: requireSuccess(outcome, build.timeoutSeconds), files };
 }
 
-/** False where the image has no shell: names of one file are then files of their own. */
+/** Returns false if the image has no shell: the names of a file then become separate files. */
 async function canLink(
   [first]: readonly LinkedFile[],
   needsShell: boolean,
@@ -107,7 +107,7 @@ function placementError(outcome: OperationOutcome, staged: Staged): PlacementErr
   );
 }
 
-/** The key of the operation that prepares the layer of this chain hash. */
+/** Returns the key of the operation that prepares the layer of this chain hash. */
 export function placementKey(hash: string): string {
   return `place ${hash}`;
 }

@@ -1,4 +1,4 @@
-/** What is staged as fields of a request, which of them the service takes, and what is uploaded for them. */
+/** The fields of a request for staged files, the check which of them the service supports, and the files to upload. */
 import { octalMode } from "../../image/file-mode.ts";
 import type { LocalFile } from "../../service/service.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
@@ -7,7 +7,7 @@ import { madeByScript } from "./placement-script.ts";
 import type { SmallContents } from "./small-contents.ts";
 import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
 
-/** A default build does not ask a service that told nothing of the image's configuration: it is spared one request a build. */
+/** A default build does not ask a service that returned no configuration of the image, which saves one request a build. */
 export async function takesEntries({ mode, service: { capabilities } }: BuildJob): Promise<boolean> {
   if (mode === "default" && !capabilities.has("config")) return false;
   return (await capabilities.extensions()).has("entries");
@@ -23,13 +23,13 @@ export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
   );
 }
 
-/** A service that told nothing of the image's configuration has no extensions to be asked for. */
+/** A service that returned no configuration of the image has no extensions. */
 export async function takesTimes(staged: Staged, { service: { capabilities } }: BuildJob): Promise<boolean> {
   if (staged.size === 0 || !capabilities.has("config")) return false;
   return (await capabilities.extensions()).has("file-times");
 }
 
-/** What is to be uploaded for it, each made when its turn comes: of a large context, all at once would be felt. */
+/** Yields the files to upload one by one: for a large context, a list of all takes noticeable memory. */
 export function* localFiles(
   entries: Iterable<StagedEntry>,
   contents?: SmallContents,
@@ -48,7 +48,7 @@ export function instanceFiles(
   takesTimes: boolean,
 ): Record<string, InstanceFile> {
   const files: Record<string, InstanceFile> = {};
-  /** Files have but a few: one string for each. */
+  /** Files have few different modes: one string for each. */
   const octals = new Map<number, string>();
   for (const [path, entry] of staged) {
     if (entry.type !== "file") continue;

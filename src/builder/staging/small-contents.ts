@@ -4,20 +4,20 @@ import { isSameStat } from "../../context/hashing/stat-cache.ts";
 import { fileStatOf } from "../../context/sources/entry-of.ts";
 
 /**
- * The contents of small files from when they are hashed until they are sent: to open and read a file again, and to hash it once
- * more, takes about as long as to send it.
+ * Keeps the contents of small files from hashing until they are sent: opening, reading and hashing a file again takes about as
+ * long as sending it.
  */
 export interface SmallContents {
-  /** Copies the bytes; the oldest go where there is no room. */
+  /** Copies the bytes. Drops the oldest contents if there is no room. */
   keep: ContentListener;
-  /** Returns `undefined`, too, where the file has changed since: whoever reads it then says so. */
+  /** Also returns `undefined` if the file has changed since: the code that then reads it reports that. */
   take(sha256: string): Uint8Array | undefined;
 }
 
-/** To read a larger file again costs little beside sending it. */
+/** Reading a larger file again takes little time compared with sending it. */
 const maxFileBytes = 64 * 1024;
 const maxBytes = 32 * 1024 * 1024;
-/** Each takes some hundred bytes beside its own. */
+/** Each content takes some hundred bytes in addition to its own. */
 const maxFiles = 10_000;
 
 export function createSmallContents(): SmallContents {

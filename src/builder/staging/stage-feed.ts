@@ -3,15 +3,15 @@ import { createEarlyUploads, type EarlyUploads } from "./early-uploads.ts";
 import { createLookAhead, type LookAhead } from "./look-ahead.ts";
 import type { SmallContents } from "./small-contents.ts";
 
-/** What a stage finds, hashes and sends before it is needed. */
+/** What a stage finds, hashes and sends in advance. */
 export interface StageFeed {
   early: EarlyUploads;
   ahead: LookAhead;
-  /** Resolves when nothing is read or sent any more. */
+  /** Resolves when nothing is being read or sent any more. */
   stop(): Promise<unknown>;
 }
 
-/** A service in this process takes files where they are. */
+/** For a service in this process, which reads files in place. */
 const noEarlyUploads: EarlyUploads = {
   contents: undefined,
   offer() {},

@@ -3,24 +3,24 @@ import { type Column, TextMap } from "../../text-map.ts";
 import { ContextFile } from "./context-file.ts";
 import type { StagedDirectory, StagedEntry } from "./staged.ts";
 
-/** For fewer entries a plain map takes less time: there may be thousands of COPYs. */
+/** With fewer entries a plain map is faster, and there may be thousands of COPYs. */
 const manyEntries = 1000;
 
-/** Returns an empty map for `count` entries or more. */
+/** Returns an empty map for at least `count` entries. */
 export function stagedMap(count: number): Map<string, StagedEntry> | TextMap<StagedEntry> {
   return count < manyEntries ? new Map() : new TextMap(new StagedColumn());
 }
 
 /**
- * Staged entries in columns. A large context is files of one list and directories that are alike: an object for each would be
- * felt, and small ones that stay keep the collector from giving back what was between them.
+ * Staged entries in columns. Most entries of a large context are files of one list and equal directories. An object for each
+ * would take noticeable memory, and small objects that stay keep the collector from freeing the pages between them.
  */
 export class StagedColumn implements Column<StagedEntry> {
   #length = 0;
-  /** Each row has the place of its part; a file of the context also its index in the list, and its mode. */
+  /** Each row has the index of its part. A file of the context also has its index in the list and its mode. */
   #numbers = new Uint32Array(columns);
   #parts: Part[] = [];
-  /** Places of the latest of their kind: most rows have the same part as the one before. */
+  /** Indexes of the latest part of each kind: most rows have the same part as the row before. */
   #files = -1;
   #directory = -1;
 
@@ -85,7 +85,7 @@ export class StagedColumn implements Column<StagedEntry> {
 
 const columns = 3;
 
-/** What a row refers to: what files of the context have in common that one instruction takes from one list, or an entry as it is. */
+/** The part that a row refers to: the common values of files that one instruction takes from one list, or any other entry. */
 type Part = { type: "files"; list: ContextFile["list"]; owned: ContextFile["owned"] } | StagedEntry;
 
 function isAlike(one: StagedDirectory, other: StagedDirectory): boolean {

@@ -1,7 +1,7 @@
 import type { Layer } from "../cache/layer-cache.ts";
 import type { ResolvedRepository } from "../repositories/repository-address.ts";
 
-/** What COPY and ADD have prepared for the next RUN: a value, keyed by absolute path in the image. */
+/** An entry that COPY or ADD has prepared for the next RUN: a value, keyed by absolute path in the image. */
 export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink;
 
 /** An entry's owner. */
@@ -19,16 +19,16 @@ export interface StagedFile extends Owned {
   /** Permission bits, 0 to 0o7777. */
   mode: number;
   content: StagedContent;
-  /** Seconds since the epoch. No part of what a layer is found by. */
+  /** Seconds since the epoch. Not part of the chain hash. */
   mtime?: number;
-  /** What several names of one file, hard links, have in common. */
+  /** The same symbol for all names of one file, hard links. */
   inode?: symbol;
 }
 
-/** Seconds: what lies beyond it no service takes, and few file systems. */
+/** The largest time, in seconds: no service and few file systems support later ones. */
 const maxTime = 2 ** 34;
 
-/** When a file was modified, as a service takes it. */
+/** Returns a file's modification time, if a service supports it. */
 export function wireTime({ mtime }: StagedFile): number | undefined {
   return mtime !== undefined && Math.abs(mtime) < maxTime ? mtime : undefined;
 }
@@ -36,7 +36,7 @@ export function wireTime({ mtime }: StagedFile): number | undefined {
 export interface StagedDirectory extends Owned {
   type: "directory";
   mode: number;
-  /** False where the directory only has to exist: one that is there already keeps its own owner and mode. */
+  /** False if the directory only has to exist: an existing one keeps its owner and mode. */
   isExplicit: boolean;
 }
 
@@ -45,7 +45,7 @@ export interface StagedSymlink extends Owned {
   target: string;
 }
 
-/** Where the bytes come from once the service turns out not to have them yet. */
+/** The source of a file's bytes, if the service turns out to lack them. */
 export type StagedContent =
   | LocalContent
   | { kind: "text"; text: string }
@@ -58,12 +58,12 @@ export interface LocalContent {
   absolutePath: string;
 }
 
-/** A file of what ADD takes apart. `digest`: the archive's own SHA-256. */
+/** A file of an archive or repository that ADD unpacks. `digest`: the archive's own SHA-256. */
 export type UnpackedContent =
   | { kind: "archive"; archive: ArchivePlace; digest: string }
   | { kind: "repository"; repository: ResolvedRepository };
 
-/** Where an archive is read from. */
+/** The place that an archive is read from. */
 export type ArchivePlace = { absolutePath: string } | { url: string };
 
 /** A file of another image. */
@@ -71,11 +71,11 @@ export interface ImageContent {
   kind: "image";
   /** UUID. */
   image: string;
-  /** Whose image that is, where a stage of the build has made it: then it can be made again. */
+  /** The layer, if a stage of the build has made the image: then it can be made again. */
   layer: Layer | undefined;
   /** Absolute. */
   path: string;
-  /** The directory that was copied, whose archive has the file, too. */
+  /** The copied directory, whose archive contains the file. */
   tree?: string;
 }
 

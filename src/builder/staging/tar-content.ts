@@ -1,6 +1,6 @@
 import type { TarEntry } from "../../image/tar-reader.ts";
 
-/** A file's bytes as they are read, its holes filled. They are the reader's own: nothing else holds them. */
+/** Yields a file's bytes as they are read, with zeros for its holes. The chunks belong to the caller: nothing else keeps them. */
 export async function* contentOf({ size, pieces }: TarEntry): AsyncGenerator<Uint8Array> {
   let at = 0;
   for await (const { offset, bytes } of pieces()) {
@@ -12,8 +12,7 @@ export async function* contentOf({ size, pieces }: TarEntry): AsyncGenerator<Uin
 }
 
 /**
- * What `read` makes of the entries of an archive, which is read no further once nobody asks for more: a service might send
- * it without an end.
+ * Yields what `read` makes of an archive's entries. Stops reading when the caller does: a service might send an endless archive.
  */
 export async function* entriesOf<Entry>(
   stream: ReadableStream<Uint8Array>,

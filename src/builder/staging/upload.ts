@@ -8,8 +8,8 @@ import type { Staged, StagedFile } from "./staged.ts";
 import { stagedMap } from "./staged-column.ts";
 
 /**
- * Makes sure that the service has the content of every staged file; returns the files' ids by SHA-256. What has been sent
- * before the step began counts as sent for it.
+ * Makes sure that the service has the content of every staged file; returns the files' ids by SHA-256. Contents sent before the
+ * step began count as sent for it.
  */
 export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
   const known = await uploadImageFiles(staged, build);
@@ -65,7 +65,7 @@ function isUnpacked({ content: { kind } }: StagedFile): boolean {
   return kind === "archive" || kind === "repository";
 }
 
-/** Contents that are not a file of the context: a here-document, or a URL whose upload the service has lost. */
+/** Sends a content that is not a file of the context: a here-document, or a URL whose upload the service has lost. */
 async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Promise<string> {
   switch (content.kind) {
     case "text": {
