@@ -10,7 +10,7 @@ const units: Readonly<Record<string, number>> = {
   h: 3.6e12,
 };
 
-/** Nanoseconds of a duration as Go writes it, such as `1m30s`, whatever its sign. */
+/** Returns the nanoseconds of a duration in Go's notation, such as `1m30s`; its sign is ignored. */
 export function nanosecondsOf(duration: string): number {
   let nanoseconds = 0;
   for (const [, amount = "", unit = ""] of duration.matchAll(/([\d.]+)(ns|us|µs|μs|ms|s|m|h)/g))

@@ -2,7 +2,7 @@ import { nearest } from "../suggest.ts";
 import type { Flag } from "./instruction.ts";
 import type { Statement } from "./text/statement.ts";
 
-/** What an instruction takes: a switch, one text, or a text that may be given again and again. */
+/** The kind of a flag: a switch, one text, or a text that may be repeated. */
 export type FlagKind = "switch" | "text" | "texts";
 
 /** The flags that an instruction was given. */
@@ -25,7 +25,7 @@ export class GivenFlags {
     return values;
   }
 
-  /** Undefined where the switch was not given. */
+  /** Returns a switch's value; `undefined` if it was not given. */
   switch(name: string): boolean | undefined {
     const flag = this.find(name);
     return flag && flag.value?.toLowerCase() !== "false";
@@ -39,7 +39,7 @@ export class GivenFlags {
 
 const noFlags = new GivenFlags([]);
 
-/** Checks a statement's flags against the ones its instruction declares, and reports each that is not right. */
+/** Checks a statement's flags against those that its instruction declares, and reports each invalid one. */
 export function readFlags(
   statement: Statement,
   declared: Readonly<Record<string, FlagKind>> = {},

@@ -3,7 +3,7 @@ import { parseStringArray } from "./text/json.ts";
 import { splitCommand } from "./text/split-command.ts";
 import { splitAtBlanks, splitTexts } from "./words/word-list.ts";
 
-/** The arguments of an instruction as a list of words before expansion, for who looks at its text: no build needs them. */
+/** Returns an instruction's arguments as words before expansion. Only code that analyses the text needs them, not a build. */
 export function argumentWords(instruction: Instruction, escapeCharacter: string): string[] {
   const { args } = instruction;
   switch (instruction.name) {
@@ -39,7 +39,7 @@ export function argumentWords(instruction: Instruction, escapeCharacter: string)
   }
 }
 
-/** The arguments of the array, or the shell's words with their quotes. */
+/** Returns the elements of a JSON array, or the shell's words with their quotes. */
 function ofCommand(text: string, escapeCharacter: string): string[] {
   return ofArray(text) ?? splitTexts(text, escapeCharacter);
 }

@@ -1,4 +1,4 @@
-/** The typed instructions of a Dockerfile. Words are as written: nothing is expanded before the build gets to it. */
+/** The typed instructions of a Dockerfile. Words are as written: the build expands them when it runs the instruction. */
 import type { EscapeCharacter } from "./text/directives.ts";
 
 /** 1-based, both ends included; covers continuation lines and here-documents. */
@@ -18,12 +18,12 @@ export interface HereDocument {
   name: string;
   /** The text between the delimiters, tabs already removed for `<<-`. */
   content: string;
-  /** False where the delimiter was quoted: variables stay as they are. */
+  /** False if the delimiter was quoted: variables are not replaced. */
   expand: boolean;
   range: LineRange;
 }
 
-/** What follows RUN (and CMD, ENTRYPOINT, SHELL): one shell command line, or a JSON list of arguments. */
+/** The command of RUN, CMD, ENTRYPOINT or SHELL: one shell command line, or a JSON list of arguments. */
 export type Command = { form: "shell"; line: string } | { form: "exec"; words: readonly string[] };
 
 interface InstructionBase<Name extends string> {
@@ -31,10 +31,10 @@ interface InstructionBase<Name extends string> {
   range: LineRange;
   /** The instruction as written, continuation lines joined, without here-document bodies. */
   original: string;
-  /** The same for people: of the white space where lines are joined one blank is left. */
+  /** The same for display: white space where lines are joined becomes one blank. */
   title: string;
   flags: readonly Flag[];
-  /** What follows the flags, as written. `argumentWords` splits it. */
+  /** The text after the flags, as written. `argumentWords` splits it. */
   args: string;
   heredocs: readonly HereDocument[];
 }
@@ -45,7 +45,7 @@ export interface FromInstruction extends InstructionBase<"FROM"> {
   platform: string | undefined;
 }
 
-/** A here-document that starts with `#!` and is the whole of a RUN: a program of its own, run as an executable file. */
+/** A here-document that starts with `#!` and is the whole RUN: it is run as an executable file. */
 interface Script {
   form: "script";
   /** The here-document's name, for the file. */
@@ -53,7 +53,7 @@ interface Script {
   content: string;
 }
 
-/** One `--mount`, all of its fields as written; `undefined` for what is not given. A switch without a value is `true`. */
+/** One `--mount`, all of its fields as written; `undefined` if not given. A switch without a value is `true`. */
 export interface Mount {
   /** `bind`, `cache`, `tmpfs`, `secret`, `ssh`, or a word with a variable in it. */
   type: string;
@@ -73,11 +73,11 @@ export interface Mount {
 
 export interface RunInstruction extends InstructionBase<"RUN"> {
   /**
-   * A lone here-document is the shell's command line itself; beside other words here-documents stay part of the line,
-   * bodies included, and the shell reads them.
+   * A lone here-document is itself the shell's command line. Next to other words, here-documents stay part of the line with
+   * their bodies, and the shell reads them.
    */
   command: Command | Script;
-  /** False where the command is the body of a here-document with a quoted delimiter: variables are the shell's alone. */
+  /** False if the command is the body of a here-document with a quoted delimiter: only the shell replaces variables. */
   expand: boolean;
   mounts: readonly Mount[];
   network: "default" | "none" | "host" | undefined;
@@ -103,9 +103,9 @@ export interface CopyInstruction extends InstructionBase<"COPY">, CopyFields {
 
 export interface AddInstruction extends InstructionBase<"ADD">, CopyFields {
   checksum: string | undefined;
-  /** Undefined: an address may say it. */
+  /** `undefined`: the URL may say it. */
   keepGitDir: boolean | undefined;
-  /** Undefined where the Dockerfile leaves the choice to the kind of source. */
+  /** `undefined`: the kind of source decides. */
   unpack: boolean | undefined;
 }
 
@@ -126,7 +126,7 @@ export interface UserInstruction extends InstructionBase<"USER"> {
 }
 
 export interface StartCommandInstruction extends InstructionBase<"CMD" | "ENTRYPOINT"> {
-  /** An empty one takes back what the base image says. */
+  /** An empty command removes the base image's. */
   command: Command;
 }
 
@@ -151,7 +151,7 @@ export interface MaintainerInstruction extends InstructionBase<"MAINTAINER"> {
   maintainer: string;
 }
 
-/** Durations as Go writes them, such as `1m30s`; `undefined` for what is not given. */
+/** Durations are in Go's notation, such as `1m30s`; `undefined` if not given. */
 export interface HealthcheckInstruction extends InstructionBase<"HEALTHCHECK"> {
   /** `undefined`: `HEALTHCHECK NONE`. */
   command: Command | undefined;
@@ -163,7 +163,7 @@ export interface HealthcheckInstruction extends InstructionBase<"HEALTHCHECK"> {
 }
 
 interface OnbuildInstruction extends InstructionBase<"ONBUILD"> {
-  /** `undefined` where it does not parse, which is reported. */
+  /** `undefined` if it does not parse, which is reported. */
   trigger: Instruction | undefined;
 }
 
@@ -171,7 +171,7 @@ export interface ShellInstruction extends InstructionBase<"SHELL"> {
   shell: readonly string[];
 }
 
-/** Those that say how an image is started, not what is in it. */
+/** Instructions that set an image's configuration, not its files. */
 export type ConfigurationInstruction =
   | StartCommandInstruction
   | LabelInstruction
@@ -194,18 +194,18 @@ export type Instruction =
   | UserInstruction
   | ConfigurationInstruction;
 
-/** Something that Docker takes but a person should know about. `rule` is Docker's name of the build check, if any. */
+/** A questionable part of a Dockerfile that Docker accepts. `rule` is Docker's name of the build check, if any. */
 export interface DockerfileWarning {
   rule: string;
   message: string;
   range: LineRange;
 }
 
-/** A FROM with the instructions up to the next one. */
+/** A FROM with the instructions up to the next FROM. */
 export interface Stage {
-  /** 0 for the first; `COPY --from=0` means it. */
+  /** 0 for the first stage, as in `COPY --from=0`. */
   index: number;
-  /** The name behind `AS`, in lower case. */
+  /** The name after `AS`, in lower case. */
   name: string | undefined;
   from: FromInstruction;
   instructions: readonly Instruction[];
@@ -224,7 +224,7 @@ export interface Dockerfile {
   globals: readonly ArgInstruction[];
   /** Stages in the order of their FROMs. */
   stages: readonly Stage[];
-  /** All of them, in their order. */
+  /** All instructions, in their order. */
   instructions: readonly Instruction[];
   warnings: readonly DockerfileWarning[];
 }

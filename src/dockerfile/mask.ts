@@ -1,9 +1,9 @@
-/** Secrets in a text that is shown or stored: what stands before the host of an address, and what a secret's name is given. */
+/** Masks secrets in text that is shown or stored: credentials in URLs, and values assigned to names of secrets. */
 import { isSecretName } from "./secret-name.ts";
 
-/** `fill`: what is shown in place of so many characters. A mere `key=` is somebody's example more often than a secret. */
+/** Masks secrets. `fill` returns the replacement for so many characters. A plain `key=` is more often an example than a secret. */
 export function maskSecrets(text: string, fill: (length: number) => string = () => "***"): string {
-  // Nearly all texts, of which paths of large contexts are many.
+  // This is the case for nearly all texts, such as the many paths of a large context.
   if (!maySay.test(text)) return text;
   return text
     .replace(credentials, (_, scheme: string, hidden: string) => `${scheme}${fill(hidden.length)}@`)
@@ -20,19 +20,19 @@ export function maskSecrets(text: string, fill: (length: number) => string = () 
     );
 }
 
-/** Returns whether a query parameter is secret by its name, as those of signed links are. */
+/** True if a query parameter's name means a secret, as in signed URLs. */
 export function isSecretParameter(name: string): boolean {
   return /token|key|secret|passw|signature|credential|auth|^sig$/i.test(name);
 }
 
-/** What each of the patterns below has to meet. */
+/** Matches any text that one of the patterns below matches. */
 const maySay = /=|:\/\/|env[ \t]/i;
-// No quantifier meets what the one before it could have taken: the time is that of one pass.
-// The last @ before the path counts: a password may have one in it.
+// No quantifier can match what the one before it matches, so that matching takes linear time.
+// The last @ before the path counts: a password may contain one.
 const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#'"]+)@/gi;
 const assignment = /\b([A-Za-z_]\w*)(=|[ \t]+=[ \t]*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"';&|)]+)/g;
 /** `ENV NAME value`, up to the line's end. */
 const legacyEnv = /^(\s*ENV[ \t]+)([A-Za-z_]\w*)([ \t]+)([^=\s].*)$/gim;
 const queryParameter = /([?&])([\w.-]+)=([^\s&#'"]+)/g;
-/** The name of another variable, or a command that will say the value, is not a secret. */
+/** A reference to another variable, or a command substitution, which is not a secret itself. */
 const reference = /^"?(\$(\w+|\{\w+\})"?$|\$\()/;

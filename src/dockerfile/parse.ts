@@ -38,8 +38,8 @@ const parsers = new Map<string, Parser>([
 ]);
 
 /**
- * Reads a Dockerfile as BuildKit's front end does. `path` is for messages only. Throws one DockerfileError with every
- * problem of the file; nothing else is thrown, whatever the text.
+ * Parses a Dockerfile as BuildKit's front end does. `path` is only for messages. Throws one DockerfileError with every problem
+ * of the file, and nothing else, whatever the text.
  */
 export function parseDockerfile(text: string, path: string): Dockerfile {
   const findings = new Findings();
@@ -82,7 +82,7 @@ function splitStages(instructions: readonly Instruction[]): Pick<Dockerfile, "gl
   return { globals, stages };
 }
 
-/** Nothing but ARG stands before the first FROM; said once. */
+/** Reports, once, an instruction other than ARG before the first FROM. */
 class StageOrder {
   hasStage = false;
   private hasReported = false;
@@ -91,7 +91,7 @@ class StageOrder {
     if (this.hasStage) return;
     const { name, writtenName } = statement;
     const isKnown = parsers.has(name);
-    // A misspelt FROM has its own problem.
+    // A misspelt FROM is reported as such.
     this.hasStage = (isKnown ? name : nearestName(statement)) === "FROM";
     if (this.hasStage || this.hasReported || !isKnown || name === "ARG") return;
     this.hasReported = true;
@@ -117,7 +117,7 @@ function parseStatement(statement: Statement): Instruction | undefined {
   return undefined;
 }
 
-/** `ONBUILD INSTRUCTION`: parsed as that instruction. */
+/** Parses `ONBUILD INSTRUCTION`, with the instruction as its trigger. */
 function parseOnbuild(statement: Statement): Instruction {
   const flags = readFlags(statement);
   const inner = statement.inner();

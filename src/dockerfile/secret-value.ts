@@ -1,4 +1,4 @@
-/** Returns whether a value gives itself away as a secret, whatever it is called: a private key, or a token of a known form. */
+/** True if a value looks like a secret, whatever its name: a private key, or a token of a known form. */
 export function isSecretValue(value: string): boolean {
   return forms.some((form) => form.test(value));
 }

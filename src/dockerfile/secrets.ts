@@ -1,20 +1,20 @@
 import { maskSecrets } from "./mask.ts";
 import { isSecretName } from "./secret-name.ts";
 
-/** What must not be seen of a command's variables. */
+/** The secrets among a command's variables. */
 export interface Secrets {
-  /** Returns whether a variable's value is a secret, has one in it, or has a password in an address. */
+  /** True if a variable's value is a secret, contains one, or contains a URL with a password. */
   has(name: string): boolean;
-  /** The text without secret values, and without what gives itself away as one. */
+  /** Masks secret values in a text, and everything else that looks like a secret. */
   mask(text: string): string;
 }
 
-/** A value that is in another by chance is not a secret's. */
+/** Shorter values may be part of another text by chance. */
 const minLength = 4;
-/** Looking for more of them in every text would take too long: then nothing is shown. */
+/** Searching every text for more values would take too long: the whole text is masked then. */
 const maxValues = 1000;
 
-/** The secrets among variables: those with names of secrets, and all that have the value of one in theirs. */
+/** Returns the secrets among variables: values of variables with a secret's name, also as part of other values. */
 export function secretsAmong(
   variables: Iterable<readonly [name: string, value: string | null | undefined]>,
 ): Secrets {
@@ -27,7 +27,7 @@ export function secretsAmong(
       .filter(([name, value]) => value.length >= minLength && isSecretVariable(name))
       .flatMap(([, value]) => [value, quoted(value), encodeURIComponent(value.toWellFormed())]),
   );
-  // One may be a part of another.
+  // One value may be part of another.
   const longestFirst = [...values].sort((one, other) => other.length - one.length);
   const mask = (text: string): string =>
     values.size > maxValues
@@ -42,12 +42,12 @@ export function secretsAmong(
   };
 }
 
-/** A mere KEY is somebody's example more often than a secret. */
+/** True for a secret's name. A plain KEY is more often an example than a secret. */
 function isSecretVariable(name: string): boolean {
   return isSecretName(name) && !/^key$/i.test(name);
 }
 
-/** Returns the value as it stands inside of a shell's single quotes. */
+/** Returns a value as it is written inside a shell's single quotes. */
 function quoted(value: string): string {
   return value.replaceAll("'", "'\\''");
 }

@@ -3,7 +3,7 @@ import { parseStringArray } from "../text/json.ts";
 import { placeOf, type Statement } from "../text/statement.ts";
 import type { Word } from "../words/word-list.ts";
 
-/** JSON form where the text is a JSON array of strings, else shell form, as Docker falls back. An array of other things is reported. */
+/** Parses a command: a JSON array of strings, else shell form, to which Docker falls back. Reports an array of other values. */
 export function parseCommand(statement: Statement, args: Word): Command {
   const array = parseStringArray(args.text);
   switch (array.kind) {
@@ -21,7 +21,7 @@ export function parseCommand(statement: Statement, args: Word): Command {
   }
 }
 
-/** True for what Docker takes for no command at all. */
+/** True for a command that Docker treats as missing. */
 export function isEmptyCommand(command: Command): boolean {
   return command.form === "exec" ? command.words.length === 0 : command.line === "";
 }

@@ -9,14 +9,14 @@ import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import { splitAtBlanks } from "../words/word-list.ts";
 import { isEmptyCommand, parseCommand } from "./command.ts";
 
-/** `CMD ...` and `ENTRYPOINT ...`; with nothing behind it either one takes back what the base image says. */
+/** Parses `CMD ...` and `ENTRYPOINT ...`. Without arguments, each removes the base image's setting. */
 export function parseStartCommand(statement: Statement, name: "CMD" | "ENTRYPOINT"): StartCommandInstruction {
   const flags = readFlags(statement);
   const command = parseCommand(statement, statement.args);
   return { ...baseOf(statement, name, flags.list), command };
 }
 
-/** `SHELL ["program", "argument", ...]`: JSON form only. */
+/** Parses `SHELL ["program", "argument", ...]`, which has only the JSON form. */
 export function parseShell(statement: Statement): ShellInstruction {
   const flags = readFlags(statement);
   const command = parseCommand(statement, statement.args);
@@ -31,7 +31,7 @@ export function parseShell(statement: Statement): ShellInstruction {
   return { ...baseOf(statement, "SHELL", flags.list), shell: command.form === "exec" ? command.words : [] };
 }
 
-/** `EXPOSE PORT[/PROTOCOL] ...` */
+/** Parses `EXPOSE PORT[/PROTOCOL] ...`. */
 export function parseExpose(statement: Statement): ExposeInstruction {
   const flags = readFlags(statement);
   const words = splitAtBlanks(statement.args.text, statement.args.offset).map((word) => word.text);
@@ -39,7 +39,7 @@ export function parseExpose(statement: Statement): ExposeInstruction {
   return { ...baseOf(statement, "EXPOSE", flags.list), ports: words };
 }
 
-/** `VOLUME PATH ...`, or the same as a JSON array */
+/** Parses `VOLUME PATH ...`, or the same as a JSON array. */
 export function parseVolume(statement: Statement): VolumeInstruction {
   const flags = readFlags(statement);
   const list = statement.list();

@@ -20,15 +20,15 @@ const addFlags: typeof sharedFlags = {
   unpack: "switch",
 };
 
-/** `COPY [flags] SOURCE... DESTINATION`, or the same as a JSON array; a source may be a here-document. */
+/** Parses `COPY [flags] SOURCE... DESTINATION`, or the same as a JSON array. A source may be a here-document. */
 export function parseCopy(statement: Statement): CopyInstruction {
   const flags = readFlags(statement, copyFlags);
   const fields = parseCopyFields(statement, flags);
-  // An empty one is the context, as without it.
+  // An empty `--from` means the build context, as if it were not given.
   return { ...baseOf(statement, "COPY", flags.list), ...fields, from: flags.text("from") || undefined };
 }
 
-/** `ADD [flags] SOURCE... DESTINATION`: as COPY, with flags for sources that come from elsewhere. */
+/** Parses `ADD [flags] SOURCE... DESTINATION`: like COPY, with flags for remote sources and archives. */
 export function parseAdd(statement: Statement): AddInstruction {
   const flags = readFlags(statement, addFlags);
   const fields = parseCopyFields(statement, flags);
@@ -81,7 +81,7 @@ function checkWords(statement: Statement, words: readonly Word[], isArray: boole
     const message = `${name} cannot accept a heredoc as a destination`;
     statement.report({ message, expected: "a path as the last argument", at: placeOf(destination) });
   } else if (heredocs.length > 0 && heredocs.length > words.filter(markerOf).length) {
-    // The words of COPY and ADD end at blanks, quoted or not; the shell's, where here-documents are found, don't.
+    // COPY and ADD split words at all blanks, even quoted ones. The shell's rules, which find here-documents, don't.
     const message = `${name} cannot accept a heredoc with a blank in its name`;
     statement.report({ message, expected: "a name without blanks", at: placeOf(statement.args) });
   }

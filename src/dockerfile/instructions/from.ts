@@ -5,7 +5,7 @@ import { splitAtBlanks } from "../words/word-list.ts";
 
 const stageNameForm = /^[a-z][a-z0-9-_.]*$/;
 
-/** `FROM [--platform=P] IMAGE [AS NAME]` */
+/** Parses `FROM [--platform=P] IMAGE [AS NAME]`. */
 export function parseFrom(statement: Statement): FromInstruction {
   const flags = readFlags(statement, { platform: "text" });
   const words = splitAtBlanks(statement.args.text, statement.args.offset);

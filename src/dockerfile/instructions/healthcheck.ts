@@ -8,9 +8,9 @@ import { isEmptyCommand, parseCommand } from "./command.ts";
 
 const durations = ["interval", "timeout", "start-period", "start-interval"];
 
-/** `HEALTHCHECK [flags] CMD command` or `HEALTHCHECK NONE` */
+/** Parses `HEALTHCHECK [flags] CMD command` or `HEALTHCHECK NONE`. */
 export function parseHealthcheck(statement: Statement): HealthcheckInstruction {
-  // Docker does not look at what flags it has.
+  // Docker ignores the flags of HEALTHCHECK NONE.
   if (/^none\s*$/i.test(statement.args.text))
     return { ...baseOf(statement, "HEALTHCHECK", []), ...noHealthcheck };
   const declared = Object.fromEntries([...durations, "retries"].map((name) => [name, "text"] as const));

@@ -4,7 +4,7 @@ import type { Complaint, Statement } from "../text/statement.ts";
 
 const types = ["bind", "cache", "tmpfs", "secret", "ssh"];
 
-/** Each key of `--mount` and whether it may stand without a value. */
+/** Each key of `--mount`; true if it may have no value. */
 const keys = new Map([
   ["type", false],
   ["from", false],
@@ -27,7 +27,7 @@ const keys = new Map([
   ["rw", true],
 ]);
 
-/** `--mount=type=cache,target=/path,...`, one a flag; keys and type are checked. */
+/** Parses the values of `--mount=type=cache,target=/path,...`. Checks keys and types. */
 export function parseMounts(statement: Statement, values: readonly string[]): Mount[] {
   if (values.length === 0) return [];
   return values.map((value) => {
@@ -67,7 +67,7 @@ export function parseMounts(statement: Statement, values: readonly string[]): Mo
   });
 }
 
-/** `rw` is the opposite of `ro`, and so is its value. */
+/** Returns the value of `readonly`. For `rw`, its opposite, the value is inverted. */
 function readonlyOf(
   field: { key: string; value: string | undefined } | undefined,
 ): string | true | undefined {
@@ -89,14 +89,14 @@ function checkField(key: string, field: string, value: string | undefined): Comp
   if (value === undefined) {
     return mayBeBare ? undefined : { message: `invalid field '${field}' must be a key=value pair` };
   }
-  // A variable has its value only when the build gets here.
+  // A variable is replaced only during the build.
   if (key !== "type" || value.includes("$") || types.includes(value.toLowerCase())) return undefined;
   const meant = nearest(value, types);
   const message = `unsupported mount type "${value}"${meant === undefined ? "" : ` (did you mean ${meant}?)`}`;
   return { message, expected: `one of ${types.join(", ")}` };
 }
 
-/** Comma-separated values, of which a whole field may stand in double quotes. */
+/** Splits comma-separated values. A whole field may be in double quotes. */
 function splitFields(text: string): string[] {
   const fields = text.match(/(?<=^|,)(?:"(?:[^"]|"")*"|[^,]*)(?=,|$)/g) ?? [];
   return fields.map((field) =>

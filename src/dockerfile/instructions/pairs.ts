@@ -3,19 +3,19 @@ import type { ArgInstruction, EnvInstruction, LabelInstruction } from "../instru
 import { baseOf, type Complaint, placeOf, type Statement } from "../text/statement.ts";
 import { splitTexts, splitWords } from "../words/word-list.ts";
 
-/** `ENV KEY=VALUE ...`, or `ENV KEY VALUE` as it was written long ago. */
+/** Parses `ENV KEY=VALUE ...`, or the legacy form `ENV KEY VALUE`. */
 export function parseEnv(statement: Statement): EnvInstruction {
   const flags = readFlags(statement);
   return { ...baseOf(statement, "ENV", flags.list), pairs: parsePairs(statement) };
 }
 
-/** `LABEL KEY=VALUE ...`: the same forms as ENV. */
+/** Parses `LABEL KEY=VALUE ...`, with the same forms as ENV. */
 export function parseLabel(statement: Statement): LabelInstruction {
   const flags = readFlags(statement);
   return { ...baseOf(statement, "LABEL", flags.list), pairs: parsePairs(statement) };
 }
 
-/** `ARG NAME[=DEFAULT] ...` */
+/** Parses `ARG NAME[=DEFAULT] ...`. */
 export function parseArg(statement: Statement): ArgInstruction {
   const flags = readFlags(statement);
   const words = splitTexts(statement.args.text, statement.escape);
@@ -54,13 +54,13 @@ function parsePairs(statement: Statement): { key: string; value: string }[] {
   return pairs;
 }
 
-/** Looked for only where there is something to say of it. */
+/** Returns a word's place. Words are located only for a message. */
 function placeOfWord({ args, escape }: Statement, index: number): Complaint["at"] {
   const word = splitWords(args.text, args.offset, escape)[index];
   return word && placeOf(word);
 }
 
-/** `KEY VALUE`, where everything behind the key is its value. */
+/** Parses `KEY VALUE`: everything after the key is its value. */
 function parseLegacyPair(statement: Statement): { key: string; value: string }[] {
   const { name, args } = statement;
   const [, key = "", value] = /^([^\t\v\f\r ]*)(?:[\t\v\f\r ]+(.*))?$/s.exec(args.text) ?? [];

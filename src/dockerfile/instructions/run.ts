@@ -13,14 +13,14 @@ const declaredFlags: Readonly<Record<string, FlagKind>> = {
 const networks = ["default", "none", "host"] as const;
 const securities = ["sandbox", "insecure"] as const;
 
-/** `RUN [flags] command`, `RUN ["program", ...]` or `RUN <<NAME` */
+/** Parses `RUN [flags] command`, `RUN ["program", ...]` or `RUN <<NAME`. */
 export function parseRun(statement: Statement): RunInstruction {
   const flags = readFlags(statement, declaredFlags);
   const network = readChoice(statement, "network", flags.text("network"), networks);
   const security = readChoice(statement, "security", flags.text("security"), securities);
   const mounts = parseMounts(statement, flags.texts("mount"));
   const command = parseCommand(statement, statement.args);
-  // A shell can be run with nothing to do, which is Docker's reading of a RUN with nothing after it.
+  // Docker accepts a RUN without arguments: it runs a shell with an empty command.
   if (command.form === "exec" && isEmptyCommand(command)) {
     const at = placeOf(statement.args);
     statement.report({ message: "RUN requires at least one argument", expected: "a command", at });
@@ -34,7 +34,7 @@ export function parseRun(statement: Statement): RunInstruction {
   };
 }
 
-/** What BuildKit makes of here-documents in a RUN. */
+/** Applies BuildKit's rules for here-documents in a RUN. */
 function withHeredocs(
   statement: Statement,
   command: RunInstruction["command"],
@@ -44,7 +44,7 @@ function withHeredocs(
   if (parseHeredocMarker(command.line) === undefined) {
     return { command: { form: "shell", line: command.line + statement.heredocText }, expand: true };
   }
-  // Looked for before tabs are removed: behind a tab it is a comment to the shell, as in Docker.
+  // Checked before tabs are removed: after a tab, `#!` is a comment for the shell, as in Docker.
   if (statement.heredocText.startsWith("\n#!")) {
     return { command: { form: "script", name: document.name, content: document.content }, expand: false };
   }

@@ -7,23 +7,23 @@ import type {
 } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 
-/** `WORKDIR PATH`: the whole rest of the line is the path, blanks included. */
+/** Parses `WORKDIR PATH`: the whole rest of the line is the path, blanks included. */
 export function parseWorkdir(statement: Statement): WorkdirInstruction {
   return { ...parseSingle(statement, "WORKDIR", "a path"), path: statement.args.text };
 }
 
-/** `USER NAME[:GROUP]` */
+/** Parses `USER NAME[:GROUP]`. */
 export function parseUser(statement: Statement): UserInstruction {
   return { ...parseSingle(statement, "USER", "a user name or number"), user: statement.args.text };
 }
 
-/** `STOPSIGNAL SIGNAL` */
+/** Parses `STOPSIGNAL SIGNAL`. */
 export function parseStopsignal(statement: Statement): StopsignalInstruction {
   const base = parseSingle(statement, "STOPSIGNAL", "a signal, as SIGTERM or 15");
   return { ...base, signal: statement.args.text };
 }
 
-/** `MAINTAINER NAME` */
+/** Parses `MAINTAINER NAME`. */
 export function parseMaintainer(statement: Statement): MaintainerInstruction {
   return { ...parseSingle(statement, "MAINTAINER", "a name"), maintainer: statement.args.text };
 }

@@ -3,8 +3,8 @@ import type { Problem } from "./problem.ts";
 import { renderProblem } from "./problem-text.ts";
 
 /**
- * A Dockerfile that does not parse, with everything that is wrong with it. The message shows each problem with its
- * file, line, source and a caret under the culprit. Also for what only the build finds out: pass one problem.
+ * Thrown for a Dockerfile that does not parse, with all of its problems. The message shows each problem with its file, line,
+ * source and a caret under the culprit. A problem that only the build finds is passed alone.
  */
 export class DockerfileError extends BoughError {
   override readonly name = "DockerfileError";

@@ -1,10 +1,10 @@
 import type { DockerfileWarning } from "../instruction.ts";
 import type { Problem } from "./problem.ts";
 
-/** A file that is not a Dockerfile at all has a problem in each line; nobody reads more of them than this. */
+/** The maximum number of problems shown: a file that is not a Dockerfile at all has one in each line. */
 const maximumProblems = 100;
 
-/** What is found while a file is read. */
+/** Problems and warnings found while a file is read. */
 export class Findings {
   readonly problems: Problem[] = [];
   readonly warnings: DockerfileWarning[] = [];
@@ -17,7 +17,7 @@ export class Findings {
     if (this.warnings.length < maximumProblems) this.warnings.push(warning);
   }
 
-  /** There is no point in reading on. */
+  /** True if reading should stop. */
   get isFull(): boolean {
     return this.problems.length >= maximumProblems;
   }

@@ -3,15 +3,16 @@ import type { LineRange } from "../instruction.ts";
 import { maskSecrets } from "../mask.ts";
 import type { Culprit, Problem } from "./problem.ts";
 
-/** Columns of source that are shown; the rest of a longer line is cut off around the culprit. */
+/** Columns of source that are shown: of a longer line, the part around the culprit. */
 const shownWidth = 100;
 const cut = "...";
 const maxMessageLength = 500;
 const shownLines = 10;
-/** A secret may begin before what is shown of a line, and end after it. */
+/** Columns to mask on each side of the part shown: a secret may extend beyond it. */
 const secretWidth = 1000;
 
 /**
+ * Renders a problem:
  * ```
  * Dockerfile:3: unknown instruction: RNU (did you mean RUN?)
  *   3 | RNU apt-get update

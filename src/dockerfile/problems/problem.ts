@@ -1,19 +1,19 @@
 import type { LineRange } from "../instruction.ts";
 
-/** One thing that is wrong with a Dockerfile. */
+/** A problem of a Dockerfile. */
 export interface Problem {
-  /** Docker's name of the build check, where it has one. */
+  /** Docker's name of the build check, if it has one. */
   rule?: string;
   message: string;
-  /** What would have been right, as the rest of a sentence that starts with "expected". */
+  /** The correct form, as the rest of a sentence that starts with "expected". */
   expected?: string;
   /** The lines of the instruction. */
   range: LineRange;
-  /** Where the culprit stands; without it the whole instruction is meant. */
+  /** The place of the problem; the whole instruction if missing. */
   culprit?: Culprit;
 }
 
-/** A stretch of one physical line: 1-based line and column, length in UTF-16 units. */
+/** A part of one physical line: 1-based line and column, length in UTF-16 units. */
 export interface Culprit {
   line: number;
   column: number;

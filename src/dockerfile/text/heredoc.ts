@@ -3,12 +3,12 @@ import { parseStringArray } from "./json.ts";
 import { type LexerOptions, lex } from "./lexer.ts";
 import { splitCommand } from "./split-command.ts";
 
-/** `<<NAME` as it stands in a line, before its body is read. */
+/** `<<NAME` in a line, before its body is read. */
 interface HeredocMarker {
   /** The whole word. */
   written: string;
   name: string;
-  /** False where any part of the delimiter is quoted. */
+  /** False if any part of the delimiter is quoted. */
   expand: boolean;
   /** `<<-`: leading tabs are removed from the body and the delimiter's line. */
   stripsTabs: boolean;
@@ -18,15 +18,15 @@ const form = /^\d*<<(-?)([^<]*)$/;
 const holders = new Set(["RUN", "COPY", "ADD"]);
 
 /**
- * The here-documents that a logical line opens. BuildKit's rules: only RUN, COPY and ADD (also behind ONBUILD), not in
- * JSON form, and each marker a word of its own, so that `cat<<EOF` opens none and the name in `<<EOF>file` is `EOF>file`.
+ * Returns the here-documents that a logical line opens. BuildKit's rules: only in RUN, COPY and ADD (also after ONBUILD), not
+ * in JSON form, and only a whole word is a marker, so that `cat<<EOF` opens none and the name in `<<EOF>file` is `EOF>file`.
  */
 export function heredocMarkers(line: string): HeredocMarker[] {
   if (!canHoldHeredocs(line)) return [];
   return wordsAsWritten(line).flatMap((word) => parseHeredocMarker(word) ?? []);
 }
 
-/** Reads one word as a here-document's marker. */
+/** Parses one word as a here-document's marker. */
 export function parseHeredocMarker(word: string): HeredocMarker | undefined {
   if (!word.includes("<<")) return undefined;
   const [, dash, delimiter = ""] = form.exec(word) ?? [];
@@ -39,7 +39,7 @@ export function parseHeredocMarker(word: string): HeredocMarker | undefined {
   return { written: word, name, expand: countQuotes(name) === countQuotes(asWritten), stripsTabs };
 }
 
-/** The body without the tabs that start its lines. */
+/** Removes the tabs at the start of each line of a body. */
 export function stripTabs(content: string): string {
   return content.replace(/^\t+/gm, "");
 }
@@ -56,7 +56,7 @@ function wordsAsWritten(line: string): string[] {
   return splitAsShell(line, { keepsQuotes: true, keepsEscapes: true });
 }
 
-/** No words at all where the lexer can't read the text: BuildKit takes an odd apostrophe for "no here-document". */
+/** Returns no words if the lexer can't read the text: for BuildKit, an unpaired apostrophe means no here-document. */
 function splitAsShell(text: string, keeps: Pick<LexerOptions, "keepsQuotes" | "keepsEscapes">): string[] {
   try {
     return lex(text, () => undefined, { escape: "\\", keepsUnsetNames: true, ...keeps }).words;

@@ -2,12 +2,12 @@ import { trimStart } from "./space.ts";
 
 type StringArray =
   | { kind: "strings"; words: string[] }
-  /** An array all right, but of other things than strings: Docker refuses it. */
+  /** A JSON array with other values than strings, which Docker refuses. */
   | { kind: "not-strings" }
-  /** Anything else: Docker takes it as plain text, even where it only misses a quote. */
+  /** Anything else, which Docker treats as plain text, even if only a quote is missing. */
   | { kind: "not-an-array" };
 
-/** Reads the JSON form of an instruction's arguments. */
+/** Parses the JSON form of an instruction's arguments. */
 export function parseStringArray(text: string): StringArray {
   const trimmed = trimStart(text);
   if (!trimmed.startsWith("[")) return { kind: "not-an-array" };

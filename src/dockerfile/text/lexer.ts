@@ -3,7 +3,7 @@ import { quoted } from "../../visible.ts";
 import { parsePattern, replaceMatches, trimPrefix, trimSuffix } from "../words/pattern.ts";
 import { anySpace, isSpace } from "./space.ts";
 
-/** A name's value, or undefined for a name that is not declared. */
+/** Returns a variable's value, or `undefined` for a name that is not declared. */
 export type Lookup = (name: string) => string | undefined;
 
 export interface LexerOptions {
@@ -12,32 +12,32 @@ export interface LexerOptions {
   keepsQuotes?: boolean;
   /** Escape characters stay in the result. */
   keepsEscapes?: boolean;
-  /** Quotes are characters like any other. */
+  /** Quotes are plain characters. */
   ignoresQuotes?: boolean;
-  /** `$NAME` of a name without a value stays as it is. */
+  /** `$NAME` without a value stays unchanged. */
   keepsUnsetNames?: boolean;
 }
 
 interface Lexed {
   text: string;
-  /** The text, split at white space that is neither quoted nor escaped; what a variable brought in is split too. */
+  /** The text, split at white space that is neither quoted nor escaped. Values of variables are split too. */
   words: string[];
 }
 
-/** Deeper `${a:-${b:-...}}` than anybody writes; keeps hostile text from exhausting the stack. */
+/** The maximum nesting of `${a:-${b:-...}}`, so that hostile text can't exhaust the stack. */
 const maximumDepth = 100;
-/** How much longer than its source a result may get. Values that name each other would otherwise double at each step. */
+/** Characters by which a result may be longer than its source: nested values could double it at each step. */
 const maximumGrowth = 1024 * 1024;
 
 const name = /[\p{L}\p{Nd}_]+/uy;
 const digits = /\p{Nd}+/uy;
 const specialParameters = "@*#?-$!0";
-/** Text without any character that may mean something; taken in one go. */
+/** Text without special characters, which is taken at once. */
 const plainText = /[^$'"\\`}/]+/y;
 
 /**
- * BuildKit's shell lexer: quotes, escapes and `$` expansion, mimicking `sh`. Throws a BoughError for what BuildKit
- * refuses, with BuildKit's words.
+ * Lexes text as BuildKit's shell lexer does: quotes, escapes and `$` expansion, like `sh`. Throws a BoughError with BuildKit's
+ * wording for text that BuildKit refuses.
  */
 export function lex(source: string, lookup: Lookup, options: LexerOptions): Lexed {
   return new Lexer(source, lookup, options).lexAll();
@@ -64,7 +64,7 @@ class Lexer {
     return this.lexUntil(undefined, this.keepsEscapes);
   }
 
-  /** Reads to the end of the source, or over the next unquoted `stop`. */
+  /** Reads to the end of the source, or past the next unquoted `stop`. */
   private lexUntil(stop: string | undefined, keepsEscapes: boolean): Lexed {
     const outerKeepsEscapes = this.keepsEscapes;
     this.keepsEscapes = keepsEscapes;
@@ -162,7 +162,7 @@ class Lexer {
     return result;
   }
 
-  /** The rest of `${name...}`, the position being right behind the name. */
+  /** Reads the rest of `${name...}`, from right after the name. */
   private lexSubstitution(variable: string): string {
     let modifier = this.takeCodePoint(this.position);
     if (modifier === "") this.fail("syntax error: missing '}'");
@@ -217,7 +217,7 @@ class Lexer {
     const text = this.lexOperand("/", true, "missing '/' in \u0024{}");
     const replacement = this.lexOperand("}", true, "missing '}'");
     const value = this.lookup(variable);
-    // One slash for either kind, as BuildKit writes it back.
+    // Both kinds become one slash, as in BuildKit.
     if (value === undefined && this.options.keepsUnsetNames) return `\${${variable}/${text}/${replacement}}`;
     const pattern = parsePattern(text);
     if ("error" in pattern) return this.fail(`invalid pattern (${text}) in substitution: ${pattern.error}`);
@@ -229,13 +229,13 @@ class Lexer {
     try {
       return this.lexUntil(stop, keepsEscapes).text;
     } catch (error) {
-      // What went wrong inside is beside the point where the whole of it has no end.
+      // If the substitution itself does not end, that is the error to report.
       if (this.position >= this.source.length) this.fail(`syntax error: ${missing}`);
       throw error;
     }
   }
 
-  /** A name, a number, one special parameter, or nothing. */
+  /** Reads a name, a number, one special parameter, or nothing. */
   private lexName(): string {
     const found = this.match(digits) || this.match(name);
     if (found !== "") return found;
@@ -263,7 +263,7 @@ class Lexer {
   }
 }
 
-/** Collects words: split text ends a word at white space, whole text never does. */
+/** Collects words. White space ends a word in text from `addSplit`, not in text from `addWhole`. */
 class WordSplitter {
   private readonly words: string[] = [];
   private word = "";

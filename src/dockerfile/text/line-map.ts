@@ -1,13 +1,13 @@
 import type { Culprit } from "../problems/problem.ts";
 
-/** Where a piece of a physical line landed in the logical line. */
+/** The start of a physical line's piece in the logical line, and its place in the file. */
 export interface Piece {
   offset: number;
   line: number;
   column: number;
 }
 
-/** Finds what stands in a logical line again in the file. */
+/** Maps places in a logical line to places in the file. */
 export class LineMap {
   private readonly pieces: readonly Piece[];
 
@@ -15,7 +15,7 @@ export class LineMap {
     this.pieces = pieces;
   }
 
-  /** Where a stretch of the logical line starts; what of it goes on in the next physical line is left out. */
+  /** Returns the place of a part of the logical line, up to the end of its first physical line. */
   locate(offset: number, length: number): Culprit {
     const next = this.pieces.findIndex((piece) => piece.offset > offset);
     const piece = this.pieces.at(next < 0 ? -1 : next - 1) ?? { offset: 0, line: 1, column: 1 };

@@ -1,17 +1,17 @@
 import type { Problem } from "../problems/problem.ts";
 
-/** BuildKit reads lines through a buffer of this many bytes, line end included. */
+/** The size of BuildKit's line buffer in bytes, line end included. */
 const maximumLineBytes = 64 * 1024 - 1;
-/** Some ten times the largest Dockerfile that anybody keeps. */
+/** About ten times the size of the largest known Dockerfiles. */
 const maximumCharacters = 2 * 1024 * 1024;
 
-/** A text's lines. A line ends at a line feed and at nothing else. */
+/** The lines of a text. Only a line feed ends a line. */
 export class PhysicalLines {
-  /** Lines without their ends and the carriage returns in front of them. */
+  /** Lines without line feeds and the carriage returns before them. */
   readonly lines: readonly string[];
   private readonly asWritten: string[];
   private readonly hasNul: boolean;
-  /** The last line has no line feed. */
+  /** True if the last line has no line feed. */
   private readonly hasOpenEnd: boolean = false;
 
   constructor(text: string) {
@@ -24,13 +24,13 @@ export class PhysicalLines {
       : this.asWritten;
   }
 
-  /** A line with its end. */
+  /** Returns a line with its line feed. */
   withEnd(index: number): string {
     const isOpen = this.hasOpenEnd && index === this.asWritten.length - 1;
     return (this.asWritten[index] ?? "") + (isOpen ? "" : "\n");
   }
 
-  /** What keeps the text from being read at all: one problem, where there would be one a line. */
+  /** Returns a problem for which the text is not parsed at all, since there would be one per line. */
   findObstacle(): Problem | undefined {
     if (this.hasNul) {
       const index = this.lines.findIndex((line) => line.includes("\0"));
@@ -52,7 +52,7 @@ export class PhysicalLines {
   }
 }
 
-/** A text so large that it is not even cut into lines. */
+/** Returns a problem if the text is so large that it is not even split into lines. */
 export function findExcess(text: string): Problem | undefined {
   if (text.length <= maximumCharacters) return undefined;
   const message = `the file is too large: ${text.length} characters`;

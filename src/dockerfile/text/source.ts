@@ -8,25 +8,25 @@ import { LineMap, type Piece } from "./line-map.ts";
 import { findExcess, PhysicalLines } from "./physical-lines.ts";
 import { trimStart } from "./space.ts";
 
-/** One instruction's text: physical lines joined at their continuation characters, comments and blank lines left out. */
+/** One instruction's text: physical lines joined at their continuation characters, without comments and blank lines. */
 export interface LogicalLine {
   text: string;
   /** `text` without white space around it. */
   original: string;
   /** `text` with one blank for all white space where lines are joined. */
   title: string;
-  /** Where a stretch of `text` stands in the file. */
+  /** Maps places in `text` to places in the file. */
   map: LineMap;
   range: LineRange;
   heredocs: readonly HereDocument[];
-  /** The bodies as written, each with the line that ends it, for a shell that reads here-documents itself. */
+  /** The bodies as written, each with its last line, for a shell that reads here-documents itself. */
   heredocText: string;
 }
 
-/** How much of an instruction a warning repeats. */
+/** The maximum length of an instruction's text in a warning. */
 const maxQuotationLength = 200;
 
-/** Text to logical lines (Dockerfile reference, "Format"). Never throws: what is wrong goes to the findings. */
+/** Splits text into logical lines (Dockerfile reference, "Format"). Never throws: problems go to the findings. */
 export class SourceReader {
   /** Physical lines without their ends. */
   readonly lines: readonly string[];
@@ -47,7 +47,7 @@ export class SourceReader {
     this.next = this.lines.length;
   }
 
-  /** Known as soon as the first logical line is. */
+  /** The escape character, known once the first logical line has been read. */
   get escape(): EscapeCharacter {
     return this.directiveReader.escape;
   }
@@ -57,7 +57,7 @@ export class SourceReader {
     return this.directiveReader.values;
   }
 
-  /** `undefined` at the end of the file. */
+  /** Returns the next logical line, `undefined` at the end of the file. */
   nextLogicalLine(): LogicalLine | undefined {
     while (this.next < this.lines.length && !this.findings.isFull) {
       const line = this.readLogicalLine();
@@ -98,7 +98,7 @@ export class SourceReader {
         blankLine ??= index + 1;
         continue;
       }
-      // Leading white space is dropped from an instruction's first line only.
+      // Only an instruction's first line loses its leading white space.
       const kept = withoutContinuation(line, this.escape);
       isContinued = kept !== undefined;
       pieces.push({ offset: text.length, line: index + 1, column: 1 });
@@ -169,7 +169,7 @@ export class SourceReader {
   }
 }
 
-/** The lines as a person would read them, with one blank for all white space between them. */
+/** Joins lines for display, with one blank for all white space between them. */
 function joinLines(lines: readonly string[]): string {
   if (lines.length === 1) return lines[0]?.trim() ?? "";
   let joined = "";
@@ -188,8 +188,8 @@ function joinLines(lines: readonly string[]): string {
 }
 
 /**
- * The line without its continuation character, or undefined where it has none. An escape character in front of the
- * last one takes its meaning, even where that one is escaped itself (BuildKit's rule).
+ * Returns the line without its continuation character, or `undefined` if it has none. An escape character before the last one
+ * escapes it, even if it is escaped itself (BuildKit's rule).
  */
 function withoutContinuation(line: string, escapeCharacter: string): string | undefined {
   let end = line.length;

@@ -1,13 +1,13 @@
 /**
- * White space as Go's `unicode.IsSpace` defines it, because that decides where BuildKit ends a word. JavaScript's
- * `\s` differs by U+0085 and U+FEFF. For use inside of the brackets of a regular expression.
+ * White space by Go's `unicode.IsSpace`, at which BuildKit ends a word. JavaScript's `\s` differs by U+0085 and U+FEFF. For use
+ * inside the brackets of a regular expression.
  */
 export const spaceCharacters =
   "\\t\\n\\v\\f\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
-/** Narrower than white space: where BuildKit ends most words. */
+/** The part of white space at which BuildKit ends most words. */
 export const blankCharacters = "\\t\\v\\f\\r ";
 
-/** Finds any white space. */
+/** Matches any white space. */
 export const anySpace = new RegExp(`[${spaceCharacters}]`);
 const leading = new RegExp(`^[${spaceCharacters}]+`);
 

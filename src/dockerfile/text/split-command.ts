@@ -1,7 +1,7 @@
 import type { Word } from "../words/word-list.ts";
 import { blankCharacters, isSpace, isSpaceAt, spaceCharacters, trimEnd } from "./space.ts";
 
-/** A logical line in its three parts: the instruction's name, the flags in front, and the rest as one text. */
+/** A logical line in three parts: the instruction's name, its flags, and the rest as one text. */
 export interface SplitCommand {
   name: Word;
   /** Each `--name` or `--name=value`, quotes and backslashes removed. */
@@ -10,16 +10,16 @@ export interface SplitCommand {
 }
 
 export interface RawFlag extends Word {
-  /** How much of the line it takes up as written. */
+  /** Its length in the line, as written. */
   length: number;
 }
 
-/** White space, the instruction's name, and white space again. */
+/** White space, the instruction's name, and white space. */
 const beginning = new RegExp(`^([${spaceCharacters}]*)([^${blankCharacters}]*)[${spaceCharacters}]*`);
-/** A flag, up to a character that needs a closer look. */
+/** A flag, up to a quote, a backslash or another special character. */
 const plainFlag = /[!#-&(-[\]-~]+/y;
 
-/** Takes a line apart; `offset` is where `line` starts in the logical line (ONBUILD has a line inside its line). */
+/** Splits a line. `offset`: the start of `line` in the logical line; ONBUILD has a line inside its line. */
 export function splitCommand(line: string, offset = 0): SplitCommand {
   const [before = "", space = "", written = ""] = beginning.exec(line) ?? [];
   const name = { text: trimEnd(written), offset: offset + space.length };
@@ -27,7 +27,7 @@ export function splitCommand(line: string, offset = 0): SplitCommand {
   return { name, flags, args: { text: trimEnd(line.slice(rest)), offset: offset + rest } };
 }
 
-/** Flags are the words in front that start with `--`; a bare `--` ends them. `rest`: where what follows them starts. */
+/** Splits off the flags: the first words that start with `--`. A bare `--` ends them. `rest`: the offset of the remaining text. */
 function splitFlags(line: string, from: number, offset: number): { flags: RawFlag[]; rest: number } {
   const flags: RawFlag[] = [];
   let position = from;
@@ -48,7 +48,7 @@ function splitFlags(line: string, from: number, offset: number): { flags: RawFla
         quote = "";
         continue;
       }
-      // Always a backslash here, whatever the escape directive says.
+      // In flags the escape character is always a backslash, whatever the escape directive says.
       if (character === "\\") character = line.charAt(++position);
       text += character;
     }

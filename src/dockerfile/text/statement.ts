@@ -5,14 +5,14 @@ import { parseStringArray } from "./json.ts";
 import type { LogicalLine } from "./source.ts";
 import { type RawFlag, type SplitCommand, splitCommand } from "./split-command.ts";
 
-/** A problem at a place of the statement; without one the whole of it is meant. */
+/** A problem at a place in the statement, or of the whole statement. */
 export interface Complaint {
   message: string;
   expected?: string;
   at?: { offset: number; length: number };
 }
 
-/** A logical line on its way to become an instruction: taken apart, its words not understood yet. */
+/** A logical line, split into name, flags and arguments, from which an instruction is parsed. */
 export class Statement {
   /** The instruction's name in upper case, and as written. */
   readonly name: string;
@@ -55,7 +55,7 @@ export class Statement {
     return this.line.heredocText;
   }
 
-  /** The statement inside of an ONBUILD. */
+  /** Returns the statement inside an ONBUILD. */
   inner(): Statement {
     const { text, offset } = this.args;
     return new Statement(this.line, this.escape, this.findings, splitCommand(text, offset), {
@@ -65,8 +65,8 @@ export class Statement {
   }
 
   /**
-   * The words of a JSON array of strings, which all stand where the array does, or else of the arguments split at blanks.
-   * Undefined where it is an array of other things, which is reported.
+   * Returns the words of a JSON array of strings, all with the array's place, or else the arguments split at blanks. Reports an
+   * array of other values and returns `undefined`.
    */
   list(): { words: Word[]; isArray: boolean } | undefined {
     const { text, offset } = this.args;
@@ -100,12 +100,12 @@ export class Statement {
   }
 }
 
-/** Where a word stands, for a complaint about it. */
+/** Returns a word's place, for a complaint about it. */
 export function placeOf(word: Word): { offset: number; length: number } {
   return { offset: word.offset, length: word.text.length };
 }
 
-/** The fields that all instructions have. */
+/** Returns the fields that all instructions have. */
 export function baseOf<Name extends string>(
   { range, original, title, args, heredocs }: Statement,
   name: Name,

@@ -1,10 +1,10 @@
 /**
- * Patterns of `${V#p}`, `${V%p}` and `${V/p/r}`: `*` is any text, `?` is any one character, a backslash makes either
- * one plain. Brackets are plain text, as in BuildKit. Every search is a row of searches for the plain pieces between
- * the stars, each of which takes the first or the last place it finds, so nothing is ever tried again.
+ * Patterns of `${V#p}`, `${V%p}` and `${V/p/r}`: `*` is any text, `?` is any one character, and a backslash escapes either.
+ * Brackets are plain text, as in BuildKit. A search looks for the plain pieces between the stars one after the other and takes
+ * the first or the last place of each, so it never backtracks.
  */
 
-/** A pattern's pieces between its stars; a number stands for "any one character", a string for itself. */
+/** A pattern's pieces between its stars. A number is "any one character", a string is itself. */
 interface Pattern {
   pieces: readonly (readonly Token[])[];
 }
@@ -13,10 +13,10 @@ type Token = string | typeof anyCharacter;
 
 const anyCharacter = 0;
 
-/** A longer pattern is refused: it would only slow the search down. */
+/** The maximum length of a pattern: a longer one would only slow the search down. */
 const maximumTokens = 1024;
 
-/** Reads a pattern, or says what is wrong with it. */
+/** Parses a pattern, or returns what is wrong with it. */
 export function parsePattern(text: string): Pattern | { error: string } {
   const pieces: Token[][] = [[]];
   const characters = Array.from(text);
@@ -30,7 +30,7 @@ export function parsePattern(text: string): Pattern | { error: string } {
       piece.push(anyCharacter);
     } else if (character === "\\") {
       const escaped = characters[++index];
-      // `\}` and `\/` are needed to get past the end of the substitution; elsewhere only what is special has an escape.
+      // `\}` and `\/` keep the substitution from ending; other escapes exist only for special characters.
       if (escaped === undefined || !"}/*?\\".includes(escaped))
         return { error: `invalid escape '\\${escaped ?? ""}'` };
       piece.push(escaped);
@@ -41,14 +41,14 @@ export function parsePattern(text: string): Pattern | { error: string } {
   return { pieces };
 }
 
-/** `value` without the shortest or the longest prefix that matches. */
+/** Returns `value` without the shortest or the longest prefix that matches. */
 export function trimPrefix(value: string, pattern: Pattern, longest: boolean): string {
   const characters = Array.from(value);
   const end = matchFrom(characters, 0, pattern.pieces, longest);
   return end === undefined ? value : characters.slice(end).join("");
 }
 
-/** `value` without the shortest or the longest suffix that matches: a prefix, read backwards. */
+/** Returns `value` without the shortest or the longest suffix that matches: a prefix of the reversed text. */
 export function trimSuffix(value: string, pattern: Pattern, longest: boolean): string {
   const characters = Array.from(value).reverse();
   const pieces = pattern.pieces.map((piece) => piece.toReversed()).toReversed();
@@ -57,8 +57,8 @@ export function trimSuffix(value: string, pattern: Pattern, longest: boolean): s
 }
 
 /**
- * `value` with the first match, or every one, replaced; each match starts as early and reaches as far as it can.
- * Undefined where the result would be longer than `limit` characters.
+ * Replaces the first match, or every match; each starts as early and is as long as possible. Returns `undefined` if the result
+ * would be longer than `limit` characters.
  */
 export function replaceMatches(
   value: string,
@@ -74,7 +74,7 @@ export function replaceMatches(
   while (from <= characters.length) {
     const match = findMatch(characters, from, pattern.pieces);
     if (match === undefined) break;
-    // An empty match right behind the last one is not a match of its own (Go's rule).
+    // An empty match right after the last match does not count (Go's rule).
     if (match.end > copied || match.start === 0 || match.start > copied) {
       const kept = characters.slice(copied, match.start).join("");
       length += kept.length + replacement.length;
@@ -89,14 +89,14 @@ export function replaceMatches(
 }
 
 function findMatch(characters: readonly string[], from: number, pieces: Pattern["pieces"]) {
-  // What follows the first piece has the most room behind its first place, so no later start can do better.
+  // The other pieces have the most room after the first place of the first piece, so a later start can't match better.
   const start = findPiece(characters, from, pieces[0] ?? []);
   if (start === undefined) return undefined;
   const end = matchFrom(characters, start, pieces, true);
   return end === undefined ? undefined : { start, end };
 }
 
-/** Where a match that starts at `start` ends. */
+/** Returns the end of a match that starts at `start`; `undefined` if there is none. */
 function matchFrom(
   characters: readonly string[],
   start: number,

@@ -3,19 +3,19 @@ import type { Instruction } from "../instruction.ts";
 import { argumentWords } from "../instruction-words.ts";
 import { expandHeredoc, expandWord, type Lookup } from "./words.ts";
 
-/** A variable that a text asks for. */
+/** A variable that a text uses. */
 interface VariableReference {
   name: string;
-  /** False where every use says itself what stands for a missing value: `${NAME:-x}`, `${NAME+x}`, `${NAME:?why}`. */
+  /** False if every use handles a missing value itself: `${NAME:-x}`, `${NAME+x}`, `${NAME:?why}`. */
   isRequired: boolean;
 }
 
-/** The variables that a word asks for, each once; of a word that is not valid, those in front of the fault. */
+/** Returns the variables that a word uses, each once; for an invalid word, those before the error. */
 export function referencesIn(word: string, escapeCharacter: string): VariableReference[] {
   return find(word, (text, lookup) => expandWord(text, lookup, escapeCharacter));
 }
 
-/** The variables that an instruction's words, flags and here-documents ask for; those of a RUN are the shell's. */
+/** Returns the variables that an instruction's words, flags and here-documents use. For a RUN the shell replaces them. */
 export function referencesOf(instruction: Instruction, escapeCharacter: string): VariableReference[] {
   if (!instruction.original.includes("$") && instruction.heredocs.length === 0) return [];
   const flags = instruction.flags.flatMap(({ value }) => value ?? []);
@@ -31,13 +31,13 @@ export function referencesOf(instruction: Instruction, escapeCharacter: string):
 }
 
 function askingWords(instruction: Instruction, escapeCharacter: string): readonly string[] {
-  // The old form `ENV KEY VALUE` is one value, whatever quotes are in it.
+  // In the legacy form `ENV KEY VALUE` the value is one word, whatever quotes are in it.
   return instruction.name === "ENV"
     ? instruction.pairs.flatMap(({ key, value }) => [key, value])
     : argumentWords(instruction, escapeCharacter);
 }
 
-/** Lets the lexer ask for every name: it alone knows what quotes and escapes make of a `$`. */
+/** Collects the names that the lexer looks up, since only the lexer knows how quotes and escapes affect a `$`. */
 function find(text: string, expand: (text: string, lookup: Lookup) => string): VariableReference[] {
   if (!text.includes("$")) return [];
   const names = new Set<string>();
@@ -46,10 +46,10 @@ function find(text: string, expand: (text: string, lookup: Lookup) => string): V
     return undefined;
   };
   try {
-    // Nothing has a value here, and no message is to end the search.
+    // No name has a value here, and `:?` must not end the search with an error.
     expand(text.replace(orElseFail, "$1:-"), lookup);
   } catch (error) {
-    // What is wrong with the word is said where it is expanded.
+    // The word's error is reported when it is expanded.
     if (!(error instanceof BoughError)) throw error;
   }
   const usedAsIs = new Set(Array.from(text.matchAll(useAsIs), ([, bare, braced]) => bare ?? braced));

@@ -2,29 +2,30 @@ import { BoughError } from "../../errors.ts";
 import { type Place, ShellScan } from "./shell-scan.ts";
 import { expandWord, type Lookup } from "./words.ts";
 
-/** A command line may grow by so much and no more. */
+/** Characters by which a command line may grow. */
 const maxGrowth = 1024 * 1024;
-/** Operators with the same meaning here and in every shell that knows them, before an operand that is nothing but text. */
+/** Operators with the same meaning here and in every shell that has them, with an operand of plain text. */
 const plainOperator = /^(?::?[-+]|##?|%%?|\/\/?(?![#%/]|$))[^'"$`\\{}~[\]()!&]{0,1000}$/;
 const reservedWord =
   /^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|time|function|select|coproc)$/;
 
 /**
- * The command line of a shell-form RUN with its declared variables replaced. `lookup` knows declared
- * names only; every one of them must be in the command's environment, with the same value.
+ * Replaces the declared variables in the command line of a shell-form RUN. `lookup` must know only declared names, and each of
+ * them must be in the command's environment with the same value.
  *
- * The rule: the result means to the shell what the line as written means with these variables set; in it every `$NAME`, `${NAME}` and `${NAME<operator>}` is replaced by its value, unless replacing could
- * change that meaning. Such a reference stays as it is, and the shell finds the same value in its environment:
- * - names without a value here, `$(cmd)`, `$1`, `$?`, `$((1 + 1))` and all else that is the shell's;
- * - inside single quotes, behind a backslash, in comments, in here-documents with a quoted delimiter;
- * - a name that the line sets itself anywhere (`V=1`, `for V in`, `read V`, `export V`, `${V:=1}`, `unset V`);
- *   all names where it reads settings by `.`, `source` or `eval`;
- * - a value that the shell would read as more than text where it stands: quotes, `$`, `;`, a redirection, and blanks
- *   where they would split a word that the shell doesn't;
- * - all references outside of quotes where IFS is set: it splits what a variable holds, and never plain text;
+ * The result means the same to the shell as the original line with these variables set. Each `$NAME`, `${NAME}` and
+ * `${NAME<operator>}` is replaced by its value, unless that could change the meaning. These references stay unchanged, and the
+ * shell finds the same value in its environment:
+ * - names without a value here, `$(cmd)`, `$1`, `$?`, `$((1 + 1))` and everything else that belongs to the shell;
+ * - references inside single quotes, after a backslash, in comments, and in here-documents with a quoted delimiter;
+ * - a name that the line itself sets anywhere (`V=1`, `for V in`, `read V`, `export V`, `${V:=1}`, `unset V`);
+ *   all names if the line reads settings by `.`, `source` or `eval`;
+ * - a value that the shell would not read as plain text at this place: with quotes, `$`, `;`, a redirection, or blanks
+ *   that would split a word where the variable's value would not be split;
+ * - all references outside quotes if the line sets IFS, which splits values of variables but never plain text;
  * - `${#NAME}`, `${NAME:0:3}` and other operators or operands that only the shell understands;
- * - names that `isSecret` knows: every user of the machine may read a command line, and nobody else's environment. But for
- *   `${NAME/a/b}`, which not every shell understands.
+ * - names for which `isSecret` is true, since every user of the machine can read a command line, but not another user's
+ *   environment. The exception is `${NAME/a/b}`, which not every shell understands.
  */
 export function expandRunLine(
   line: string,
@@ -47,7 +48,7 @@ export function expandRunLine(
       (setNames.has("IFS") && (place === "argument" || place === "command" || place === "word")) ||
       (isSecret(name) && !operator.startsWith("/"));
     const value = isShells ? undefined : valueOf(name, operator, lookup);
-    // Text would become part of the name of a `$NAME` that was kept in front of it.
+    // The text would extend the name of an unreplaced `$NAME` right before it.
     const isJoined = start === endOfKeptName && /^$|^\w/.test(value ?? "");
     if (value === undefined || isJoined || !isText(value, place, before, line.charAt(end))) {
       if (!line.startsWith("}", end - 1)) endOfKeptName = end;
@@ -63,8 +64,8 @@ export function expandRunLine(
 }
 
 /**
- * The words of an exec-form RUN. There is no shell that knows the variables, so unknown names are empty; all
- * else in a word stays as it is, `$1` and `$?` too. The script of a shell's `-c` is treated as a shell-form RUN.
+ * Replaces the variables in the words of an exec-form RUN. No shell runs, so unknown names become empty. Everything else stays
+ * unchanged, even `$1` and `$?`. The script of a shell's `-c` is treated as a shell-form RUN.
  */
 export function expandExecWords(
   words: readonly string[],
@@ -93,30 +94,30 @@ function expandExecWord(word: string, lookup: Lookup): string {
   );
 }
 
-/** What the reference comes to, or undefined where that is the shell's to say. */
+/** Returns a reference's value, or `undefined` if only the shell can evaluate it. */
 function valueOf(name: string, operator: string, lookup: Lookup): string | undefined {
   const value = lookup(name);
   if (value === undefined || operator === "") return value;
   if (/^:?\?/.test(operator)) return value === "" && operator.startsWith(":") ? undefined : value;
   if (!plainOperator.test(operator)) return undefined;
-  // Shells may leave out the second slash.
+  // The second slash is optional in shells.
   const end = /^\/+[^/]*$/.test(operator) ? "/}" : "}";
   return expandWord(`\${${name}${operator}${end}`, lookup, "\\");
 }
 
-/** Returns whether the shell reads `value`, written between these characters, as nothing but the text that it is. */
+/** True if the shell reads `value`, between these two characters, as plain text. */
 function isText(value: string, place: Place, before: string, after: string): boolean {
   if (place === "opaque") return false;
   if (place === "double quotes") return !/["$`\\\p{Cc}]/u.test(value);
   if (place === "arithmetic") return /^\w+$/.test(value);
-  // Together with its neighbours a piece of the delimiter could end the document.
+  // A part of the delimiter could, together with its neighbours, end the here-document.
   if (typeof place === "object") return !/[$`\\\p{Cc}]/u.test(value) && !place.delimiter.includes(value);
   if (/[{(#~]/.test(after)) return false;
-  // Digits right in front of `<` or `>` say which file is redirected.
+  // Digits right before `<` or `>` are a file descriptor.
   if (/[<>]/.test(after) && /^\d*$|[\s;&|(){}`]\d*$/.test(before + value)) return false;
   if (place === "argument") return /^[\p{L}\p{N}\p{M}\-_./:,+@%^=*?[\] \t]*$/u.test(value);
   if (place === "word") return /^[\p{L}\p{N}\p{M}\-_./:,+@%^=]+$/u.test(value);
-  // Neither an option of `sh -c`, nor an assignment, nor a word of the shell's own.
+  // The value must not be an option of `sh -c`, an assignment or a reserved word.
   if (!/^[\w./][\w./+-]*$/.test(value) || !/^[\s;&|)/.-]?$/.test(after)) return false;
   return /\w/.test(before) ? /[\d./]/.test(value) : !reservedWord.test(value);
 }

@@ -1,6 +1,6 @@
 /**
- * What stands around a reference. Without quotes: `command`, a command's first word; `argument`, a word that blanks in a
- * value would split; `word`, one they would not; `opaque`, behind `{` or `~`, which some shells read first.
+ * The place of a reference. Without quotes: `command`, in a command's first word; `argument`, in a word that blanks in a value
+ * would split; `word`, in a word that they would not split; `opaque`, after `{` or `~`, which some shells expand first.
  */
 export type Place =
   | "command"
@@ -11,43 +11,43 @@ export type Place =
   | "arithmetic"
   | { delimiter: string };
 
-/** `$NAME` or `${NAME...}` where the shell would expand it, from `start` to `end` of the script. */
+/** `$NAME` or `${NAME...}` that the shell would expand, from `start` to `end` in the script. */
 export interface Reference {
   start: number;
   end: number;
   name: string;
-  /** What stands behind the name inside of braces: `:-word`, `#pattern`, or nothing. */
+  /** The text after the name inside braces: `:-word`, `#pattern`, or empty. */
   operator: string;
   place: Place;
 }
 
-/** What the next word of a command is. `names`: one that names a variable to be set. */
+/** The kind of a command's next word. `names`: the name of a variable that is set. */
 type NextWord = "command" | "argument" | "word" | "names";
 
 const unquoted = "'\"";
 const wordEnds = " \t\n;&|()<>";
-/** Nested deeper than this, a script is left to the shell. */
+/** In a script with deeper nesting, no variable is replaced. */
 const maxDepth = 100;
 
 const nameForm = /[A-Za-z_]\w*/y;
 const heredocForm = /<<(-?)[ \t]*((?:\\.|'[^']*'|"[^"]*"|[^\s;&|<>()'"\\])+)/sy;
 const assignment = /([A-Za-z_]\w*)(?:\[[^\];&|\n]*\])?\+?=/y;
 const loop = /(?:for|select)[\s\\]+(\w+)/y;
-/** A command starts behind these, and behind the number of a redirected file. */
+/** Words after which a command starts, as after the number of a redirected file. */
 const leadWord = /(?:if|then|else|elif|do|while|until|!|\{|time|command|builtin|exec)(?=\s)|\d+(?=[<>])/y;
 const setter =
   /(?:export|local|readonly|declare|typeset|read|unset|getopts|mapfile|readarray|printf\s+-v)(?=\s)/y;
-/** What they set is in no place that a scan could find. */
+/** Commands that may set names which a scan can't find. */
 const hiddenSetter = /(?:\.|source|eval|let|trap|alias|function|coproc)(?=\s)/y;
 const settersArgument = /["'\\]?(?:([A-Za-z_]\w*)(?![\w$`{])|[-+\d])/y;
 const arithmeticAssignment = /(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--/;
 
-/** Finds what a POSIX shell would expand in a script. Never fails: text that is not a script has no references. */
+/** Finds the references that a POSIX shell would expand in a script. Never fails: text that is no script has none. */
 export class ShellScan {
   readonly references: Reference[] = [];
-  /** Names that the script sets, or that every shell sets by itself. */
+  /** Names that the script or every shell sets. */
   readonly setNames = new Set(["PWD", "OLDPWD", "REPLY", "OPTARG", "OPTIND"]);
-  /** The script may set names that do not stand in it, or shells differ in how they read it. */
+  /** True if the script may set names that are not in its text, or if shells parse it differently. */
   isUnclear = false;
   private text: string;
   private position = 0;
@@ -59,7 +59,7 @@ export class ShellScan {
     while (this.position < this.text.length) this.scanCommands();
   }
 
-  /** Commands up to and over the unquoted character that closes them. */
+  /** Scans commands up to and including the unquoted character that closes them. */
   private scanCommands(close?: ")" | "`"): void {
     const start = this.position;
     const outerCount = this.references.length;
@@ -91,20 +91,20 @@ export class ShellScan {
       if (character === " " || character === "\t") continue;
       next = "command";
       isTarget = false;
-      // Bash's `((...))` sets names without a sign.
+      // Bash's `((...))` sets names without a `$` or an assignment word.
       if (character === "(" && this.peek() === "(") this.isUnclear = true;
       if (character === "(") open.push(character);
-      // The parenthesis behind a case's pattern closes nothing.
+      // The parenthesis after a case's pattern closes nothing.
       if (character === ")" && open.at(-1) === "(") open.pop();
       if (character === "\n") this.scanHeredocs();
     }
     this.position++;
-    // A backslash in backticks may make an expansion of what is escaped.
+    // Inside backticks, an escaped `$` may still be expanded.
     if (close === "`" && this.text.slice(start, this.position).includes("\\"))
       this.references.length = outerCount;
   }
 
-  /** Notes what the word that starts here sets. Returns its place, and what the next word is. */
+  /** Notes the names that the word starting here sets. Returns its place, and the kind of the next word. */
   private startWord(next: NextWord, open: string[]): [Place, NextWord] {
     if (next === "argument") return [next, next];
     if (next === "word") return [next, this.match(/in\s/y) ? "command" : next];
@@ -128,13 +128,13 @@ export class ShellScan {
     return ["command", "word"];
   }
 
-  /** Text up to and over `close`. Returns false where the script ends first. */
+  /** Scans text up to and including `close`. Returns false if the script ends first. */
   private scanText(close: string, quotes: string, place: Place): boolean {
     while (this.peek() !== "" && this.peek() !== close) this.scanPart(quotes, place);
     return this.position++ < this.text.length;
   }
 
-  /** An escape, an expansion, a quotation by one of `quotes`, or plain text. */
+  /** Scans an escape, an expansion, a text in one of `quotes`, or plain text. */
   private scanPart(quotes: string, place: Place): void {
     const character = this.peek();
     if (this.take(/[\w./:,@%+-]+/y)) return;
@@ -161,15 +161,15 @@ export class ShellScan {
       const outerCount = this.references.length;
       const name = this.take(nameForm)?.[0] ?? "";
       const operatorStart = this.position;
-      // Inside of double quotes a single quote is plain text, but for patterns.
+      // Inside double quotes a single quote is plain text, except in patterns.
       const isClosed = this.scanText("}", /[#%/]/.test(this.peek()) ? unquoted : quotes || '"', place);
-      // What is inside goes with the whole, be it replaced or left to the shell.
+      // References inside are replaced or left to the shell with the whole.
       this.references.length = outerCount;
       const operator = this.text.slice(operatorStart, this.position - 1);
       if (/^:?=/.test(operator)) this.setNames.add(name);
       if (isClosed && name !== "") this.references.push({ start, end: this.position, name, operator, place });
     } else {
-      // Bash's `$'...'` has escapes.
+      // Bash's `$'...'` has its own escapes.
       if (this.peek() === "'" && quotes === unquoted) this.isUnclear = true;
       const name = this.take(nameForm)?.[0];
       if (name === undefined) this.take(/[0-9@*#?$!-]/y);
@@ -177,7 +177,7 @@ export class ShellScan {
     }
   }
 
-  /** `$((...))`, from behind its parentheses. */
+  /** Scans `$((...))` after its opening parentheses. */
   private scanArithmetic(): void {
     const start = this.position;
     for (let open = 2; open > 0 && this.peek() !== ""; ) {
@@ -186,7 +186,7 @@ export class ShellScan {
       this.scanPart("", "arithmetic");
     }
     const text = this.text.slice(start, this.position);
-    // Text with quotes in it may as well be a group of commands.
+    // Text with quotes may also be a group of commands.
     if (/['"]/.test(text)) this.isUnclear = true;
     if (!arithmeticAssignment.test(text)) return;
     for (const [name] of text.matchAll(/[A-Za-z_]\w*/g)) this.setNames.add(name);
@@ -200,7 +200,7 @@ export class ShellScan {
     return true;
   }
 
-  /** The bodies that a line has announced. */
+  /** Scans the bodies of the here-documents that a line opened. */
   private scanHeredocs(): void {
     for (const { delimiter, isQuoted, tabs } of this.heredocs.splice(0)) {
       const { text } = this;
@@ -209,7 +209,7 @@ export class ShellScan {
       const end = lastLine.exec(text)?.index ?? text.length;
       this.text = text.slice(0, end);
       if (!isQuoted) this.scanText("", "", { delimiter });
-      // Something in the body goes on behind it: shells do not agree on where the body ends.
+      // An expansion in the body extends beyond it: shells disagree on where the body ends.
       if (this.position > end + 1) this.isUnclear = true;
       this.text = text;
       this.position = Math.max(end, lastLine.lastIndex);
@@ -220,7 +220,7 @@ export class ShellScan {
     return this.text.charAt(this.position);
   }
 
-  /** What a sticky expression finds here. */
+  /** Matches a sticky expression here. */
   private match(form: RegExp): RegExpExecArray | null {
     form.lastIndex = this.position;
     return form.exec(this.text);

@@ -1,6 +1,6 @@
 import { anySpace, blankCharacters, isSpaceAt, spaceCharacters } from "../text/space.ts";
 
-/** A stretch of a logical line, with where it starts in it. */
+/** A part of a logical line, with its offset there. */
 export interface Word {
   text: string;
   offset: number;
@@ -8,11 +8,11 @@ export interface Word {
 
 const blanks = new RegExp(`[${blankCharacters}]+`);
 const spaces = new RegExp(`${anySpace.source}+`, "y");
-/** Neither white space nor a quote nor any Dockerfile's escape character. */
+/** Text without white space, quotes and escape characters. */
 const plainText = new RegExp(`[^${spaceCharacters}'"\\\\\`]+`, "y");
 const quotedText = /[^"\\`]+/y;
 
-/** Splits at blanks and at nothing else: what FROM, COPY, ADD, EXPOSE and VOLUME do. Quotes have no meaning here. */
+/** Splits only at blanks, as FROM, COPY, ADD, EXPOSE and VOLUME do. Quotes have no meaning here. */
 export function splitAtBlanks(text: string, offset: number): Word[] {
   const words: Word[] = [];
   if (text === "") return words;
@@ -25,7 +25,7 @@ export function splitAtBlanks(text: string, offset: number): Word[] {
   return words;
 }
 
-/** Splits at white space outside of quotes, which stay: what ENV, LABEL and ARG do. */
+/** Splits at white space outside quotes, as ENV, LABEL and ARG do. Quotes are kept. */
 export function splitWords(text: string, offset: number, escapeCharacter: string): Word[] {
   const words: Word[] = [];
   for (let end = 0; ; ) {
@@ -39,9 +39,9 @@ export function splitWords(text: string, offset: number, escapeCharacter: string
   }
 }
 
-/** The texts of the same words. */
+/** Like `splitWords`, but returns only the texts. */
 export function splitTexts(text: string, escapeCharacter: string): string[] {
-  // Most lines have no quotes; these are long and many, so they are split by the engine itself.
+  // Most lines have no quotes; these are long and many, and a regular expression splits them faster.
   if (text !== "" && !/['"\\`\u0080-\uffff]/.test(text)) return text.split(/\s+/);
   return splitWords(text, 0, escapeCharacter).map((word) => word.text);
 }
@@ -60,7 +60,7 @@ function findWordEnd(text: string, start: number, escapeCharacter: string): numb
   }
 }
 
-/** Nothing can be escaped between single quotes. */
+/** Returns the end of a quoted text. Single quotes have no escapes. */
 function findQuoteEnd(text: string, start: number, quote: string, escapeCharacter: string): number {
   if (quote === "'") return text.indexOf(quote, start) + 1 || text.length;
   for (let position = start; ; ) {
@@ -72,13 +72,13 @@ function findQuoteEnd(text: string, start: number, quote: string, escapeCharacte
   }
 }
 
-/** The end of what the sticky expression finds at `position`. */
+/** Returns the end of a sticky expression's match at `position`. */
 function skip(expression: RegExp, text: string, position: number): number {
   expression.lastIndex = position;
   return expression.test(text) ? expression.lastIndex : position;
 }
 
-/** BuildKit drops an escape character that stands at the very end and so escapes nothing. */
+/** Drops an unescaped escape character at the very end, as BuildKit does. */
 function withoutLoneEscape(word: string, escapeCharacter: string): string {
   if (!word.endsWith(escapeCharacter)) return word;
   let count = 0;
