@@ -1,4 +1,4 @@
-/** What a service can do. Found out at most once, from `GET /v1/whoami` or from the first call that it refuses. */
+/** Capabilities of a service. Found out at most once, from `GET /v1/whoami` or from the first call that it refuses. */
 import { asNumber, asRecord, asText, type JsonRecord } from "./http/json.ts";
 import type { Transport } from "./http/transport.ts";
 import type { Capabilities, OptionalCall } from "./service.ts";

@@ -115,7 +115,7 @@ export interface ImageService extends ImageFiles {
 /** Calls that a service may lack. `config` is an image's record with its configuration. */
 export type OptionalCall = "config" | "events" | "imageList" | "inspect" | "operationList";
 
-/** What a service can do in addition to the calls that every service has. */
+/** Capabilities of a service in addition to the calls that every service has. */
 export interface Capabilities {
   /** True if the service has refused such a call: none is sent again. */
   lacks(call: OptionalCall): boolean;

@@ -20,7 +20,7 @@ interface LocalPlace {
   endsWithSlash: boolean;
 }
 
-/** What was copied, and the path it was copied to. */
+/** The result of a copy, with its destination. */
 interface CopyResult extends Extracted {
   path: string;
 }

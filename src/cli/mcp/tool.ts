@@ -20,7 +20,7 @@ export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
   perform(input: z.infer<Input>, call: Call): Promise<z.infer<Output>>;
 }
 
-/** What all calls share. */
+/** The state that all calls share. */
 export interface Host {
   invocation: Invocation;
   /** Calls that are under way. */

@@ -16,9 +16,9 @@ export interface Runtime {
   clock: Clock;
   /** Aborted by Ctrl-C, SIGTERM and SIGHUP. */
   signal: AbortSignal;
-  /** What Ctrl-C ends instead of aborting the signal: the latest entry. */
+  /** Handlers of Ctrl-C. The latest runs instead of aborting the signal. */
   interrupts: Set<Interrupt>;
-  /** Descriptions of what a service runs for this process. They are printed if the process exits without waiting. */
+  /** Operations that a service runs for this process, in words. They are printed if the process exits without waiting. */
   running: Set<string>;
   views: Set<View>;
   fetch: Fetch;

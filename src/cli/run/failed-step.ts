@@ -11,7 +11,7 @@ type StepFields = Pick<
   "image" | "cwd" | "env" | "files" | "entries" | "copies" | "mounts" | "networking"
 >;
 
-/** What a command needs to run in place of the failed step's own. */
+/** The surroundings of a failed step, for running another command in its place. */
 export interface FailedStep {
   fields: StepFields;
   /** Files that the service reads from where they are. */

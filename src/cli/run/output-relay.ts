@@ -49,7 +49,7 @@ export function createOutputRelay(
   };
 }
 
-/** What has been passed on of a stream: enough to check that a record continues it. */
+/** The output of a stream that was passed on, as counts and a hash: enough to check that a record continues it. */
 interface Count {
   bytes: number;
   characters: number;

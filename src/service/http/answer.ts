@@ -16,7 +16,7 @@ export interface Answer {
   body: unknown;
 }
 
-/** What a caller needs in a response. A response without it counts as malformed, as one that is not JSON does. */
+/** A caller's requirement for a response. A response that does not meet it counts as malformed, like one that is not JSON. */
 export interface Requirement {
   /** Names it in the message, such as `the file's uuid`. */
   what: string;

@@ -24,7 +24,7 @@ export interface AttemptParts extends RequestParts {
   handles?: readonly number[];
   /** Default JSON. With `stream` the body is still to be read, and fails if no more bytes come. */
   expects?: "json" | "bytes" | "stream";
-  /** What a JSON body must be. */
+  /** Requirement for a JSON body. */
   requires?: Requirement;
   /** Time for the whole response, or for its head if a stream is expected. 0: no limit, as long as bytes pass. Default: 30 s. */
   timeoutMilliseconds?: number;

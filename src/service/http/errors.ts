@@ -1,7 +1,7 @@
 import { BoughError, type BoughErrorOptions } from "../../errors.ts";
 import type { Failure } from "./retry.ts";
 
-/** What the call names does not exist, or no longer: 404, or another refusal that says so. */
+/** The thing that a call names does not exist, or no longer: 404, or another refusal that says so. */
 export class NotFoundError extends BoughError {
   override readonly name = "NotFoundError";
 }

@@ -1,4 +1,4 @@
-/** What callers require of a response. */
+/** Requirements of callers for a response. */
 import type { Requirement } from "./answer.ts";
 import { asRecord, idIn } from "./json.ts";
 

@@ -4,7 +4,7 @@
  * call that may be processed twice.
  */
 
-/** What went wrong with one attempt. */
+/** The failure of one attempt. */
 export type Failure =
   | { kind: "status"; status: number; retryAfter: string | null }
   /** `received: false`: the request provably never reached the service (connection refused, unknown host). */

@@ -1,4 +1,4 @@
-/** What a user can do about a registry, as ends of sentences. */
+/** Remedies for a failing registry, worded as ends of sentences. */
 interface Remedies {
   login: string;
   certificate: string;

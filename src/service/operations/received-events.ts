@@ -1,4 +1,4 @@
-/** What an operation's events have reported so far: a pure accumulation. */
+/** The events of an operation so far, accumulated. Pure, except for calls of the listener. */
 import { parseBoundedJson } from "../http/bounded-json.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";

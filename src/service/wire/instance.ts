@@ -2,7 +2,7 @@ import type { HistoryLine } from "../../image/history.ts";
 import type { InstanceEntry, InstanceFile } from "./file.ts";
 import type { InstanceMount } from "./mount.ts";
 
-/** What a `COPY --from` puts in place. Part of the extension `copies`, which bough's own engine has. */
+/** A `COPY --from` of a request. Part of the extension `copies`, which bough's own engine has. */
 export interface ImageCopy {
   /** UUID. */
   image: string;
@@ -24,8 +24,8 @@ export interface ImageCopy {
 }
 
 /**
- * What a command can reach, as in `docker run --network`: the outside (the service chooses how), nothing, or everything that the
- * machine can.
+ * The network of a command, as in `docker run --network`: the outside (the service chooses how), nothing, or everything that the
+ * machine can reach.
  */
 export const networkModes = ["default", "none", "host"] as const;
 export type NetworkMode = (typeof networkModes)[number];

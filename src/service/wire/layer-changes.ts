@@ -6,14 +6,14 @@ export interface ChangedAmount {
   bytes: number;
 }
 
-/** What a layer changes in those below it. Part of the extension `changes`, which bough's own engine has. */
+/** A layer's changes to those below it. Part of the extension `changes`, which bough's own engine has. */
 export interface ImageLayerChanges extends Pick<ImageLayer, "id" | "created_at" | "is_imported"> {
   added: ChangedAmount;
   /** Bytes of the new contents. */
   changed: ChangedAmount;
-  /** What it deletes of the layers below. */
+  /** Files of the layers below that it deletes. */
   deleted: ChangedAmount;
-  /** What later layers change or delete of it. */
+  /** Files of this layer that later layers change or delete. */
   hidden: ChangedAmount;
 }
 
@@ -27,6 +27,6 @@ export interface LayerChange {
   mode: number;
   /** Bytes in the layer. */
   size: number;
-  /** What it hides of the layers below. */
+  /** Files of the layers below that it hides. */
   hidden: ChangedAmount;
 }

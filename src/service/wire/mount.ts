@@ -1,7 +1,8 @@
 import type { InstanceEntry, InstanceFile } from "./file.ts";
 
 /**
- * What is mounted while a command runs, and is not in its result. Part of the extension `mounts`, which bough's own engine has.
+ * A mount that exists while a command runs, and is not in its result. Part of the extension `mounts`, which bough's own engine
+ * has.
  */
 export type InstanceMount = {
   /** Absolute. */

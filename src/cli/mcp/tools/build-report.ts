@@ -8,7 +8,7 @@ import type { Call } from "../call.ts";
 import { warningForAgent } from "../hints.ts";
 import { createTail, type Tail } from "./tail.ts";
 
-/** Collects what an agent gets to know of a build. */
+/** Collects a build's events for an agent. */
 export interface BuildReport {
   progress: Progress;
   /** Waits for the build. Its rejection includes the output of the failed step. */
