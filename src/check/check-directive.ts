@@ -2,17 +2,17 @@ import type { Dockerfile } from "../dockerfile/instruction.ts";
 import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
 import { type ErrorRule, experimentalRules } from "./rules.ts";
 
-/** What `# check=skip=A,B;error=true;experimental=all` asks for. */
+/** The options of `# check=skip=A,B;error=true;experimental=all`. */
 export interface CheckDirective {
   isReported(rule: string): boolean;
-  /** Docker's checks are errors. */
+  /** True if violations of Docker's checks are errors. */
   turnsIntoErrors: boolean;
 }
 
 /**
  * Reads the `check` parser directive (https://docs.docker.com/reference/dockerfile/#check).
  *
- * @throws DockerfileError where it is not valid
+ * @throws DockerfileError if it is invalid
  */
 export function readCheckDirective(dockerfile: Dockerfile): CheckDirective {
   let skipped = (_rule: string) => false;

@@ -18,16 +18,16 @@ import { type PlanOptions, planBuild } from "./plan.ts";
 import type { PlannedFile } from "./planned-file.ts";
 import { type ErrorRule, isDockerRule } from "./rules.ts";
 
-/** What can be said of a build without carrying it out. */
+/** The findings about a build that has not been run. */
 export interface CheckReport {
   /** The lines that a message shows. */
   source: { path: string; lines: readonly string[] };
-  /** Empty where the text does not parse. */
+  /** Empty if the text does not parse. */
   instructions: readonly Instruction[];
   /** The Dockerfile's escape character. */
   escape: string;
   files: readonly PlannedFile[];
-  /** Both by line. */
+  /** Warnings and errors are sorted by line. */
   warnings: readonly Finding[];
   errors: readonly Finding[];
 }
@@ -37,13 +37,13 @@ export interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFrom
   /** The Dockerfile's name, for messages. */
   path: string;
   network: NetworkPolicy;
-  /** Finds out about the service, only where an instruction depends on it. */
+  /** Returns what is known of the service. Called only if an instruction depends on it. */
   assumeService: () => Promise<AssumedService>;
   /** `--secret` and `--ssh`. */
   given: GivenIds;
 }
 
-/** Parses, plans and lints. Nothing is asked of a service, and no file of the context is read. */
+/** Parses, plans and lints, without a request to a service and without reading a file of the context. */
 export async function checkDockerfile(options: CheckOptions): Promise<CheckReport> {
   const { text, path } = options;
   const parsed = attempt("ParseError", () => parseDockerfile(text, path));
@@ -120,7 +120,7 @@ function badReferences(dockerfile: Dockerfile, { buildArgs, mode }: CheckOptions
   return findBadReferences(dockerfile, graph, mode).map((problem) => errorOf("InvalidStage", problem));
 }
 
-/** Considers Docker's rules only: whoever asked Docker to be strict did not mean bough's own. */
+/** Returns an error if Docker's rules are violated. bough's own rules do not count: the directive asks Docker to be strict. */
 function violations(warnings: readonly Finding[]): Finding[] {
   const violated = byLine(warnings).filter(({ rule }) => isDockerRule(rule));
   const [first] = violated;
@@ -134,13 +134,13 @@ function errorOf(rule: ErrorRule, problem: Problem): Finding {
   return { ...problem, rule: problem.rule ?? rule };
 }
 
-/** What is wrong as it is written is found on the way through the Dockerfile, too. */
+/** Removes duplicates: the plan also finds errors that are found in the text. */
 function withoutRepeats(findings: readonly Finding[]): Finding[] {
   const keyOf = (finding: Finding) => `${lineOf(finding)} ${finding.rule} ${finding.message}`;
   return [...new Map(findings.map((finding) => [keyOf(finding), finding])).values()];
 }
 
-/** What is about no line comes first. */
+/** Sorts findings. Those without a line come first. */
 function byLine(findings: readonly Finding[]): Finding[] {
   return findings.toSorted((one, other) => (lineOf(one) ?? 0) - (lineOf(other) ?? 0));
 }

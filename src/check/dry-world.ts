@@ -41,44 +41,44 @@ export interface DryOptions {
   buildArgs: ReadonlyMap<string, string>;
   /** `--allow-local-from`. */
   allowsLocalFrom: boolean;
-  /** The service's; `undefined` where no instruction depends on it. */
+  /** The service and its platform; `undefined` if no instruction depends on the platform. */
   platform: AssumedService | undefined;
-  /** Finds out whether something starts from scratch, only where that matters. */
+  /** Resolves to true if the service supports FROM scratch. Called only if that matters. */
   startsFromScratch(): Promise<boolean>;
   signal: AbortSignal;
-  /** The end of the stage that a FROM names. */
+  /** Returns the final state of the stage that a FROM names. */
   baseOf(from: FromInstruction): DryStage | undefined;
-  /** The ONBUILD instructions of that stage. */
+  /** Returns the ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
 }
 
 export interface AssumedService {
   platform: Platform;
-  /** False: the service might say otherwise, if it were asked. */
+  /** False if the service itself might report otherwise. */
   isCertain: boolean;
   startsFromScratch: boolean;
-  /** What `RUN --mount` can keep from its images. */
+  /** The kinds of `RUN --mount` whose contents the service can keep out of its images. */
   mounts: MountSupport;
 }
 
 /** A stage without an image. */
 export interface DryStage extends StageScope {
-  /** `undefined`: it depends on a variable of the image. */
+  /** `undefined` if it depends on a variable of the image. */
   workdir: string | undefined;
-  /** Some WORKDIR has been there. */
+  /** True after any WORKDIR. */
   workdirIsSet: boolean;
-  /** None of them was absolute: it counts from `/`, where the image may have a WORKDIR of its own. */
+  /** True if no WORKDIR was absolute: relative ones are resolved from `/`, although the image may have another WORKDIR. */
   workdirIsAssumed: boolean;
   staged: StagedTypes;
 }
 
-/** What the build would find on its way through the Dockerfile. */
+/** The files and warnings that a dry run of the Dockerfile has found. */
 export interface Notes {
   files: PlannedFile[];
   warnings: Finding[];
 }
 
-/** The sources themselves can't be copied: they are missing, lead out of the context, can't be read. */
+/** The error of sources that can't be copied: they are missing, lead out of the context, or can't be read. */
 export class UncopyableSourceError extends BoughError {
   override readonly name = "UncopyableSourceError";
 }
@@ -89,7 +89,7 @@ export function startDryStage(): DryStage {
   return { ...words, ...place };
 }
 
-/** The world of `--check`: nothing is asked of a service, no file is read, and what a build would do is noted. */
+/** Creates the world of `--check`, which sends no request, reads no file, and notes what a build would do. */
 export function createDryWorld(options: DryOptions, escape: EscapeCharacter, notes: Notes): World<DryStage> {
   const { context, ignore, signal, buildArgs } = options;
   const files = rememberFiles(localFileSystem);
@@ -116,7 +116,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     },
     startFromStage: async (from) => options.baseOf(from),
     triggersOf: options.triggersOf,
-    // No image is asked for its triggers.
+    // A check does not read the triggers of images.
     namesStage: () => false,
     startFromImage: (reference) => startFrom(reference, options),
     loadImageEnv: async (_, stage) => stage,
@@ -142,7 +142,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       readLinkInImage: async () => undefined,
     }),
     planCopy: planSources,
-    // What is in an image is for the build to find out.
+    // Only a build can find out the files of an image.
     copyFromImage: async (_, __, stage) => stage,
     async copy(instruction, copy, stage) {
       const { plan, isPlaceKnown } = copy;
@@ -168,7 +168,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
   return world;
 }
 
-/** What the context lacks is found without the service. */
+/** Finds the files of the context that are mounted. Files that are missing there are found without the service. */
 async function planMounts(
   { mounts }: RunInstruction,
   stage: DryStage,
@@ -177,7 +177,7 @@ async function planMounts(
 ): Promise<Awaited<ReturnType<typeof findMountedFiles>>[]> {
   const isKnown = createIsKnown(stage, escape);
   const known = mounts.filter((mount) => wordsOfMount(mount).every(isKnown));
-  // The image may have a WORKDIR of its own, where a relative target is not the root.
+  // The image may have a WORKDIR, in which a relative target is not the root.
   const workdir = stage.workdirIsAssumed && stage.workdir === "/" ? undefined : stage.workdir;
   const given = { lookup: lookUp(stage), escape, workdir: workdir ?? "/workdir" };
   const found: Awaited<ReturnType<typeof findMountedFiles>>[] = [];
@@ -245,7 +245,7 @@ function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?:
   ]);
 }
 
-/** Instructions whose variables are replaced when a command runs, and by the shell. */
+/** Instructions whose variables the shell expands when a command runs. */
 const ofTheShell: ReadonlySet<string> = new Set([
   "RUN",
   "CMD",

@@ -1,16 +1,16 @@
 import type { Problem } from "../dockerfile/problems/problem.ts";
 import type { WarningRule } from "./rules.ts";
 
-/** Something that `--check` has to say: a warning or an error. */
+/** A warning or an error of `--check`. */
 export interface Finding extends Omit<Problem, "rule" | "range"> {
   rule: string;
-  /** The lines of the instruction; `undefined` where it is not about the Dockerfile. */
+  /** The lines of the instruction; `undefined` if the finding is not about the Dockerfile. */
   range: Problem["range"] | undefined;
   /** What to do about it. */
   hint?: string;
 }
 
-/** The line that a finding is shown at: 1-based. */
+/** Returns the line that a finding is shown at, 1-based. */
 export function lineOf({ culprit, range }: Finding): number | undefined {
   return culprit?.line ?? range?.start;
 }

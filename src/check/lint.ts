@@ -21,7 +21,7 @@ const lints: readonly Lint[] = [
   lintStageNames,
 ];
 
-/** All that is to be said of a Dockerfile as it is written; what its words come to is for the plan. */
+/** Returns the findings about a Dockerfile's text. The plan has those about the expanded words. */
 export function lintDockerfile(dockerfile: Dockerfile): Finding[] {
   return [...dockerfile.warnings, ...lints.flatMap((lint) => lint(dockerfile, dockerfile.stages))];
 }

@@ -29,12 +29,12 @@ export interface PlanOptions extends Omit<DryOptions, "baseOf" | "triggersOf"> {
   target: string | undefined;
 }
 
-/** What the build would find on its way through the Dockerfile. */
+/** The files, warnings and errors that a dry run of the Dockerfile has found. */
 export interface Plan extends Notes {
   errors: Finding[];
 }
 
-/** Goes through a Dockerfile as a build does, without a service; what is wrong is noted, and it goes on. */
+/** Interprets a Dockerfile as a build does, without a service. Notes errors, and goes on after them. */
 export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<Plan> {
   const plan: Plan = { files: [], warnings: [], errors: [] };
   const { buildArgs, mode } = options;
@@ -69,7 +69,7 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
   );
   for (const { index, from, instructions } of dockerfile.stages) {
     if (mode === "docker" && !needed.has(index)) continue;
-    // A FROM that fails starts a stage all the same: what follows is none of the one before.
+    // A FROM that fails starts a stage anyway: the instructions after it are not a part of the stage before.
     let stage = await attempt(from, startDryStage(), () => interpretFrom(from, globals, world));
     for (const instruction of instructions)
       stage = await attempt(instruction, stage, () => interpretInStage(instruction, stage, globals, world));

@@ -2,31 +2,30 @@ import { posix } from "node:path";
 import type { PlannedItem } from "../builder/copy/planned-items.ts";
 import { redactUrl } from "../builder/remote-files/source-url.ts";
 
-/** One file, link or empty directory that a COPY or ADD brings. What only the image could tell is `undefined`. */
+/** One file, link or empty directory that a COPY or ADD creates. Values that depend on the image are `undefined`. */
 export interface PlannedFile {
   /** The instruction's line. */
   line: number;
   type: "file" | "directory" | "symlink";
   /** A path in the build context, a URL, or `<<NAME`. */
   source: string;
-  /** Absolute, in the image. `undefined`: it depends on a variable of the image. */
+  /** The absolute path in the image; `undefined` if it depends on a variable of the image. */
   destination: string | undefined;
   /**
-   * What the last word of the instruction names. `unknown`: the image has a say in it. It may have a directory there:
-   * then that is `destination`, and the file goes into it under its own name. Or it may have a WORKDIR of its own, from
-   * which a relative path counts.
+   * The type of what the instruction's last word names. `unknown`: it depends on the image, which may have a directory at
+   * `destination`, so that the file goes into it under its own name, or a WORKDIR that a relative path is resolved from.
    */
   destinationIs: "file" | "directory" | "unknown";
-  /** Permission bits; a link has none of its own. */
+  /** Permission bits; `undefined` for a link, which has none. */
   mode: number | undefined;
-  /** `undefined`: a name, which the image gives a number. */
+  /** `undefined` if the owner is given as a name, whose number depends on the image. */
   uid: number | undefined;
   gid: number | undefined;
-  /** Bytes; `undefined` for a URL, and for what is not a file. */
+  /** In bytes; `undefined` for a URL, and for anything but a file. */
   size: number | undefined;
 }
 
-/** Directories with something in them come with that. */
+/** Leaves out directories that are not empty: their entries imply them. */
 export function withoutImpliedDirectories(items: readonly PlannedItem[]): PlannedItem[] {
   return items.filter((item, index) => {
     if (item.kind !== "entry" || item.entry.type !== "directory") return true;

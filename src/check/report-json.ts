@@ -5,7 +5,7 @@ import type { CheckReport } from "./check.ts";
 import { type Finding, lineOf } from "./finding.ts";
 import type { PlannedFile } from "./planned-file.ts";
 
-/** The report as `-f json` prints it; what is not known is null. */
+/** Returns the report as `-f json` prints it. Unknown values are null. */
 export function describeReport({
   instructions,
   escape: escapeCharacter,
@@ -41,7 +41,7 @@ function describeInstruction(instruction: Instruction, escapeCharacter: string) 
   };
 }
 
-/** Null for instructions that run no command. */
+/** Returns null for instructions that run no command. */
 function formOf(instruction: Instruction): "shell" | "exec" | null {
   if (!("command" in instruction) || instruction.command === undefined) return null;
   return instruction.command.form === "exec" ? "exec" : "shell";

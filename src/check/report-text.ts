@@ -4,7 +4,7 @@ import type { CheckReport } from "./check.ts";
 import type { Finding } from "./finding.ts";
 import { isDockerRule } from "./rules.ts";
 
-/** The report for people, much as `docker build --check` prints it. */
+/** Renders the report as text, much as `docker build --check` prints it. */
 export function renderReport({ source, warnings, errors }: CheckReport): string {
   const render = (kind: string) => (finding: Finding) =>
     `${kind}: ${heading(finding.rule)}\n${renderFinding(finding, source)}\n`;
@@ -18,7 +18,7 @@ function heading(rule: string): string {
   return `${rule} - https://docs.docker.com/go/dockerfile/rule/${kebabCase(rule)}/`;
 }
 
-/** `JSONArgsRecommended`: `json-args-recommended` */
+/** Converts `JSONArgsRecommended` to `json-args-recommended`. */
 function kebabCase(name: string): string {
   return name.replace(/(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, "-").toLowerCase();
 }

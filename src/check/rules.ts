@@ -1,4 +1,4 @@
-/** What `--check` can say, by the name that `# check=skip=` takes. */
+/** The rules of `--check`, by the names that `# check=skip=` takes. */
 
 /** Docker's build checks, with Docker's names and meanings: https://docs.docker.com/reference/build-checks/ */
 export const dockerRules = [
@@ -25,25 +25,25 @@ export const dockerRules = [
   "WorkdirRelativePath",
 ] as const;
 
-/** What a build here does otherwise than Docker's. The build says the same in its log. */
+/** Differences from Docker's build, of which a build also warns in its log. */
 export const ownRules = [
   /** `ADD archive.tar`: copied as it is. */
   "ArchiveNotUnpacked",
   /** `COPY --from`: only a build with `--docker` copies between stages. */
   "CopyFromSkipped",
-  /** The sources of a COPY or ADD come to no file at all. */
+  /** The sources of a COPY or ADD match no file. */
   "CopyMatchesNothing",
   /** The specification's default excludes leave out a source, or some of it. */
   "DefaultExclude",
-  /** A RUN without a command, or a WORKDIR or USER that is empty once its variables are replaced: Docker takes them. */
+  /** A RUN without a command, or a WORKDIR or USER that is empty after variables are expanded: Docker accepts them. */
   "EmptySetting",
-  /** A source is empty once its variables are replaced, which stands for the whole context. */
+  /** A source is empty after variables are expanded, which means the whole context. */
   "EmptySource",
   /** Only a build with `--docker` keeps such a setting. */
   "InstructionSkipped",
-  /** `RUN --mount=type=secret` or `ssh`, which the service in use, as far as one can tell, does not have. */
+  /** `RUN --mount=type=secret` or `ssh`, which, as far as is known, the service in use does not support. */
   "MountUnsupported",
-  /** `FROM --platform` asks for what the service in use, as far as one can tell, does not run. */
+  /** `FROM --platform` asks for a platform that, as far as is known, the service in use does not run. */
   "OtherPlatform",
   /** A source climbs out of the context by `..`, and is cut off at its root. */
   "SourceAboveContext",
@@ -55,21 +55,21 @@ export const ownRules = [
   "UnusedSecret",
 ] as const;
 
-/** What keeps a build from succeeding; no directive turns these off. */
+/** Errors that keep a build from succeeding. No directive turns them off. */
 export const errorRules = [
-  /** `# check=` says something that is not known. */
+  /** `# check=` has an unknown option. */
   "InvalidCheckDirective",
   /** An instruction that cannot be carried out: a bad substitution, mode or digest, a name that is blank. */
   "InvalidInstruction",
-  /** A source of COPY or ADD that is not there, leads out of the context, or can't be copied. */
+  /** A source of COPY or ADD that is missing, leads out of the context, or can't be copied. */
   "InvalidSource",
-  /** A `RUN --mount=from=` that can lead nowhere; with `--docker` a `COPY --from`, too. */
+  /** A `RUN --mount=from=` that can refer to nothing; with `--docker` a `COPY --from`, too. */
   "InvalidStage",
-  /** `# check=error=true`, and one of Docker's checks has something to say. */
+  /** `# check=error=true`, and one of Docker's checks is violated. */
   "LintViolation",
   /** The text is not a Dockerfile. */
   "ParseError",
-  /** Right for Docker, refused here: leaving it out would give another image. */
+  /** Valid for Docker, but refused here: leaving it out would give another image. */
   "Unsupported",
 ] as const;
 
@@ -77,7 +77,7 @@ type DockerRule = (typeof dockerRules)[number];
 export type WarningRule = DockerRule | (typeof ownRules)[number];
 export type ErrorRule = (typeof errorRules)[number];
 
-/** Reported only where `# check=experimental=` asks for them, as by Docker. */
+/** Rules that are reported only if `# check=experimental=` asks for them, as in Docker. */
 export const experimentalRules: readonly WarningRule[] = ["InvalidDefinitionDescription"];
 
 export function isDockerRule(rule: string): boolean {

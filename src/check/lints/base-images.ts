@@ -11,7 +11,7 @@ import { type Finding, warn } from "../finding.ts";
 
 /** FromPlatformFlagConstDisallowed, InvalidDefaultArgInFrom, RedundantTargetPlatform, UndefinedArgInFrom. */
 export function lintBaseImages(dockerfile: Dockerfile, stages: readonly Stage[]): Finding[] {
-  // Which platform it is makes no difference here.
+  // The platform makes no difference here.
   const defaults = staticGlobals(dockerfile, new Map());
   return stages.flatMap(({ from }) => [
     ...undeclared(from, defaults, dockerfile),
@@ -46,20 +46,20 @@ function invalidDefault(from: FromInstruction, defaults: Arguments, { escape }: 
 function needlessPlatform(from: FromInstruction): Finding[] {
   const { platform, stageName = "" } = from;
   if (platform === undefined) return [];
-  // A default is of no use: this one is always set.
+  // A default (`:-`) makes no difference: the variable is always set.
   if (/^\$(TARGETPLATFORM|\{TARGETPLATFORM(:?-[^}]*)?\})$/.test(platform)) {
     const message = `Setting platform to predefined ${platform} in FROM is redundant as this is the default behavior`;
     return [warn("RedundantTargetPlatform", message, from)];
   }
   const constant = platform.includes("$") ? undefined : orElse(undefined, () => parsePlatform(platform));
-  // A stage that is called after its platform is meant to be for that one.
+  // A stage that is named after its platform is meant for that platform.
   if (constant === undefined) return [];
   if (stageName.includes(constant.os) || stageName.includes(constant.architecture)) return [];
   const message = `FROM --platform flag should not use constant value "${platform}"`;
   return [warn("FromPlatformFlagConstDisallowed", message, from)];
 }
 
-/** What is wrong with the words themselves is an error of the plan. */
+/** Returns `otherwise` if the action throws a BoughError: the plan reports invalid words. */
 function orElse<Result>(otherwise: Result, action: () => Result): Result {
   try {
     return action();

@@ -4,7 +4,7 @@ import { type Finding, warn } from "../finding.ts";
 
 /** ConsistentInstructionCasing, FromAsCasing, StageNameCasing. */
 export function lintCasing({ escape: escapeCharacter }: Dockerfile, stages: readonly Stage[]): Finding[] {
-  // An ARG before the first FROM has no say.
+  // An ARG before the first FROM does not count.
   const instructions = stages.flatMap((stage) => [stage.from, ...stage.instructions]);
   return [
     ...instructionCasing(instructions),
@@ -31,7 +31,7 @@ function fromCasing(from: Instruction, [, keyword, stage]: readonly string[]): F
 
 function keywordCasing(from: Instruction, keyword: string | undefined): Finding[] {
   const name = writtenName(from);
-  // A name of mixed casing is warned about as it is.
+  // ConsistentInstructionCasing already reports a name of mixed casing.
   const isConsistent = isLower(name) ? isLower : isUpper(name) ? isUpper : () => true;
   if (keyword === undefined || isConsistent(keyword)) return [];
   return [warn("FromAsCasing", `'${keyword}' and '${name}' keywords' casing do not match`, from)];

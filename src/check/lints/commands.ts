@@ -7,11 +7,11 @@ export function lintCommands(_: Dockerfile, stages: readonly Stage[]): Finding[]
 }
 
 function startCommandForms({ instructions }: Stage): Finding[] {
-  // Whoever names a shell wants it.
+  // A SHELL instruction shows that the shell form is intended.
   const shell = instructions.findIndex(({ name }) => name === "SHELL");
   return instructions.flatMap((instruction, index) => {
     if (instruction.name !== "CMD" && instruction.name !== "ENTRYPOINT") return [];
-    // A HEALTHCHECK without a command takes back that of the base image.
+    // An empty command takes back that of the base image.
     if (instruction.command?.form !== "shell" || instruction.command.line === "") return [];
     if (shell >= 0 && shell < index) return [];
     const message = `JSON arguments recommended for ${instruction.name} to prevent unintended behavior related to OS signals`;
@@ -28,7 +28,7 @@ function maintainers({ instructions }: Stage): Finding[] {
 
 const counts: ReadonlySet<string> = new Set(["CMD", "ENTRYPOINT", "HEALTHCHECK"]);
 
-/** Docker points at those that come to nothing, not at the last one. */
+/** Reports the instructions that have no effect, as Docker does, not the last one. */
 function overruled({ instructions }: Stage): Finding[] {
   const last = new Map<string, Instruction>();
   return instructions.flatMap((instruction) => {

@@ -21,7 +21,7 @@ function namesOf(instruction: Instruction): string[] {
 }
 
 function commentAbove({ range }: Instruction, { lines, directives }: Dockerfile): string | undefined {
-  // Parser directives are the first lines; what looks like another one further down is a comment.
+  // Parser directives are the first lines. A line further down that looks like one is a comment.
   const isDirective = range.start - 1 <= directives.size;
   const line = lines[range.start - 2]?.trim() ?? "";
   return line.startsWith("#") && !isDirective ? line.slice(1).trim() : undefined;

@@ -21,7 +21,7 @@ export function lintExpose({ instructions }: Dockerfile): Finding[] {
   });
 }
 
-/** `${PORT:-80}` is not a mapping. */
+/** Removes variables: the colon of `${PORT:-80}` is not that of a mapping. */
 function withoutVariables(port: string): string {
   return port.replace(/\$\{[^}]*\}/g, "");
 }

@@ -1,7 +1,7 @@
 import type { Dockerfile, Stage } from "../../dockerfile/instruction.ts";
 import { type Finding, warn } from "../finding.ts";
 
-/** What a FROM or a COPY --from takes for something else than a stage. */
+/** Names that mean something other than a stage in a FROM or a COPY --from. */
 const reservedNames = ["scratch", "context"];
 
 /** DuplicateStageName, ReservedStageName. */

@@ -8,7 +8,7 @@ import {
 import { BoughError } from "../../errors.ts";
 import { sha256Of } from "../../sha256.ts";
 
-/** What the argument CONTEXT means. */
+/** The build context that the argument CONTEXT names. */
 export type ContextSource = DirectorySource | FetchedSource;
 
 export interface DirectorySource {
@@ -16,18 +16,18 @@ export interface DirectorySource {
   path: string;
 }
 
-/** A context that is not on this machine, or not as files. */
+/** A context that is not a directory of this machine. */
 export type FetchedSource =
   | { kind: "repository"; address: RepositoryAddress }
-  /** A URL that gives an archive, or a Dockerfile, which is then built without any files. */
+  /** The URL of an archive, or of a Dockerfile, which is then built without any files. */
   | { kind: "url"; url: string }
-  /** `-`: standard input gives an archive or a Dockerfile. */
+  /** `-`: an archive or a Dockerfile on standard input. */
   | { kind: "stdin" };
 
 /**
- * A directory that is there is meant, whatever its name looks like, as with Docker.
+ * Returns the context that CONTEXT names. As with Docker, an existing directory wins, whatever its name looks like.
  *
- * @throws BoughError of kind `usage` for an address that makes no sense
+ * @throws BoughError of kind `usage` for an invalid address
  */
 export function readContextSource(word: string, workingDirectory: string): ContextSource {
   if (word === "-") return { kind: "stdin" };
@@ -43,7 +43,7 @@ export function readContextSource(word: string, workingDirectory: string): Conte
   return { kind: "directory", path: word };
 }
 
-/** Spec 1: `build:<sha16(abspath(context))>`. `place`: instead of the path also where a context is fetched from. */
+/** Returns `build:<sha16(abspath(context))>` (spec 1). `place` is that path, or the address that a context is fetched from. */
 export function buildSession(place: string): string {
   return `build:${contextGroup(place)}`;
 }
@@ -53,12 +53,12 @@ export function contextGroup(place: string): string {
   return sha256Of(place).slice(0, 16);
 }
 
-/** Returns the same of a session; `undefined` if that is not a build's. */
+/** Returns the group of a session; `undefined` if it is not a build's session. */
 export function contextGroupOf(session: string): string | undefined {
   return /^build:([0-9a-f]{16})$/.exec(session)?.[1];
 }
 
-/** `github.com/owner/name`, as Docker has always taken it. */
+/** Makes a URL of `github.com/owner/name`, which Docker accepts, too. */
 function withScheme(word: string): string {
   const [, path, rest = ""] = /^(github\.com\/[^/?#]+\/[^/?#]+?)(?:\.git)?([?#].*)?$/s.exec(word) ?? [];
   return path === undefined ? word : `https://${path}.git${rest}`;

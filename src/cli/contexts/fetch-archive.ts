@@ -21,7 +21,7 @@ export interface Fetching {
   runtime: Pick<Runtime, "stdin" | "environment" | "workingDirectory">;
 }
 
-/** Downloads an archive of the context's files, or a Dockerfile that takes none. */
+/** Downloads an archive of the context's files, or a Dockerfile that is built without any. */
 export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedContext> {
   const { access, log } = fetching;
   if (!URL.canParse(url))
@@ -38,16 +38,16 @@ export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedCo
     } catch (error) {
       throw sourceFault(url, error, access);
     } finally {
-      // Of what has failed before it was read.
+      // Ends the response if an error occurred before it was read.
       content.cancel().catch(() => undefined);
     }
   });
 }
 
-/** Ctrl-C ends whoever writes to standard input, too, and that may show first. */
+/** Ctrl-C also ends the program that writes to standard input, and the signal may come later than that end. */
 const interruptionMilliseconds = 50;
 
-/** Reads from standard input what `fetchFromUrl` downloads. Its session is that of the path `-`. */
+/** Reads an archive or a Dockerfile from standard input. The session is that of the path `-`. */
 export async function readFromStdin(fetching: Fetching): Promise<FetchedContext> {
   const { clock, signal } = fetching.access;
   const { stdin, workingDirectory } = fetching.runtime;
@@ -95,7 +95,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Ends with the signal even while nobody writes. */
+/** Passes the stream on. Rejects as soon as the signal is aborted, even if no data comes. */
 async function* interruptible(
   stream: AsyncIterable<Uint8Array>,
   signal: AbortSignal,

@@ -18,7 +18,7 @@ import { contextGroup } from "./context-source.ts";
 import type { FetchedContext } from "./fetched-context.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
 
-/** Checks out the commit that the address means now, unless it is there: a commit never changes. */
+/** Checks out the commit that the address refers to now, unless it is kept already: a commit never changes. */
 export async function fetchRepository(
   given: RepositoryAddress,
   { access, contexts, log }: { access: RemoteAccess; contexts: KeptContexts; log: Log },
@@ -26,7 +26,7 @@ export async function fetchRepository(
   const address = withOptions(given, access);
   const shown = redactUrl(address.remote, access.buildArgs);
   const found = await findCommit(address, access);
-  // Whatever the ref: one branch takes the layers of another.
+  // Without the ref, so that branches share layers.
   const place = address.subdirectory === "" ? shown : `${shown}#:${address.subdirectory}`;
   const group = contextGroup(place);
   const key = keyOf(address, shown, found);
@@ -37,7 +37,7 @@ export async function fetchRepository(
       : `git cache hit (${found.commit} is known) ${shown}`,
   );
   const held = known ?? (await fetchCommit({ address, ...found }));
-  // That it is there was seen when it was fetched, for a session of that directory.
+  // The fetch has checked that the subdirectory exists: a kept context is of a session with the same subdirectory.
   const tree = join(held.path, "tree", address.subdirectory);
   return { held, tree, place, name: `${access.subject} ${place}`, shown, repository: found };
 
@@ -53,20 +53,20 @@ export async function fetchRepository(
   }
 }
 
-/** BuildKit's build argument of that name says the same of a context as the address can say. */
+/** Applies BuildKit's build argument that keeps `.git`. The address has precedence. */
 function withOptions(address: RepositoryAddress, { buildArgs }: RemoteAccess): RepositoryAddress {
   const given = parseBoolean(buildArgs.get(keepGitDirectoryArgument) ?? "");
   const keepsGitDirectory = address.keepsGitDirectory ?? given ?? false;
   return { ...address, keepsGitDirectory };
 }
 
-/** All that decides about the files. A `.git` that is kept names its repository. */
+/** Returns a key of all that determines the files. A `.git` that is kept contains the repository's address and the ref. */
 function keyOf(address: RepositoryAddress, shown: string, { commit, ref }: FoundCommit): string {
   const kept = keepsGitDirectory({ address }) ? [shown, ref] : null;
   return `${commit}-${sha256Of(JSON.stringify([address.hasSubmodules, kept])).slice(0, 8)}`;
 }
 
-/** Takes away `.git`, of submodules too, unless it is kept, and gives all files the commit's time. */
+/** Removes `.git`, including those of submodules, unless it is kept, and gives all files the commit's time. */
 async function normalize(
   directory: string,
   options: { commitTime: number; isKept: boolean; pace: Pace },

@@ -9,25 +9,26 @@ export interface FetchedContext {
   held: HeldContext;
   /** The directory with its files. */
   tree: string;
-  /** What the build session is named for, as a directory's absolute path is. */
+  /** The address that names the build session, as the absolute path does for a directory. */
   place: string;
-  /** What it is called in messages. */
+  /** The name in messages. */
   name: string;
-  /** The address without ref and directory, as it may be shown; `-` for standard input. */
+  /** The address without ref, directory and secrets; `-` for standard input. */
   shown: string;
-  /** The commit, where the context is a git repository. */
+  /** The commit, if the context is a git repository. */
   repository?: FoundCommit;
-  /** The digest of an archive or Dockerfile, and the text of the latter, which comes without any files. */
+  /** The digest of an archive or Dockerfile. */
   sha256?: string;
+  /** The text of a Dockerfile that came instead of an archive, without any files. */
   dockerfile?: string;
 }
 
-/** A build context as it is on this machine, with what in it says how it is built. Disposed of when nothing reads it any more. */
+/** A build context on this machine, with its Dockerfile and ignore rules. It must be disposed of after the last read. */
 export interface OpenedContext extends Disposable {
   context: BuildContext;
-  /** What names the build session: the context's absolute path, or where it was fetched from. */
+  /** The context's absolute path, or the address that it was fetched from. It names the build session. */
   place: string;
-  /** Where the context came from, if it is not a directory of this machine. */
+  /** `undefined` if the context is a directory of this machine. */
   fetched: FetchedContext | undefined;
   dockerfile: DockerfileText;
   ignore: IgnoreRules;

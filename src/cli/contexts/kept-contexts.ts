@@ -16,13 +16,13 @@ import { requireOwnDirectory } from "../../own-path.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 
 /**
- * Contexts that were fetched, each in a directory by what it is (a commit, a digest), in that of its build session. What a build
- * uses stays while its process lives.
+ * Fetched contexts. Each has a directory, named by its commit or digest, in the directory of its build session. A context stays
+ * as long as a process that uses it lives.
  */
 export interface KeptContexts {
-  /** Keeps it from being removed until that is disposed of; `undefined` where it is not there. */
+  /** Finds a context, and keeps it from being removed until the result is disposed of. Returns `undefined` if there is none. */
   find(group: string, name: string): HeldContext | undefined;
-  /** Makes an empty directory, which goes unless it is kept. */
+  /** Makes an empty directory, which is removed unless it is kept. */
   begin(group: string): StartedContext;
 }
 
@@ -32,26 +32,29 @@ export interface HeldContext extends Disposable {
 
 export interface StartedContext extends Disposable {
   path: string;
-  /** Gives it its name. Where another process has been faster, what that has fetched is used; where that is going, this one once. */
+  /**
+   * Gives the directory its name. If another process was faster, returns the context that it fetched; if that one is being
+   * removed, returns this one, to be used only once.
+   */
   keep(name: string): HeldContext;
 }
 
-/** The maximum for one session: rarely are more branches built in turns. */
+/** The maximum for one session: few users alternate between more branches. */
 const maxKept = 4;
 const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
-/** The processes that use a context have a file each in here. */
+/** The directory with a file for each process that uses a context. */
 const users = ".users";
-/** Likewise those that are about to remove it. */
+/** The directory with a file for each process that is about to remove a context. */
 const removers = ".removers";
 const maxAttempts = 10;
-/** What is half-made, or being removed, is named for the process that does that. */
+/** Names of directories that a process is making or removing: a dot, and the process's name. */
 const unfinished = /^\./;
 
-/** @param parent bough's own directory, which need not be there */
+/** @param parent bough's own directory, which may not exist */
 export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): KeptContexts {
   const root = join(parent, "contexts");
 
-  /** Every build that asks for it makes it younger. */
+  /** Marks a context as used now. */
   function hold(path: string, user: string): HeldContext {
     const now = new Date(clock.now());
     utimesSync(path, now, now);
@@ -64,7 +67,7 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
     const user = join(path, users, own);
     try {
       writeFileSync(user, "");
-      // Whoever removes it says so, too, and looks for users then: one of the two sees the other, and leaves it.
+      // A process that removes it writes a file, too, and then looks for users: one of the two sees the other, and gives up.
       if (!hasLivingOwner(join(path, removers)) && existsSync(user)) return hold(path, own);
       rmSync(user, { force: true });
       return undefined;
@@ -94,7 +97,7 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
         const put = () => (rename(path, target) ? hold(target, own) : find(group, name));
         let held = put();
         if (held === undefined) {
-          // It is not whole, or about to go.
+          // The target is incomplete, or about to be removed.
           removeUnused(target);
           held = put();
         }
@@ -110,14 +113,14 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
   return { find, begin };
 }
 
-/** Removes the contexts of a session that nobody uses. */
+/** Removes the contexts of a session that no process uses. */
 export function removeKeptContexts(parent: string, group: string): void {
   const directory = join(parent, "contexts", group);
   for (const name of namesIn(directory)) if (!unfinished.test(name)) removeUnused(join(directory, name));
   removeRest(directory);
 }
 
-/** Removes what dead processes have left unfinished, and what nobody uses and is old, or not among the latest. */
+/** Removes unfinished directories of dead processes, and unused contexts that are old or not among the latest. */
 function tidy(root: string, now: number): void {
   for (const group of namesIn(root)) {
     const directory = join(root, group);
@@ -131,23 +134,23 @@ function tidy(root: string, now: number): void {
   }
 }
 
-/** One process at a time removes it. Killed at any instant, that leaves a context that is whole, or none. */
+/** Removes an unused context. Only one process at a time does so. If it is killed, the context is either complete or gone. */
 function removeUnused(path: string): void {
   const own = ownName();
   const removal = join(path, removers, own);
   try {
-    // What is not whole may lack it.
+    // An incomplete context may lack the directory.
     makeUnlessThere(join(path, removers));
     writeFileSync(removal, "");
   } catch {
     return;
   }
   const isFree = !hasLivingOwner(join(path, users)) && !hasLivingOwner(join(path, removers), own);
-  // Else what is there now has taken the place of what was asked about.
+  // Without `removal`, another context has taken the place of the one that was checked.
   if (!isFree || !existsSync(removal) || !removeAside(path, own)) rmSync(removal, { force: true });
 }
 
-/** Returns false where it can't be moved, and so stays: that is no reason to fail. */
+/** Moves a context aside and removes it. Returns false if it can't be moved, and so stays: that is no reason to fail. */
 function removeAside(path: string, own: string): boolean {
   const aside = join(path, "..", `.${own}`);
   try {
@@ -168,7 +171,7 @@ function removeRest(directory: string): void {
   }
 }
 
-/** Another process may find a directory on the way empty, and remove it. */
+/** Makes a directory. Retries, since another process may find a parent directory empty and remove it. */
 function makeDirectory(path: string): void {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -188,7 +191,7 @@ function makeUnlessThere(path: string): void {
   }
 }
 
-/** Returns false where something is there. */
+/** Returns false if something exists at `target`. */
 function rename(path: string, target: string): boolean {
   try {
     renameSync(path, target);
@@ -199,7 +202,7 @@ function rename(path: string, target: string): boolean {
   }
 }
 
-/** 0 for what has just gone. */
+/** Returns 0 if the path has just been removed. */
 function usedAt(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

@@ -86,7 +86,7 @@ function fetchContext(
   const { buildArgs, secrets, maxAddBytes, log } = settings;
   const access: RemoteAccess = {
     ...{ buildArgs, maxAddBytes, git, clock: runtime.clock, signal: runtime.signal },
-    // What is secret may come from a pipe: it is read where it is needed only.
+    // Secrets may come from a pipe: they are read only if they are needed.
     secrets: source.kind === "repository" ? secrets.load() : { values: new Map(), agents: new Map() },
     fetchUrl: runtime.fetch,
     subject: "the build context",
@@ -110,7 +110,7 @@ function requireOtherFile({ absolutePath }: DockerfilePlace): void {
   });
 }
 
-/** Reads a file of this machine, not of the context. */
+/** Reads a Dockerfile of this machine, not of the context. */
 async function readNamed(
   place: DockerfilePlace,
   { name, dockerfile }: FetchedContext,
@@ -120,7 +120,7 @@ async function readNamed(
   return { ...place, text: await readDockerfile(place, signal) };
 }
 
-/** The context's own; no link in it leads out of it. */
+/** Reads the context's own Dockerfile. No link leads out of the context. */
 async function readOwn(
   { name, tree, dockerfile }: FetchedContext,
   named: string | undefined,
@@ -150,7 +150,7 @@ function twoDockerfiles(path: string, name: string): BoughError {
   });
 }
 
-/** Docker reads the ignore file of directories of its client's machine only. */
+/** Reads the ignore rules. Docker reads an ignore file only in a directory of its client's machine. */
 function readRules(
   { name, tree }: FetchedContext,
   dockerfilePath: string,
@@ -165,7 +165,7 @@ function readRules(
   return ignoreRules([], { defaultExcludes });
 }
 
-/** Returns where a file of the context is, its links followed in there, if there is one. A path of this machine is one. */
+/** Returns the path of a file of the context, links followed; `undefined` if there is none. Absolute paths are this machine's. */
 function locateIn(tree: string, path: string): string | undefined {
   if (isAbsolute(path)) return path;
   const found = resolveInContext(tree, contextPathOf(path), localFileSystem);

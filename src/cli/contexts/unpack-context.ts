@@ -30,15 +30,15 @@ import { maxDockerfileBytes } from "../builds/dockerfile-file.ts";
 import { cannotKeep } from "./kept-contexts.ts";
 
 interface Unpacking extends Pick<BuildJob, "decompress" | "signal"> {
-  /** What it is called in messages. */
+  /** The name in messages. */
   name: string;
-  /** The most that it may have as it comes, and that its files may have together. */
+  /** The maximum size of the content as received, and of all its files together. */
   maxBytes: number;
 }
 
 /**
- * Puts the files of an archive, plain or compressed, into `place/tree`. What is not an archive is a Dockerfile: it goes to
- * `place/Dockerfile`, and the tree is empty. Returns the SHA-256 of all that came, and how much that was.
+ * Unpacks an archive, plain or compressed, to `place/tree`. Content that is not an archive is a Dockerfile: it is written to
+ * `place/Dockerfile`, and the tree is empty. Returns the SHA-256 and the size of the content.
  */
 export async function unpackContext(
   content: AsyncIterable<Uint8Array>,
@@ -67,7 +67,7 @@ export async function unpackContext(
       hint: "The address of a git repository ends in .git.",
     });
   else await writeDockerfile(peeked.whole(), join(place, "Dockerfile"), name);
-  // What follows the archive's end belongs to what came, too.
+  // Data after the archive's end are a part of the content, too.
   return { sha256: await hashed.finish(), bytes };
 }
 
@@ -77,12 +77,12 @@ function requireSize(bytes: number, { name, maxBytes }: Unpacking): void {
   throw new BoughError(`${name}: ${reason}`, { hint });
 }
 
-/** No Dockerfile has bytes of value 0. */
+/** True for a block with a zero byte, which no Dockerfile has. */
 function isTar(beginning: Uint8Array): boolean {
   return beginning.byteLength === blockBytes && beginning.includes(0);
 }
 
-/** What a server shows of a repository in a browser, for one. */
+/** True for HTML, such as the page that a server shows of a repository in a browser. */
 function isWebPage(beginning: Uint8Array): boolean {
   return /^\s*<(!doctype|html)\b/i.test(Buffer.from(beginning).toString("latin1"));
 }
@@ -105,8 +105,8 @@ async function writeDockerfile(
 }
 
 /**
- * Contents are numbered files at first. That no link is followed is then plain: the tree's files are put in place before its
- * links, and each after the directory that it is in.
+ * Unpacks an archive, at first to numbered files. Then each is linked into the tree after its directory, and before any symbolic
+ * link exists, so that no link is ever followed.
  */
 async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking: Unpacking): Promise<void> {
   const { name, signal } = unpacking;
@@ -142,7 +142,7 @@ async function writeContent(content: AsyncIterable<Uint8Array>, path: string, pl
   }
 }
 
-/** What the disk refuses is no fault of what is read. */
+/** Reports a failed write as an error of the disk, not of the content. */
 function onDisk<Result>(place: string, write: () => Result): Result {
   try {
     return write();
@@ -178,16 +178,16 @@ async function putInPlace(
   for (const entry of entries.toReversed()) {
     put(entry, (path) => {
       if (entry.type === "symlink") symlinkSync(entry.target, path);
-      // Nothing comes into it any more: it may be closed to its owner.
+      // Only now, since the mode may forbid its owner to add entries.
       if (entry.type === "directory") chmodSync(path, entry.mode);
     });
   }
 }
 
-/** An archive's: names and links that are too long, links to nothing at all, and too many to one file. */
+/** Error codes that are the archive's fault: names and links that are too long, empty links, too many links to a file. */
 const ownFaults = ["ENAMETOOLONG", "ENOENT", "EMLINK"];
 
-/** The beginning of a name will do. */
+/** Shortens a path for a message. */
 function shown(path: string): string {
   const text = displayPath(path);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;

@@ -1,15 +1,15 @@
 import { BoughError, messageOf } from "../../errors.ts";
 
-/** What `bough doctor` found out about one thing. */
+/** The result of one check of `bough doctor`. */
 export interface CheckResult {
   check: string;
-  /** `warning`: it is not as it should be, but nothing that was asked for needs it. */
+  /** `warning`: there is a problem, but the configured service works without the thing that was checked. */
   status: "ok" | "warning" | "failed";
   detail: string;
   fix?: string;
 }
 
-/** An error in the words that a user would see, with its hint as the fix. */
+/** Returns the result of a check that met an error: its message as the detail, its hint as the fix. */
 export function failedCheck(
   check: string,
   error: unknown,

@@ -58,12 +58,12 @@ function describeProgram({ platform }: Runtime): CheckResult {
 
 const margin = " ".repeat("warning".length + 2);
 
-/** Further lines stand where no check begins. */
+/** Indents further lines, so that they do not look like checks. */
 function indented(text: string): string {
   return text.split("\n").map(visible).join(`\n${margin}`);
 }
 
-/** Tells all of it, unlike a table: the fix is what it is for. */
+/** Renders the results in full, unlike a table, which would cut off the fixes. */
 function renderResults(results: readonly CheckResult[]): string {
   const width = Math.max(...results.map(({ check }) => check.length));
   return results

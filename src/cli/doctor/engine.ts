@@ -1,4 +1,4 @@
-/** What the embedded engine needs of the machine: asked for, and tried, without starting it. */
+/** Checks that the machine has what the embedded engine needs, without starting the engine. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { runHelper } from "../../engine/system/helper.ts";
@@ -18,19 +18,19 @@ import { diagnoseRuntime, examineRuntime, type RuntimeFacts } from "./runtime.ts
 
 export interface EngineFacts {
   isRoot: boolean;
-  /** Why there is no user namespace for who is not root. */
+  /** The reason why a user other than root gets no user namespace. */
   namespaceProblem: BoughError | undefined;
   missing: readonly { program: string; package: string }[];
-  /** Names and versions of the programs, such as `runc 1.1.5`; an error where one does not say it. */
+  /** Names and versions of the programs, such as `runc 1.1.5`; an error if one fails to print its version. */
   versions: readonly string[] | BoughError;
-  /** What the kernel said to an overlay mount; `untried` where a mount can't be tried. */
+  /** The result of an overlay mount; `untried` if a mount can't be tried. */
   overlay: "mounted" | "untried" | { problem: string };
   runtime: RuntimeFacts;
   network: NetworkFacts;
   limits: LimitFacts | "untried";
 }
 
-/** `isNeeded`: nothing else is configured, so what is missing for the engine is missing for all. */
+/** `isNeeded`: no other service is configured, so that a missing requirement of the engine is a failure. */
 export function diagnoseEngine(facts: EngineFacts, isNeeded: boolean): CheckResult[] {
   const { isRoot, namespaceProblem, missing, versions, overlay, runtime, network, limits } = facts;
   const unmet = isNeeded ? "failed" : "warning";
@@ -89,13 +89,13 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
     versions: missing.length > 0 ? [] : await programVersions(runtime),
     overlay,
     runtime: started,
-    // Nothing runs that would need a network where no layer can be mounted.
+    // If no layer can be mounted, no command runs that would need a network.
     network: overlay === "mounted" ? await examineNetwork(runtime, !needsNamespace) : "untried",
     limits: overlay === "mounted" ? examineLimits(!needsNamespace) : "untried",
   };
 }
 
-/** Each of the trials takes some milliseconds. */
+/** The maximum duration of a trial. Normally each takes some milliseconds. */
 const maxTrialSeconds = 10;
 
 async function programVersions(runtime: Runtime): Promise<string[] | BoughError> {
@@ -117,7 +117,7 @@ async function programVersions(runtime: Runtime): Promise<string[] | BoughError>
   }
 }
 
-/** Runs in a mount namespace of its own, and clears up in it: an ordinary user can't remove what overlayfs leaves. */
+/** Runs in a new mount namespace, and cleans up there: an ordinary user can't remove what overlayfs leaves. */
 const overlayTrial = `mkdir lower upper work merged
 mount -t overlay -o "$1" overlay merged; status=$?
 umount merged 2>&-; rm -rf lower upper work merged; exit $status`;
@@ -145,16 +145,16 @@ async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<En
   }
 }
 
-/** It is empty by now, unless the trial was stopped: then an ordinary user can't remove what overlayfs has made. */
+/** Removes the directory. It is empty, unless the trial was stopped: then an ordinary user can't remove what overlayfs made. */
 function remove(directory: string): void {
   try {
     rmSync(directory, { recursive: true, force: true });
   } catch {
-    // `bough doctor` is not about what is left of it.
+    // The diagnosis does not depend on it.
   }
 }
 
-/** `undefined` where there is no room for the trial: that is the state directory's result. */
+/** Returns `undefined` if the directory can't be made, which the check of the state directory reports. */
 function makeTrialDirectory(runtime: Runtime): string | undefined {
   try {
     const parent = stateDirectory(runtime);

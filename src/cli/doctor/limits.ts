@@ -1,4 +1,4 @@
-/** What holds a RUN of the embedded engine to its limits. */
+/** Checks for the control groups that enforce the limits of a RUN on the embedded engine. */
 import {
   type Controllers,
   controllerNames,
@@ -10,15 +10,15 @@ import type { CheckResult } from "./check-result.ts";
 export interface LimitFacts {
   controllers: Controllers;
   isRoot: boolean;
-  /** Control groups of version 2 are there, and hold what limits are set by. */
+  /** True if the controllers that set limits are in control groups of version 2. */
   hasVersionTwo: boolean;
 }
 
 const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as const;
 
 /**
- * Tells what is there without control groups: bough looks itself what an ordinary user's command takes; as root there is no RUN,
- * since devices are kept from it by one. `unmet`: how bad that is.
+ * Reports missing control groups. For an ordinary user, bough itself watches what a command uses. For root, no RUN starts without
+ * control groups, since one keeps devices from it: its status is `unmet`.
  */
 export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): CheckResult {
   const check = "engine's limits";

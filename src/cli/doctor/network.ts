@@ -5,10 +5,10 @@ import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { CheckResult } from "./check-result.ts";
 
-/** What is known of slirp4netns: its name and version where it works, else why it does not; `untried` where nothing can be tried. */
+/** Name and version of slirp4netns if it works, else the error; `untried` if it can't be tried. */
 export type NetworkFacts = "untried" | string | BoughError;
 
-/** A warning at most: without a private network builds work all the same. */
+/** Returns a warning at most: without a private network builds still work. */
 export function diagnoseNetwork(facts: NetworkFacts): CheckResult[] {
   const check = "engine's network";
   if (facts === "untried") return [];

@@ -8,16 +8,16 @@ import type { Runtime } from "../process/runtime.ts";
 import { engineDirectory } from "../service/choice.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 
-/** What starts a RUN, and whether crun, which takes a third of runc's time, is of use here. */
+/** The programs that can start a RUN. crun takes a third of runc's time, but does not work everywhere. */
 export type RuntimeFacts = {
   hasRunc: boolean;
-  /** `BOUGH_RUNTIME`, or why it is none. */
+  /** The value of `BOUGH_RUNTIME`; an error if it is invalid. */
   wanted: "runc" | "crun" | undefined | BoughError;
   /** `untried`: the next command of the engine tries it. */
   crun: "works" | "untried" | { problem: string };
 };
 
-/** `unmet`: how bad it is that nothing starts a RUN. */
+/** `unmet`: the status if nothing can start a RUN. */
 export function diagnoseRuntime(facts: RuntimeFacts, unmet: "failed" | "warning"): CheckResult {
   const check = "engine's runtime";
   const { wanted, crun, hasRunc } = facts;

@@ -10,7 +10,7 @@ import { chooseServiceFor } from "../service/choice.ts";
 import { probe } from "../service/probe.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 
-/** Which service is meant; without a choice nothing else can be said about it. */
+/** Finds the service that is configured. There is no choice if the configuration is invalid. */
 export function findService(
   runtime: Runtime,
   globals: GlobalOptions,
@@ -24,7 +24,7 @@ export function findService(
   }
 }
 
-/** Checks whether a remote service answers, and takes the token. */
+/** Checks that a remote service responds and accepts the token. */
 export async function checkCredentials(
   runtime: Runtime,
   choice: Extract<ServiceChoice, { kind: "remote" }>,
@@ -40,7 +40,7 @@ export async function checkCredentials(
     return { check, status: "ok", detail: facts.join("; ") };
   } catch (error) {
     runtime.signal.throwIfAborted();
-    // A stand-in that knows only the calls that a build needs.
+    // The service may implement only the requests that a build needs.
     if (error instanceof NotFoundError) {
       return { check, status: "warning", detail: `the service can't be asked: ${messageOf(error)}` };
     }
@@ -48,7 +48,7 @@ export async function checkCredentials(
   }
 }
 
-/** The file with the tokens is its owner's alone. Nothing is said where there is none, or no such modes. */
+/** Checks that only its owner can read the file with the tokens. Returns nothing if there is none, and on Windows. */
 export function checkSecrets({ environment, platform }: Runtime): CheckResult[] {
   const path = join(profileDirectory(environment), "auth.ini");
   const stats = statSync(path, { throwIfNoEntry: false });

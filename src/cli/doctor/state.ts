@@ -7,10 +7,10 @@ import { stateDirectory } from "../process/state-directory.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 
-/** A build soon uses up less than this. */
+/** With less free space than this there is a warning: a build soon uses it up. */
 const littleRoomBytes = 1_000_000_000;
 
-/** Checks whether bough can keep its state: the database of the service that is in use is opened, as every command does. */
+/** Checks that bough can keep its state. Opens the database of the service in use, as every command does. */
 export function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): CheckResult {
   const check = "state directory";
   const directory = stateDirectory(runtime);

@@ -7,7 +7,7 @@ import { type CheckResult, failedCheck } from "./check-result.ts";
 
 const check = "engine's store";
 
-/** Checks by names and sizes whether what the engine keeps is where it should be. Returns nothing where there is no engine yet. */
+/** Checks by names and sizes that everything the engine keeps is in its place. Returns nothing if there is no engine yet. */
 export async function checkEngineStore(runtime: Runtime): Promise<CheckResult[]> {
   const directory = engineDirectory(runtime);
   if (!existsSync(join(directory, "engine.db"))) return [];

@@ -31,11 +31,11 @@ export const check = command({
     "It may take minutes, and builds may go on meanwhile. Exits with 1 where something is damaged and was not dropped. A layer whose content changes is noticed from the second check on.",
 });
 
-/** What is damaged, and who has to know. */
+/** Damage, with the branches that it affects. */
 interface Finding extends Damage {
-  /** `<session> <branch>` of those at an image that it takes along. */
+  /** `<session> <branch>` of each branch at an image that is lost with it. */
   branches: string[];
-  /** Whether --repair has dropped it. */
+  /** True if --repair has dropped it. */
   dropped: boolean;
 }
 
@@ -107,7 +107,7 @@ function render(report: EngineCheckReport, findings: readonly Finding[]): string
   return `checked ${amountOf(report)}; ${verdict}\n${findings.length === 0 ? "" : table}${advice}`;
 }
 
-/** Branches by image, from every database that may name the engine's images: its own, and those of servers on this machine. */
+/** Returns branches by image, of all databases that may name the engine's images: its own, and those of local servers. */
 function branchesByImage(runtime: Runtime): Map<string, string[]> {
   const directory = join(stateDirectory(runtime), "sessions");
   const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { enterEngine } from "../service/engine-host.ts";
 
-/** The embedded engine's directory, which has to be there. */
+/** Returns the embedded engine's directory. Rejects if it does not exist. */
 export async function engineDirectory(runtime: Runtime): Promise<string> {
   const directory = await enterEngine(runtime);
   if (existsSync(directory)) return directory;

@@ -4,12 +4,12 @@ import { dirname, resolve } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
 
-/** A place to listen, as `--listen` names it. */
+/** The address that `--listen` names. */
 type ListenAddress = { kind: "tcp"; hostname: string; port: number } | { kind: "unix"; path: string };
 
 type Handler = (request: Request) => Promise<Response>;
 
-/** Rejects what is neither `HOST:PORT`, `[IPv6]:PORT` nor `unix:PATH`. */
+/** Parses `HOST:PORT`, `[IPv6]:PORT` or `unix:PATH`. Throws a BoughError for anything else. */
 export function parseListenAddress(text: string, workingDirectory: string): ListenAddress {
   if (text.startsWith("unix:") && text.length > "unix:".length) {
     return { kind: "unix", path: resolve(workingDirectory, text.slice("unix:".length)) };
@@ -25,7 +25,7 @@ export function parseListenAddress(text: string, workingDirectory: string): List
   return { kind: "tcp", hostname: match[1] ?? match[2] ?? "", port };
 }
 
-/** Starts to listen; a Unix socket can be opened by its owner alone, from its first moment on. */
+/** Starts to listen. Only its owner can ever open a Unix socket: the umask applies as it is made. */
 export function listen(address: ListenAddress, handler: Handler, onFault: (error: unknown) => void) {
   const options = { ...unlimitedSilence, ...serverOptions(handler, onFault) };
   try {
@@ -57,15 +57,15 @@ const reasons = new Map([
 ]);
 
 /**
- * An event stream may be quiet for as long as a command runs. Bun heeds this for Unix sockets, too, but its types know of it
- * for TCP only.
+ * Disables the idle timeout, since an event stream may be silent as long as a command runs. It works for Unix sockets, too, but
+ * Bun's types have it only for TCP.
  */
 const unlimitedSilence: object = { idleTimeout: 0 };
 
-/** What `Bun.serve` gets, wherever it listens. */
+/** Returns the options of `Bun.serve` that do not depend on the address. */
 function serverOptions(handler: Handler, onFault: (error: unknown) => void) {
   return {
-    // Bun's development mode has pages of its own, which tell of this machine and ask for no token.
+    // Bun's development mode serves error pages that reveal details of this machine without asking for a token.
     development: false as const,
     // Uploads may be of any size.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
@@ -77,7 +77,7 @@ function serverOptions(handler: Handler, onFault: (error: unknown) => void) {
   };
 }
 
-/** Whom this place lets in whom one might not expect; `undefined` where only this machine's user can get there. */
+/** Returns a warning about who else can reach this address, or replace it; `undefined` if it needs none. */
 export function describeExposure(address: ListenAddress): string | undefined {
   if (address.kind === "unix") return describeDirectory(dirname(address.path));
   const { hostname, port } = address;
@@ -112,7 +112,7 @@ function isUnspecified(hostname: string): boolean {
   );
 }
 
-/** `[::1]` for `0:0:0:0:0:0:0:1` */
+/** Returns the short form of an IPv6 address: `[::1]` for `0:0:0:0:0:0:0:1`. */
 function canonical(address: string): string {
   return new URL(`http://[${address}]`).hostname;
 }

@@ -28,7 +28,7 @@ export const pruneArguments: ArgumentDefinitions = {
   yes: { type: "boolean", alias: "y", description: "Do it; without this it only says what it would remove" },
 };
 
-/** What a bare `bough engine prune` takes. */
+/** Returns the selection of `bough engine prune` without options. */
 export function defaultSelection({ now }: Pick<Clock, "now">): Omit<PruneSelection, "uses"> {
   return { all: false, sessions: false, logsBefore: now() - 7 * 86_400_000 };
 }
@@ -49,7 +49,7 @@ export function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<P
 
 const units: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
 
-/** `10GB`, `1.5G`, `512MiB`: of 1000 as sizes are shown, of 1024 with an i. */
+/** Parses `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output; with an i, of 1024. */
 function parseBytes(text: string | undefined, option: string): number | undefined {
   if (text === undefined) return undefined;
   const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];

@@ -36,7 +36,7 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
   const engine = await import("../../engine/prune/prune.ts");
   const isDone = values.flag("yes");
   await withSessionImages(runtime, async ({ uses, ...known }) => {
-    // Records that all go may be damaged.
+    // With --all every record is removed, and a damaged one must not prevent that.
     if (!chosen.all) await addScopeUses(uses, invocation);
     const selection = { ...chosen, uses };
     const plan = isDone

@@ -4,7 +4,7 @@ import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 
-/** Says how much room the embedded engine's disk has, and what frees some. `written`: what has become of what filled it. */
+/** Returns the free space of the embedded engine's disk, and what frees more. `written`: the fate of the data that filled it. */
 export function roomHint(runtime: Runtime, written: string): string {
   const directory = stateDirectory(runtime);
   const { bavail, bsize } = statfsSync(directory);
@@ -14,7 +14,7 @@ export function roomHint(runtime: Runtime, written: string): string {
   ].join("\n");
 }
 
-/** Adds that to an error of a full disk. `isFull`: it is known to be one, whatever its message says. */
+/** Adds that hint to an error of a full disk. `isFull`: the disk is known to be full, whatever the message says. */
 export function withRoomHint(error: unknown, runtime: Runtime, written: string, isFull = false): unknown {
   if (!(error instanceof BoughError) || !(isFull || /no space left/i.test(error.message))) return error;
   const hint = roomHint(runtime, written);

@@ -5,12 +5,12 @@ import { listScopeNames } from "../cache/scope-argument.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { connect } from "../service/connection.ts";
 
-/** Stands before the name of a scope that owns layers: no key of a session has a space. */
+/** The prefix of a scope's name as an owner of layers. No session has such a key, since keys have no spaces. */
 export const scopeOwner = "scope ";
 
 /**
- * Adds to what sessions use what scopes name: other machines build on it, whom no session here knows. Current is what the latest
- * builds found.
+ * Adds the images of scopes to those of sessions: other machines, of which no session here knows, build on them. The layers that
+ * the latest builds found are current.
  */
 export async function addScopeUses(
   uses: Map<string, SessionUse>,

@@ -37,7 +37,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
       kind: "usage",
     });
 
-  // Whoever comes over a socket must not have this machine's own files imported for them, nor reach its loopback.
+  // A client over a socket must not import this machine's files, nor reach its loopback interface.
   const engine = await startEngine(runtime, {
     importTransports: "registry",
     allowsHostNetwork: false,
@@ -65,12 +65,12 @@ async function serveEngine(invocation: Invocation): Promise<void> {
   }
 }
 
-/** Nothing is answered without the bearer token. */
+/** Wraps a handler to reject requests without the bearer token. */
 function requireBearerToken(token: string, handler: (request: Request) => Promise<Response>) {
   const expected = digest(`Bearer ${token}`);
   return async (request: Request): Promise<Response> => {
     const given = request.headers.get("authorization") ?? "";
-    // Digests have one length, which the comparison in constant time asks for.
+    // The comparison in constant time requires equal lengths, which digests have.
     if (timingSafeEqual(digest(given), expected)) return handler(request);
     const body = { error: "a bearer token is needed, and this is not the one", status: 401 };
     return Response.json(body, { status: 401, headers: { "WWW-Authenticate": "Bearer" } });
@@ -85,7 +85,7 @@ function digest(text: string): Uint8Array {
   return new Bun.CryptoHasher("sha256").update(text).digest();
 }
 
-/** Resolves when the signal is aborted: for this command that is the way to end. */
+/** Resolves when the signal is aborted, which is this command's normal end. */
 function interrupted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

@@ -8,20 +8,20 @@ import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { isLayerBranch } from "../sessions/working-branch.ts";
 
-/** What sessions know of the engine's images. */
+/** The engine's images that sessions use, and what changes their records. */
 export interface SessionImages {
-  /** Uses of images that a branch leads to, those before its tip included: a roll-back needs them. */
+  /** Uses of images that a branch leads to, including those before its tip, which a rollback needs. */
   uses: Map<string, SessionUse>;
   /** Build contexts by the sessions' keys. */
   contexts: Map<string, string | null>;
-  /** The engine no longer has these images. */
+  /** Forgets images that the engine no longer has. */
   forgetImages(images: readonly string[]): void;
-  /** Keys of the engine's own sessions, of those that were last used before. */
+  /** Returns the keys of the engine's own sessions that were last used before `moment`. */
   sessionsUntil(moment: number): string[];
   deleteSessions(keys: readonly string[]): void;
 }
 
-/** Every database of the engine's is open for as long as `work` takes: its own, and those of servers on this machine that may be it. */
+/** Runs `work` with all databases that may name the engine's images open: its own, and those of servers on this machine. */
 export async function withSessionImages<Result>(
   runtime: Runtime,
   work: (images: SessionImages) => Promise<Result>,
@@ -79,7 +79,7 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
     const isCurrent = current.has(entry);
     const known = uses.get(entry.image);
     uses.set(entry.image, {
-      // Whose it is: not that of those who only start from it.
+      // The session that made the image, not one that only starts from it.
       session: known === undefined || !startsFrom(entry) ? session : known.session,
       usedAt: Math.max(known?.usedAt ?? 0, isCurrent ? updatedAt : entry.createdAt),
       isCurrent: isCurrent || known?.isCurrent === true,
@@ -87,7 +87,7 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
   }
 }
 
-/** It names an image, and makes none. */
+/** True if the entry names an existing image instead of a new one. */
 function startsFrom({ kind }: HistoryEntry): boolean {
   return kind === "from" || kind === "use";
 }

@@ -9,11 +9,11 @@ import { describePackages } from "./sbom.ts";
 interface Attesting {
   /** The observer for the build. */
   inputs: InputObserver | undefined;
-  /** Call it once the build is over. `image`: its UUID; `names`: what it is called. */
+  /** Call it once the build is over. `image`: its UUID; `names`: its names. */
   attest(service: Service, image: string, names: readonly string[]): Attest;
 }
 
-/** What `--provenance` and `--sbom` of a build are to say of its image. */
+/** Prepares the attestations of an image that `--provenance` and `--sbom` ask for. */
 export function prepareAttestations(
   inputs: BuildInputs,
   given: GivenSecrets,

@@ -9,7 +9,7 @@ import { readTimes } from "./times.ts";
 
 /** One `--output` of a build, or its `--push`. */
 export interface BuildOutput {
-  /** `local`: the files alone, as this user's, into a directory that may have others. */
+  /** `local`: only the files, owned by this user, in a directory that may have others. */
   destinations: readonly (Destination | { kind: "local"; path: string })[];
   compression: Compression;
   times: TimeOptions;
@@ -17,7 +17,7 @@ export interface BuildOutput {
 }
 
 /**
- * `-o/--output` and `--push` as docker buildx build has them. Throws before anything is built where one can't be met.
+ * Reads `-o/--output` and `--push`, which are those of docker buildx build. Throws before the build if one is impossible.
  * https://docs.docker.com/reference/cli/docker/buildx/build/#output
  */
 export function readBuildOutputs(
@@ -54,7 +54,7 @@ export function readBuildOutputs(
   throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
 }
 
-/** What is said of an image is kept beside it, in its index: there has to be one. `option`: what asks for it. */
+/** Throws unless every output has an index, which holds the attestations. `option`: the one that asks for them. */
 export function requireIndexes(outputs: readonly BuildOutput[], option: string): void {
   const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
   const unfit = kinds.find((kind) => !["oci", "oci-archive", "registry"].includes(kind));
@@ -67,7 +67,7 @@ export function requireIndexes(outputs: readonly BuildOutput[], option: string):
   );
 }
 
-/** Standard output has the image itself then, and nothing beside it. */
+/** True if the image itself goes to standard output, where nothing else may be printed then. */
 export function takesStandardOutput(outputs: readonly BuildOutput[]): boolean {
   return standardOutputs(outputs) > 0;
 }
@@ -129,7 +129,7 @@ function registries(names: readonly string[], text: string): Destination[] {
   return names.map((name) => pushDestination(name, name));
 }
 
-/** `key=value,...`; a word alone is a directory, as for docker, and `-` an archive on standard output. */
+/** Parses `key=value,...`. As in docker, a single word is a directory, and `-` is an archive on standard output. */
 function readFields(text: string): Map<string, string> {
   if (!text.includes("=")) {
     if (text === "") throw unusable(text, "it is empty");

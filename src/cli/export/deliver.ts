@@ -19,11 +19,11 @@ interface Delivery {
   compression: Compression;
   times: TimeOptions;
   isInsecure: boolean;
-  /** What is to be said of it. */
+  /** Makes the image's attestations. */
   attest?: Attest | undefined;
 }
 
-/** Takes an image of the service to where it is wanted, and shows that it goes on. */
+/** Exports or pushes an image of the service, and shows the progress. */
 export async function deliverImage(
   { image, destination, compression, times, isInsecure, attest }: Delivery,
   { service, store }: Pick<Connection, "service" | "store">,
@@ -82,7 +82,7 @@ export async function deliverImage(
   }
 }
 
-/** How often it is said how far a layer is. */
+/** The number of bytes between two messages about a layer's progress. */
 const reportedBytes = 8_000_000;
 
 function counted(content: ImageContent, report: (message: string) => void): ImageContent {

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import type { Output } from "../process/runtime.ts";
 
-/** Where an image goes. Paths are absolute. */
+/** The destination of an export or push. Paths are absolute. */
 export type Destination =
   | { kind: "oci"; path: string; name: string | undefined }
   /** Archives; without a path, they go to standard output. */
@@ -21,7 +21,7 @@ export type Destination =
 
 const kinds = ["oci", "oci-archive", "docker-archive", "dir", "rootfs", "tar"] as const;
 
-/** skopeo's names of transports, and two of bough's own for the plain tree. `text` is what a user gave. */
+/** Parses a destination: one of skopeo's transports, or `rootfs` or `tar`, which are bough's own, for the plain tree. */
 export function parseDestination(text: string, workingDirectory: string): Destination {
   if (text.startsWith("docker://")) return registryDestination(text.slice("docker://".length));
   const colon = text.indexOf(":");
@@ -49,7 +49,7 @@ export function registryDestination(name: string): Destination {
   });
 }
 
-/** Where an image goes by its own tag. Docker would send a name without a host to its own hub: that is to be said, not guessed. */
+/** Returns the registry that an image's own tag names. Throws if the tag has no host, which docker would take for Docker Hub. */
 export function pushDestination(tag: string | undefined, reference: string): Destination {
   const [host = "", ...path] = (tag ?? "").split("/");
   if (tag !== undefined && path.length > 0 && (/[.:]/.test(host) || host === "localhost"))
@@ -60,12 +60,12 @@ export function pushDestination(tag: string | undefined, reference: string): Des
   });
 }
 
-/** Standard output has the image itself then, and nothing beside it. */
+/** True if the image itself goes to standard output, where nothing else may be printed then. */
 export function goesToStandardOutput(destination: Destination): boolean {
   return destination.kind !== "registry" && destination.path === undefined;
 }
 
-/** Refuses an archive on a terminal, as docker buildx does: nobody reads it there. */
+/** Refuses to write an archive to a terminal, as docker buildx does. */
 export function refuseTerminal(destination: Destination, { isTerminal }: Pick<Output, "isTerminal">): void {
   if (!isTerminal || !goesToStandardOutput(destination)) return;
   throw new BoughError("standard output is a terminal, and an archive is not text", {

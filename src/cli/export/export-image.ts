@@ -19,7 +19,7 @@ import { scratchPath } from "./scratch-path.ts";
 import { unpackTree } from "./unpack-tree.ts";
 
 interface ExportJob {
-  /** Read only where the destination takes layers. */
+  /** Called only if the destination takes layers. */
   content: () => Promise<ImageContent>;
   /** All of the image's files in one archive. */
   tree: () => Promise<ReadableStream<Uint8Array>>;
@@ -27,7 +27,7 @@ interface ExportJob {
   runtime: Runtime;
 }
 
-/** Writes an image to a place on this machine. `undefined`: a plain tree, which has no digest. */
+/** Writes an image to this machine. Returns `undefined` for a plain tree, which has no digest. */
 export async function exportImage(
   destination: Exclude<Destination, { kind: "registry" }>,
   job: ExportJob,
@@ -72,7 +72,7 @@ function namesOf({
   return name === undefined ? [] : [name, ...otherNames];
 }
 
-/** Standard output gets an archive only when it is whole: a layer's size, which comes first, is known when it is packed. */
+/** Writes an archive. For standard output it is spooled: a layer's size comes first, and is known only after it is packed. */
 async function writeArchive(
   path: string | undefined,
   runtime: Runtime,
@@ -95,7 +95,7 @@ async function writing<T>(files: OutputFiles, write: (files: OutputFiles) => Pro
   return await write(open);
 }
 
-/** A layout that is there keeps its other images; its index is replaced when all else is in place. */
+/** Writes an OCI layout. An existing one keeps its other images, and its index is replaced last. */
 async function writeLayout(
   { path, name }: { path: string; name: string | undefined },
   image: ImageContent,

@@ -13,22 +13,22 @@ import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
 import { cannotWrite } from "../process/write-error.ts";
 
-/** Has a file written beside its place, and puts it there when it is whole. */
+/** Has a file written under a temporary name in its directory, and renames it when it is complete. */
 export function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory() === true)
     throw new BoughError(`${displayPath(path)} is a directory, and a file is to be written there`);
-  // A device or a pipe would be replaced by the file.
+  // The file would replace a device or a pipe.
   if (stats?.isFile() === false) {
     throw new BoughError(`${displayPath(path)} is not a regular file`, {
       hint: "Standard output is named -, as in tar:-.",
     });
   }
-  // What a link leads to, not the link.
+  // Replaces the target of a link, not the link.
   return writeBeside(stats === undefined ? path : realpathSync(path), write);
 }
 
-/** The same for a directory, which must be new or empty. */
+/** Does the same for a directory, which must be new or empty. */
 export function writeWholeDirectory<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
   requireEmpty(path);
   return writeBeside(path, async (temporary) => {

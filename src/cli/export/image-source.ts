@@ -16,15 +16,15 @@ export interface ExportedImage extends Description {
 }
 
 export interface TimeOptions {
-  /** `SOURCE_DATE_EPOCH`: no time of the image's own is later. Seconds since the epoch. */
+  /** `SOURCE_DATE_EPOCH`, the maximum of the image's own times, in seconds since the epoch. */
   epoch: number | undefined;
-  /** Nor any of its files'. */
+  /** True if it is also the maximum of the files' times. */
   rewritesTimestamps: boolean;
 }
 
 /**
- * An image of the service, read layer by layer where the service can; else as the layers that `openOverBase` knows of, or all of
- * it is one.
+ * Opens an image of the service, layer by layer if the service has layers. Otherwise its layers are those of `openOverBase`, or
+ * a single one.
  */
 export async function openImageContent(
   service: Service,
@@ -56,7 +56,7 @@ export async function openImageContent(
   };
 }
 
-/** A layer, with what is said of it where nobody knows better. */
+/** A layer, with the line of history that it has unless the image's history has one. */
 type OpenedLayer = LayerContent & { created: string; created_by: string };
 
 async function openLayers(service: Service, image: string, times: TimeOptions): Promise<OpenedLayer[]> {
@@ -67,7 +67,7 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
       created: layer.created_at,
       created_by: layer.is_imported ? "bough images import" : "bough build",
     };
-    // A base stays what it is, to the digest: its times, too.
+    // A base's layer keeps its digest, and therefore its times.
     if (layer.blob !== undefined) {
       const { media_type, digest, size, diff_id } = layer.blob;
       const stored = { mediaType: media_type, digest, size, diffId: diff_id };
@@ -91,12 +91,12 @@ function openWhole(
   times: TimeOptions,
   layers: readonly LayerContent[] = [{ open: () => service.openArchive(image, "/") }],
 ): OpenedLayer[] {
-  // When it was made is not the service's to say, and the same image is to make the same bytes.
+  // The service does not know when the image was made, and the same image must give the same bytes.
   const created = timeOf((times.epoch ?? 0) * 1000, times);
   return layers.map((layer) => ({ created, created_by: "bough", ...layer }));
 }
 
-/** The base's history, and of the image's own as much as one layer has, whether or not that has the base's before it. */
+/** Returns the base's history, and the image's own as that of one layer. `steps` may begin with the base's history. */
 function overHistory(base: readonly HistoryLine[], steps: readonly HistoryLine[]): HistoryLine[] {
   const hasBase = base.every(({ created_by }, at) => steps[at]?.created_by === created_by);
   const own = inOneLayer(hasBase ? steps.slice(base.length) : steps);
@@ -112,7 +112,7 @@ function timeOf(milliseconds: number, { epoch }: TimeOptions): string {
   return new Date(clamped).toISOString();
 }
 
-/** Layers that were written before need not be made again to know their digests: a registry may have them, as `trusts` says. */
+/** Adds the known digests of layers that were written before. Those that `trusts` assumes in the registry are not written again. */
 export function withKnownLayers(
   content: ImageContent,
   facts: Pick<FactStore, "get" | "set">,

@@ -1,7 +1,7 @@
 import { compressions } from "../../image/compress.ts";
 import { type ArgumentDefinitions, oneOf, type Values } from "../command-line/arguments.ts";
 
-/** Options of all that writes images. */
+/** Options of all commands that write images. */
 export const exportOptions: ArgumentDefinitions = {
   compression: {
     type: "string",

@@ -24,15 +24,16 @@ interface BaseOptions {
 
 export interface ImageOverBase {
   base: BaseFacts;
-  /** The base's, the lowest first, and what the image has over them. Nothing is fetched before one is opened. */
+  /** The base's layers, the lowest first, and the image's own. Nothing is fetched before one is opened. */
   layers: readonly LayerContent[];
-  /** Removes what was fetched. */
+  /** Removes the fetched files. */
   close(): void;
 }
 
 /**
- * An image of a service that keeps no layers, as the layers of the base that it was built on and one of its own: the difference
- * of its files from the base's. It is right whatever the registry has by now. `undefined` where no base is known, or to be had.
+ * Opens an image of a service that keeps no layers. Its layers are those of its base, and one of its own: the difference of its
+ * files from the base's, which is right even if the base has changed in its registry. Returns `undefined` if there is no known
+ * base, or it can't be fetched.
  */
 export async function openOverBase(image: string, options: BaseOptions): Promise<ImageOverBase | undefined> {
   const { store, log, runtime } = options;
@@ -47,7 +48,7 @@ export async function openOverBase(image: string, options: BaseOptions): Promise
     return fetched;
   };
   try {
-    // Which they are is remembered: the same image is to have the same, and a push may need none of them.
+    // The base's layers are remembered: the same image must have the same ones, and a push may not need to fetch them.
     const known = store.facts.get(image, question);
     const facts = known === undefined ? factsOf(await fetchOnce()) : (JSON.parse(known) as BaseFacts);
     if (known === undefined) store.facts.set(image, question, JSON.stringify(facts));

@@ -21,8 +21,8 @@ export interface Provenance {
 }
 
 /**
- * Gathers what an image is made from. What comes of it has no time but the image's own, no path of this machine and no secret: the
- * same inputs make the same bytes.
+ * Gathers what an image is made from. The result has no time but the image's own, no path of this machine and no secret: the same
+ * inputs give the same bytes.
  */
 export function gatherProvenance(
   { context, dockerfile, buildArgs, labels, mode, target }: BuildInputs,
@@ -75,7 +75,7 @@ export function gatherProvenance(
   };
 }
 
-/** Hashes the files that the build has taken, as sha256sum prints them in the order of their paths' bytes. */
+/** Hashes a list of the files that the build has used: sha256sum's lines, in the order of the paths' bytes. */
 function contextDigest(files: ReadonlyMap<string, string>): string {
   const lines = [...files].map(([path, sha256]): [Buffer, string] => [
     Buffer.from(path),
@@ -85,7 +85,7 @@ function contextDigest(files: ReadonlyMap<string, string>): string {
   return digestOf(lines.map(([, line]) => line).join(""));
 }
 
-/** Leaves the values of what is not a secret; of the others, the names. */
+/** Returns the build arguments that are not secret, and only the names of the others. */
 function withoutSecrets(values: ReadonlyMap<string, string>, given: GivenSecrets) {
   const secrets = secretsAmong([...values, ...secretTexts(given)]);
   const entries = inOrder(values);
@@ -98,7 +98,7 @@ function withoutSecrets(values: ReadonlyMap<string, string>, given: GivenSecrets
   };
 }
 
-/** A base that was imported has its layers' digests; one of the service's own only its UUID, unless its name has a digest. */
+/** Describes a base: an imported one by its layers' digests, one of the service by its UUID, unless its name has a digest. */
 async function describeBase(
   [reference, uuid]: readonly [string, string],
   platform: ImageContent["platform"],

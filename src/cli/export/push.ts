@@ -19,20 +19,20 @@ import { copyImage } from "./skopeo.ts";
 
 interface PushJob {
   content: ImageContent;
-  /** What layers are called, as far as they were written before. */
+  /** The digests of layers that were written before. */
   facts: Pick<FactStore, "get" | "set">;
   compression: Compression;
-  /** A registry without TLS, or with a certificate that nobody vouches for. One on this machine needs none anyway. */
+  /** True to accept a registry without TLS or with an unknown certificate. One on this machine is always accepted. */
   isInsecure: boolean;
   onProgress: (message: string) => void;
-  /** Tells at the end how many layers the registry had. */
+  /** Called at the end with the number of layers that the registry had. */
   onReused: (layers: number) => void;
   runtime: Runtime;
 }
 
 /**
- * Has skopeo send an image to a registry, with the credentials that it finds: of `docker login`, `skopeo login` and their
- * like. A layer that the registry has is not even compressed.
+ * Has skopeo push an image to a registry, with the credentials that it finds, such as those of `docker login` or `skopeo login`.
+ * A layer that the registry has is not even compressed.
  */
 export async function pushImage(reference: string, job: PushJob): Promise<WrittenImage> {
   const { environment } = job.runtime;
@@ -41,7 +41,7 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
   mkdirSync(directory, { mode: 0o700 });
   try {
     let layers: readonly LayerBlob[] = [];
-    // Layers that were packed before are taken to be there, up to the one that is missing first.
+    // The registry is assumed to have the layers that were packed before, up to the first that turns out to be missing.
     let firstMissing = Number.POSITIVE_INFINITY;
     for (let attempt = 1; ; attempt++) {
       const trusts = (blob: LayerBlob, index: number) => index < firstMissing || isPacked(directory, blob);
@@ -56,7 +56,7 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
       const bytes = packed.reduce((sum, { size }) => sum + size, 0);
       try {
         await copyLayout(reference, directory, bytes, job);
-        // skopeo asks the registry for a layer before it opens a file: these have none.
+        // skopeo asks the registry for a layer before it opens its file: layers without a file were there.
         job.onReused(layers.length - packed.length);
         return image;
       } catch (error) {
@@ -70,10 +70,10 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
   }
 }
 
-/** Attempts at which a part of the layers is taken to be there; then none is. */
+/** The number of attempts that assume the registry to have some of the layers. The next assumes that it has none. */
 const maxGuesses = 4;
 
-/** The number of the layer whose file skopeo would have needed; `undefined` where it failed of something else. */
+/** Returns the index of the layer whose file skopeo did not find; `undefined` if it failed for another reason. */
 function findMissing(error: unknown, directory: string, layers: readonly LayerBlob[]): number | undefined {
   if (!(error instanceof BoughError)) return undefined;
   const found = layers.findIndex((blob) => error.message.includes(packedPath(directory, blob)));
@@ -88,7 +88,7 @@ function packedPath(directory: string, { digest }: LayerBlob): string {
   return join(directory, "layout", blobPath(digest));
 }
 
-/** What an earlier attempt has packed stays. */
+/** Writes the image to a layout, in which the layers that an earlier attempt has packed stay. */
 async function writeLayout(
   directory: string,
   content: ImageContent,
@@ -127,7 +127,7 @@ async function copyLayout(
   }
 }
 
-/** What skopeo was at when it failed is about its own blobs: what it failed of comes last. */
+/** Adds a hint, and removes the beginning of skopeo's message, which names the blob it worked on. The cause comes last. */
 function withAdvice(error: BoughError, reference: string): BoughError {
   const registry = registryHost(reference);
   const reason = error.message.replace(/^skopeo: trying to reuse blob \S+ at destination: /, "skopeo: ");
@@ -143,10 +143,10 @@ function withAdvice(error: BoughError, reference: string): BoughError {
   });
 }
 
-/** How often it is said how much of an image is sent. */
+/** The time between two messages about how much of an image is sent. */
 const sentMilliseconds = 1000;
 
-/** skopeo itself says which layer it sends, and not how far it is: the kernel counts what it writes. */
+/** Reports how much skopeo has sent. skopeo prints only which layer it sends, but the kernel counts the bytes it writes. */
 function reportSent(
   skopeo: number,
   bytes: number,
@@ -156,14 +156,14 @@ function reportSent(
     await clock.sleep(sentMilliseconds, signal);
     const sent = writtenBytes(skopeo);
     if (sent === undefined) return;
-    // What the registry has is not sent, and requests have a few bytes of their own.
+    // Layers that the registry has are not sent, and requests add a few bytes.
     onProgress(`sent ${formatBytes(Math.min(sent, bytes))} of at most ${formatBytes(bytes)}`);
     return next();
   };
   next().catch(() => undefined);
 }
 
-/** `undefined` where the system doesn't say. */
+/** Returns `undefined` if the system does not count them. */
 function writtenBytes(pid: number): number | undefined {
   try {
     const written = /^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1];

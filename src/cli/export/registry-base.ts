@@ -24,7 +24,7 @@ export interface RegistryBase extends BaseFacts {
   open(layer: LayerBlob): AsyncIterable<Uint8Array>;
 }
 
-/** Has skopeo bring an image of a registry into a directory, which is made. */
+/** Has skopeo fetch an image of a registry to a directory, which is made if needed. */
 export async function fetchBase(
   url: string,
   directory: string,
@@ -80,7 +80,7 @@ interface Config {
   rootfs: { diff_ids: string[] };
 }
 
-/** All files of the base. */
+/** Returns all files of the base. */
 export async function indexBase({ layers, open }: Pick<RegistryBase, "layers" | "open">): Promise<TreeIndex> {
   const tree: TreeIndex = new Map();
   for (const layer of layers) {

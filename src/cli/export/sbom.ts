@@ -8,9 +8,9 @@ import { packageUrl, type Subject, statementOf } from "./statement.ts";
 type Files = Pick<Service, "readFile" | "listTypes" | "address">;
 
 /**
- * The packages that an image's package managers say are installed, as SPDX 2.3 has them.
+ * Lists the packages that an image's package managers have recorded as installed, in SPDX 2.3.
  *
- * @throws BoughError where there is a database of packages that bough does not read: a list without them would be wrong
+ * @throws BoughError if there is a package database that bough can't read: a list without its packages would be wrong
  */
 export async function describePackages(service: Files, uuid: string, subject: Subject): Promise<Attestation> {
   const read = (path: string) => readText(service, uuid, path);

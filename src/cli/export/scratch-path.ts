@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { ownName, removeAbandoned } from "../../left-behind.ts";
 
 /**
- * Where something large may lie for a while: not in /tmp, which may be memory. Nothing is made; what killed processes have left
- * there is removed.
+ * Returns a path for large temporary files: not in /tmp, which may be in memory. Nothing is created there, but files that killed
+ * processes have left are removed.
  */
 export function scratchPath(
   purpose: "git" | "context" | "push" | "export" | "base",

@@ -7,15 +7,15 @@ import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 interface SkopeoJob {
-  /** A directory for its files on the way. */
+  /** A directory for skopeo's temporary files. */
   directory: string;
-  /** A line that it prints. */
+  /** Called with each line that skopeo prints. */
   onLine: (line: string) => void;
   onStart?: (pid: number) => void;
   runtime: Runtime;
 }
 
-/** Has skopeo copy an image, with the credentials that it finds: of `docker login`, `skopeo login` and their like. */
+/** Has skopeo copy an image, with the credentials that it finds, such as those of `docker login` or `skopeo login`. */
 export async function copyImage(
   options: readonly string[],
   [from, to]: readonly [from: string, to: string],
@@ -31,7 +31,7 @@ export async function copyImage(
     from,
     to,
   ];
-  // Without it skopeo looks for credentials where user id 0 has its own, which in a user namespace is another's.
+  // Without this, skopeo looks for credentials in root's directory, which in a user namespace belongs to another user.
   const own = isInUserNamespace() ? { XDG_RUNTIME_DIR: directory } : {};
   const skopeo = startHelper(command, { environment: { ...own, ...helperEnvironment(environment) } });
   const kill = () => endHelper(skopeo);
@@ -55,7 +55,7 @@ async function relay(output: ReadableStream<Uint8Array>, onLine: (line: string) 
   const decoder = new TextDecoder();
   for await (const chunk of output) {
     for (const line of decoder.decode(chunk, { stream: true }).split("\n")) {
-      // The bytes of layers are told elsewhere.
+      // The progress of layers is reported in bytes, elsewhere.
       if (line.trim() !== "" && !line.startsWith("Copying blob")) onLine(line.trim());
     }
   }

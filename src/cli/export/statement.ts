@@ -3,12 +3,12 @@ import type { Attestation } from "../../image/attestation.ts";
 import { hexOf } from "../../image/digest.ts";
 import type { ImageContent } from "../../image/image-writer.ts";
 
-/** What an attestation is of. */
+/** The image that an attestation is about. */
 export interface Subject {
   image: ImageContent;
   /** The digest of its manifest. */
   digest: string;
-  /** What it is called. */
+  /** The image's names. */
   names: readonly string[];
 }
 

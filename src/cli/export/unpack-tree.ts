@@ -44,11 +44,11 @@ async function send(tree: ReadableStream<Uint8Array>, to: Bun.FileSink, signal: 
   for await (const chunk of tree) {
     signal.throwIfAborted();
     try {
-      // It may be a promise, which rejects where tar has ended.
+      // Returns a number, or a promise that rejects if tar has exited.
       await to.write(chunk);
       await to.flush();
     } catch {
-      // How tar has ended says more.
+      // tar's exit code and message say more.
       return;
     }
   }

@@ -8,7 +8,7 @@ import type { BuildOutput } from "./build-outputs.ts";
 import { deliverImage } from "./deliver.ts";
 import { nameDestination } from "./destination.ts";
 
-/** Takes what was built to all the places. What is said goes to `log`. */
+/** Exports the built image to all destinations. Messages go to `log`. */
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
   image: string,
@@ -28,7 +28,7 @@ export async function writeBuildOutputs(
         continue;
       }
       const delivery = { ...options, image: { uuid: image, ...described }, destination, attest };
-      // Below the log the build itself may be drawn: this has lines alone.
+      // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });
       const digest = written === undefined ? "" : `, ${written.digest}`;
