@@ -15,9 +15,9 @@ import { signalOf } from "./signals.ts";
 
 /** Maximum number of processes beside the main one. */
 const maxProcesses = 32;
-/** How long to wait for a sandbox that is still being set up. */
+/** Milliseconds to wait for a sandbox that is still being set up. */
 const maxWaitMilliseconds = 10_000;
-/** How long to wait for killed processes: they are gone within milliseconds, unless they wait for the disk. */
+/** Milliseconds to wait for killed processes: they are gone within a few, unless they wait for the disk. */
 const maxEndMilliseconds = 5_000;
 
 interface Running extends Pick<ExecProcess, "input" | "signal" | "end"> {

@@ -1,4 +1,4 @@
-/** What unshare of util-linux 2.38 prints when its child is killed. It is not the command's output. */
+/** The message that unshare of util-linux 2.38 prints when its child is killed. It is not the command's output. */
 const complaint = Buffer.from("unshare: sigprocmask unblock failed: Invalid argument\n");
 
 /** The complaint arrives in up to three pieces. This is the length of the first. */

@@ -46,7 +46,7 @@ export function findDescendant(helper: number, numberInNamespace: number | undef
   return undefined;
 }
 
-/** How long to wait for a killed helper, in milliseconds: it is gone at once, unless it waits for the disk. */
+/** Milliseconds to wait for a killed helper: it is gone at once, unless it waits for the disk. */
 const patience = 5_000;
 
 /** Kills the helper recorded by `recordHelper`, and waits until it is gone: until then it may write to the directory. */

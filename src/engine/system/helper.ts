@@ -38,7 +38,7 @@ interface HelperPlace {
 
 export interface Deadline {
   clock: Clock;
-  /** How long to wait before the helper and all that it started are killed. */
+  /** Seconds until the helper and all that it started are killed. */
   seconds: number;
   /** Ends the helper earlier; its abort reason is thrown. */
   signal?: AbortSignal;

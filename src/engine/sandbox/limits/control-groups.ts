@@ -5,7 +5,7 @@ import type { Clock } from "../../../clock.ts";
 import { errorCode } from "../../../system-error.ts";
 import { containerParent, linesOf, ownHierarchies } from "./hierarchies.ts";
 
-/** How long to wait for killed processes, in milliseconds. They are gone within a few, unless they wait for the disk. */
+/** Milliseconds to wait for killed processes: they are gone within a few, unless they wait for the disk. */
 const usualPatience = 5_000;
 
 /**
@@ -51,6 +51,6 @@ function killMembers(directory: string): void {
       if (pid > 0) process.kill(pid, "SIGKILL");
     }
   } catch {
-    // They ended meanwhile.
+    // The processes have ended meanwhile.
   }
 }

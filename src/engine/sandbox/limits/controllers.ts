@@ -52,7 +52,7 @@ function handOn(parent: string, name: ControllerName): boolean {
     writeFileSync(join(parent, "cgroup.subtree_control"), `+${name}`);
     return true;
   } catch {
-    // It has processes of its own, or belongs to somebody else.
+    // The group has processes of its own, or another owner.
     return false;
   }
 }

@@ -101,7 +101,7 @@ function loadedProgram(openDevices: readonly string[]): number | undefined {
 /** Returns a close-on-exec descriptor of the program; `undefined` if the kernel refuses it. */
 export function loadProgram(instructions: Uint8Array): number | undefined {
   const [licenseAt, instructionsAt] = [48, 56];
-  // One buffer for everything: the call keeps it alive, but not a buffer that it contains only the address of.
+  // One buffer for everything: the call keeps it alive, but would not keep other buffers that it only has the addresses of.
   const memory = new ArrayBuffer(instructionsAt + instructions.length);
   const start = ptr(memory);
   const attributes = Buffer.from(memory);

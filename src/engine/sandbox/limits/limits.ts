@@ -17,7 +17,7 @@ export interface InstanceLimits {
 
 /** Docker's minimum. */
 const minMemory = 6 * 1024 ** 2;
-/** runc can't start a command with fewer. */
+/** runc can't start a command with fewer processes. */
 const minProcesses = 8;
 /** A control group accepts at most 4 Mi (Linux's PID_MAX_LIMIT), including the programs that start the command's processes. */
 const maxProcesses = 4 * 1024 ** 2 - 1024;

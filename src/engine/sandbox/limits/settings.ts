@@ -19,7 +19,7 @@ const oomScore = 500;
 /** Half of the default (1024; 100 in version 2): other processes come first when processors are short. */
 const cpuShares = 512;
 const cpuWeight = 50;
-/** Microseconds. Docker's. */
+/** Microseconds, as in Docker. */
 const cpuPeriod = 100_000;
 /** Processes that bough and its helpers may have beside the command in one user namespace, where they count together. */
 const processesOfBough = 512;
@@ -27,12 +27,12 @@ const processesOfBough = 512;
 /** The limits of bough's own process, which a command can't exceed. */
 interface OwnLimits {
   oomScore: number;
-  /** Processes of this user, and bytes of a file: hard limits. */
+  /** Hard limits: processes of this user, and bytes of a file. */
   processes: number;
   fileSize: number;
 }
 
-/** Returns the settings for those limits that the kernel can hold a container to. */
+/** Returns the settings of those limits that the kernel can enforce. */
 export function limitSettings(
   { memory, pids, cpu }: Controllers,
   limits: InstanceLimits,

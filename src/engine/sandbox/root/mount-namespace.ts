@@ -106,7 +106,9 @@ export function startNamespace(
     descriptor?: number | undefined;
     /** A terminal that becomes the command's standard error. */
     terminal?: number | undefined;
-    /** Set if the process becomes crun. The command inherits its standard streams: pipes, which it can open by name. */
+    /**
+     * Set if the process becomes crun, which inherits the command's standard streams: pipes that the command can open by name.
+     */
     crun?: (Pick<Crun, "state" | "copy"> & Pick<OwnGroups, "entries">) | undefined;
   },
 ): Helper {

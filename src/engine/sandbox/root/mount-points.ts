@@ -24,7 +24,7 @@ export function copyRootAttributes(layerDirectory: string, upper: string): void 
   utimesSync(upper, root.atimeMs / 1000, root.mtimeMs / 1000);
 }
 
-/** Returns whether a command left the file system as it was. */
+/** Returns whether a command left the file system unchanged. */
 export function isUnchanged(layerDirectory: string, upper: string): boolean {
   return readdirSync(upper).length === 0 && hasSameAttributes(lstatSync(layerDirectory), lstatSync(upper));
 }

@@ -14,7 +14,7 @@ export interface RuntimeWords {
 }
 
 export interface Start {
-  /** How it is started. */
+  /** The runtime's subcommand that starts it. */
   as: "run" | "exec";
   /** The first word of its command line. */
   program: string;
