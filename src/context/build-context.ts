@@ -9,17 +9,19 @@ import { localPath } from "./file-system/local-file-system.ts";
 export interface BuildContext {
   /** The path as the user gave it, for messages. */
   path: string;
-  /** Absolute, links in it as they are: what names the build session. */
+  /** Absolute, links not resolved: the build session is named after it. */
   absolutePath: string;
   /** Absolute, all links resolved. */
   realPath: string;
-  /** It was fetched from a git repository. */
+  /** True if it was fetched from a git repository. */
   isRepository?: boolean;
 }
 
 /**
+ * Opens a directory as the build context.
+ *
  * @param path relative to `workingDirectory`, or absolute
- * @throws BoughError of kind `usage` where there is no such directory, or it can't be read
+ * @throws BoughError of kind `usage` if there is no such directory, or if it can't be read
  */
 export async function openBuildContext(path: string, workingDirectory: string): Promise<BuildContext> {
   const absolutePath = resolve(workingDirectory, path);
@@ -31,7 +33,7 @@ export async function openBuildContext(path: string, workingDirectory: string): 
         hint: `CONTEXT is a file: did you mean --dockerfile ${displayPath(path)}?`,
       });
     }
-    // access(2) would ask for the user who started the process, not for the one that it runs as.
+    // access(2) would check the user who started the process, not the effective user.
     readdirSync(realPath);
     return { path, absolutePath, realPath };
   } catch (error) {

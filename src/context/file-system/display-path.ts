@@ -1,6 +1,6 @@
 /**
- * A path as it may stand in a message: quoted and escaped where it has characters that a terminal acts on or
- * that nobody can see.
+ * Returns a path in a form that is safe in a message: quoted and escaped if it has invisible characters or ones that a terminal
+ * interprets.
  */
 export function displayPath(path: string): string {
   if (!/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^\s|\s$|^$/u.test(path)) return path;

@@ -8,10 +8,10 @@ const nativeFileSystem: FileSystem = {
   readLink: (path) => readlinkSync(path),
 };
 
-/** The machine's own, with `/` in paths everywhere. */
+/** The machine's file system, with `/` in paths on every platform. */
 export const localFileSystem: FileSystem =
   process.platform === "win32" ? windowsFileSystem(nativeFileSystem) : nativeFileSystem;
 
-/** The same for a path that comes from the system or from a user. */
+/** Converts a path that comes from the system or from a user to that form. */
 export const localPath: (path: string) => string =
   process.platform === "win32" ? withSlashes : (path) => path;

@@ -1,8 +1,8 @@
 import type { FileSystem } from "./file-system.ts";
 
 /**
- * A file system as it was when it was first asked, for many questions about one moment. Memory is for the directories and
- * files that are asked for again and again, the first ones: of a large context the rest is asked of `files` each time.
+ * Returns a file system that keeps its first answers, for many questions about one moment. It remembers a limited number of
+ * answers, the first ones, as those paths are asked for repeatedly. For the rest of a large context, `files` is asked each time.
  */
 export function rememberFiles(files: FileSystem): FileSystem {
   return {
@@ -14,7 +14,7 @@ export function rememberFiles(files: FileSystem): FileSystem {
 
 const maxRemembered = 10_000;
 
-/** What fails is not remembered: it ends the search that asked. */
+/** Failures are not remembered: they end the search that asked. */
 function remember<Answer extends object | string>(ask: (path: string) => Answer): (path: string) => Answer {
   const answers = new Map<string, Answer>();
   return (path) => {

@@ -1,14 +1,14 @@
-/** What Windows has otherwise, for code that knows POSIX paths and modes. */
+/** Adapts Windows to code that expects POSIX paths and modes. */
 import type { Stats } from "node:fs";
 import type { FileSystem } from "./file-system.ts";
 
 const permissionBits = 0o7777;
-/** What Docker gives files that come from Windows, where there is no mode: scripts have to be executable. */
+/** The permissions that Docker gives files from Windows, which has no modes: scripts have to be executable. */
 const permissions = 0o755;
 
 /**
- * `files` with `/` alone for a separator, and with modes as Docker makes them up. To Windows a backslash is a separator,
- * too: a path with one could lead out of the context unseen, and no file has such a name.
+ * Returns `files` with `/` as the only separator, and with the modes that Docker makes up. Windows also treats a backslash as a
+ * separator: a path with one could lead out of the context undetected, and no file has such a name.
  */
 export function windowsFileSystem(files: FileSystem): FileSystem {
   return {

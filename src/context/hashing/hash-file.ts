@@ -8,17 +8,17 @@ import type { FileEntry } from "../sources/entry.ts";
 import { fileStatOf } from "../sources/entry-of.ts";
 import { isSameStat } from "./stat-cache.ts";
 
-/** What of a file's entry it takes to read that file and no other state of it. */
+/** The parts of a file's entry that are needed to read exactly this state of the file. */
 export type FileToHash = Pick<FileEntry, "absolutePath" | "contextPath" | "size" | "stat">;
 
 const chunkBytes = 1024 * 1024;
-/** A smaller buffer would grow with every other file. */
+/** A smaller buffer would have to grow with every other file. */
 const minBufferBytes = 64 * 1024;
 
-/** Hears what is in a small file that was hashed. The bytes are others after the call. */
+/** Receives the contents of a small file that was hashed. The buffer is overwritten after the call. */
 export type ContentListener = (sha256: string, bytes: Uint8Array, file: FileToHash) => void;
 
-/** Hashes one file after the other, through one buffer. */
+/** Returns a function that hashes one file after the other, through one buffer. */
 export function createFileHasher(pace: Pace, onContent?: ContentListener) {
   let buffer = Buffer.alloc(0);
   const bufferFor = (bytes: number) => {
@@ -27,10 +27,10 @@ export function createFileHasher(pace: Pace, onContent?: ContentListener) {
     return buffer;
   };
   /**
-   * The SHA-256 of a file's content in lower-case hex; large ones give way now and then.
+   * Returns the SHA-256 of a file's content in lower-case hex. Yields to other work while it reads a large file.
    *
-   * @param onBytes called with the number of bytes that were read since it was called last
-   * @throws BoughError where the file can't be read, or is no longer the one that the entry describes
+   * @param onBytes called with the number of bytes read since the last call
+   * @throws BoughError if the file can't be read, or no longer matches the entry
    */
   return (entry: FileToHash, onBytes: (bytes: number) => void): string | Promise<string> =>
     entry.size < chunkBytes
@@ -38,7 +38,7 @@ export function createFileHasher(pace: Pace, onContent?: ContentListener) {
       : hashLarge(entry, bufferFor(chunkBytes), pace, onBytes);
 }
 
-/** A file, open, for somebody else to hash. Throws as the hasher does. */
+/** Opens a file for hashing by the caller. Throws as the hasher does. */
 export function openToHash(entry: FileToHash) {
   const descriptor = openUnchanged(entry);
   return {
@@ -51,7 +51,7 @@ export function openToHash(entry: FileToHash) {
   };
 }
 
-/** Hashes the file in one go, without giving way. */
+/** Hashes the file at once, without yielding to other work. */
 function hashSmall(
   entry: FileToHash,
   buffer: Buffer,
@@ -60,7 +60,7 @@ function hashSmall(
 ): string {
   const descriptor = openUnchanged(entry);
   try {
-    // One byte more than there should be, to notice a file that has grown.
+    // One byte more than expected, to detect a file that has grown.
     const length = read(descriptor, buffer, { length: entry.size + 1 }, entry);
     requireUnchanged(descriptor, entry, length);
     onBytes(length);
@@ -89,7 +89,7 @@ async function hashLarge(
       hasher.update(buffer.subarray(0, length));
       total += length;
       onBytes(length);
-      // A file that grows as fast as it is read would never end.
+      // Otherwise a file that grows as fast as it is read would never end.
       if (total > entry.size) break;
       const pause = pace.step();
       if (pause !== undefined) await pause;
@@ -101,7 +101,7 @@ async function hashLarge(
   }
 }
 
-/** Opens without following a link and without waiting: the name may stand for a link or a pipe by now. */
+/** Opens the file without following a link and without blocking: the name may be a link or a pipe by now. */
 function openUnchanged(entry: FileToHash): number {
   let descriptor: number;
   try {

@@ -1,9 +1,9 @@
-/** A thread's own program: hashes the files that it is sent, and tells now and then how many bytes it has read. */
+/** The program of a thread: hashes the files sent to it, and reports now and then how many bytes it has read. */
 import { createPace } from "../../pace.ts";
 import { serveThread } from "../../thread.ts";
 import { createFileHasher, type FileToHash } from "./hash-file.ts";
 
-/** The progress bar moves at least that often. */
+/** The number of bytes after which progress is reported. */
 const reportedBytes = 32 * 1024 * 1024;
 
 const hashFile = createFileHasher(createPace(undefined));

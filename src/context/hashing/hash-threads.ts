@@ -5,26 +5,26 @@ import type { FileToHash } from "./hash-file.ts";
 interface ThreadOptions<Entry> {
   signal: AbortSignal | undefined;
   onHash: (entry: Entry, hash: string) => void;
-  /** Called with the number of bytes that were read since it was called last. */
+  /** Called with the number of bytes read since the last call. */
   onBytes: (bytes: number) => void;
 }
 
-/** Fewer bytes take less time than threads take to start. */
+/** The minimum number of bytes: for fewer, starting threads takes longer than hashing. */
 const worthBytes = 128 * 1024 * 1024;
-/** Four threads read as fast as most disks give. */
+/** Four threads hash as fast as most disks read. */
 const maxThreads = 4;
 
-/** One file is one thread's: there have to be several. */
+/** Returns true if threads are faster. There have to be several files, as each is hashed by one thread. */
 export function shouldUseThreads(files: readonly FileToHash[]): boolean {
   return files.length > 1 && files.reduce((sum, { size }) => sum + size, 0) >= worthBytes;
 }
 
-/** Hashes files on all processors, one file a thread at a time. Rejects with the first failure. */
+/** Hashes files on several processors, each thread one file at a time. Rejects with the first failure. */
 export async function hashOnThreads<Entry extends FileToHash>(
   files: readonly Entry[],
   { signal, onHash, onBytes }: ThreadOptions<Entry>,
 ): Promise<void> {
-  // The largest first, so that no thread is left alone with it at the end.
+  // The largest is taken first, so that it does not keep one thread busy alone at the end.
   const waiting = [...files].sort((one, other) => one.size - other.size);
   const count = Math.min(availableParallelism(), maxThreads, waiting.length);
   const threads = Array.from({ length: count }, () =>

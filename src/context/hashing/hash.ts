@@ -8,27 +8,27 @@ import { type HashCache, isSettled } from "./stat-cache.ts";
 export interface HashOptions<Entry extends FileEntry = FileEntry> {
   signal?: AbortSignal;
   cache?: HashCache;
-  /** Tells which files are too young to be remembered. */
+  /** The clock that decides which files are too new to be remembered. */
   clock?: Pick<Clock, "now">;
-  /** How far it has come; called now and then. */
+  /** Called with the progress now and then. */
   onProgress?: (done: { files: number; bytes: number }) => void;
-  /** Each file's hash as soon as it is known, in no certain order. */
+  /** Called with each file's hash as soon as it is known, in any order. */
   onHash?: (entry: Entry, sha256: string) => void;
   /** Called for small files that had to be read. */
   onContent?: ContentListener | undefined;
   /**
-   * Hashes a large file while something else is done with its bytes; `undefined` where there is nothing to be done.
-   * `onBytes`: called with the number of bytes that were read since it was called last.
+   * Hashes a large file while its bytes are used for something else; returns `undefined` if it does not. `onBytes`: called with
+   * the number of bytes read since the last call.
    */
   hashOnTheWay?: (entry: Entry, onBytes: (bytes: number) => void) => Promise<string | undefined>;
 }
 
-/** Files from this size on are left for the end, where several are hashed at once; below it, asking a thread costs too much. */
+/** The size from which files are hashed last, several at once. For smaller ones, asking a thread takes too long. */
 const largeBytes = 256 * 1024;
-/** A lone file from this size on may be hashed on its way elsewhere; of several, each processor hashes one. */
+/** The size from which a single file may be hashed while it is sent. Several such files are hashed on threads. */
 const onTheWayBytes = 64 * 1024 * 1024;
 
-/** The SHA-256 of each file's content in lower-case hex, by its absolute path. */
+/** Returns the SHA-256 of each file's content in lower-case hex, by its absolute path. */
 export async function hashFiles(
   entries: Iterable<FileEntry>,
   options: HashOptions = {},
@@ -46,11 +46,11 @@ export async function hashFiles(
 }
 
 /**
- * Tells `onHash` the SHA-256 of each file's content in lower-case hex. `areSettled`: a later change of any of them shows in its
- * state, see `isSettled`.
+ * Calls `onHash` with the SHA-256 of each file's content in lower-case hex. `areSettled`: true if every later change of these
+ * files shows in their `stat`, see `isSettled`.
  *
- * @throws BoughError naming a file that can't be read, or is no longer the one that the entry describes: what is
- *   returned is never the hash of one state of a file beside the size or mode of another
+ * @throws BoughError that names a file that can't be read, or no longer matches its entry: a hash never belongs to another state
+ * of the file than the entry's size and mode
  */
 export async function hashEach<Entry extends FileEntry>(
   entries: Iterable<Entry>,

@@ -1,8 +1,8 @@
 import type { FileStat } from "../sources/entry.ts";
 
-/** Remembers the hash of a file's content by what `stat` says about the file. */
+/** Remembers the hash of a file's content by the file's `stat`. */
 export interface HashCache {
-  /** The hash that was set for exactly this path (absolute) and this state. */
+  /** Returns the hash that was set for exactly this path (absolute) and this state. */
   get(path: string, stat: FileStat): string | undefined;
   /** Called for settled files only, see `isSettled`. */
   set(path: string, stat: FileStat, sha256: string): void;
@@ -12,9 +12,9 @@ export interface HashCache {
 type ChangeTimes = Pick<FileStat, "mtimeMs" | "ctimeMs">;
 
 /**
- * Whether any later change of a file must show in its `stat`. A change within the same tick of the file system's
- * clock as the last one does not: such a file is "racy" (git's word for it), and what was read from it must not
- * be remembered. The change time decides, since no program can set it back.
+ * Returns true if any later change of a file must show in its `stat`. A change within the same tick of the file system's clock as
+ * the last one does not show: such a file is "racy" (git's word for it), and its hash must not be remembered. The change time
+ * (ctime) decides, since no program can set it back.
  *
  * @param readAt when reading began, in milliseconds since the epoch
  */

@@ -3,10 +3,9 @@ import { compileIgnorePattern } from "./path-pattern.ts";
 import type { Rule } from "./rules.ts";
 
 /**
- * Left out of every COPY and ADD, at any depth, whatever `.dockerignore` says: what version control, interpreters,
- * package managers and test runners write for themselves alone, and two names that build tools commonly write to
- * (`dist`, `build`). Other names that a project may well have chosen (`venv`, `target`, `vendor`, `out`,
- * `*.egg-info`) are not in it.
+ * Names left out of every COPY and ADD, at any depth, whatever `.dockerignore` says: files that version control, interpreters,
+ * package managers and test runners write only for themselves, and two common output directories of build tools (`dist`,
+ * `build`). Other names that a project may have chosen itself (`venv`, `target`, `vendor`, `out`, `*.egg-info`) are not included.
  */
 export const defaultExcludes: readonly string[] = [
   ".git",
@@ -27,10 +26,10 @@ export const defaultExcludes: readonly string[] = [
   ".DS_Store",
 ];
 
-/** What projects call sources of their own by, too. */
+/** Names that projects also use for sources of their own. */
 const ambiguous: readonly string[] = ["build", "dist"];
 
-/** Paths that default excludes left out: those first that somebody may miss. */
+/** Sorts paths that default excludes left out: those that may be missed come first. */
 export function ambiguousFirst(paths: Iterable<string>): string[] {
   const isSurprising = (path: string) => ambiguous.includes(posix.basename(path));
   return [...paths].sort((one, other) => Number(isSurprising(other)) - Number(isSurprising(one)));

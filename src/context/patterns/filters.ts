@@ -2,21 +2,21 @@ import { validPattern } from "./glob.ts";
 import { compileIgnorePattern } from "./path-pattern.ts";
 import { isMatch, type Rule, type RuleCursor, startRules } from "./rules.ts";
 
-/** Ordered rules that a path has to pass: to be kept it must be matched by them, or must not be. */
+/** Ordered rules that decide if a path is kept: by matching it, or by not matching it. */
 export interface Filter {
   cursor: RuleCursor;
   keepsMatched: boolean;
 }
 
-/** `--exclude`, relative to the directory that is copied; none where there is no such flag. */
+/** Returns the filter of `--exclude`, relative to the copied directory; none without the flag. */
 export function excludeFilters(exclude: readonly Rule[]): Filter[] {
   return exclude.length === 0 ? [] : [{ cursor: startRules(exclude), keepsMatched: false }];
 }
 
 /**
- * What stands behind the pivot of a source of `--parents`; none where nothing does.
+ * Returns the filter for the part of a `--parents` source after its pivot; none if that is empty.
  *
- * @throws BoughError that says that `source`, as shown, is not a valid pattern
+ * @throws BoughError that says that `source` is not a valid pattern
  */
 export function includeFilters(pattern: string, source: string): Filter[] {
   if (pattern === "") return [];
@@ -30,7 +30,7 @@ export function passesAll(filters: readonly Filter[], name: string): boolean {
   return true;
 }
 
-/** Returns whether anything below a directory that does not pass may. */
+/** Returns true if something below a directory may pass even if the directory does not. */
 export function mayPassBelow(filters: readonly Filter[], name: string): boolean {
   return filters.every(
     (filter) => passes(filter, filter.cursor.decide(name)) || filter.cursor.mayDifferBelow(name),
@@ -41,7 +41,7 @@ export function enterFilters(filters: readonly Filter[], name: string): Filter[]
   return filters.map(({ cursor, keepsMatched }) => ({ cursor: cursor.enter(name), keepsMatched }));
 }
 
-/** Returns whether the directory that the filters stand at, or anything below it, can pass them all. */
+/** Returns true if the filters' directory, or something below it, may pass them all. */
 export function mayKeepBelow(filters: readonly Filter[]): boolean {
   return filters.every((filter) => passes(filter, filter.cursor.decision) || filter.cursor.mayDiffer);
 }

@@ -2,8 +2,8 @@ import type micromatch from "micromatch";
 import { BoughError } from "../../errors.ts";
 
 /**
- * The glob language of `.dockerignore`, `--exclude` and COPY sources: Go's `filepath.Match`, and for ignore
- * rules `**` on top of it. https://pkg.go.dev/path/filepath#Match
+ * A token of the glob language of `.dockerignore`, `--exclude` and COPY sources: Go's `filepath.Match`, with `**` added for
+ * ignore rules. https://pkg.go.dev/path/filepath#Match
  */
 export type GlobToken =
   | { kind: "character"; character: string }
@@ -11,15 +11,15 @@ export type GlobToken =
   | { kind: "any" }
   /** `*` */
   | { kind: "star" }
-  /** `**`, together with a `/` that follows it. */
+  /** `**`, with a `/` after it if there is one. */
   | { kind: "deep" }
   /** `[a-z]`, as text that micromatch reads the same way. */
   | { kind: "class"; glob: string; matchesSlash: boolean };
 
-/** A pattern that Go's `filepath.Match` calls `ErrBadPattern`; the message says what is wrong in it. */
+/** Thrown for a pattern that is `ErrBadPattern` to Go's `filepath.Match`; the message says what is wrong with it. */
 export class GlobSyntaxError extends Error {}
 
-/** Compiles what `word` means, as shown; where that is not a valid pattern, the error says so of it. */
+/** Compiles the pattern of `word`. If it is invalid, the error says so and names `word`. */
 export function validPattern<Pattern>(word: string, compile: () => Pattern, hint?: string): Pattern {
   try {
     return compile();
@@ -63,12 +63,12 @@ export function tokenizeGlob(pattern: string, options: { doubleStar: boolean }):
   return tokens;
 }
 
-/** Returns whether a path has a wildcard that is not escaped. */
+/** Returns true if a path has a wildcard that is not escaped. */
 export function hasWildcard(path: string): boolean {
   return /^(?:[^\\*?[]|\\.)*[*?[]/s.test(path);
 }
 
-/** A path in which no character is a wildcard any more. */
+/** Escapes all wildcards in a path. */
 export function escapeGlob(path: string): string {
   return path.replace(/[*?[\\]/g, (character) => (character === "\\" ? "\\\\" : `[${character}]`));
 }
@@ -80,9 +80,9 @@ export function unescapeGlob(path: string): string {
 export type NameMatcher = (name: string) => boolean;
 
 /**
- * A matcher for one name, so without `/` and `deep` in the tokens. Takes time in proportion to the name's
- * length times the pattern's, whatever the pattern: it is cut at its stars, and between two stars nothing can
- * backtrack, so each part is looked for once, from left to right.
+ * Returns a matcher for a single name; the tokens must have no `/` and no `deep`. Matching takes time proportional to the name's
+ * length times the pattern's, for every pattern: it is split at its stars, and as nothing between two stars can backtrack, each
+ * part is searched for once, from left to right.
  */
 export function compileName(tokens: readonly GlobToken[]): NameMatcher {
   const parts = splitAtStars(tokens);
@@ -111,7 +111,7 @@ export function compileName(tokens: readonly GlobToken[]): NameMatcher {
   };
 }
 
-/** Where the text after the first part begins, or -1. */
+/** Returns a function that returns the index after the first part, or -1. */
 function compileStart(tokens: readonly GlobToken[]): (name: string) => number {
   const literal = literalText(tokens);
   if (literal !== undefined) return (name) => (name.startsWith(literal) ? literal.length : -1);
@@ -119,7 +119,7 @@ function compileStart(tokens: readonly GlobToken[]): (name: string) => number {
   return (name) => start.exec(name)?.[0].length ?? -1;
 }
 
-/** Where the last part begins, or -1. */
+/** Returns a function that returns the index of the last part, or -1. */
 function compileEnd(tokens: readonly GlobToken[]): (name: string) => number {
   const literal = literalText(tokens);
   if (literal !== undefined) return (name) => (name.endsWith(literal) ? name.length - literal.length : -1);
@@ -128,7 +128,7 @@ function compileEnd(tokens: readonly GlobToken[]): (name: string) => number {
 }
 
 function compilePart(tokens: readonly GlobToken[], before: string, after: string, flags = ""): RegExp {
-  // Loaded for `?` and classes only: most builds have neither, and it takes longer than their matching does.
+  // Loaded only for `?` and classes: most builds have neither, and loading takes longer than their matching.
   const { makeRe }: typeof micromatch = require("micromatch");
   const { source } = makeRe(tokens.map(globText).join(""), {
     contains: true,
@@ -160,7 +160,7 @@ function globText(token: GlobToken): string {
   }
 }
 
-/** The one text that the tokens match, if it is only one. */
+/** Returns the text that the tokens match, if there is only one. */
 export function literalText(tokens: readonly GlobToken[]): string | undefined {
   let text = "";
   for (const token of tokens) {
@@ -176,7 +176,7 @@ function splitAtStars(tokens: readonly GlobToken[]): GlobToken[][] {
     if (token.kind === "star") parts.push([]);
     else parts.at(-1)?.push(token);
   }
-  // Two stars with nothing between them are one.
+  // Two adjacent stars are one.
   return parts.filter((part, index) => part.length > 0 || index === 0 || index === parts.length - 1);
 }
 

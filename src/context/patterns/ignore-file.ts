@@ -6,22 +6,21 @@ import { fileError, isMissing } from "../file-system/file-error.ts";
 import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "./ignore.ts";
 
 interface ReadIgnoreRulesOptions {
-  /** The context directory; messages name the ignore file below it as it is given here. */
+  /** The context directory. Messages name the ignore file in it with this path. */
   contextPath: string;
-  /** `undefined` where there is no Dockerfile on disk. */
+  /** `undefined` if there is no Dockerfile on disk. */
   dockerfilePath: string | undefined;
-  /** Returns where a file of that name is, if there is one; there if not said. Messages have the name. */
+  /** Returns the actual place of the file with that name, if it exists; default: the name itself. Messages have the name. */
   locate?: ((path: string) => string | undefined) | undefined;
   /** True if the specification's list of excludes applies too. */
   defaultExcludes: boolean;
 }
 
 /**
- * The ignore rules of a build: of `<Dockerfile name>.dockerignore` beside the Dockerfile, else of
- * `.dockerignore` in the context root, else none.
- * https://docs.docker.com/build/concepts/context/#filename-and-location
+ * Reads the ignore rules of a build: those of `<Dockerfile name>.dockerignore` beside the Dockerfile, else those of
+ * `.dockerignore` in the context root, else none. https://docs.docker.com/build/concepts/context/#filename-and-location
  *
- * @throws BoughError where the file can't be read or has a pattern that is not valid
+ * @throws BoughError if the file can't be read or has an invalid pattern
  */
 export function readIgnoreRules(options: ReadIgnoreRulesOptions): IgnoreRules {
   for (const path of ignoreFileCandidates(options)) {
@@ -31,7 +30,7 @@ export function readIgnoreRules(options: ReadIgnoreRulesOptions): IgnoreRules {
   return ignoreRules([], options);
 }
 
-/** The first of them that is there has the rules. */
+/** Returns the possible paths of the ignore file. The first that exists has the rules. */
 export function ignoreFileCandidates({
   contextPath,
   dockerfilePath,
@@ -42,12 +41,12 @@ export function ignoreFileCandidates({
     : [normalize(`${dockerfilePath}.dockerignore`), ofContext];
 }
 
-/** `undefined` where there is no such file. */
+/** Returns `undefined` if there is no such file. */
 function readText(path: string, at: string | undefined): string | undefined {
   if (at === undefined) return undefined;
   let descriptor: number;
   try {
-    // Without waiting: opening a named pipe would hang until somebody writes to it.
+    // Non-blocking: opening a named pipe would otherwise hang until a process writes to it.
     descriptor = openSync(at, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     if (isMissing(error)) return undefined;

@@ -6,20 +6,20 @@ import { GlobSyntaxError, validPattern } from "./glob.ts";
 import { compileIgnorePattern } from "./path-pattern.ts";
 import { type Rule, type RuleCursor, type RuleOrigin, startRules } from "./rules.ts";
 
-/** What a build context leaves out: a path is ignored if either list matches it. */
+/** The paths that a build context leaves out: those that either list matches. */
 export interface IgnoreRules {
   /** The ignore file's rules, in its order. */
   readonly rules: readonly Rule[];
-  /** The specification's own list, or empty where it is switched off. */
+  /** The specification's own list; empty if it is switched off. */
   readonly defaults: readonly Rule[];
 }
 
-/** @param options.defaultExcludes whether the specification's list applies too. */
+/** @param options.defaultExcludes true if the specification's list applies too */
 export function ignoreRules(rules: readonly Rule[], options: { defaultExcludes: boolean }): IgnoreRules {
   let defaults: readonly Rule[] | undefined;
   return {
     rules,
-    // Not before something is copied: a build of RUNs alone is over sooner.
+    // Compiled only when something is copied: a build of RUNs alone ends sooner.
     get defaults() {
       defaults ??= options.defaultExcludes ? defaultExcludeRules() : [];
       return defaults;
@@ -27,7 +27,7 @@ export function ignoreRules(rules: readonly Rule[], options: { defaultExcludes: 
   };
 }
 
-/** The same cursors for the same rules: what they have learned of names serves every instruction of a build. */
+/** Returns the same cursors for the same rules, so that what they remember of names serves every instruction of a build. */
 export function startIgnoreRules(ignore: IgnoreRules): readonly RuleCursor[] {
   let cursors = started.get(ignore);
   if (cursors === undefined) {
@@ -40,11 +40,11 @@ export function startIgnoreRules(ignore: IgnoreRules): readonly RuleCursor[] {
 const started = new WeakMap<IgnoreRules, readonly RuleCursor[]>();
 
 /**
- * The rules of an ignore file as Docker reads it: a comment only where `#` is a line's first character, white
- * space around a pattern dropped, paths cleaned, a leading `/` dropped.
+ * Parses the rules of an ignore file as Docker does: a `#` starts a comment only as the first character of a line; white space
+ * around a pattern and a leading `/` are dropped; paths are cleaned.
  *
  * @param path of the file, for messages
- * @throws BoughError of kind `usage` that names file and line of every pattern that is not valid
+ * @throws BoughError of kind `usage` that names file and line of every invalid pattern
  */
 export function parseIgnoreFile(text: string, path: string): Rule[] {
   const rules: Rule[] = [];
@@ -75,9 +75,9 @@ export function parseIgnoreFile(text: string, path: string): Rule[] {
 }
 
 /**
- * The patterns of `--exclude`, in their order.
+ * Parses the patterns of `--exclude`, in order.
  *
- * @throws BoughError that names the pattern that is not valid
+ * @throws BoughError that names the invalid pattern
  */
 export function parseExcludeFlags(patterns: readonly string[]): Rule[] {
   return patterns.flatMap(
@@ -86,7 +86,7 @@ export function parseExcludeFlags(patterns: readonly string[]): Rule[] {
   );
 }
 
-/** How a message names a rule: ``the rule `*.log` (.dockerignore:3)``. */
+/** Returns a rule's name for a message: ``the rule `*.log` (.dockerignore:3)``. */
 export function describeRule(rule: Rule): string {
   const text = `\`${displayPath(rule.text)}\``;
   switch (rule.origin.kind) {
@@ -99,7 +99,7 @@ export function describeRule(rule: Rule): string {
   }
 }
 
-/** Follows moby's ignorefile.ReadAll and patternmatcher.New. */
+/** Parses a rule like moby's ignorefile.ReadAll and patternmatcher.New. */
 function parseRule(line: string, origin: RuleOrigin): Rule | undefined {
   const text = line.trim();
   if (text === "") return undefined;
@@ -107,12 +107,12 @@ function parseRule(line: string, origin: RuleOrigin): Rule | undefined {
   const written = isNegated ? text.slice(1).trim() : text;
   const cleaned = written === "" ? "/" : cleanPath(written);
   if (isNegated && cleaned === "/") throw new GlobSyntaxError("a `!` has to re-include something");
-  // moby trims and cleans twice, which tells where white space stands at the end of a directory's name.
+  // moby trims and cleans twice, which matters for white space at the end of a directory's name.
   const pattern = cleaned === "/" ? cleaned : cleanPath(cleaned.replace(/^\//, "").trim());
   return { text, isNegated, pattern: compileIgnorePattern(pattern), origin };
 }
 
-/** Go's filepath.Clean. */
+/** Cleans a path like Go's filepath.Clean. */
 function cleanPath(path: string): string {
   const normal = posix.normalize(path);
   return normal.length > 1 && normal.endsWith("/") ? normal.slice(0, -1) : normal;

@@ -8,26 +8,26 @@ import {
 } from "./glob.ts";
 
 /**
- * A pattern for whole paths, matched one name at a time from the root down, so that a walk asks it about a
- * file's own name only, and knows of a directory whether anything below it can match.
+ * A pattern for whole paths. It is matched one name at a time, from the root down. So a walk tests only a file's own name, and
+ * knows of a directory if anything below it can match.
  *
- * It is a small automaton. Between two names it is in some of its states; a state's steps say which names lead
- * on from it.
+ * It is a small automaton. Between two names it is in some of its states. A state's steps list the names that lead to another
+ * state.
  */
 export interface PathPattern {
   readonly states: readonly PatternState[];
 }
 
 interface PatternState {
-  /** Any name leads back to this state: a `**` stands here. */
+  /** True for a `**`: every name leads back to this state. */
   repeats: boolean;
   steps: readonly PatternStep[];
-  /** The names that end the pattern here. */
+  /** The names that complete the pattern here. */
   ends: readonly PatternEnd[];
 }
 
 interface PatternEnd {
-  /** The only name that matches, where there is only one. */
+  /** The only name that matches; `undefined` if there are several. */
   literal: string | undefined;
   matches: NameMatcher;
 }
@@ -41,17 +41,17 @@ export type PatternPosition = readonly number[];
 
 export const patternStart: PatternPosition = [0];
 
-/** Returns whether the path that led to `position`, with `name` at its end, matches. */
+/** Returns true if `name`, in the directory of `position`, completes a match. */
 export function isMatched(pattern: PathPattern, position: PatternPosition, name: string): boolean {
   return endsAt(pattern, position).some(({ matches }) => matches(name));
 }
 
-/** What ends the pattern in the directory that led to `position`. */
+/** Returns the ends of the pattern in the directory of `position`. */
 export function endsAt(pattern: PathPattern, position: PatternPosition): PatternEnd[] {
   return position.flatMap((index) => pattern.states[index]?.ends ?? []);
 }
 
-/** The position below the directory `name`; empty where nothing below it can match. */
+/** Returns the position in the directory `name`; empty if nothing below it can match. */
 export function enterDirectory(
   pattern: PathPattern,
   position: PatternPosition,
@@ -68,25 +68,25 @@ export function enterDirectory(
 }
 
 /**
- * A pattern as moby's patternmatcher reads it, cleaned and without a leading `/`. Where it ends in `**` it
- * matches the first name that this can stand for, since whoever asks takes what is below a match as matched.
+ * Compiles a pattern as moby's patternmatcher reads it, cleaned and without a leading `/`. A pattern that ends in `**` matches
+ * the first name that this can stand for, since callers treat everything below a match as matched.
  *
- * Where moby hands a part to Go's regular expressions by accident, `filepath.Match` decides here: wildcards in
- * a class, `^`, and a backslash before a letter stand for themselves; `**` matches names with line breaks too.
+ * moby accidentally passes some parts to Go's regular expressions. Here `filepath.Match` decides these: wildcards in a class,
+ * `^`, and a backslash before a letter are literal; `**` also matches names with line breaks.
  *
  * @throws GlobSyntaxError
  */
 export function compileIgnorePattern(pattern: string): PathPattern {
   const tokens = tokenizeGlob(checkLength(pattern), { doubleStar: true });
   if (tokens.at(-1)?.kind === "deep") tokens.push({ kind: "star" });
-  // Docker takes `**name` for "ends in name" while nothing else in it is special.
+  // Docker reads `**name` as "ends in name" if the rest has no special characters.
   const isSuffix = /^\*\*[^/*?[\]\\]/.test(pattern) && !/[*?[\]\\]/.test(pattern.slice(2));
   if (isSuffix) tokens.splice(1, 0, { kind: "star" });
   return compile(tokens);
 }
 
 /**
- * A pattern for Go's `filepath.Match`, as COPY and ADD sources use it: `**` is no more than `*`.
+ * Compiles a pattern for Go's `filepath.Match`, as used in COPY and ADD sources: `**` means the same as `*`.
  *
  * @throws GlobSyntaxError
  */
@@ -102,13 +102,13 @@ function checkLength(pattern: string): string {
   return pattern;
 }
 
-/** A place where a path may, or must, go on in the next directory. */
+/** A place in a pattern where a path may, or must, continue in the next directory. */
 interface Break {
   at: number;
   kind: "slash" | "class" | "gap";
 }
 
-/** Nobody writes more, and the steps of a match grow with the square of it. */
+/** Real patterns have fewer; the steps of a match grow with the square of the number. */
 const maxOptionalBreaks = 64;
 
 function compile(tokens: readonly GlobToken[]): PathPattern {

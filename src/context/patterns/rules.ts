@@ -7,7 +7,7 @@ import {
   patternStart,
 } from "./path-pattern.ts";
 
-/** One pattern and where it is written, so that a message can name it. */
+/** A pattern and the place where it is written, for messages. */
 export interface Rule {
   /** The line as written, with its `!`. */
   text: string;
@@ -19,21 +19,21 @@ export interface Rule {
 export type RuleOrigin =
   | { kind: "file"; path: string; line: number }
   | { kind: "default" }
-  /** `--exclude` of the instruction itself. */
+  /** `--exclude` of an instruction. */
   | { kind: "flag" };
 
 /**
- * Where a walk stands among ordered rules. A rule matches a path if its pattern matches the path or a directory
- * above it; the last rule that matches decides, as in `.dockerignore`.
+ * The position of a walk in ordered rules. A rule matches a path if its pattern matches the path or a directory above it. The
+ * last rule that matches decides, as in `.dockerignore`.
  */
 export interface RuleCursor {
-  /** The rule that decides about this directory itself; a negated one says that it does not count as matched. */
+  /** The rule that decides about this directory itself. A negated one means that it does not count as matched. */
   readonly decision: Rule | undefined;
-  /** True if a path below this directory can be decided otherwise than the directory. */
+  /** True if the decision for a path below this directory can differ from the directory's. */
   readonly mayDiffer: boolean;
-  /** The rule that decides about `name` in this directory. */
+  /** Returns the rule that decides about `name` in this directory. */
   decide(name: string): Rule | undefined;
-  /** False where it is certain, without going there, that all below `name` is decided as that is. */
+  /** Returns false if the decision for `name` certainly applies to everything below it. */
   mayDifferBelow(name: string): boolean;
   enter(name: string): RuleCursor;
 }
@@ -46,7 +46,7 @@ export function startRules(rules: readonly Rule[]): RuleCursor {
   );
 }
 
-/** The rule that decides about a path: relative, with `/`, without `.` and `..`. */
+/** Returns the rule that decides about a path: relative, with `/`, without `.` and `..`. */
 export function decidePath(rules: readonly Rule[], path: string): Rule | undefined {
   return enterPath(startRules(rules), path).decision;
 }
@@ -65,7 +65,7 @@ interface LiveRule {
   position: PatternPosition;
 }
 
-/** Names of a directory that are entered again: those that instructions name, not all of a large context. */
+/** The number of names remembered for a directory: enough for those that instructions name, not for a large context. */
 const maxRemembered = 100;
 
 class Cursor implements RuleCursor {
@@ -73,9 +73,9 @@ class Cursor implements RuleCursor {
   readonly mayDiffer: boolean;
   private readonly rules: readonly Rule[];
   private readonly decisionIndex: number;
-  /** Rules after the decision that can match something below, in their order. */
+  /** Rules after the decision that can match something below, in order. */
   private readonly live: readonly LiveRule[];
-  /** The index in `live`; -1 where there is none. */
+  /** The index of the last rule that is not negated, and of the last negated one; -1 if there is none. */
   private readonly lastPlain: number;
   private readonly lastNegated: number;
   private names: NameTable | undefined;
@@ -119,11 +119,11 @@ class Cursor implements RuleCursor {
       isSame &&= isSamePosition(position, rule.position);
       if (position.length > 0) live.push({ index: rule.index, pattern: rule.pattern, position });
     }
-    // Most directories are like the one above them: what is known of names there holds here, too.
+    // Most directories are equal to the one above them, so the table of names is shared.
     return isSame ? this : new Cursor(this.rules, decisionIndex, live);
   }
 
-  /** Returns whether a rule after that one could decide otherwise. */
+  /** Returns true if a rule after that one could change the decision. */
   private isUndecidedAfter(index: number): boolean {
     return (isMatch(this.rules[index]) ? this.lastNegated : this.lastPlain) > index;
   }
@@ -140,11 +140,11 @@ class Cursor implements RuleCursor {
   }
 }
 
-/** Rules by the names that they match in a directory: most match one name only, and need not be tried. */
+/** Rules by the names that they match in a directory. Most match only one name and need not be tried for others. */
 interface NameTable {
-  /** The last rule for each name. */
+  /** The index of the last rule for each name. */
   literals: ReadonlyMap<string, number>;
-  /** The last rule first. */
+  /** The other rules, the last one first. */
   others: readonly { index: number; matches: NameMatcher }[];
 }
 

@@ -6,18 +6,18 @@ import type { ContextEntry, FileEntry } from "./entry.ts";
 import type { EntryPaths } from "./entry-of.ts";
 
 /**
- * Entries in columns: of a large context, an object and three paths for each would be felt. Whoever asks for an entry gets an
- * object of its own.
+ * Entries in columns: for a large context, an object and three paths for each take noticeable memory. Entries are created as
+ * objects on demand.
  */
 export class EntryList implements Iterable<ContextEntry> {
-  /** Names in their directories; an empty one stands for the directory, or file, itself. */
+  /** Names in their directories. An empty name means the directory or file itself. */
   readonly #names = new TextColumn();
   readonly #directories: EntryPaths[] = [];
   /** Targets of links by index. */
   readonly #targets = new Map<number, string>();
-  /** The numbers of each entry; see `add`. */
+  /** The numbers of all entries; see `add`. */
   #numbers = new Float64Array(columns);
-  /** SHA-256 of files, once the first one is set. */
+  /** SHA-256 of all files; `undefined` until the first one is set. */
   #hashes: Buffer | undefined;
   #digest: string | undefined;
   #files = 0;
@@ -33,12 +33,12 @@ export class EntryList implements Iterable<ContextEntry> {
     return this.#names.length;
   }
 
-  /** How many of the entries are files. */
+  /** The number of files among the entries. */
   get files(): number {
     return this.#files;
   }
 
-  /** The size of all files together. */
+  /** The total size of the files. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -48,7 +48,7 @@ export class EntryList implements Iterable<ContextEntry> {
     return this.#directories.push(paths) - 1;
   }
 
-  /** Adds what is in a directory. `target`: of a link. */
+  /** Adds an entry of a directory. `target`: a link's. */
   add(directory: number, name: string, stats: EntryStats, target?: string): void {
     const index = this.#names.push(name);
     this.#digest = undefined;
@@ -86,13 +86,13 @@ export class EntryList implements Iterable<ContextEntry> {
     return index < this.#names.length ? this.#entryAt(index) : undefined;
   }
 
-  /** Keeps the SHA-256 of a file's content, in hex, with it. */
+  /** Stores the SHA-256 of a file's content, in hex. */
   setHash({ index }: Pick<ListedFile, "index">, sha256: string): void {
     this.#hashes ??= Buffer.alloc(this.#names.length * hashBytes);
     this.#hashes.write(sha256, index * hashBytes, "hex");
   }
 
-  /** What `setHash` was given. */
+  /** Returns the hash that `setHash` stored. */
   hashAt(index: number): string {
     const hash = this.#hashes?.toString("hex", index * hashBytes, (index + 1) * hashBytes) ?? noHash;
     if (hash === noHash) throw new Error(`no hash for ${this.absolutePathAt(index)}`);
@@ -113,7 +113,7 @@ export class EntryList implements Iterable<ContextEntry> {
     return this.#numbers[index * columns + 5] ?? 0;
   }
 
-  /** Calls `visit` with the directory's path in the context, the name and the size of each file, without an object for it. */
+  /** Calls `visit` with each file's directory in the context, its name and its size, without creating an object. */
   forEachFile(visit: (directory: string, name: string, size: number) => void): void {
     const numbers = this.#numbers;
     let number = -1;
@@ -132,8 +132,8 @@ export class EntryList implements Iterable<ContextEntry> {
   }
 
   /**
-   * SHA-256 over all that the list has. Where two lists have the same, every entry has the same path, type, mode and target, and
-   * every file is in the same state.
+   * Returns SHA-256 over the whole list. Lists with equal digests have entries with the same paths, types, modes and targets, and
+   * all files in the same state.
    */
   digest(): string {
     this.#digest ??= this.#computeDigest();
@@ -194,12 +194,12 @@ export class EntryList implements Iterable<ContextEntry> {
   }
 }
 
-/** A file and its place in a list. */
+/** A file and its position in a list. */
 export type ListedFile = FileEntry & { list: EntryList; index: number };
 
 export type ListedEntry = ListedFile | Exclude<ContextEntry, FileEntry>;
 
-/** What a list keeps of an entry's `stat`; of what is not a file, the mode alone. */
+/** The parts of an entry's `stat` that a list keeps. An entry that is not a file only has the mode. */
 type EntryStats = Pick<Stats, "mode" | "size" | "dev" | "ino" | "mtimeMs" | "ctimeMs">;
 
 const noStats: EntryStats = { mode: 0, size: 0, dev: 0, ino: 0, mtimeMs: 0, ctimeMs: 0 };
@@ -219,7 +219,7 @@ export function childPaths(parent: EntryPaths, name: string): EntryPaths {
   return {
     contextPath,
     absolutePath: `${parent.absolutePath}/${name}`,
-    // One string for both where they are the same: they are most of what a large context takes in memory.
+    // One string for both if they are equal: paths take most of the memory of a large context.
     relativePath:
       parent.relativePath === parent.contextPath
         ? contextPath

@@ -9,7 +9,7 @@ export interface EntryPaths {
   relativePath: string;
 }
 
-/** The entry for a file, directory or link; `undefined` for what an image can't be given (`specialKind`). */
+/** Returns the entry for a file, directory or link; `undefined` for a file that no image can have (`specialKind`). */
 export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): ContextEntry | undefined {
   const { contextPath, absolutePath, relativePath } = paths;
   const mode = stats.mode & 0o7777;
@@ -28,7 +28,7 @@ export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): Con
   }
 }
 
-/** `undefined` for what an image can't be given. */
+/** Returns `undefined` for a file that no image can have. */
 export function entryType({ mode }: Stats): ContextEntry["type"] | undefined {
   switch (mode & constants.S_IFMT) {
     case constants.S_IFREG:

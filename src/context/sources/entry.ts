@@ -1,12 +1,12 @@
-/** What a COPY or ADD source comes to in the build context. */
+/** The entries that COPY and ADD sources have in the build context. */
 
 interface EntryBase {
   /** POSIX path relative to the context root, for messages and ignore rules. */
   contextPath: string;
   absolutePath: string;
   /**
-   * POSIX path below the source's destination: for a directory source relative to that directory (`""` is the
-   * directory itself), for a file source its base name, with `--parents` what follows the pivot point.
+   * POSIX path below the source's destination. For a directory source it is relative to that directory (`""` is the directory
+   * itself); for a file source it is the base name; with `--parents` it is the part after the pivot.
    */
   relativePath: string;
   /** Permission bits with setuid, setgid and sticky: 0 to 0o7777. */
@@ -16,7 +16,7 @@ interface EntryBase {
 export interface FileEntry extends EntryBase {
   type: "file";
   size: number;
-  /** What tells one state of a file from another; for the stat cache and to notice a file that changes while it is read. */
+  /** Distinguishes states of a file, for the stat cache and to detect a file that changes while it is read. */
   stat: FileStat;
 }
 
@@ -26,7 +26,7 @@ interface DirectoryEntry extends EntryBase {
 
 interface SymlinkEntry extends EntryBase {
   type: "symlink";
-  /** The target as the link has it, never followed. */
+  /** The link's target as written, never followed. */
   target: string;
 }
 
@@ -36,12 +36,12 @@ export interface FileStat {
   device: number;
   inode: number;
   size: number;
-  /** Milliseconds since the epoch, with a fraction: a number tells a quarter of a microsecond, and takes less than a BigInt. */
+  /** Milliseconds since the epoch, with a fraction: a number is exact to a quarter of a microsecond and smaller than a BigInt. */
   mtimeMs: number;
   ctimeMs: number;
 }
 
-/** A source that comes to something else than its words say. */
+/** A warning about a source that does not mean what its words suggest. */
 export interface ContextWarning {
   message: string;
   /** Its name for `# check=skip=`; the first is Docker's. */

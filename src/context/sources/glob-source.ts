@@ -27,7 +27,7 @@ import {
 } from "./search.ts";
 import { readNames, statChild } from "./walk.ts";
 
-/** A source with wildcards: everything that matches is a source of its own. */
+/** Resolves a source with wildcards: each match is a source of its own. */
 export async function resolveGlobSource(search: SourceSearch, source: string): Promise<SourceResult> {
   const { paths, ignoredBy, excluded, refusal } = await expandGlob(search, source, contextPathOf(source));
   const outcomes = [];
@@ -50,28 +50,28 @@ export async function resolveGlobSource(search: SourceSearch, source: string): P
 
 interface GlobMatches {
   paths: string[];
-  /** A rule that hides some. */
+  /** A rule that hides some matches. */
   ignoredBy: Rule | undefined;
-  /** Those that default excludes hide. */
+  /** The matches that default excludes hide. */
   excluded: string[];
-  /** Docker's reason to refuse a pattern whose directory is not there; one that matches nothing is fine. */
+  /** Docker's reason to refuse a pattern whose directory does not exist. A pattern without matches is not refused. */
   refusal?: BoughError;
 }
 
 /**
- * The paths in the context that match, siblings in the order of their bytes, and what hides others. The
- * directories before the first wildcard may be links; those that a wildcard stands for are not followed, and
- * what is below a match is part of that match, as in Docker.
+ * Returns the paths in the context that match, siblings sorted by bytes, and what hides others. Directories before the first
+ * wildcard may be links; links that match a wildcard are not followed. Everything below a match is part of that match, as in
+ * Docker.
  *
  * @param path clean, relative to the context root
- * @throws BoughError where Go's `filepath.Match` calls the pattern bad
+ * @throws BoughError if the pattern is invalid for Go's `filepath.Match`
  */
 export async function expandGlob(search: SourceSearch, source: string, path: string): Promise<GlobMatches> {
   const { base, pattern } = parseGlob(source, path);
   const start = resolveInContext(search.root, base, search.files);
   const none = { paths: [], ignoredBy: undefined, excluded: [] };
   if (start.kind === "missing")
-    // A link to nothing is there.
+    // A dangling link exists.
     return start.links.length > 0
       ? none
       : { ...none, refusal: missingSource(source, start, search.root, search.files) };
@@ -81,7 +81,7 @@ export async function expandGlob(search: SourceSearch, source: string, path: str
   return await findMatches(search, { ...start, relativePath: "" }, pattern);
 }
 
-/** The directory before the first wildcard, unescaped, and the pattern below it. */
+/** Returns the directory before the first wildcard, unescaped, and the pattern below it. */
 function parseGlob(source: string, path: string): { base: string; pattern: PathPattern } {
   const names = path.split("/");
   const first = names.findIndex(hasWildcard);

@@ -1,18 +1,18 @@
 import { escapeGlob } from "../patterns/glob.ts";
 import type { SourceMatch } from "./source-match.ts";
 
-/** What makes a context large, and how to leave it out. */
+/** The reason why a context is large, and how to leave that out. */
 export interface LargeContext {
   files: number;
   bytes: number;
-  /** The five largest paths, the largest first; less where the others are tiny. */
+  /** Up to five paths, the largest first. Tiny ones are left out. */
   largest: readonly LargePath[];
 }
 
 interface LargePath {
   /** Relative to the context root. */
   path: string;
-  /** The line of an ignore file that leaves it out. */
+  /** The line for an ignore file that leaves it out. */
   rule: string;
   files: number;
   bytes: number;
@@ -21,14 +21,14 @@ interface LargePath {
 const manyBytes = 200_000_000;
 const manyFiles = 20_000;
 const maxNamed = 5;
-/** A share of the largest path; what is smaller is not worth a rule. */
+/** The minimum share of the largest path: anything smaller is not worth a rule. */
 const minShare = 0.01;
-/** A directory stands for its largest child where that is so much of it. */
+/** The share from which the largest child is named instead of its directory. */
 const mainShare = 0.8;
 
 /**
- * Whether directories and patterns bring more than anybody is likely to want in an image. Files that the Dockerfile
- * names one by one are wanted, however large.
+ * Returns what makes directories and patterns larger than anybody is likely to want in an image; `undefined` if nothing does.
+ * Files that the Dockerfile names one by one are wanted, however large.
  */
 export function findLargeContext(matches: readonly SourceMatch[]): LargeContext | undefined {
   let count = 0;
@@ -62,7 +62,7 @@ interface Node {
   path: string;
   files: number;
   bytes: number;
-  /** What a directory contains. */
+  /** The contents of a directory. */
   below?: { directories: Map<string, Node>; largestFiles: LargeFile[] };
 }
 
@@ -71,13 +71,13 @@ interface LargeFile {
   size: number;
 }
 
-/** All directories, each with the sum of what is below it; of files only those that can be among the largest paths. */
+/** Builds a tree of all directories with the totals below them. Keeps only those files that can be among the largest paths. */
 function growTree(matches: readonly SourceMatch[]): Node {
   const root = directoryAt("");
-  /** The directory of the file before, with all that are above it, and its path. */
+  /** The directory of the previous file, with all directories above it, and its path. */
   let chain = [root];
   let last = "";
-  /** The files of that directory that are not counted yet: neighbours mostly share one. */
+  /** The files of that directory that are not counted yet, as neighbours usually share a directory. */
   let [files, bytes] = [0, 0];
   const count = () => {
     for (const node of chain) {
@@ -102,7 +102,7 @@ function growTree(matches: readonly SourceMatch[]): Node {
   return root;
 }
 
-/** The directories on the way to one, made where they are missing. `prefix`: its path with a slash. */
+/** Returns the directories on the way to one, and makes missing ones. `prefix`: its path with a slash. */
 function chainTo(root: Node, prefix: string): Node[] {
   let node = root;
   const chain = [root];
@@ -139,7 +139,7 @@ function childrenOf({ below }: Node): Node[] {
   return [...below.directories.values(), ...files];
 }
 
-/** What is directly in the source directories, which as a whole are wanted. */
+/** Returns the nodes directly in the source directories, which are wanted as a whole. */
 function below(node: Node, tops: readonly string[]): Node[] {
   const isAboveTop = tops.some((top) => top === node.path || top.startsWith(`${node.path}/`));
   const isOpen = node.path === "" || isAboveTop;
@@ -156,7 +156,7 @@ function descend(node: Node, weigh: (node: Node) => number): Node {
     : node;
 }
 
-/** White space at the ends can't be written in an ignore file, nor what steers a terminal here: `?` stands for it. */
+/** Returns the ignore rule for a path, with `?` for white space at its ends and for control characters, which can't be written. */
 function ruleFor({ path, below }: Node): string {
   const pattern = escapeGlob(path)
     .replace(/^\s|\s$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?")

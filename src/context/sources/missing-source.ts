@@ -6,7 +6,7 @@ import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
 import { isAboveRoot, type Resolution } from "./resolve-path.ts";
 
-/** The error for a source that is not there: names the nearest that is, or the link that leads nowhere. */
+/** Returns the error for a missing source. It suggests the most similar name, or names the dangling link. */
 export function missingSource(
   source: string,
   resolution: Extract<Resolution, { kind: "missing" }>,
@@ -25,14 +25,14 @@ export function missingSource(
   });
 }
 
-/** The error for a source that Docker does not find, as it sends nothing that is ignored. */
+/** Returns the error for a source that Docker does not find, because it does not send ignored files. */
 export function ignoredSource(source: string): BoughError {
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
     hint: "An ignore rule leaves it out. Remove the rule, or re-include the path by one that begins with !.",
   });
 }
 
-/** The error for a pattern below what is not a directory. */
+/** Returns the error for a pattern below a path that is not a directory. */
 export function notADirectory(source: string, path: string): BoughError {
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
     hint: `${displayPath(path)} is not a directory.`,

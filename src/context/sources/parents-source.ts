@@ -17,8 +17,8 @@ import {
 import { type WalkResult, walkDirectory } from "./walk.ts";
 
 /**
- * A source of `COPY --parents`: what it matches keeps its directories, from the context root or from a pivot
- * point `/./` on. The part after the pivot may have `**`. Links are not followed.
+ * Resolves a source of `COPY --parents`. Its matches keep their directories, from the context root or from a pivot point `/./`
+ * on. The part after the pivot may have `**`. Links are not followed.
  * https://docs.docker.com/reference/dockerfile/#copy---parents
  */
 export async function resolveParentsSource(search: SourceSearch, source: string): Promise<SourceResult> {
@@ -67,7 +67,7 @@ async function walkFrom(
   return { entries, ...(await walkDirectory(paths, filters, { ...search, entries })) };
 }
 
-/** What exists but was not walked over: an `--exclude` leaves it out, or a link stands on the way to it. */
+/** Throws if a link is the reason why an existing path was not walked. The other possible reason is an `--exclude`. */
 function requireNoLink(source: string, found: FoundPath): void {
   const link = found.links[0];
   if (link === undefined) return;

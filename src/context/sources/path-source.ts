@@ -18,7 +18,7 @@ import {
 } from "./search.ts";
 import { walkDirectory } from "./walk.ts";
 
-/** A source that is named outright. */
+/** Resolves a source without wildcards. */
 export async function resolvePathSource(search: SourceSearch, source: string): Promise<SourceResult> {
   const found = findSourcePath(search, source, contextPathOf(source));
   const { ignoredBy, ...outcome } = await resolveFoundPath(search, source, found, { byName: true });
@@ -30,7 +30,7 @@ export async function resolvePathSource(search: SourceSearch, source: string): P
   return { ...outcome, warnings: [warning], ...(isMissing && { refusal: ignoredSource(source) }) };
 }
 
-/** What a source path comes to, with the rule of the context, if any, that leaves nothing of it. */
+/** Resolves a path that exists. `ignoredBy`: the rule of the context that leaves nothing of it, if there is one. */
 export async function resolveFoundPath(
   search: SourceSearch,
   source: string,
@@ -41,7 +41,7 @@ export async function resolveFoundPath(
   const rule = ruleAgainst(search, found);
   if (rule !== undefined) return { matches: [], ignoredBy: rule };
 
-  // A directory that is named outright is what `--exclude` is relative to.
+  // `--exclude` is relative to a directory source without wildcards.
   const isDirectory = stats.isDirectory();
   if (!(byName && isDirectory) && isExcluded(search.exclude, [name, contextPath])) return { matches: [] };
 

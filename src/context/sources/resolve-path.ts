@@ -5,7 +5,7 @@ import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
 
-/** Where a path in the context leads once all links in it are followed. */
+/** The result of following a path in the context, with all of its links. */
 export type Resolution =
   | {
       kind: "found";
@@ -18,36 +18,36 @@ export type Resolution =
     }
   | {
       kind: "missing";
-      /** The directory that has no such name, without links. */
+      /** The directory that lacks the name, without links. */
       directory: string;
       name: string;
       links: readonly string[];
     };
 
 /**
- * A source word as a clean path relative to the context root, "" for the root itself. A leading `/` means the
- * root, and `..` at the root is the root, as in BuildKit.
+ * Normalizes a source word to a path relative to the context root, "" for the root itself. A leading `/` means the root, and `..`
+ * at the root is the root, as in BuildKit.
  */
 export function contextPathOf(source: string): string {
   return posix.normalize(`/${source}`).replace(/^\/+|\/$/g, "");
 }
 
-/** Returns whether a source word climbs above the context root, where `contextPathOf` cuts it off. */
+/** Returns true if a source word leads above the context root, where `contextPathOf` cuts it off. */
 export function isAboveRoot(source: string): boolean {
   return /^\.\.(\/|$)/.test(posix.normalize(source.replace(/^\/+/, "")));
 }
 
 /**
- * Follows a clean path with all its links, the last one included, as Docker does for a source. The target of an
- * absolute link counts from the context root.
+ * Follows a clean path with all its links, the last one included, as Docker does for a source. The target of an absolute link is
+ * resolved from the context root.
  *
- * @throws BoughError where a link leads out of the context or in a circle, or a part can't be read
+ * @throws BoughError if a link leads out of the context or in a circle, or if a part can't be read
  */
 export function resolveInContext(root: string, path: string, files: FileSystem): Resolution {
   const ahead = path.split("/");
   const at: string[] = [];
   const links: string[] = [];
-  /** Facts about the place that `at` names, where it was looked at on the way. */
+  /** The `stat` of the path in `at`, if it is known. */
   let stats: Stats | undefined;
   for (let name = ahead.shift(); name !== undefined; name = ahead.shift()) {
     if (name === "" || name === ".") continue;
@@ -81,7 +81,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
   return { kind: "found", contextPath, absolutePath, stats, links };
 }
 
-/** The kernel's own limit. */
+/** The kernel's limit. */
 const maxLinks = 40;
 
 function statPath(absolutePath: string, contextPath: string, files: FileSystem): Stats | undefined {

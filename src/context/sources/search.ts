@@ -13,7 +13,7 @@ import { contextPathOf, type Resolution, resolveInContext } from "./resolve-path
 import type { SourceMatch } from "./source-match.ts";
 import type { SpecialFile } from "./walk.ts";
 
-/** What the sources of one instruction are looked for with. */
+/** Everything that the search for an instruction's sources needs. */
 export interface SourceSearch {
   /** The context directory, absolute and without links. */
   root: string;
@@ -23,29 +23,29 @@ export interface SourceSearch {
   pace: Pace;
 }
 
-/** What one source word came to. */
+/** The result of one source word. */
 export interface SourceResult {
   matches: readonly SourceMatch[];
   warnings?: readonly ContextWarning[];
   special?: readonly SpecialFile[];
-  /** What default excludes left out, where something is left. Relative to the context. */
+  /** Paths that default excludes left out, relative to the context; given only if something is left. */
   excluded?: readonly string[];
-  /** A pattern that nothing has the name for; fine as long as another source comes to something (`yarn.lock*`). */
+  /** True for a pattern without matches, which is fine if another source has some (`yarn.lock*`). */
   isUnmatched?: boolean;
-  /** Docker's reason to refuse the instruction, where a warning will do by default. */
+  /** Docker's reason to refuse the instruction; by default it is only a warning. */
   refusal?: BoughError | undefined;
 }
 
 export type FoundPath = Extract<Resolution, { kind: "found" }> & {
-  /** The last name of the path as it was asked for: the name of a link, not of what it leads to. */
+  /** The last name of the path as written: the name of a link, not of its target. */
   name: string;
 };
 
 /**
- * Follows a clean path in the context. As in Docker, a path without wildcards is taken as it is written; only if
- * nothing has that name, a backslash in it escapes.
+ * Follows a clean path in the context. As in Docker, a path without wildcards is taken literally; only if nothing has that name
+ * is a backslash in it an escape.
  *
- * @throws BoughError where the path does not exist or is a link that leads nowhere
+ * @throws BoughError if the path does not exist or is a dangling link
  */
 export function findSourcePath(search: SourceSearch, source: string, path: string): FoundPath {
   const resolution = resolveInContext(search.root, path, search.files);
@@ -58,7 +58,7 @@ export function findSourcePath(search: SourceSearch, source: string, path: strin
   throw missingSource(source, resolution, search.root, search.files);
 }
 
-/** The ignore rules, as they stand at a directory of the context. */
+/** Returns the ignore filters, positioned at a directory of the context. */
 export function ignoreFilters(search: SourceSearch, contextPath: string): Filter[] {
   return search.ignore.map(({ cursor, keepsMatched }) => ({
     cursor: enterPath(cursor, contextPath),
@@ -66,7 +66,7 @@ export function ignoreFilters(search: SourceSearch, contextPath: string): Filter
   }));
 }
 
-/** The rule that leaves out all of a path, or a link on the way to it. */
+/** Returns the rule that leaves out all of a path, or a link on the way to it. */
 export function ruleAgainst(search: SourceSearch, found: FoundPath): Rule | undefined {
   for (const link of found.links) {
     const rule = failingRule(ignoreFilters(search, link));
@@ -76,7 +76,7 @@ export function ruleAgainst(search: SourceSearch, found: FoundPath): Rule | unde
   return found.stats.isDirectory() && mayKeepBelow(filters) ? undefined : failingRule(filters);
 }
 
-/** The rule because of which a path does not pass. */
+/** Returns the rule that keeps a path from passing. */
 export function failingRule(filters: readonly Filter[]): Rule | undefined {
   return filters.find((filter) => !passes(filter, filter.cursor.decision))?.cursor.decision;
 }
@@ -84,7 +84,7 @@ export function failingRule(filters: readonly Filter[]): Rule | undefined {
 export function ignoredSourceWarning(source: string, rule: Rule): ContextWarning {
   const isDefault = rule.origin.kind === "default";
   const advice = isDefault ? "; --no-default-excludes turns that list off" : "";
-  // Docker's check is about paths: the root of the context is not a path that a rule could mean, unless it means everything.
+  // Docker's check is about paths. The context root is not a path that a rule can mean, unless the rule means everything.
   const isRoot = contextPathOf(source) === "" && !["*", "**", "**/*"].includes(rule.text);
   return {
     rule: isDefault ? "DefaultExclude" : isRoot ? "CopyMatchesNothing" : "CopyIgnoredFile",

@@ -18,9 +18,9 @@ import type { SpecialFile } from "./walk.ts";
 interface SourceOptions {
   context: BuildContext;
   ignore: IgnoreRules;
-  /** The source words of one COPY or ADD, expanded; no URLs and here-documents. */
+  /** The source words of one COPY or ADD, expanded, without URLs and here-documents. */
   sources: readonly string[];
-  /** `--exclude`: patterns relative to a directory source; for a file, of its name or its path. */
+  /** `--exclude`: patterns relative to a directory source; for a file, patterns of its name or path. */
   exclude?: readonly string[];
   /** `--parents` */
   parents?: boolean;
@@ -30,23 +30,21 @@ interface SourceOptions {
 
 export interface ResolvedSources {
   matches: readonly SourceMatch[];
-  /** How many matches each of the source words has, in their order. */
+  /** The number of matches of each source word, in order. */
   counts: readonly number[];
   warnings: readonly ContextWarning[];
-  /** What default excludes left out of the matches, relative to the context; the most surprising first. */
+  /** Paths that default excludes left out of the matches, relative to the context, the most surprising first. */
   excluded: readonly string[];
-  /** Docker's reason to refuse the instruction, where a warning will do by default. */
+  /** Docker's reason to refuse the instruction; by default it is only a warning. */
   refusal?: BoughError | undefined;
 }
 
 /**
- * The files, directories and links that the sources of one COPY or ADD mean, as Docker finds them: a directory
- * stands for its contents, a source that is a link is followed within the context, links below it stay links.
- * With `--parents` a match has no entry for the directory itself.
- * https://docs.docker.com/reference/dockerfile/#copy
+ * Finds the files, directories and links of one COPY or ADD's sources, as Docker does: a directory stands for its contents; a
+ * source that is a link is followed within the context; links below it stay links. With `--parents` a match has no entry for the
+ * directory itself. https://docs.docker.com/reference/dockerfile/#copy
  *
- * @throws BoughError where a source that is named outright does not exist, a link leads out of the context, or
- * something can't be read
+ * @throws BoughError if a source without wildcards does not exist, a link leads out of the context, or something can't be read
  */
 export async function resolveSources(options: SourceOptions): Promise<ResolvedSources> {
   const search = startSearch(options);
@@ -84,7 +82,7 @@ async function resolveSource(search: SourceSearch, source: string, parents: bool
     : await resolvePathSource(search, source);
 }
 
-/** BuildKit copies nothing then (`COPY requirements.tx[t] .` is how one copies a file that may be missing). */
+/** BuildKit copies nothing in this case (`COPY requirements.tx[t] .` is a common way to copy a file that may be missing). */
 function nothingMatches(search: SourceSearch, sources: readonly string[]): ContextWarning {
   const literal = sources.find((source) => isFound(search, contextPathOf(source)));
   const advice =
@@ -112,7 +110,7 @@ function isFound(search: SourceSearch, path: string): boolean {
   return resolveInContext(search.root, path, search.files).kind === "found";
 }
 
-/** The rest are counted, not named. */
+/** The number of files named in a warning. The rest are counted. */
 const maxNamed = 5;
 
 function specialWarnings(special: readonly SpecialFile[]): ContextWarning[] {

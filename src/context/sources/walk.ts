@@ -17,11 +17,11 @@ import { childPaths, type EntryList } from "./entry-list.ts";
 import { type EntryPaths, entryType, readTarget, specialKind } from "./entry-of.ts";
 
 export interface WalkResult {
-  /** Pipes, sockets and devices that were passed over. */
+  /** Pipes, sockets and devices that were skipped. */
   special: SpecialFile[];
   /** A rule of the context that left something out, if any did. */
   ignoredBy: Rule | undefined;
-  /** What default excludes left out; of a directory nothing below it. Relative to the context. */
+  /** Paths that default excludes left out, relative to the context; of a directory, nothing below it. */
   excluded: string[];
 }
 
@@ -31,10 +31,10 @@ export interface SpecialFile {
 }
 
 /**
- * Adds to `entries` everything below a directory that passes all filters, a directory before what is in it. A directory that
- * does not pass is read only if a rule can let something below it pass; then it is an entry if something does.
+ * Adds to `entries` everything below a directory that passes all filters, each directory before its contents. A directory that
+ * does not pass is read only if a rule can let something below it pass. It becomes an entry only if something does.
  *
- * @throws BoughError that names a path which can't be read
+ * @throws BoughError that names a path that can't be read
  */
 export async function walkDirectory(
   directory: EntryPaths,
@@ -42,7 +42,7 @@ export async function walkDirectory(
   { files, pace, entries }: { files: FileSystem; pace: Pace; entries: EntryList },
 ): Promise<WalkResult> {
   const result: WalkResult = { special: [], ignoredBy: undefined, excluded: [] };
-  /** Directories above the current place that are entries only if something below them is. */
+  /** Directories above the current place that become entries only if something below them does. */
   const awaiting: { add(): void }[] = [];
 
   const visit = async (parent: EntryPaths, parentFilters: readonly Filter[]): Promise<void> => {
@@ -64,7 +64,7 @@ export async function walkDirectory(
         entries.add(number, name, stats, target);
         if (type === "directory") await visit(childPaths(parent, name), enterFilters(parentFilters, name));
       } else {
-        // Most of what a long list leaves out is not a directory, and to enter it takes as long as the list.
+        // Most names that a long list leaves out are not directories, and entering one takes as long as the list.
         const below = mayPassBelow(parentFilters, name) ? enterFilters(parentFilters, name) : undefined;
         const stats = below !== undefined && mayKeepBelow(below) ? statChild(parent, name, files) : undefined;
         if (below === undefined || stats?.isDirectory() !== true) {
@@ -92,9 +92,9 @@ export function readNames(directory: EntryPaths, files: FileSystem): string[] {
   }
 }
 
-/** Sorts names in place by the bytes of their UTF-8 form, the order that does not depend on any locale. */
+/** Sorts names in place by the bytes of their UTF-8 form, an order that does not depend on the locale. */
 function sortByBytes(names: string[]): string[] {
-  // UTF-16 order is the order of the bytes but for characters that take two units.
+  // UTF-16 order equals byte order, except for characters of two units.
   return /[\uD800-\uDFFF]/.test(names.join(""))
     ? names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     : names.sort();
@@ -114,7 +114,7 @@ export function statChild(parent: EntryPaths, name: string, files: FileSystem): 
   }
 }
 
-/** The rule of the context that alone stands in the way of `name`. */
+/** Returns the rule of the context that is the only reason why `name` does not pass. */
 function ignoringRule(filters: readonly Filter[], name: string): Rule | undefined {
   const keeping = filters.filter(({ keepsMatched }) => keepsMatched);
   if (!mayKeepBelow(enterFilters(keeping, name))) return undefined;
