@@ -146,7 +146,7 @@ function removeUnused(path: string): void {
     return;
   }
   const isFree = !hasLivingOwner(join(path, users)) && !hasLivingOwner(join(path, removers), own);
-  // Without `removal`, another context has taken the place of the one that was checked.
+  // If `removal` is gone, another context has taken the place of the one that was checked.
   if (!isFree || !existsSync(removal) || !removeAside(path, own)) rmSync(removal, { force: true });
 }
 

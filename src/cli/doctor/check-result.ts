@@ -3,7 +3,7 @@ import { BoughError, messageOf } from "../../errors.ts";
 /** The result of one check of `bough doctor`. */
 export interface CheckResult {
   check: string;
-  /** `warning`: there is a problem, but the configured service works without the thing that was checked. */
+  /** `warning`: a problem that does not keep bough from working as it is configured. */
   status: "ok" | "warning" | "failed";
   detail: string;
   fix?: string;

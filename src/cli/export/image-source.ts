@@ -112,7 +112,7 @@ function timeOf(milliseconds: number, { epoch }: TimeOptions): string {
   return new Date(clamped).toISOString();
 }
 
-/** Adds the known digests of layers that were written before. Those that `trusts` assumes in the registry are not written again. */
+/** Adds the digests of layers that were written before. A layer that `trusts` assumes in the registry is not written again. */
 export function withKnownLayers(
   content: ImageContent,
   facts: Pick<FactStore, "get" | "set">,

@@ -34,7 +34,7 @@ export type Told = { info: string } | BuildEvent;
 type Place = Pick<BuildIdentity, "directory" | "name">;
 
 const format = 1;
-/** Sessions record their last use to the hour (see `noteBuild` of the store's sessions), and a repeated build records none. */
+/** The maximum age of a record. Builds note the use of their session once an hour (`noteBuild`), repeated builds not at all. */
 const maxAgeMilliseconds = 3_600_000;
 /** The maximum number of records. One more removes the oldest. */
 const maxBuilds = 100;
