@@ -142,7 +142,7 @@ function chooseMode({ values, runtime: { environment } }: GivenInputs): BuildMod
   });
 }
 
-/** Reads `--build-arg`. As in Docker, a name alone takes its value from the environment, and is not given if it is unset there. */
+/** Reads `--build-arg`. As in Docker, a name alone takes its value from the environment, and is ignored if it is unset there. */
 function readBuildArgs(
   given: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,

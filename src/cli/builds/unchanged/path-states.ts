@@ -42,7 +42,7 @@ export class StateColumns {
     this.#now = now;
   }
 
-  /** Adds a path's state; `undefined` if it is missing. Returns false if it changed so recently that another change may not show. */
+  /** Adds the state of a path or a missing one. Returns false if it changed so recently that another change may not show. */
   add(stats: Stats | undefined): boolean {
     const at = this.#count++ * fields;
     if (at + fields > this.#numbers.length) {
