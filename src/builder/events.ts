@@ -6,10 +6,10 @@ import type { SharedFrom } from "./cache/layer-cache.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
 import type { StepPlace } from "./step-place.ts";
 
-/** What a build reports while it runs. `terminal/` decides how a person or a program sees it. */
+/** An event that a build reports while it runs. `terminal/` decides how a person or a program sees it. */
 export type BuildEvent = (StepEvent & StepPlace) | ((Warning | WideEvent) & NoPlace);
 
-/** What one instruction reports while it is performed. */
+/** An event that one instruction reports while it is performed. */
 export type StepEvent =
   /**
    * `inStage`: given if the build is shown by stage, because several may run at once. `needs`: indexes of the stages that the

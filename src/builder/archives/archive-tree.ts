@@ -17,9 +17,9 @@ const maxPathLength = 4096;
 const maxLinksOnTheWay = 40;
 
 /**
- * Docker unpacks with the directory as the root: `..`, absolute names and links resolve inside it and can't lead out. Docker also
- * makes devices and pipes. They are refused here, because a request can't put them into an image. `archive` names the archive in
- * messages; `hint` says what to do about a refused one.
+ * Creates the tree of an archive as Docker unpacks it, with the directory as the root: `..`, absolute names and links resolve
+ * inside it and can't lead out. Docker also makes devices and pipes. They are refused here, because a request can't put them into
+ * an image. `archive` names the archive in messages; `hint` says what to do about a refused one.
  */
 export function createArchiveTree(
   archive: string,

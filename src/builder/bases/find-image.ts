@@ -49,7 +49,7 @@ async function findStored(
   return again === "unsupported" ? { uuid: imported } : again;
 }
 
-/** Returns whether its registry may have another image of this name by now. */
+/** Returns true if its registry may have another image of this name by now. */
 function isMutable(reference: string): boolean {
   const parsed = parseReference(reference);
   return parsed.kind === "registry" && parsed.digest === undefined;

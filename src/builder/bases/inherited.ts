@@ -77,7 +77,7 @@ async function askEnvironment(stage: StageState, build: BuildJob): Promise<strin
   );
 }
 
-/** Variables that the process sets which starts a command, not the image. */
+/** Variables set by the process that starts a command, not by the image. */
 const ofTheProcess = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];
 
 /** Parses the output of env(1), in which a value may span several lines. */

@@ -108,8 +108,8 @@ export async function planCopy(
 }
 
 /**
- * Sources are placed one after the other, as in BuildKit: the file or directory that the first one makes exists for the next. By
- * default a single pattern that matches several files makes a directory.
+ * Describes the sources for the destination. They are placed one after the other, as in BuildKit: the file or directory that the
+ * first one makes exists for the next. By default a single pattern that matches several files makes a directory.
  */
 function destinationSources(
   matches: readonly SourceMatch[],

@@ -15,8 +15,8 @@ interface UrlContent {
 }
 
 /**
- * Spec 1, `ADD`: if a conditional HEAD confirms the cached validators, nothing is fetched. Otherwise the body is streamed from
- * the source into `POST /v1/files`. `checksum`: the required SHA-256.
+ * Adds a URL (spec 1, `ADD`): if a conditional HEAD confirms the cached validators, nothing is fetched. Otherwise the body is
+ * streamed from the source into `POST /v1/files`. `checksum`: the required SHA-256.
  */
 export async function addFromUrl(
   url: string,

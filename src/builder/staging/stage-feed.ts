@@ -3,7 +3,7 @@ import { createEarlyUploads, type EarlyUploads } from "./early-uploads.ts";
 import { createLookAhead, type LookAhead } from "./look-ahead.ts";
 import type { SmallContents } from "./small-contents.ts";
 
-/** What a stage finds, hashes and sends in advance. */
+/** The parts of a stage that find, hash and send files in advance. */
 export interface StageFeed {
   early: EarlyUploads;
   ahead: LookAhead;
