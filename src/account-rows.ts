@@ -1,21 +1,21 @@
-/** The tables of users and groups that an image brings: nobody trusts them to be small or well-formed. */
+/** Reads an image's tables of users and groups, which may be huge or malformed. */
 
-/** The highest uid and gid; Docker (moby/sys/user) takes 0 to 2147483647. */
+/** The highest uid and gid; Docker (moby/sys/user) accepts 0 to 2147483647. */
 const maxId = 2 ** 31 - 1;
 
-/** The number of a user or a group; `undefined` for what is none: a name, a negative one, one out of range. */
+/** Parses a uid or gid. Returns `undefined` for anything else: a name, a negative number, one out of range. */
 export function idOf(text: string | undefined): number | undefined {
   if (text === undefined || !/^\d{1,10}$/.test(text)) return undefined;
   const id = Number(text);
   return id <= maxId ? id : undefined;
 }
 
-/** Rows of both tables have fewer fields. */
+/** More fields than a row of either table has. */
 const maxFields = 8;
 
 /**
- * The rows of `/etc/passwd` or `/etc/group`, each split at its colons. One at a time: sixteen megabytes of line ends would
- * be a gigabyte of rows.
+ * Yields the rows of `/etc/passwd` or `/etc/group`, split at their colons. It yields one at a time, since sixteen megabytes of
+ * line ends would be a gigabyte of rows.
  */
 export function* accountRows(table: string): Generator<string[]> {
   for (let at = 0; at < table.length; ) {

@@ -1,14 +1,14 @@
-/** Time, passed in wherever it is needed, so that tests need not wait. */
+/** A clock, passed in wherever time is needed, so that tests need not wait. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** The same with fractions, for what is measured. */
+  /** The same with fractions, for measurements. */
   precise?(): number;
   /** Resolves after `milliseconds`; rejects with the signal's reason as soon as that is aborted. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** What a timer can hold: 24 days. A longer one would fire at once. */
+/** The maximum of a timer: 24 days. A longer one would fire at once. */
 const maxMilliseconds = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

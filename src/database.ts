@@ -3,15 +3,15 @@ import { closeSync, fchmodSync, fstatSync, openSync } from "node:fs";
 import { BoughError } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
 
-/** How long a process waits for others that write. */
+/** The time that a process waits for others that write. */
 const waitMilliseconds = 15_000;
 const pauseMilliseconds = 5;
 
 /**
- * Opens, or makes, one of bough's own databases (0600) and brings its tables up to date; safe with several processes at once.
- * `migrations[n]` leads from version n to n + 1. `check` looks at the file before its tables are touched.
+ * Opens or makes one of bough's databases (0600) and brings its tables up to date; safe with several processes at once.
+ * `migrations[n]` leads from version n to n + 1. `check` is called before the tables are changed.
  *
- * @throws BoughError where a newer bough wrote the file, which is left alone; what SQLite or the file system throws
+ * @throws BoughError if a newer bough wrote the file, which stays unchanged; errors of SQLite or the file system
  */
 export function openDatabase(
   path: string,
@@ -34,8 +34,8 @@ export function openDatabase(
 }
 
 /**
- * Makes a file before SQLite does it, and returns its inode. SQLite's journal files take over the mode, and 0600 keeps others
- * out of all of them.
+ * Makes a database file before SQLite does, with mode 0600, and returns its inode. SQLite's journal files get the same mode, so
+ * other users can't open any of them.
  */
 export function makeFile(path: string): bigint {
   const descriptor = openSync(path, "a", 0o600);
@@ -48,20 +48,19 @@ export function makeFile(path: string): bigint {
   }
 }
 
-/** Returns whether SQLite says that a file is not a database, or a broken one. */
+/** True for SQLite's errors that a file is not a database, or is damaged. */
 export function isDamaged(error: unknown): boolean {
   return /^SQLITE_(NOTADB|CORRUPT)/.test(errorCode(error) ?? "");
 }
 
-/** Runs `work` with the database's one write lock held; rolled back when it throws. */
+/** Runs `work` in a transaction that holds the database's write lock. It is rolled back if `work` throws. */
 export function inTransaction<T>(database: Database, work: () => T): T {
   return database.transaction(work).immediate();
 }
 
 /**
- * Has a database wait for others, and keeps its changes in a write-ahead log. That the waiting time does not hold
- * for the switch to the log is SQLite's way: where several processes make it at the same moment, it fails at once for all
- * but one.
+ * Sets the busy timeout and switches to a write-ahead log. SQLite's timeout does not apply to this switch: if several processes
+ * do it at the same moment, it fails at once for all but one, so it is repeated.
  */
 function useWriteAheadLog(database: Database): void {
   database.run(`PRAGMA busy_timeout = ${waitMilliseconds}`);

@@ -1,4 +1,4 @@
-/** What a failure is called in JSON output and what the process exits with (README, "Exit codes"). */
+/** The kinds of failure, as named in JSON output, with their exit codes (README, "Exit codes"). */
 export const exitCodes = {
   /** A build, a command or a call failed. */
   failed: 1,
@@ -12,14 +12,14 @@ type FailureKind = keyof typeof exitCodes;
 
 export interface BoughErrorOptions {
   kind?: FailureKind;
-  /** What to do about it, as one sentence or one command line; printed on a line of its own. */
+  /** The next step for the user, as one sentence or one command line; printed on its own line. */
   hint?: string;
   cause?: unknown;
 }
 
 /**
- * The one error that a person gets to see: `message` says what went wrong and with which value, `hint` what to
- * do. Anything else that reaches `main` is a defect of bough's own.
+ * The only kind of error for users. `message` says what is wrong and with which value, `hint` what to do. Any other error that
+ * reaches `main` is a defect in bough.
  */
 export class BoughError extends Error {
   override readonly name: string = "BoughError";
@@ -37,7 +37,7 @@ export class BoughError extends Error {
   }
 }
 
-/** The text of anything that was thrown. */
+/** Returns the message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,28 +1,28 @@
-/** What a process keeps on disk for as long as it lives is named for it: others can tell when nobody needs it any more. */
+/** Names temporary files after their process, so that other processes can remove them after its end. */
 import { chmodSync, lstatSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { bootId, currentProcess, isAlive } from "./process-identity.ts";
 
-/** Names one use by this process. */
+/** Returns a new unique name for a file of this process. */
 export function ownName(): string {
   return `${processTable()}_${currentProcess()}_${crypto.randomUUID()}`;
 }
 
-/** Removes what dead processes have left under a name of theirs behind `prefix`, and what could be theirs and is a day old. */
+/** Removes files of dead processes, named `prefix` and `ownName()`. Files of unknown processes go after a day. */
 export function removeAbandoned(directory: string, prefix: RegExp): void {
   for (const name of namesIn(directory))
     if (prefix.test(name) && isAbandoned(join(directory, name), name.replace(prefix, ""), { isToGo: true }))
       removeTree(join(directory, name));
 }
 
-/** Returns whether a process that has its name in the directory lives, for all that can be seen. `own` counts for none. */
+/** True if a file in the directory is named after a process that may be alive. The file `own` does not count. */
 export function hasLivingOwner(directory: string, own?: string): boolean {
   return namesIn(directory).some(
     (name) => name !== own && !isAbandoned(join(directory, name), name, { isToGo: false }),
   );
 }
 
-/** Removes what can be removed: what can't is no reason to fail. Directories may be closed to their owner. */
+/** Removes a tree as far as possible, without errors. Makes directories accessible that are closed to their owner. */
 export function removeTree(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 3 });
@@ -31,12 +31,12 @@ export function removeTree(path: string): void {
     try {
       rmSync(path, { recursive: true, force: true });
     } catch {
-      // The next one to come by tries again.
+      // The next process tries again.
     }
   }
 }
 
-/** Returns the names in a directory; none where it can't be read, which whoever is to write there says. */
+/** Returns the names in a directory; none if it can't be read, which is reported when something is written there. */
 export function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory);
@@ -46,10 +46,10 @@ export function namesIn(directory: string): string[] {
 }
 
 const named = /^(?:(?:(\d+)_)?([^_]+)_)?[0-9a-f]{8}-[0-9a-f-]{27}$/;
-/** What a process on another machine has left longer ago is of no use, whether or not that process lives. */
+/** Older files of processes on other machines are removed, even if the process may be alive. */
 const keptMilliseconds = 24 * 60 * 60 * 1000;
 
-/** `isToGo`: only what is this user's goes, as nobody else can put a link into that. */
+/** True for a file of a dead process. `isToGo`: only if it is this user's, since other users can't put a link into that. */
 function isAbandoned(path: string, name: string, { isToGo }: { isToGo: boolean }): boolean {
   const [isNamed, table, owner = ""] = named.exec(name) ?? [];
   if (isNamed === undefined) return false;
@@ -61,7 +61,7 @@ function isAbandoned(path: string, name: string, { isToGo }: { isToGo: boolean }
   return stats.mtimeMs < Date.now() - keptMilliseconds;
 }
 
-/** Tells containers apart that share a directory: whether a process of another one lives can't be seen. */
+/** Returns the ID of the process table. Processes of another container that shares a directory can't be seen. */
 function processTable(): string {
   try {
     return /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
@@ -76,6 +76,6 @@ function makeAccessible(directory: string): void {
     for (const entry of readdirSync(directory, { withFileTypes: true }))
       if (entry.isDirectory()) makeAccessible(join(directory, entry.name));
   } catch {
-    // It is somebody else's, and stays.
+    // It belongs to another user, and stays.
   }
 }

@@ -2,11 +2,10 @@ import { lstatSync, type Stats, statSync } from "node:fs";
 import { BoughError } from "./errors.ts";
 
 /**
- * Refuses a directory that somebody else can put things into, or has put there: whoever works in it would follow that one's
- * links. One that is not there yet is as good as one's own. Systems without users (Windows) refuse nothing.
- * Returns whether there is one.
+ * Throws for a directory that another user owns or can write to, since bough would follow that user's links there. Returns false
+ * if the directory does not exist, which is fine. Allows everything on systems without users (Windows).
  *
- * @param options.isLinkable a link to a directory will do, if it is one's own
+ * @param options.isLinkable true to allow this user's own link to a directory
  * @throws BoughError that names the path, its owner or mode, and what to do
  */
 export function requireOwnDirectory(path: string, options: { isLinkable: boolean }): boolean {
@@ -25,12 +24,12 @@ export function requireOwnDirectory(path: string, options: { isLinkable: boolean
   return true;
 }
 
-/** Writable for a group or for everybody, without the sticky bit that leaves each to his own. */
+/** True if a group or everyone can write, without the sticky bit, which protects each user's files. */
 function canOthersReplace(mode: number): boolean {
   return (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
 }
 
-/** Refuses what would be followed or waited for in a file's place, and somebody else's file. As `requireOwnDirectory`. */
+/** Throws for a file of another user, and for a link or a pipe in a file's place. See `requireOwnDirectory`. */
 export function requireOwnFile(path: string): void {
   const stats = ownedStats(path);
   if (stats !== undefined && !stats.isFile() && !stats.isDirectory())

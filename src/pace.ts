@@ -1,12 +1,12 @@
-/** Lets a long row of blocking calls give way to timers, sockets and Ctrl-C. */
+/** Lets a long series of blocking calls give way to timers, sockets and Ctrl-C. */
 export interface Pace {
-  /** A promise to wait for where it is time to give way, else `undefined`. Throws the signal's reason once aborted. */
+  /** Returns a promise to await if it is time to give way, else `undefined`. Throws the signal's reason once aborted. */
   step(): Promise<void> | undefined;
 }
 
 const sliceMilliseconds = 10;
 
-/** `onPause`: called whenever it gives way. */
+/** Creates a pace. `onPause`: called whenever it gives way. */
 export function createPace(signal: AbortSignal | undefined, onPause?: () => void): Pace {
   signal?.throwIfAborted();
   let sliceEnd = performance.now() + sliceMilliseconds;

@@ -1,12 +1,12 @@
 import { TextMap } from "./text-map.ts";
 
 /**
- * A map that is a value: a changed one costs about what the change does, however large it is, and the one before stays as
- * it was. Keys may be paths, with `/` between names. Keys keep their places, as in a plain map.
+ * An immutable map. A changed version costs about as much as the change, however large the map is, and the old version stays
+ * valid. Keys may be paths, with `/` between names. Keys keep their order, as in a plain map.
  *
- * It is a stack of maps, larger ones below. A new one takes over those above the first that has a higher rank than
- * its own, and ranks are drawn as in a skip list. So no order of changes, and no going back to an earlier version, makes the
- * stack deeper, or merging dearer, than the logarithm of the size on average.
+ * It is a stack of maps, larger ones below. A new map merges those above the first with a higher rank than its own, and ranks are
+ * random as in a skip list. So, whatever the order of changes or versions, the stack's depth and the cost of merging are
+ * logarithmic in the size on average.
  */
 export class PersistentMap<Value extends NonNullable<unknown>> implements ReadonlyMap<string, Value> {
   readonly size: number;
@@ -17,14 +17,14 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
     this.#top = top;
   }
 
-  /** The map itself where it is such a one, else one of the same entries; `map` is not to be changed any more. */
+  /** Returns the map itself if it is a PersistentMap, else one of the same entries. `map` must not be changed afterwards. */
   static of<Value extends NonNullable<unknown>>(map: ReadonlyMap<string, Value>): PersistentMap<Value> {
     if (map instanceof PersistentMap) return map;
-    // Below a large map, an empty layer would have all of it copied.
+    // With an empty layer below it, a large map would be copied.
     return new PersistentMap(map.size, map.size === 0 ? undefined : layerOf(map, undefined));
   }
 
-  /** `additions` replace what is there under the same keys, and are not to be changed any more. */
+  /** Returns a map with `additions`, which replace values of the same keys and must not be changed afterwards. */
   with(additions: ReadonlyMap<string, Value>): PersistentMap<Value> {
     if (additions.size === 0) return this;
     let { size } = this;
@@ -33,7 +33,7 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
     return new PersistentMap(size, layerOf(additions, this.#top));
   }
 
-  /** Takes the time that the whole map does. */
+  /** Returns a map without some keys. Takes time linear in the map's size. */
   without(isRemoved: (key: string) => boolean): PersistentMap<Value> {
     const flat = this.#flat();
     const rest = emptyLike([flat]);
@@ -53,7 +53,7 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
     return this.get(key) !== undefined;
   }
 
-  /** Returns whether there is a path below `path`. */
+  /** True if there is a path below `path`. */
   hasBelow(path: string): boolean {
     for (let layer = this.#top; layer !== undefined; layer = layer.below) {
       layer.directories ??= directoriesOf(layer.entries);
@@ -82,7 +82,7 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
     this.#flat().forEach(action);
   }
 
-  /** One map, which the versions made from this one start from, too. */
+  /** Merges all layers into one, on which later versions are based, too. */
   #flat(): ReadonlyMap<string, Value> {
     const top = this.#top;
     if (top === undefined) return new Map();
@@ -93,7 +93,7 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
   }
 }
 
-/** `map` with other values under some keys. */
+/** Returns `map` with other values for some keys. */
 export function extend<Value extends NonNullable<unknown>>(
   map: ReadonlyMap<string, Value>,
   additions: Iterable<readonly [string, Value]>,
@@ -104,13 +104,13 @@ export function extend<Value extends NonNullable<unknown>>(
 interface Layer<Value> {
   rank: number;
   entries: ReadonlyMap<string, Value>;
-  /** All that have an entry of this layer below them, once somebody has asked. */
+  /** All directories that contain an entry of this layer; computed on first use. */
   directories?: ReadonlySet<string>;
   below: Layer<Value> | undefined;
 }
 
 function layerOf<Value>(entries: ReadonlyMap<string, Value>, below: Layer<Value> | undefined): Layer<Value> {
-  // A rank of n is half as likely as one of n - 1, and as many entries stand for it.
+  // A random rank of n is half as likely as one of n - 1. A larger map has at least the rank of its size.
   const rank = Math.max(rankOf(entries.size), Math.clz32(Math.random() * 2 ** 32));
   let rest = below;
   while (rest !== undefined && rest.rank <= rank) rest = rest.below;
@@ -122,7 +122,7 @@ function rankOf(size: number): number {
   return 32 - Math.clz32(size);
 }
 
-/** The entries of the layers from `top` down to above `end`. */
+/** Merges the entries of the layers from `top` down to above `end`. */
 function merge<Value>(top: Layer<Value>, end: Layer<Value> | undefined): ReadonlyMap<string, Value> {
   const stack: ReadonlyMap<string, Value>[] = [];
   for (let layer: Layer<Value> | undefined = top; layer !== undefined && layer !== end; layer = layer.below)
@@ -133,7 +133,7 @@ function merge<Value>(top: Layer<Value>, end: Layer<Value> | undefined): Readonl
   return merged;
 }
 
-/** A large map among them keeps its columns, whatever small one it is added to. `start`: what the new one begins with. */
+/** Returns a new map with the entries of `start`: a TextMap if one of `maps` is, so that a large map keeps its columns. */
 function emptyLike<Value>(
   maps: readonly ReadonlyMap<string, Value>[],
   start: ReadonlyMap<string, Value> = new Map(),
@@ -150,7 +150,7 @@ function directoriesOf(entries: ReadonlyMap<string, unknown>): ReadonlySet<strin
   for (const path of entries.keys()) {
     for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
       const directory = path.slice(0, end);
-      // Those above it are there, too.
+      // Its parents are there, too.
       if (directories.has(directory)) break;
       directories.add(directory);
     }

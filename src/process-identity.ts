@@ -1,19 +1,19 @@
-/** Which process something belongs to, and whether that process is still there: numbers of processes come round again. */
+/** Identifies processes beyond their process ID, which is reused, and tells whether they are alive. */
 import { readFileSync } from "node:fs";
 import { errorCode } from "./system-error.ts";
 
-/** The machine's run and this process stay what they are; both are asked for with every command. */
+/** The boot ID and this process's identity, which never change and are needed by every command. */
 const known: { boot?: string | undefined; own?: string } = {};
 
-/** Names this process; see `identify`. */
+/** Returns this process's identity; see `identify`. */
 export function currentProcess(): string {
   known.own ??= identify(process.pid);
   return known.own;
 }
 
 /**
- * Names a process in a way that no other process, now or after a restart of the machine, shares: boot id, process id and
- * start time. On a system without /proc the process id has to do.
+ * Returns a process's identity, which no other process has, even after a reboot: boot ID, process ID and start time. On a system
+ * without /proc it is only the process ID.
  */
 export function identify(pid: number): string {
   const boot = bootId();
@@ -21,8 +21,8 @@ export function identify(pid: number): string {
 }
 
 /**
- * Returns whether the process that `identify` named is still there. A process in another container, which may share a directory but
- * not the process table, counts as gone.
+ * True if the process of an identity is alive. A process in another container, which may share a directory but not the process
+ * table, counts as dead.
  */
 export function isAlive(identity: string): boolean {
   const [boot, pid, started] = identity.split(".");
@@ -31,24 +31,24 @@ export function isAlive(identity: string): boolean {
   return boot === bootId() && started !== undefined && startTime(Number(pid)) === started;
 }
 
-/** Names the machine's run; `undefined` on a system without /proc. */
+/** Returns the kernel's boot ID; `undefined` on a system without /proc. */
 export function bootId(): string | undefined {
   try {
     known.boot ??= readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch {
-    // There is none.
+    // The system has no boot ID.
   }
   return known.boot;
 }
 
-/** Returns when the process started, in clock ticks since the machine did (proc(5), `/proc/pid/stat`); `undefined` where there is no such process. */
+/** Returns a process's start time, in clock ticks since boot (proc(5), `/proc/pid/stat`); `undefined` if there is no process. */
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The second field is the program's name in parentheses and may hold anything; the 20th is the number of threads, the
+    // The second field is the program's name in parentheses, which may contain anything. The 20th is the number of threads, the
     // 22nd the start time.
     const [state, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    // Its first thread can be gone while another one is still in the middle of a write.
+    // The first thread can have ended while another still writes.
     const threads = Number(rest[16]);
     return state === "X" || (state === "Z" && threads <= 1) ? undefined : rest[18];
   } catch {

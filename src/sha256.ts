@@ -1,4 +1,4 @@
-/** SHA-256 in hexadecimal digits. */
+/** Returns the SHA-256 in hexadecimal digits. */
 export function sha256Of(content: string | Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(content).digest("hex");
 }

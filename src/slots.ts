@@ -1,6 +1,6 @@
-/** A number of places, one for each step at work: who comes when all are taken waits in line. */
+/** A number of slots for running steps. When all are taken, further steps wait in a queue. */
 interface Slots {
-  /** Resolves to what gives the place back. */
+  /** Waits for a free slot. Resolves to a function that releases it. */
   take(): Promise<() => void>;
 }
 

@@ -11,18 +11,18 @@ import { describeFailure, failureOf } from "./terminal/failure.ts";
 import { formatLogLines } from "./terminal/terminal-text.ts";
 import { version } from "./version.ts";
 
-/** What main.ts has passed to `start`: nothing else ends the process. */
+/** The function passed to `start` by main.ts: nothing else ends the process. */
 let exit: (exitCode: number) => never;
 
 const interruption = new AbortController();
-/** `bough images | head -1`: whoever reads has read enough. What still runs is stopped, and nothing more is said. */
+/** True after the reader closed the pipe, as in `bough images | head -1`. Running work is stopped, and nothing more is shown. */
 let readerHasLeft = false;
 
-/** timeout(1) and others send a signal to the process and to its group: it arrives twice, and is meant once. */
+/** timeout(1) and others send a signal both to the process and to its group. The second one within this time does not count. */
 const echoMilliseconds = 200;
 let interruptedAt = 0;
 
-/** The first signal ends the work in good order; a second one ends the process, and says what it leaves behind. */
+/** Cancels the work at the first signal. Ends the process at the second one, and names what may still run. */
 function interrupt(): void {
   const now = Date.now();
   if (interruption.signal.aborted && now - interruptedAt > echoMilliseconds)
@@ -31,18 +31,18 @@ function interrupt(): void {
   interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
 }
 
-/** Nothing is waited for: what may still run is named. */
+/** Ends the process without waiting, and names what may still run. */
 function leaveAtOnce(failure: BoughError): never {
   const left = [...runtime.running].join(" and ");
   const told = left === "" ? failure : withRemains(failure, left);
-  // The terminal has written ^C where the line begins.
+  // The terminal has shown ^C at the beginning of the line.
   const beginLine = runtime.stderr.isTerminal ? "\r\u001b[K" : "";
   const { text, exitCode } = describeFailure(told, requestedFormat(process.argv.slice(2)));
   try {
     for (const view of runtime.views) view.close();
     process.getBuiltinModule("node:fs").writeSync(2, beginLine + formatLogLines(text, runtime.stderr));
   } catch {
-    // There is nowhere to say it.
+    // The error can't be shown anywhere.
   }
   return exit(exitCode);
 }
@@ -55,22 +55,22 @@ function withRemains({ message, kind, hint }: BoughError, left: string): BoughEr
   });
 }
 
-/** Results that could not be written: what still runs is of no use. */
+/** The error of writing results. Running work is stopped then, since it is of no use. */
 let writeFailure: BoughError | undefined;
 
 function stopWriting(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") readerHasLeft = true;
-  // SIGHUP tells of a terminal that is gone.
+  // EIO means that the terminal is gone, for which SIGHUP is sent.
   else if (error.code !== "EIO")
     writeFailure = new BoughError(`cannot write to standard output: ${reasonOf(error)}`);
   const reason = new BoughError("nobody reads the output any more", { kind: "interrupted" });
   interruption.abort(writeFailure ?? reason);
 }
 
-/** Ctrl-Z: who has stopped the process gets the terminal in order. */
+/** Stops the process at Ctrl-Z, after erasing the live view for the shell. */
 function suspend(): void {
   for (const view of runtime.views) view.suspend?.();
-  // The signal does then what it would have done.
+  // Without the handler, the signal stops the process.
   process.off("SIGTSTP", suspend);
   process.kill(process.pid, "SIGTSTP");
 }
@@ -79,11 +79,11 @@ function resume(): void {
   process.off("SIGTSTP", suspend);
   process.on("SIGTSTP", suspend);
   for (const view of runtime.views) view.resume?.();
-  // Who is stopped isn't told of the terminal's new size.
+  // A stopped process gets no signal for a changed terminal size.
   process.kill(process.pid, "SIGWINCH");
 }
 
-/** True under nohup(1): the end of the terminal is not to end the work then. False where the system doesn't say. */
+/** True under nohup(1), so that the work goes on without its terminal. Also true on a system without /proc. */
 function ignoresHangup(): boolean {
   try {
     const status = process.getBuiltinModule("node:fs").readFileSync("/proc/self/status", "utf8");
@@ -94,7 +94,7 @@ function ignoresHangup(): boolean {
   }
 }
 
-/** A compiled program is its own executable; otherwise Bun runs this file. */
+/** Returns the command line to run bough again. A compiled bough is its own executable; otherwise Bun runs this file. */
 function ownCommandLine(words: readonly string[] = process.argv.slice(2)): string[] {
   const self = Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
   return [...self, ...words];
@@ -144,7 +144,7 @@ const runtime: Runtime = {
     descriptor: 2,
     open: () => process.stderr,
     environment: process.env,
-    // There is nowhere left to say it.
+    // There is no other stream for the error.
     onError() {},
     isSilent: () => readerHasLeft,
   }),
@@ -160,23 +160,23 @@ const runtime: Runtime = {
 };
 
 /**
- * When the policy of scripts/build ends. What goes on for longer runs much of its code again; before that, machine code took the
- * processors from the commands of a build: a tenth of all that 20 short ones need.
+ * The time at which the JIT policy of scripts/build ends. A longer process runs much of its code again. Before that, compiling to
+ * machine code takes processor time from a build's commands: for 20 short ones, a tenth of their total.
  */
 const startMilliseconds = 2000;
 
-/** Runs the command line of this process, and ends it by `exitProcess`. */
+/** Runs this process's command line, and then calls `exitProcess`. */
 export function start(exitProcess: (exitCode: number) => never): void {
   exit = exitProcess;
   setTimeout(() => Bun.unsafe.setJITPolicy(1), startMilliseconds).unref();
 
-  // Bun would show its own source instead.
+  // Without these handlers, Bun would show a piece of source code.
   for (const event of ["uncaughtException", "unhandledRejection"])
     process.on(event, (error: unknown) => leaveAtOnce(failureOf(error)));
   void main();
 }
 
-/** Called once there is something to end: help is over sooner. */
+/** Installs the signal handlers. Called once there is work to cancel, so not for help. */
 function hearSignals(): void {
   const interruptByKey = createInterruptKey(runtime.interrupts, interrupt);
   for (const signal of endingSignals(process.platform, ignoresHangup()))
@@ -187,7 +187,7 @@ function hearSignals(): void {
   }
 }
 
-/** No top-level await: the compiled program's bytecode cache has no room for it. */
+/** A function, since the compiled program's bytecode cache does not support top-level await. */
 async function main(): Promise<void> {
   let globals: GlobalOptions | undefined;
   let exitCode = 0;
@@ -203,7 +203,7 @@ async function main(): Promise<void> {
     runtime.stderr.write(formatLogLines(failure.text, runtime.stderr));
     exitCode = failure.exitCode;
   }
-  // Exiting drops what a pipe has not taken yet.
+  // Exiting drops data that a pipe has not accepted yet.
   await Promise.all([runtime.stdout.flush(), runtime.stderr.flush()]);
   exit(readerHasLeft ? 0 : exitCode);
 }

@@ -1,4 +1,4 @@
-/** Shows each chunk of a stream to `see` before it passes on. */
+/** Passes a stream on, and calls `see` with each chunk first. */
 export async function* tap(
   chunks: AsyncIterable<Uint8Array>,
   see: (chunk: Uint8Array) => void,
@@ -9,7 +9,7 @@ export async function* tap(
   }
 }
 
-/** Takes chunks as they are asked for. `onCancel` is called before the chunks are left. */
+/** Returns a stream that takes chunks on demand. If it is cancelled, `onCancel` is called before the chunks are closed. */
 export function streamOf(
   chunks: AsyncGenerator<Uint8Array>,
   onCancel: () => void = () => {},
@@ -30,7 +30,7 @@ export function streamOf(
   );
 }
 
-/** Reads no more once there are more than `maxBytes`: then it is not whole. */
+/** Reads chunks, and stops after more than `maxBytes`, when `isWhole` is false. */
 export async function readAtMost(
   maxBytes: number,
   chunks: AsyncIterable<Uint8Array>,
@@ -38,7 +38,7 @@ export async function readAtMost(
   const read: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of chunks) {
-    // Bun may take the chunk's memory again.
+    // Bun may reuse the chunk's memory.
     read.push(chunk.slice());
     size += chunk.byteLength;
     if (size > maxBytes) break;

@@ -1,6 +1,6 @@
 /**
- * The candidate that `word` was most likely meant to be, or undefined where none is near: one slip for every three
- * letters, one at least. Letter case does not count; a swapped pair of neighbours is one slip.
+ * Returns the candidate most similar to `word`, or `undefined` if none is similar enough: one error for every three letters is
+ * allowed, at least one. Case is ignored. Two swapped neighbours are one error.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > maxLength) return undefined;
@@ -9,7 +9,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of candidates) {
     const allowed = Math.max(1, Math.floor(Math.min(wanted.length, candidate.length) / 3));
-    // The difference in length alone is more: this also keeps a very long word from being compared at all.
+    // The difference in length alone is too large. This also avoids comparing very long words.
     if (Math.abs(candidate.length - wanted.length) > allowed) continue;
     const distance = editDistance(wanted, candidate.toLowerCase());
     if (distance <= allowed && distance < bestDistance) {
@@ -20,10 +20,10 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Nobody takes longer words for one another, and comparing takes the product of their lengths. */
+/** Longer words are not compared, since that takes time by the product of their lengths. */
 const maxLength = 100;
 
-/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
+/** Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: to.length + 1 }, (_, column) => column);

@@ -1,11 +1,11 @@
 import { messageOf } from "./errors.ts";
 
-/** `ENOENT` and its kind, of a failed system call. */
+/** Returns the code of a failed system call, such as `ENOENT`. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
-/** Why a call of the file system has failed, for people: `permission denied`. */
+/** Returns the reason of a failed file system call, such as `permission denied`. */
 export function reasonOf(error: unknown): string {
   const code = errorCode(error);
   return (code === undefined ? undefined : reasons[code]) ?? messageOf(error);

@@ -1,13 +1,13 @@
 import { growBuffer } from "./grow-buffer.ts";
 
-/** Texts one after the other, in UTF-8: of very many, a string for each would be felt. */
+/** A list of texts in one UTF-8 buffer, which takes much less memory than strings if there are very many. */
 export class TextColumn implements Iterable<string> {
   #bytes = noBytes;
-  /** Where each text ends in `#bytes`. */
+  /** The end of each text in `#bytes`. */
   #ends = noEnds;
-  /** How many texts are in `#bytes`. */
+  /** The number of texts in `#bytes`. */
   #written = 0;
-  /** The latest ones, which are written together: a call for each would be felt, too. */
+  /** The latest texts, which are written together, since a call for each would be slow. */
   #latest: string[] = [];
 
   static of(texts: Iterable<string>): TextColumn {
@@ -26,15 +26,15 @@ export class TextColumn implements Iterable<string> {
     return this.#bytes.subarray(0, this.#startOf(this.#written));
   }
 
-  /** Where each text ends in `bytes`. */
+  /** The end of each text in `bytes`. */
   get ends(): Uint32Array {
     this.#write();
     return this.#ends.subarray(0, this.#written);
   }
 
-  /** Columns of the same texts, and only these, do the same to a hash. */
+  /** Adds the texts to a hash. The result is the same only for columns of the same texts. */
   addTo(hasher: Bun.CryptoHasher): void {
-    // Very many lists have one entry each.
+    // There are very many lists with only one entry.
     if (this.length <= writtenTogether) hasher.update(JSON.stringify([...this]));
     else hasher.update(this.ends).update(this.bytes);
   }
@@ -44,7 +44,7 @@ export class TextColumn implements Iterable<string> {
     return this.#bytes.toString("utf8", this.#startOf(row), this.#startOf(row + 1));
   }
 
-  /** The texts of rows from `start` to before `end`, or to the last one. */
+  /** Returns the texts from row `start` to before `end`, at most to the last one. */
   slice(start: number, end: number): string[] {
     return Array.from({ length: Math.min(end, this.length) - start }, (_, index) => this.at(start + index));
   }
@@ -53,7 +53,7 @@ export class TextColumn implements Iterable<string> {
     for (let row = 0; row < this.length; row++) yield this.at(row);
   }
 
-  /** Returns the text's row. Halves of surrogate pairs, which UTF-8 does not have, become replacement characters. */
+  /** Adds a text, and returns its row. Lone surrogates, which UTF-8 does not have, become replacement characters. */
   push(text: string): number {
     if (this.#latest.length === writtenTogether) this.#write();
     return this.#written + this.#latest.push(text) - 1;
@@ -70,7 +70,7 @@ export class TextColumn implements Iterable<string> {
     return this.#written++;
   }
 
-  /** Adds texts as `bytes` returns them, each of so many bytes. */
+  /** Adds texts in the form of `bytes`, with the length of each in bytes. */
   append(bytes: Uint8Array, lengths: Uint32Array): void {
     this.#write();
     let end = this.#reserve(lengths.length, bytes.length);
@@ -110,7 +110,7 @@ export class TextColumn implements Iterable<string> {
     return row === 0 ? 0 : (this.#ends[row - 1] ?? 0);
   }
 
-  /** Makes room for some texts that take so many bytes at most. Returns where they begin. */
+  /** Makes space for more texts of at most `bytes` in total. Returns their offset. */
   #reserve(texts: number, bytes: number): number {
     const start = this.#startOf(this.#written);
     if (start + bytes > this.#bytes.length)
@@ -121,7 +121,7 @@ export class TextColumn implements Iterable<string> {
   }
 }
 
-/** What bytes take of each text, by where they end. */
+/** Returns the length of each text in bytes, from the ends. */
 export function lengthsOf(ends: Uint32Array): Uint32Array {
   return ends.map((end, row) => end - (ends[row - 1] ?? 0));
 }
@@ -129,5 +129,5 @@ export function lengthsOf(ends: Uint32Array): Uint32Array {
 const noBytes = Buffer.alloc(0);
 const noEnds = new Uint32Array();
 const writtenTogether = 1000;
-/** UTF-8 takes no more for a unit of UTF-16. */
+/** The maximum length in UTF-8 of a UTF-16 code unit. */
 const maxBytesOfUnit = 3;

@@ -1,12 +1,12 @@
 import type { TextColumn } from "./text-column.ts";
 
 /**
- * Finds the rows of a column by their texts: a hash table with open addressing. A map of strings would take several times as
- * much.
+ * Finds rows of a column by their texts: a hash table with open addressing. A map of strings would take several times as much
+ * memory.
  */
 export class TextIndex {
   readonly #texts: TextColumn;
-  /** Each slot is a text's hash and its row, counted from 1; 0 is free. */
+  /** Each slot is a text's hash and its row, counted from 1; row 0 marks a free slot. */
   #slots = new Uint32Array(firstSlots * slotNumbers);
   #count = 0;
 
@@ -19,7 +19,7 @@ export class TextIndex {
     return row === 0 ? undefined : row - 1;
   }
 
-  /** Has `row` found by its text from now on. Returns the row that was found before. */
+  /** Sets the row that is found for a text. Returns the previous one. */
   set(text: string, row: number): number | undefined {
     if (this.#count * slotNumbers * 2 >= this.#slots.length) this.#grow();
     const hash = Bun.hash.xxHash32(text);
@@ -32,7 +32,7 @@ export class TextIndex {
     return undefined;
   }
 
-  /** The same for a copy of the column. */
+  /** Returns the same index for a copy of the column. */
   copy(texts: TextColumn): TextIndex {
     const copy = new TextIndex(texts);
     copy.#slots = this.#slots.slice();
@@ -40,7 +40,7 @@ export class TextIndex {
     return copy;
   }
 
-  /** Where the text is, or would be. */
+  /** Returns the slot of a text, or the free slot for it. */
   #slotOf(text: string, hash: number): number {
     const slots = this.#slots;
     for (let slot = firstSlot(hash, slots); ; slot = nextSlot(slot, slots)) {
@@ -65,7 +65,7 @@ export class TextIndex {
 }
 
 const slotNumbers = 2;
-/** A power of two, and so is every later number. */
+/** A power of two, as every later number of slots. */
 const firstSlots = 16;
 
 function firstSlot(hash: number, slots: Uint32Array): number {

@@ -1,24 +1,24 @@
 import { TextColumn } from "./text-column.ts";
 import { TextIndex } from "./text-index.ts";
 
-/** Values by row, from 0 on. */
+/** Values by row, from 0. */
 export interface Column<Value> {
   readonly length: number;
   at(row: number): Value;
   push(value: Value): void;
   set(row: number, value: Value): void;
   copy(): Column<Value>;
-  /** One of the same kind. */
+  /** Returns an empty column of the same kind. */
   empty(): Column<Value>;
 }
 
-/** A map whose keys take a fraction of the memory that a plain one needs: each is made anew for whoever asks for it. */
+/** A map whose keys take a fraction of a plain map's memory: a string is made each time a key is read. */
 export class TextMap<Value> implements ReadonlyMap<string, Value> {
   readonly #values: Column<Value>;
   #keys = new TextColumn();
   #rows = new TextIndex(this.#keys);
 
-  /** `values`: an empty column, which is the map's from now on. */
+  /** `values`: an empty column, which belongs to the map afterwards. */
   constructor(values: Column<Value>) {
     this.#values = values;
   }
@@ -37,7 +37,7 @@ export class TextMap<Value> implements ReadonlyMap<string, Value> {
   }
 
   set(key: string, value: Value): void {
-    // As the column has it.
+    // The column stores well-formed text.
     const text = key.toWellFormed();
     const row = this.#rows.find(text);
     if (row !== undefined) this.#values.set(row, value);
@@ -54,7 +54,7 @@ export class TextMap<Value> implements ReadonlyMap<string, Value> {
     return copy;
   }
 
-  /** One of the same kind. */
+  /** Returns an empty map of the same kind. */
   empty(): TextMap<Value> {
     return new TextMap(this.#values.empty());
   }

@@ -1,16 +1,16 @@
-/** Threads with a program of their own each: they are sent requests, and answer them one after the other. */
+/** Threads that each run a program, which receives requests and responds to them one after the other. */
 import { BoughError, messageOf } from "./errors.ts";
 import { errorCode } from "./system-error.ts";
 
 export interface Thread<Request, Answer, Note = never> {
-  /** Rejects with what the thread's own program has thrown. `transfer`: memory that is the thread's from now on. */
+  /** Sends a request. Rejects with the error of the thread's program. `transfer`: memory that moves to the thread. */
   ask(
     request: Request,
     options?: { transfer?: ArrayBuffer[]; onNote?: (note: Note) => void },
   ): Promise<Answer>;
-  /** Requests that it has not answered yet. */
+  /** Returns the number of requests without a response. */
   waiting(): number;
-  /** Returns whether its program has been loaded. */
+  /** True once its program is loaded. */
   isReady(): boolean;
   close(): void;
 }
@@ -20,7 +20,7 @@ type Message<Answer, Note> = "ready" | { note: Note } | { answer: Answer } | { f
 interface Failure {
   message: string;
   hint: string | undefined;
-  /** Whether the message is for people: a BoughError's. */
+  /** True if the message is for users, from a BoughError. */
   isTold: boolean;
   /** The code of a failed system call. */
   code: string | undefined;
@@ -30,7 +30,7 @@ interface Waiting<Answer, Note> extends PromiseWithResolvers<Answer> {
   onNote: (note: Note) => void;
 }
 
-/** `program`: its path in src/. `smol`: it collects its garbage sooner, for a thread that makes much that is soon of no use. */
+/** Starts a thread. `program`: its path in src/. `smol`: collects garbage sooner, for a thread that makes much of it. */
 export function startThread<Request, Answer, Note = never>(
   program: string,
   options: { smol?: boolean } = {},
@@ -72,7 +72,7 @@ export function leastBusy<T extends { waiting(): number }>(threads: readonly T[]
 
 declare const self: Worker;
 
-/** Makes this thread one that answers with what `answer` returns, `transfer` of it without a copy. */
+/** Responds in this thread with the results of `answer`. `transfer` names memory in a result that moves without a copy. */
 export function serveThread<Request, Answer, Note = never>(
   answer: (request: Request, say: (note: Note) => void) => Answer | Promise<Answer>,
   transfer: (answer: Answer) => ArrayBuffer[] = () => [],
@@ -104,8 +104,8 @@ function errorOf({ message, hint, isTold, code }: Failure): Error {
 }
 
 /**
- * Where a thread's own program is, by its path in src/. A compiled program's modules lie together; the programs that it was given
- * besides `main.ts` (see scripts/build) keep their places beside that.
+ * Returns the URL of a thread's program by its path in src/. In a compiled bough, the programs compiled in with `main.ts` (see
+ * scripts/build) keep their paths relative to it.
  */
 export function threadUrl(path: string): string {
   return new URL(path, Bun.isStandaloneExecutable ? Bun.pathToFileURL(Bun.main) : import.meta.url).href;

@@ -1,7 +1,7 @@
 /**
- * Text that somebody else has chosen (a file, a name, a service, an image, a variable), made fit for a terminal: escape
- * sequences, other control characters and those that reorder, hide or break what follows are shown by their code. Joiners stay
- * where they make one emoji of several. Made where it is needed: classes of Unicode are large, and most text is plain.
+ * Matches characters that are unsafe on a terminal in text from files, names, services, images and variables: escape sequences,
+ * other control characters, and those that reorder, hide or break text. They are shown by their code. Joiners stay inside an
+ * emoji. It is compiled only when needed: Unicode classes are large, and most text is plain.
  */
 const unprintable = () =>
   /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?<!\p{Extended_Pictographic}(?:\p{Emoji_Modifier}|\ufe0f)?\u200d(?=\p{Extended_Pictographic}))/gu;
@@ -9,14 +9,14 @@ const isPlain = /^[\x20-\x7e]*$/;
 
 const maxQuotationLength = 200;
 
-/** `text` on one line with nothing in it that a terminal would act upon. */
+/** Returns `text` on one line, safe for a terminal. */
 export function visible(text: string): string {
   return isPlain.test(text) ? text : text.replace(unprintable(), escapeOf);
 }
 
 /**
- * Lines of bough's own with such text in them. A line that begins like one of the log, as only a line break in that text can
- * make one, is set off.
+ * Makes several lines of bough's own text safe. Indents a line that looks like a log line, which only a line break in foreign
+ * text can cause.
  */
 export function visibleLines(text: string): string {
   if (!text.includes("\n")) return visible(text);
@@ -28,7 +28,7 @@ export function visibleLines(text: string): string {
 
 const logLine = /^\s*\[(?:DEBUG|INFO|WARN|ERROR)\]/;
 
-/** `text` in double quotes for a message, cut where it is long. */
+/** Returns `text` in double quotes for a message, cut if it is long. */
 export function quoted(text: string): string {
   return `"${visible(truncate(text, maxQuotationLength))}"`;
 }

@@ -1,7 +1,7 @@
 /** Masks secrets in text that is shown or stored: credentials in URLs, and values assigned to names of secrets. */
 import { isSecretName } from "./secret-name.ts";
 
-/** Masks secrets. `fill` returns the replacement for so many characters. A plain `key=` is more often an example than a secret. */
+/** Masks secrets. `fill` returns the replacement for so many characters. A plain `key=` is often an example, not a secret. */
 export function maskSecrets(text: string, fill: (length: number) => string = () => "***"): string {
   // This is the case for nearly all texts, such as the many paths of a large context.
   if (!maySay.test(text)) return text;

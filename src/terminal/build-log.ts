@@ -10,13 +10,13 @@ import { countSteps } from "./step-count.ts";
 export interface LogLine {
   level: LogLevel;
   text: string;
-  /** It is told at every level of the log. */
+  /** True if it is shown at every log level. */
   isAlways?: boolean;
 }
 
 /**
- * A build as log lines, of shapes that programs may read. What a command writes is shown beside them. `label` comes before
- * those that name no line of the Dockerfile: `[build 2/5] `. `running`: steps at work when the event is told.
+ * Renders an event of a build as log lines, in forms that programs may parse. Output of commands is shown separately. `label`,
+ * such as `[build 2/5] `, precedes lines of events without a line number. `running`: the number of running steps.
  */
 export function renderBuildEvent(event: BuildEvent, label = "", running = 0): LogLine[] {
   const lines = renderUnlabelled(event, running);
@@ -110,7 +110,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
     case "upload-progress":
       return [];
     case "step-failed": {
-      // The error itself follows where nothing has to end first.
+      // Without other running steps, the error itself follows at once.
       const isTold = running > 0 && event.abandoned !== true;
       return isTold ? [{ level: "warn", text: `failed: ${event.title}` }] : [];
     }
@@ -142,7 +142,7 @@ function describeScope(from: SharedFrom | undefined): string {
 
 /** `9 steps, 4 of 5 layers cached, 12 files uploaded (1.2 MB), in 12.3 s` */
 function summarize({ steps, uploaded, seconds }: BuildResult): string {
-  // A FROM that is known already spares no work worth counting.
+  // A cached FROM saves no work worth counting.
   const layers = steps.filter((step) => step.layer !== null && step.operation !== null);
   const cached = layers.filter((step) => step.cached === true).length;
   const files = `${formatCount(uploaded.files, "file")} uploaded`;
@@ -185,7 +185,7 @@ function info(text: string): LogLine[] {
   return [{ level: "info", text }];
 }
 
-/** Whose command it is: that of a step, or one of bough's own, which has a description in brackets as its title. */
+/** Returns the source of a command: its step's instruction, or bough, whose own commands have a title in parentheses. */
 function nameOf(title: string): string {
   if (title.startsWith("(")) return "bough";
   return title.startsWith("COPY ") ? "COPY" : "RUN";

@@ -1,6 +1,6 @@
 /**
- * Returns whether a stream gets colours: `FORCE_COLOR` decides where it is set, then `NO_COLOR` (https://no-color.org) and
- * `CI`, whose logs are files; else a terminal does, unless it is a dumb one.
+ * True if a stream gets colours. `FORCE_COLOR` decides if it is set, then `NO_COLOR` (https://no-color.org) and `CI`, whose logs
+ * are files. Otherwise a terminal gets colours, unless it is a dumb one.
  */
 export function wantsColor(
   environment: Readonly<Record<string, string | undefined>>,
@@ -13,7 +13,7 @@ export function wantsColor(
   return isTerminal;
 }
 
-/** Runs of continuous integration set `CI`; nobody sits in front of them. */
+/** True if `CI` is set, as in continuous integration: the run is not interactive. */
 export function isCi(value: string | undefined): boolean {
   return value !== undefined && !/^(|0|false)$/i.test(value);
 }
@@ -23,7 +23,7 @@ const yellow = "33";
 const dim = "2";
 const bold = "1";
 
-/** The `[LEVEL]` that a log line begins with, in its colour. */
+/** Colours the `[LEVEL]` at the beginning of a log line. */
 export function paintLevel(text: string): string {
   return text.replace(/^\[(ERROR|WARN|INFO|DEBUG)\]/, (prefix, level) =>
     paint(level === "ERROR" ? red : level === "WARN" ? yellow : dim, prefix),

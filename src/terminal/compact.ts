@@ -6,17 +6,17 @@ import type { LiveStep } from "./live-state.ts";
 import { formatDuration } from "./quantity.ts";
 import { stepCounter } from "./step-count.ts";
 
-/** Instructions that take time: of the others nobody wants to hear. */
+/** Instructions that take time; the others are not shown. */
 const working = /^(FROM|RUN|COPY|ADD)\b/i;
 
-/** Returns whether a line of the log is told in the compact view, where a step that is over has one line of its own. */
+/** True if a log line is shown in the compact view, which has one line for each finished step. */
 export function isToldInCompact(event: BuildEvent, { level, isAlways }: LogLine): boolean {
   return (
     level === "warn" || level === "error" || isAlways === true || ["tagged", "finished"].includes(event.type)
   );
 }
 
-/** `[2/5] RUN make all  12.3 s`, at most `columns` wide; `undefined` for a step that has done nothing. */
+/** Renders `[2/5] RUN make all  12.3 s`, at most `columns` wide; `undefined` for an instruction that takes no time. */
 export function renderFinishedStep(
   step: LiveStep,
   { instruction, cached, seconds }: StepRecord,

@@ -2,7 +2,7 @@ import type { Explanation, FileDifference, Shown } from "../builder/cache/explai
 import { truncate, visible } from "../visible.ts";
 import { formatCount } from "./quantity.ts";
 
-/** Why a step is not taken from the cache, as the rest of a line. */
+/** Renders why a step is not cached, as the rest of a line. */
 export function renderExplanation(explanation: Explanation): string {
   switch (explanation.reason) {
     case "first build":
@@ -38,7 +38,7 @@ export function renderExplanation(explanation: Explanation): string {
   }
 }
 
-/** What was otherwise in a scope. */
+/** Renders how a step in a scope differs. */
 export function renderShared({ scope, explanation }: { scope: string; explanation: Explanation }): string {
   if (explanation.reason !== "file") return `in ${scope}, ${renderExplanation(explanation)}`;
   const { path, source = path, before, now } = explanation;
@@ -68,7 +68,7 @@ function quoted(shown: Shown): string {
   return shown && "text" in shown ? `"${visible(truncate(shown.text, maxTextLength))}"` : "no value";
 }
 
-/** `src/a.js (/app/a.js in the image) has changed: sha256 9b1cf4 -> 3f2a9c, and 3 more files` */
+/** Renders `src/a.js (/app/a.js in the image) has changed: sha256 9b1cf4 -> 3f2a9c; 3 more files differ`. */
 function fileChange({ path, source, before, now, others }: FileDifference): string {
   const file = source === undefined ? visible(path) : `${visible(source)} (${visible(path)} in the image)`;
   const more =
@@ -89,7 +89,7 @@ function describe(file: string | undefined): string {
   return hash === undefined ? visible(what) : `${what}, sha256 ${hash}`;
 }
 
-/** A file's description ends in its hash; those of directories and links have none. */
+/** Splits the hash off a file's description. Descriptions of directories and links have none. */
 function splitHash(description: string): [what: string, hash: string | undefined] {
   const [, what, hash] = /^(file .*) (\w+)$/.exec(description) ?? [];
   return what === undefined ? [description, undefined] : [what, hash];

@@ -2,7 +2,7 @@ import { BoughError, exitCodes, messageOf } from "../errors.ts";
 import { visibleLines } from "../visible.ts";
 import { jsonText } from "./json-text.ts";
 
-/** How the command line ends when something was thrown: what to print on standard error, and the exit code. */
+/** Returns the text for standard error and the exit code for anything that was thrown. */
 export function describeFailure(
   error: unknown,
   format: "table" | "json",
@@ -16,7 +16,7 @@ export function describeFailure(
   return { text: `[ERROR] ${visibleLines(known.message + hint)}\n`, exitCode: exitCodes[known.kind] };
 }
 
-/** What was thrown, as an error for people. */
+/** Returns anything that was thrown as an error for users. */
 export function failureOf(error: unknown): BoughError {
   return error instanceof BoughError ? error : (stateFailure(error) ?? defect(error));
 }
@@ -28,9 +28,9 @@ function defect(error: unknown): BoughError {
   });
 }
 
-/** A failure of bough's own state files while they are in use, for people; `undefined` for anything else. */
+/** Returns an error for users if bough's state files failed; `undefined` for anything else. */
 function stateFailure(error: unknown): BoughError | undefined {
-  // The name tells it: a command that needs no database does not load one.
+  // It is known by name, since a command that needs no database does not load SQLite.
   if (!(error instanceof Error) || error.name !== "SQLiteError") return undefined;
   const code = "code" in error ? String(error.code) : "";
   const kind = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? "";

@@ -1,11 +1,11 @@
 /** Spaces between two columns. */
 const gap = 2;
-/** A cell that is cut to fewer characters says nothing. */
+/** A cell with fewer characters says nothing. */
 const minColumns = 8;
 
 /**
- * Widths of a table's columns that together fit `columns`, as far as that can be done: the widest column gives way
- * first, ids last, since a part of an id is of less use. The header stays whole.
+ * Returns widths for a table's columns that together fit `columns`, as far as possible. The widest column shrinks first, and IDs
+ * last, since a part of an ID is less useful. The header stays whole.
  */
 export function fitWidths(
   natural: readonly number[],
@@ -24,7 +24,7 @@ export function fitWidths(
         .sort((a, b) => b.width - a.width);
       const [first, second] = widest;
       if (first === undefined) break;
-      // Down to the next widest, so that columns of about one width shrink together.
+      // It shrinks to the next widest, so that columns of similar width shrink together.
       const step = Math.max(1, second === undefined ? first.room : first.width - second.width);
       widths[first.column] = first.width - Math.min(step, first.room, excess);
     }
@@ -32,12 +32,12 @@ export function fitWidths(
   return widths;
 }
 
-/** The beginning of a text, with an ellipsis where something is missing. */
+/** Cuts a text to `width`, with an ellipsis for the rest. */
 export function truncateToWidth(text: string, width: number): string {
   return Bun.sliceAnsi(text, 0, Math.max(0, width), "…");
 }
 
-/** `words` behind `beginning`, on lines of no more than `columns`; those that follow begin with `indent` spaces. No word is broken. */
+/** Wraps `words` after `beginning` at `columns`. Further lines begin with `indent` spaces. No word is broken. */
 export function wrapWords(
   beginning: string,
   words: readonly string[],

@@ -5,9 +5,9 @@ import { createLiveArea, type Screen } from "./live-area.ts";
 import type { Log } from "./log.ts";
 import { sanitizeRow } from "./terminal-text.ts";
 
-/** Shows that an import or an export goes on, however long it takes. */
+/** Shows that an import or an export is still running. */
 interface ImportProgress {
-  /** What the service says about it. */
+  /** Shows a message of the service. */
   message(text: string): void;
   end(outcome: "imported" | "exported" | "pushed" | "failed"): void;
 }
@@ -15,14 +15,14 @@ interface ImportProgress {
 const frameMilliseconds = 250;
 const lineMilliseconds = 15_000;
 
-/** Shows an import: on a terminal as one line that is redrawn, elsewhere as a log line now and then. */
+/** Shows an import: on a terminal in one line that is redrawn, elsewhere in a log line every 15 seconds. */
 export function startImportProgress(options: {
   url: string;
-  /** What is done with it: "importing" if not said. */
+  /** The verb to show: "importing" by default. */
   doing?: string;
   clock: Clock;
   log: Log;
-  /** `undefined` where there is no terminal to draw on. */
+  /** `undefined` if there is no terminal. */
   terminal: Screen | undefined;
 }): ImportProgress {
   const { clock, log, terminal, doing = "importing" } = options;

@@ -13,19 +13,19 @@ interface JsonProgressOptions {
   logLevel: LogLevel;
 }
 
-/** What comes again and again is passed on this often; what it counts up to is told at the end in any case. */
+/** The interval for repeated progress events. The event at the end has the total anyway. */
 const amountsEveryMilliseconds = 200;
 
 /**
- * Writes for tools: one JSON object a line for every event of the build, with its `type` and its `time` (ISO 8601). Log lines are
- * events of type `log`; those of an instruction say its `stage` and `step`; the last one is `finished` or `error`.
+ * Writes a build for tools: one JSON object per line for every event, with its `type` and its `time` (ISO 8601). Log lines are
+ * events of type `log`. Events of an instruction have its `stage` and `step`. The last event is `finished` or `error`.
  */
 export function createJsonProgress({ write, clock, logLevel }: JsonProgressOptions): Progress {
-  /** Amounts by step. */
+  /** The time of the last amount event, by step. */
   const amountsAt = new Map<number | undefined, number>();
   const line = (type: string, fields: object) => {
     const record = { time: new Date(clock.now()).toISOString(), type, ...fields };
-    // A key that has no value just now is there all the same.
+    // A key without a value is written as null.
     write(`${jsonText(record, { replace: (_, value) => (value === undefined ? null : value) })}\n`);
   };
   return {
@@ -51,7 +51,7 @@ function isAmount({ type }: BuildEvent): boolean {
   return type === "hashed" || type === "download-progress" || type === "upload-progress";
 }
 
-/** Flat, and with names of their own rather than the program's inner values. */
+/** Returns an event's fields, flattened and with public names. */
 function fieldsOf(event: BuildEvent): object {
   switch (event.type) {
     case "step": {

@@ -1,6 +1,6 @@
 /**
- * A value as JSON that no terminal acts upon, and that says the same: beside what JSON escapes anyway, the other control
- * characters and those that reorder or hide what follows. `replace`: as of JSON.stringify.
+ * Returns a value as JSON that is safe to show on a terminal: it also escapes the control characters that JSON allows, and those
+ * that reorder or hide text. `replace`: as in JSON.stringify.
  */
 export function jsonText(
   value: unknown,
@@ -9,10 +9,10 @@ export function jsonText(
   return JSON.stringify(value, options.replace, options.indent).replace(unseen, escapeUnits);
 }
 
-/** Line feeds are those of the indentation: JSON has escaped all others. */
+/** Excludes line feeds, which come only from indentation: JSON escapes all others. */
 const unseen = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** JSON knows code units only: what is beyond the first plane is two of them. */
+/** Escapes a character by its UTF-16 code units, of which a character beyond the first plane has two. */
 function escapeUnits(character: string): string {
   return Array.from(
     { length: character.length },

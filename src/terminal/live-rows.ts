@@ -12,15 +12,15 @@ interface RowStyle {
   hasColor: boolean;
 }
 
-/** Rows for the log lines above, and the cursor below. */
+/** Lines left for log lines above and the cursor below. */
 const linesLeftFree = 3;
 const maxOutputRows = 8;
 const minNameColumns = 8;
 const indent = "  ";
 
 /**
- * The live view as rows, each narrower than the terminal. `now`: milliseconds since the epoch. Steps that are at work at
- * once share the room, in the order of the Dockerfile; where there is not one row for each, the oldest are shown.
+ * Renders the live view as rows, each narrower than the terminal. `now`: milliseconds since the epoch. Running steps share the
+ * space, in the order of the Dockerfile. If there is not a row for each, the oldest are shown.
  */
 export function renderLiveRows(state: LiveState, now: number, style: RowStyle): string[] {
   const steps = shownSteps(state);
@@ -41,13 +41,13 @@ export function renderLiveRows(state: LiveState, now: number, style: RowStyle): 
   return hidden === 0 || room === 1 ? rows : [...rows, dim(truncateToWidth(`… and ${hidden} more`, width))];
 }
 
-/** What a step is doing, and below it what its command has written. */
+/** Returns rows with a step's activity, and below it the end of its command's output. */
 function detailRows({ activity, tail }: LiveStep, now: number): readonly string[] {
   const doing = activity === undefined ? [] : [sanitizeRow(describeActivity(activity, now))];
   return lastOf([...doing, ...tailRows(tail, maxOutputRows)], maxOutputRows);
 }
 
-/** Rows that each may have at most, so that all have room: what one has no use for is the others'. */
+/** Returns the maximum number of rows for each step so that all fit. Rows that one does not need go to the others. */
 function shareRoom(wanted: readonly number[], room: number): number {
   const isEnough = (level: number) => wanted.reduce((sum, rows) => sum + Math.min(rows, level), 0) <= room;
   let level = 0;
@@ -59,7 +59,7 @@ function lastOf(rows: readonly string[], count: number): readonly string[] {
   return count === 0 ? [] : rows.slice(-count);
 }
 
-/** `[3/9] RUN make ...   12.3s`: the time at the right edge, even where the title is wider than it was taken to be. */
+/** Renders `[3/9] RUN make ...   12.3s`, with the time at the right edge even if the title is wider than computed. */
 function headline(step: LiveStep, now: number, { columns, hasColor }: RowStyle): string {
   const width = columns - 1;
   const counter = `${sanitizeRow(counterOf(step, width))} `;
@@ -72,7 +72,7 @@ function headline(step: LiveStep, now: number, { columns, hasColor }: RowStyle):
   return `${paint(counter + shown)}${toRightEdge}${elapsed}`;
 }
 
-/** A stage's long name leaves room for what it does. */
+/** Returns a step's counter, with a long stage name cut to leave space for the title. */
 function counterOf(step: LiveStep, width: number): string {
   const { stage } = step;
   if (!stage?.name) return stepCounter(step);

@@ -3,10 +3,10 @@ import type { StepPlace } from "../builder/step-place.ts";
 import { appendOutput, emptyTail, type OutputTail } from "./output/output-tail.ts";
 import { formatBytes } from "./quantity.ts";
 
-/** What the live view shows: the steps at work and those just over, by their numbers; last the one of the last event. */
+/** The state of the live view: running and just finished steps by number, the one with the latest event last. */
 export type LiveState = ReadonlyMap<number, LiveStep>;
 
-/** A step, what it is doing, and what its command has written. */
+/** A step, its activity, and the end of its command's output. */
 export interface LiveStep {
   stage: StepPlace["stage"];
   step: number;
@@ -15,7 +15,7 @@ export interface LiveStep {
   title: string;
   since: number;
   isOver: boolean;
-  /** What goes on is what its stage has left to do, such as a command for the files of its last COPY. */
+  /** True after its end, while its stage still has work, such as making a layer for the files of its last COPY. */
   hasEnded: boolean;
   activity: Activity | undefined;
   tail: OutputTail;
@@ -28,20 +28,20 @@ type Activity =
 
 interface Amount {
   done: number;
-  /** `undefined`: nobody knows. */
+  /** `undefined` if unknown. */
   total: number | undefined;
 }
 
 export const startLiveState: LiveState = new Map();
 
-/** The oldest first. One that is over is shown while nothing else is: the end of a build belongs to it. */
+/** Returns the steps to show, the oldest first. A finished step is shown only while none runs, as at the end of a build. */
 export function shownSteps(state: LiveState): LiveStep[] {
   const steps = [...state.values()];
   const running = steps.filter(({ isOver }) => !isOver);
   return (running.length === 0 ? steps.slice(-1) : running).sort((one, other) => one.since - other.since);
 }
 
-/** `now`: milliseconds since the epoch. */
+/** Returns the state after an event. `now`: milliseconds since the epoch. */
 export function applyEvent(state: LiveState, event: BuildEvent, now: number): LiveState {
   if (event.type === "forgotten-layer") return startLiveState;
   if (event.step === undefined) return state;
@@ -115,14 +115,14 @@ function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
   }
 }
 
-/** Returns whether the step, or what its stage has left to do, is over with the event. */
+/** True if the event ends the step, or the remaining work of its stage. */
 function isLast(event: StepEvent, hasEnded: boolean): boolean {
   switch (event.type) {
     case "step-end":
     case "step-failed":
       return true;
     case "ran":
-      // A command that fails is the last of its step: what goes on is the end of other stages.
+      // A failed command ends its step; after it only other stages run on.
       return hasEnded || !event.succeeded;
     case "cached":
       return hasEnded;
@@ -131,7 +131,7 @@ function isLast(event: StepEvent, hasEnded: boolean): boolean {
   }
 }
 
-/** `uploading 3 of 10 files, 1.2 MB of 4.0 MB, 600 kB/s` */
+/** Describes an activity: `uploading 3 of 10 files, 1.2 MB of 4.0 MB, 600 kB/s`. */
 export function describeActivity(activity: Activity, now: number): string {
   if (activity.kind === "text") return activity.text;
   const { verb, files, bytes, since } = activity;

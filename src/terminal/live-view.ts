@@ -17,7 +17,7 @@ interface LiveViewOptions {
   logLevel: LogLevel;
   /** Opens a file for output that is shown once its command is over. */
   openSpoolFile: () => SpoolFile;
-  /** One line is left of a step that is over, and its output only if it has failed. */
+  /** True to leave one line for a finished step, and its output only if it failed. */
   isCompact?: boolean;
 }
 
@@ -26,21 +26,21 @@ export interface Terminal extends Screen {
 }
 
 interface LiveView extends Progress {
-  /** Erases it, for somebody else who gets the terminal. */
+  /** Erases the view before another program gets the terminal. */
   suspend(): void;
-  /** Goes on below what somebody else has written. */
+  /** Continues below what another program has written. */
   resume(): void;
 }
 
 const frameMilliseconds = 100;
-/** Somebody who drags a window's edge has let go of it then. */
+/** The time after which a window is no longer being resized. */
 const draggedMilliseconds = 1000;
 /** Columns of `[INFO] `. */
 const levelWidth = 7;
 
 /**
- * Log lines, and below them what is going on just now, drawn ten times a second. What is over within a tenth of a second
- * is never drawn.
+ * Creates a view with log lines, and the running steps below them, drawn ten times a second. A step that takes less than a tenth
+ * of a second is never drawn.
  */
 export function createLiveView({
   terminal,
@@ -84,7 +84,7 @@ export function createLiveView({
       });
     }
   }
-  // It ends with the closing, and with nothing else.
+  // It rejects only when the view is closed.
   drawOn().catch(() => undefined);
 
   return {
@@ -118,8 +118,8 @@ export function createLiveView({
 }
 
 /**
- * Returns the columns to draw on. A terminal breaks rows that have become too wide for it, and some push as many lines up for good,
- * where nothing can be erased any more: while a window becomes narrower, rows take half of it, so that few are broken.
+ * Creates a function that returns the columns to use. When a window becomes narrower, terminals wrap rows that are too wide, and
+ * some scroll as many lines away, where they can't be erased. So rows take half of the width meanwhile, and few are wrapped.
  */
 function createCautiousWidth({ now }: Pick<Clock, "now">): (columns: number) => number {
   let before = 0;

@@ -1,7 +1,7 @@
 import { createConsola, type LogType } from "consola/core";
 import { visibleLines } from "../visible.ts";
 
-/** Log lines for people, `[INFO] ...`, all on standard error: standard output is for results. */
+/** Log lines, `[INFO] ...`, all on standard error: standard output is for results. */
 export interface Log {
   debug(message: string): void;
   info(message: string): void;
@@ -20,13 +20,13 @@ export function createLog(level: LogLevel, write: (text: string) => void): Log {
 }
 
 /**
- * `report` gets what is at least as grave as `level`. Consola is here for its levels alone: streams, colours and layout of a line
- * are decided in one place, beside the live view.
+ * Creates a log that passes messages of at least `level` to `report`. Consola is used only for its levels: streams, colours and
+ * the form of lines are decided elsewhere, with the live view.
  */
 export function createReportedLog(level: LogLevel, report: (level: LogLevel, message: string) => void): Log {
   const consola = createConsola({
     level: levels[level],
-    // Consola's own reporters decide by environment variables what they print, and where.
+    // Consola's own reporters depend on environment variables.
     reporters: [{ log: ({ type, args }) => report(isLogLevel(type) ? type : "info", args.join(" ")) }],
     throttle: 0,
   });

@@ -2,16 +2,16 @@ import type { Clock } from "../clock.ts";
 import { truncateToWidth } from "./fit.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 
-/** One line of a terminal that says how far a long piece of work has come. */
+/** One line of a terminal with the progress of long work. */
 interface ProgressRow {
   show(text: string): void;
-  /** Takes the line away. */
+  /** Erases the line. */
   end(): void;
 }
 
 const frameMilliseconds = 100;
 
-/** `terminal`: `undefined` where there is none to draw on. Then nothing is shown. */
+/** Creates a progress row. Without a `terminal` it shows nothing. */
 export function createProgressRow(clock: Clock, terminal: Screen | undefined): ProgressRow {
   if (terminal === undefined) return { show() {}, end() {} };
   const area = createLiveArea(terminal);

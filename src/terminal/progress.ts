@@ -8,37 +8,37 @@ import { createLabelledOutput } from "./output/labelled-output.ts";
 import { createStreamedOutput } from "./output/streamed-output.ts";
 import { createStepLabels } from "./step-count.ts";
 
-/** How a build is shown while it goes on. */
+/** Shows a running build. */
 export interface Progress {
-  /** Takes everything that is not an event of the build. */
+  /** For messages that are not events of the build. */
   log: Log;
   emit: Emit;
-  /** What the build has ended with. True: that is told, and must not be said again. */
+  /** Shows the error that ended the build. Returns true if it did, so that the caller must not show it again. */
   fail(error: unknown): boolean;
-  /** Nothing is drawn any more, and nothing is left to be erased. */
+  /** Ends the display, and leaves nothing to erase. */
   close(): void;
 }
 
 interface PlainOptions {
   log: Log;
   clock: Clock;
-  /** The log's. */
+  /** The level of `log`. */
   logLevel: LogLevel;
-  /** Writes to where the log goes. */
+  /** Write to the log's stream. */
   write: Writers;
   /** Opens a file for output that is shown later. */
   openSpoolFile: () => SpoolFile;
 }
 
-/** How text goes there: lines of the log, and what a command wrote. */
+/** Functions that write log lines, and output of commands. */
 export interface Writers {
   line(text: string): void;
   output(text: string): void;
 }
 
 /**
- * Log lines, and behind them what commands write: as it comes, or, where the log is to show errors only, with a failure.
- * Where stages are built at once, each line says whose it is.
+ * Shows a build as log lines with the output of commands: as it comes, or, if the log shows only errors, after a failure. If
+ * several stages are built at once, each line has its step's label.
  */
 export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile }: PlainOptions): Progress {
   const labels = createStepLabels();
@@ -95,7 +95,7 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
   };
 }
 
-/** Logs a line; one that is always told past the log's level, too. */
+/** Creates a function that logs lines, those with `isAlways` at any log level. */
 export function createLineLogger(log: Log, logLevel: LogLevel, write: Writers): (line: LogLine) => void {
   return ({ level, text, isAlways }) => {
     if (isAlways === true && level === "warn" && logLevel === "error")

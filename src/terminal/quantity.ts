@@ -1,16 +1,16 @@
-/** `1 file`, `2 files`. */
+/** Formats a count: `1 file`, `2 files`. */
 export function formatCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Uploaded files that are no longer where they were sent. */
+/** Describes uploaded files that the service no longer has. */
 export function describeGone(files: number): string {
   return `${formatCount(files, "uploaded file")} ${files === 1 ? "is" : "are"} gone`;
 }
 
 const units = ["B", "kB", "MB", "GB", "TB"];
 
-/** `812 B`, `1.5 kB`, `12 MB`: decimal units, two digits that matter. */
+/** Formats bytes: `812 B`, `1.5 kB`, `12 MB`, with decimal units and about two significant digits. */
 export function formatBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -21,7 +21,7 @@ export function formatBytes(bytes: number): string {
   return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-/** `0.04 s`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. */
+/** Formats a duration: `0.04 s`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 0.995) return `${seconds.toFixed(2)} s`;
   if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
@@ -39,14 +39,14 @@ const ages = [
   [Number.POSITIVE_INFINITY, 365 * 86_400, "years"],
 ] as const;
 
-/** `42 s ago`, `3 h ago`, `12 d ago`, `4 months ago`. What is yet to come, by another machine's clock, is now. */
+/** Formats an age: `42 s ago`, `3 h ago`, `12 d ago`, `4 months ago`. A time in the future, by another clock, counts as now. */
 export function formatAge(milliseconds: number): string {
   const seconds = Math.max(0, milliseconds / 1000);
   const [, unit, name] = ages.find(([until]) => seconds < until) ?? ages[5];
   return `${Math.floor(seconds / unit)} ${name} ago`;
 }
 
-/** Describes an output longer than what is kept of it: the end is missing, and with it, often, the error. */
+/** Describes output that was cut off: its end is missing, which often has the error. */
 export function describeTruncation(stream: string, bytes: number): string {
   const kept = formatBytes(bytes);
   return `${stream} is cut off after ${kept}: its end is missing, and an error there with it. A command can write it to a file instead`;

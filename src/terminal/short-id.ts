@@ -1,11 +1,11 @@
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Where the groups of a UUID end. */
+/** The ends of a UUID's groups. */
 const lengths = [8, 13, 18, 23];
 
 /**
- * Shows UUIDs by their first groups: as many as tell those of one table apart. All have one length, so that they stay in line.
- * Those that are not random (version 4) begin with the time of their making: one group may be many's.
+ * Creates a function that shortens UUIDs to their first groups, as many as distinguish those of one table. All get the same
+ * length, so that they are aligned. UUIDs that are not random (version 4) begin with a time, so they get at least two groups.
  */
 export function createIdShortener(ids: readonly string[]): (id: string) => string {
   const distinct = [...new Set(ids)].filter((id) => uuid.test(id));

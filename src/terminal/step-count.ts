@@ -2,26 +2,26 @@ import type { BuildEvent, StepInStage } from "../builder/events.ts";
 import type { StepRecord } from "../builder/result.ts";
 import type { StageLabel, StepPlace } from "../builder/step-place.ts";
 
-/** A step of so many; `inStage` where it is shown by its stage. */
+/** A step and the number of all steps; `inStage` if its stage is shown. */
 type CountedStep = StepPlace & { steps: number; inStage?: StepInStage | undefined };
 
-/** `[3/9]`; where it is shown by its stage, `[build 2/5]` or `[stage-1 2/5]`: Docker's. */
+/** Returns `[3/9]`, or with its stage, as Docker does, `[build 2/5]` or `[stage-1 2/5]`. */
 export function stepCounter({ stage, step, steps, inStage }: CountedStep): string {
   if (stage === null || inStage === undefined) return `[${step}/${steps}]`;
   return `[${stageName(stage)} ${inStage.step}/${inStage.steps}]`;
 }
 
-/** `build`, or `stage-1` of one without a name: Docker's. */
+/** Returns a stage's name, or `stage-1` if it has none, as Docker does. */
 export function stageName({ index, name }: StageLabel): string {
   return name ?? `stage-${index}`;
 }
 
-/** Tells steps apart that are at work at once. */
+/** Labels for the lines of steps that run at the same time. */
 interface StepLabels {
   note(event: BuildEvent): void;
-  /** `[build 2/5] ` for all lines of a step that is shown by its stage; empty for others, and for what is not a step's. */
+  /** Returns `[build 2/5] ` for a step that is shown with its stage, otherwise an empty text. */
   labelOf(place: { step?: number | undefined }): string;
-  /** Steps at work. */
+  /** The number of running steps. */
   readonly running: number;
 }
 
@@ -45,8 +45,8 @@ export function createStepLabels(): StepLabels {
 }
 
 /**
- * Steps of the Dockerfile, as `[n/m]` counts them: what the last instructions have left to do has a record of its own under
- * the number of the last one.
+ * Counts steps of the Dockerfile, as `[n/m]` does. Work that remains after a stage's last instruction has its own record with
+ * that instruction's number.
  */
 export function countSteps(records: readonly StepRecord[]): number {
   return new Set(records.map(({ step }) => step)).size;

@@ -4,19 +4,19 @@ import { fitWidths, truncateToWidth } from "./fit.ts";
 import { formatAge } from "./quantity.ts";
 import { createIdShortener } from "./short-id.ts";
 
-/** How a table is shown. */
+/** The style of a table. */
 export interface TableStyle {
-  /** Columns of the terminal: longer cells are cut off with an ellipsis. A pipe or a file has none. */
+  /** The terminal's columns: longer cells are cut off with an ellipsis. `undefined` for a pipe or a file. */
   columns?: number;
   hasColor?: boolean;
-  /** Milliseconds since the epoch. Without it ids and times are whole. */
+  /** Milliseconds since the epoch. Without it, IDs are not shortened and times are not shown as ages. */
   now?: number;
 }
 
-/** Text as it is; an id, of which the beginning is shown; a time (ISO 8601, or milliseconds since the epoch), shown as an age. */
+/** A text, an ID that is shortened, or a time (ISO 8601, or milliseconds since the epoch) that is shown as an age. */
 export type Cell = string | { id: string } | { time: string | number };
 
-/** Columns padded to their widest cell, two spaces apart. Without a style nothing is ever cut off: tools read that. */
+/** Renders a table, its columns padded to their widest cell, two spaces apart. Without a style nothing is cut off, for tools. */
 export function renderTable(
   header: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -34,7 +34,7 @@ export function renderTable(
         .map((cell, column) => pad(truncateToWidth(cell, widths[column] ?? 0), widths[column] ?? 0))
         .join("  ")
         .trimEnd();
-      // A terminal with less room than the narrowest columns take cuts the last ones off.
+      // If even the narrowest columns do not fit, the last ones are cut off.
       const line = style.columns === undefined ? row : truncateToWidth(row, style.columns);
       return `${index === 0 && style.hasColor === true ? paintHeading(line) : line}\n`;
     })
@@ -66,7 +66,7 @@ function pad(cell: string, width: number): string {
   return cell + " ".repeat(Math.max(0, width - Bun.stringWidth(cell)));
 }
 
-/** A cell is one line, and steers no terminal. */
+/** Makes a cell one line without control characters. */
 function printable(cell: string): string {
   return visible(cell.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029]+/g, " "));
 }

@@ -1,19 +1,19 @@
-/** What a command wrote, made fit for a terminal on which something else is drawn too. */
+/** Makes a command's output safe for a terminal on which other things are drawn. */
 import { paintLevel } from "./color.ts";
 
-/** Control sequences (CSI, OSC, DCS and their kind), by their grammar in ECMA-48; unfinished ones end with the line. */
+/** Control sequences (CSI, OSC, DCS and similar) by the grammar of ECMA-48; unfinished ones end with the line. */
 const sequences =
   /\u001b\[[0-?]*[ -/]*(?:[@-~]|$)|\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)?|\u001b[PX^_][^\u001b\n]*(?:\u001b\\)?|\u001b[ -/]*[0-~]?/gm;
 const colors = /^\u001b\[[\d;:]*m$/;
 const controls = /[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g;
-/** These turn the order of what follows. */
+/** Characters that change the direction of text. */
 const directions = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 const tabWidth = 8;
 const resetColor = "\u001b[0m";
 
 /**
- * Lines as a terminal would show them in the end: of what a carriage return or backspaces overwrite, the last text.
- * Nothing of them moves the cursor; colours stay if they are wanted, and none reaches beyond its line.
+ * Returns lines as a terminal would finally show them: the last text where carriage returns or backspaces overwrite. No sequence
+ * moves the cursor. Colours stay if wanted, and end with their line.
  */
 export function sanitizeLines(text: string, keepsColors: boolean): string {
   if (!/[\r\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(text)) return text;
@@ -28,18 +28,18 @@ interface Stream {
   hasColor: boolean;
 }
 
-/** Log lines as a stream gets them. */
+/** Formats log lines for a stream. */
 export function formatLogLines(text: string, stream: Stream): string {
   const shown = formatOutput(text, stream);
   return stream.hasColor ? paintLevel(shown) : shown;
 }
 
-/** What a command wrote, as a stream gets it: a terminal tame lines, a file or a pipe what was written. */
+/** Formats a command's output for a stream: sanitized for a terminal, unchanged for a file or a pipe. */
 export function formatOutput(text: string, { isTerminal, hasColor }: Stream): string {
   return isTerminal ? sanitizeLines(text, hasColor) : text;
 }
 
-/** One row without any control character: of what is overwritten, the last text; tabs are spaces. */
+/** Returns one row without control characters: overwritten text is left out, and tabs become spaces. */
 export function sanitizeRow(line: string): string {
   return sanitizeLine(overwritten(line), false).replaceAll("\t", "    ").replace(directions, "");
 }
@@ -49,7 +49,7 @@ function overwritten(line: string): string {
   return last.includes("\b") ? typedOver(last) : last;
 }
 
-/** Backspaces go back by a column and erase nothing. Colours are left out: they would be those of characters that are gone. */
+/** Applies backspaces, which move back a column and erase nothing. Drops colours, which could belong to overwritten text. */
 function typedOver(line: string): string {
   const columns: (string | undefined)[] = [];
   let at = 0;
@@ -59,7 +59,7 @@ function typedOver(line: string): string {
     else if (segment === "\t") at += tabWidth - (at % tabWidth);
     else if (width > 0) {
       columns[at] = segment;
-      // Further columns of a wide character hold nothing of their own.
+      // The other columns of a wide character are empty.
       for (let next = at + 1; next < at + width; next++) columns[next] = "";
       at += width;
     }

@@ -1,4 +1,4 @@
-/** Something that came of something else, `parent`; of one that is not in the list, it is a root. */
+/** A node of a tree. A node whose parent is not in the list is a root. */
 interface TreeNode {
   id: number;
   parent: number | null;
@@ -6,14 +6,14 @@ interface TreeNode {
 }
 
 interface TreeRow<Node extends TreeNode> {
-  /** The drawing to the left of the node, its own mark included. */
+  /** The drawing to the left of the node, with its mark. */
   graph: string;
   node: Node;
 }
 
 /**
- * Draws a tree as lines of text, parents above their children. A chain goes straight down; where it forks, the side that
- * leads to the head, else to the newest node, goes on straight, and the others come before it, indented.
+ * Draws a tree as lines of text, parents above their children. A chain goes straight down. At a fork, the branch to the head, or
+ * else to the newest node, continues straight, and the others come before it, indented.
  */
 export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow<Node>[] {
   const byId = new Map(nodes.map((node) => [node.id, node]));
@@ -27,7 +27,7 @@ export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow
   const rank = rankAll(nodes, byId);
   const rows: TreeRow<Node>[] = [];
 
-  /** Depth first with a stack of its own: a chain may be longer than the call stack is deep. */
+  /** Walks depth first without recursion: a chain may be too long for the call stack. */
   const stack: { node: Node; indent: string; lead: string }[] = [];
   const push = (siblings: readonly Node[], indent: string, isRoot: boolean) => {
     const ordered = siblings.toSorted((a, b) => ((rank.get(a.id) ?? 0) < (rank.get(b.id) ?? 0) ? -1 : 1));
@@ -46,11 +46,11 @@ export function drawTree<Node extends TreeNode>(nodes: readonly Node[]): TreeRow
   return rows;
 }
 
-/** The newest node at or below each; the head counts as newer than all. */
+/** Returns the newest node at or below each node. The head counts as the newest of all. */
 function rankAll(nodes: readonly TreeNode[], byId: ReadonlyMap<number, TreeNode>): Map<number, number> {
   const age = ({ id, isHead }: TreeNode) => (isHead ? Number.POSITIVE_INFINITY : id);
   const rank = new Map<number, number>();
-  // From the newest on, so that each is reached once: who comes later finds it ranked, and all above it.
+  // Starts with the newest, so that each node is visited once: the walk up ends at a node that has a rank.
   for (const node of nodes.toSorted((a, b) => (age(a) < age(b) ? 1 : -1))) {
     for (let at: TreeNode | undefined = node; at !== undefined && !rank.has(at.id); ) {
       rank.set(at.id, age(node));

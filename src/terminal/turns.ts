@@ -1,12 +1,12 @@
 import type { Clock } from "../clock.ts";
 
-/** Puts off what is done in a turn of the event loop in which something may still have to be told. */
+/** Defers actions to the next turn of the event loop, after signals that must be handled first. */
 export interface Turns {
-  /** Does it now, or, where time has passed unseen, in the next turn: in order. */
+  /** Runs an action now, or in the next turn if the process may have been stopped. Keeps the order. */
   soon(action: () => void): void;
-  /** Does it in the next turn. */
+  /** Runs an action in the next turn. */
   next(action: () => void): void;
-  /** Does at once what has been put off. */
+  /** Runs all deferred actions at once. */
   finish(): void;
 }
 
@@ -14,8 +14,8 @@ export interface Turns {
 const unseenMilliseconds = 120;
 
 /**
- * A process that goes on after a stop does first what was due meanwhile, and only then hears of SIGCONT. Who draws on a terminal
- * has to hear first: somebody else has written there. Call `next` ten times a second.
+ * A process that continues after a stop runs timers that are due before it handles SIGCONT. A program that draws on a terminal
+ * must handle SIGCONT first, since another program has written there. Call `next` ten times a second.
  */
 export function createTurns({ now }: Pick<Clock, "now">): Turns {
   const waiting: (() => void)[] = [];

@@ -27,7 +27,7 @@ export function splitCommand(line: string, offset = 0): SplitCommand {
   return { name, flags, args: { text: trimEnd(line.slice(rest)), offset: offset + rest } };
 }
 
-/** Splits off the flags: the first words that start with `--`. A bare `--` ends them. `rest`: the offset of the remaining text. */
+/** Splits off the flags: the first words that start with `--`. A bare `--` ends them. `rest`: the offset of the text after. */
 function splitFlags(line: string, from: number, offset: number): { flags: RawFlag[]; rest: number } {
   const flags: RawFlag[] = [];
   let position = from;

@@ -6,10 +6,10 @@ import { describeTruncation } from "../quantity.ts";
 
 type StreamName = OutputChunk["stream"];
 
-/** What running commands have written, for when they are over: beyond some size on the disk, not in memory. */
+/** Keeps the output of running commands until they end; large output on disk, not in memory. */
 interface HeldOutput {
   hold(step: number, chunk: OutputChunk): void;
-  /** All of a step's output, one stream after the other, unless the step was abandoned. It is held no longer. */
+  /** Shows and drops a step's output, one stream after the other. Output of an abandoned step is only dropped. */
   tell(step: number, ran: Ran, label: string): void;
   close(): void;
 }
@@ -17,23 +17,23 @@ interface HeldOutput {
 interface HeldOutputOptions {
   log: Log;
   logLevel: LogLevel;
-  /** Writes whole lines of a command's to where the log goes. */
+  /** Writes whole lines of output to the log's stream. */
   write: (lines: string) => void;
   openSpoolFile: () => SpoolFile;
-  /** Output of a command that succeeds is not told at all. */
+  /** True to show only the output of failed commands. */
   onlyFailures?: boolean;
 }
 
-/** A file of nobody else's, which is gone when it is closed. */
+/** A private file, which is removed when it is closed. */
 export interface SpoolFile {
   append(text: string): void;
-  /** Fills the buffer from `position` on as far as there is something; returns the number of bytes. */
+  /** Reads from `position` into the buffer; returns the number of bytes. */
   read(buffer: Uint8Array, position: number): number;
   close(): void;
 }
 
 /**
- * What a failing command has written is told at every `logLevel`: where one shows errors only, it is part of the error.
+ * Output of a failed command is shown at every `logLevel`: if only errors are shown, it is part of the error.
  */
 export function createHeldOutput({
   log,
@@ -78,13 +78,13 @@ export function createHeldOutput({
   };
 }
 
-/** Characters that are kept in memory. */
+/** Characters kept in memory. */
 const maxInMemory = 256 * 1024;
 const readBytes = 64 * 1024;
-/** A longer line is broken: some 1 GiB of a progress bar that is redrawn by carriage returns is one line. */
+/** A longer line is split: a progress bar that is redrawn by carriage returns can be one line of 1 GiB. */
 const maxLine = 1024 * 1024;
 
-/** Text that is written once and read once. */
+/** A text that is written once and read once. */
 class Spool {
   readonly #openFile: () => SpoolFile;
   #file: SpoolFile | undefined;
@@ -105,12 +105,12 @@ class Spool {
       this.#parts = [];
       this.#characters = 0;
     } catch {
-      // The disk is full, or its directory is gone: then in memory, until there is more.
+      // The disk is full, or its directory is gone. The text stays in memory until the next try.
       this.#characters = 0;
     }
   }
 
-  /** All of it, some whole lines at a time; the last one is ended if it has no end. */
+  /** Yields all text in groups of whole lines. Adds a line feed at the end if it is missing. */
   *lines(): Generator<string> {
     let open = "";
     for (const text of this.#pieces()) {

@@ -1,27 +1,27 @@
 import type { Clock } from "../../clock.ts";
 import type { OutputChunk } from "../../service/service.ts";
 
-/** What commands of several stages write: whole lines, each behind its step's label, in the order in which they end. */
+/** Shows output of several stages: whole lines with their step's label, in the order in which lines end. */
 interface LabelledOutput {
   show(step: number, chunk: OutputChunk, label: string): void;
-  /** A step's command is over: whatever is left of its last lines is shown. */
+  /** Shows the rest of a step's last lines when its command has ended. */
   end(step: number): void;
-  /** Ends a line that is still open, so that the log goes on with one of its own. */
+  /** Ends an unfinished line, so that the log continues on a new one. */
   endLine(): void;
-  /** Shows what is left of all lines. */
+  /** Shows the rest of all lines. */
   close(): void;
 }
 
 interface LabelledOutputOptions {
   write: (text: string) => void;
   clock: Clock;
-  /** True while more than one step is at work. */
+  /** True while more than one step runs. */
   isShared: () => boolean;
 }
 
-/** A line without an end, as a question is, is shown after this time where no other step can break it. */
+/** An unfinished line, such as a prompt, is shown after this time if no other step runs. */
 const patienceMilliseconds = 500;
-/** A longer line is shown before its end: a progress bar that is redrawn by carriage returns is one line for ever. */
+/** A longer line is shown before its end: a progress bar that is redrawn by carriage returns is one endless line. */
 const maxHeld = 4096;
 
 interface HeldLine {
@@ -35,7 +35,7 @@ export function createLabelledOutput({ write, clock, isShared }: LabelledOutputO
   const held = new Map<string, HeldLine>();
   const closing = new AbortController();
   let isWaiting = false;
-  /** The line that was written last, if it has no end yet. */
+  /** The line written last, if it is unfinished. */
   let open: { key: string; endsInReturn: boolean } | undefined;
 
   function endLine(): void {
@@ -78,7 +78,7 @@ export function createLabelledOutput({ write, clock, isShared }: LabelledOutputO
       if (rest === "") return;
       if (open?.key === key || rest.length > maxHeld) return print(key, label, rest);
       held.set(key, { label, text: rest, since: clock.now() });
-      // It ends with the closing, and with nothing else.
+      // It rejects only when the output is closed.
       if (!isWaiting) waitAndFlush().catch(() => undefined);
     },
     end(step) {
@@ -97,7 +97,7 @@ function keyOf(step: number, stream: OutputChunk["stream"]): string {
   return `${step} ${stream}`;
 }
 
-/** What a carriage return begins anew has the label, too: it would be overwritten. */
+/** Adds the label to each line, and after each carriage return, since text after it overwrites the label. */
 function labelLines(text: string, label: string): string {
   return text.replace(/\n(?!$)|\r(?!\n|$)/g, (end) => end + label);
 }

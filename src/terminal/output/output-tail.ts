@@ -1,18 +1,18 @@
 import type { OutputChunk } from "../../service/service.ts";
 import { sanitizeRow } from "../terminal-text.ts";
 
-/** The end of what a command has written so far. */
+/** The end of a command's output so far. */
 export interface OutputTail {
   /** Finished lines, the newest last. */
   lines: readonly string[];
-  /** What each stream has written since its last line end. */
+  /** The unfinished line of each stream. */
   open: Readonly<Record<OutputChunk["stream"], string>>;
 }
 
 export const emptyTail: OutputTail = { lines: [], open: { stdout: "", stderr: "" } };
 
 const maxLines = 50;
-/** A progress bar that is redrawn by carriage returns is one line for ever. */
+/** A progress bar that is redrawn by carriage returns is one endless line. */
 const maxLineLength = 4096;
 
 export function appendOutput(tail: OutputTail, { stream, text }: OutputChunk): OutputTail {
@@ -24,7 +24,7 @@ export function appendOutput(tail: OutputTail, { stream, text }: OutputChunk): O
   };
 }
 
-/** The last rows, at most `count`, blank ones left out; fit to be drawn. */
+/** Returns the last rows, at most `count`, sanitized and without blank ones. */
 export function tailRows({ lines, open }: OutputTail, count: number): string[] {
   if (count <= 0) return [];
   return [...lines, open.stdout, open.stderr]

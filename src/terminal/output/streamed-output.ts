@@ -2,25 +2,25 @@ import type { OutputChunk } from "../../service/service.ts";
 
 type StreamName = OutputChunk["stream"];
 
-/** What running commands write, passed on as it comes, between the lines of a log. */
+/** Shows output of running commands as it comes, between log lines. */
 interface StreamedOutput {
   /**
-   * Both streams of a step in the order in which they were written, behind one header for as long as it says enough. `isRest`: it
-   * did not come in any order.
+   * Shows both streams of a step in the order of writing, after one header if possible. `isRest`: the output came after the
+   * command's end, so its order is unknown.
    */
   show(step: number, chunk: OutputChunk, isRest?: boolean): void;
-  /** A step's command is over. */
+  /** Ends a step's output. */
   end(step: number): void;
-  /** Ends a line that is still open, so that the log goes on with one of its own. */
+  /** Ends an unfinished line, so that the log continues on a new one. */
   endLine(): void;
 }
 
-/** `write`: as is, behind the headers that `announce` prints. */
+/** Creates a display that writes output unchanged, after the headers that `announce` prints. */
 export function createStreamedOutput(
   write: (text: string) => void,
   announce: (stream: StreamName) => void,
 ): StreamedOutput {
-  /** Whose output was written last, and of which streams a header has told. */
+  /** The step whose output was written last, and its streams that are announced. */
   let speaker: { step: number; announced: Set<StreamName> } | undefined;
   let isAtLineStart = true;
 
@@ -35,7 +35,7 @@ export function createStreamedOutput(
       if (text === "") return;
       if (speaker?.step !== step || isRest) speaker = { step, announced: new Set() };
       const { announced } = speaker;
-      // Standard error behind `stdout:` needs no header of its own: it would come again at every change.
+      // Standard error after `stdout:` gets no header, which would be repeated at every change.
       if (!announced.has(stream) && !(stream === "stderr" && announced.has("stdout"))) {
         endLine();
         announce(stream);

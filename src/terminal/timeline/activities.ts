@@ -4,7 +4,7 @@ import type { Span } from "./spans.ts";
 
 type Begun = Pick<Span, "name" | "details">;
 
-/** What a step is busy with from this event on, if it says so. */
+/** Returns the activity that a step begins with this event, if any. */
 export function beginActivity(event: StepEvent): Begun | undefined {
   switch (event.type) {
     case "importing":
@@ -34,7 +34,7 @@ export function beginActivity(event: StepEvent): Begun | undefined {
   }
 }
 
-/** Returns whether the step goes on with what it is busy with after this event. */
+/** True if the step's activity continues after this event. */
 export function leavesActivity({ type }: StepEvent): boolean {
   return going.includes(type);
 }
@@ -52,7 +52,7 @@ const going: readonly StepEvent["type"][] = [
   "output",
 ];
 
-/** What the event that ends an activity says of it. */
+/** Returns the details of an activity from the event that ends it. */
 export function describeEnd(event: StepEvent): object {
   switch (event.type) {
     case "resolved":

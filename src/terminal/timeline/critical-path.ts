@@ -1,11 +1,11 @@
 import type { StepSpan } from "./spans.ts";
 
-/** A step that waited for another's place begins within this time of its end. */
+/** A step that waited for another's slot begins within this time after its end. */
 const handoverMilliseconds = 20;
 
 /**
- * The steps that the build's length is made of, in their order: each began when the one before it had ended, which it needs
- * or which took its place (`--jobs`). To make another step faster ends the build no earlier.
+ * Returns the steps that determine the build's duration, in order. Each waited for the end of the one before, because it needs
+ * its result or its slot (`--jobs`). Making any other step faster does not shorten the build.
  */
 export function findCriticalPath(steps: readonly StepSpan[]): StepSpan[] {
   const path: StepSpan[] = [];

@@ -1,14 +1,14 @@
 import type { Span } from "./spans.ts";
 
 /**
- * Spreads spans over as few rows as it takes that none in a row overlap. With `nests` one may also be within another.
+ * Distributes spans over as few rows as possible so that none in a row overlap. With `nests` one may also be inside another.
  */
 export function assignLanes<Item extends Pick<Span, "start" | "end">>(
   spans: readonly Item[],
   { nests }: { nests: boolean },
 ): Item[][] {
   const ordered = [...spans].sort((one, other) => one.start - other.start || other.end - one.end);
-  /** Each row has its spans, and the ends of those that are open, the innermost last. */
+  /** The spans of each row, and the ends of its open spans, the innermost last. */
   const lanes: { items: Item[]; ends: number[] }[] = [];
   for (const span of ordered) {
     const fits = ({ ends }: { ends: number[] }) => {

@@ -1,17 +1,17 @@
 import type { Fetch } from "../../service/service.ts";
 import type { Span } from "./spans.ts";
 
-/** Watches over the requests to a service: when each began, and when the head of its response was there. */
+/** Records the requests to a service: when each began, and when the head of its response arrived. */
 export interface RequestRecorder {
-  /** The same fetch, watched. */
+  /** Returns a fetch that records its requests. */
   watch(fetch: Fetch): Fetch;
-  /** When the last request of that name was sent which has been answered. */
+  /** Returns the time at which the last finished request of that name was sent. */
   lastOf(name: string): number | undefined;
-  /** Those under way are given up. */
+  /** Returns all requests. Unfinished ones end now. */
   end(now: number): Span[];
 }
 
-/** `now`: milliseconds since the epoch, with fractions. */
+/** Creates a recorder. `now`: milliseconds since the epoch, with fractions. */
 export function createRequestRecorder(now: () => number): RequestRecorder {
   const spans: { -readonly [Key in keyof Span]: Span[Key] }[] = [];
   return {
@@ -45,7 +45,7 @@ export function createRequestRecorder(now: () => number): RequestRecorder {
 
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;
 
-/** Requests of one kind have one name. Neither headers nor a password in the address are kept. */
+/** Describes a request. Requests of one kind have the same name. Headers and a password in the URL are not kept. */
 function describe(input: string | Request, init: RequestInit | undefined): Pick<Span, "name" | "details"> {
   const { pathname, search } = new URL(typeof input === "string" ? input : input.url);
   const method = init?.method ?? (typeof input === "string" ? "GET" : input.method);
@@ -55,7 +55,7 @@ function describe(input: string | Request, init: RequestInit | undefined): Pick<
 const token = '[^\\s,;="]+';
 const parameter = `\\s*;\\s*(${token})(?:\\s*=\\s*(?:"((?:\\\\.|[^"\\\\])*)"|([^\\s,;"]*)))?`;
 
-/** Milliseconds by name: `db;dur=53, app;dur=47.2;desc="it"` (W3C, Server Timing). A metric without a duration is 0. */
+/** Returns milliseconds by name from `db;dur=53, app;dur=47.2;desc="it"` (W3C, Server Timing). Without a duration it is 0. */
 export function readServerTiming(header: string): Record<string, number> {
   const metrics = header.matchAll(new RegExp(`(${token})((?:${parameter})*)`, "g"));
   return Object.fromEntries(

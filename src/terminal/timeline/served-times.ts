@@ -3,25 +3,25 @@ import type { ServedTime } from "../../service/service.ts";
 import type { RequestRecorder } from "./requests.ts";
 import type { Span } from "./spans.ts";
 
-/** When the service was at operations, told by its own clock. */
+/** The times during which the service ran operations, by its own clock. */
 interface ServedTimes {
-  /** Hears what operations are for, and when they were begun. */
+  /** Notes an operation's title and start. */
   note(event: StepEvent, now: number): void;
-  /** An operation has just ended. */
+  /** Adds an operation that has just ended. */
   add(time: ServedTime, now: number): void;
   spans(): Span[];
 }
 
-/** The moments between which an operation was begun. */
+/** The interval in which an operation was started. */
 interface Begun {
   from: number;
   to: number;
 }
 
-/** Clocks tell milliseconds. */
+/** The precision of clocks in milliseconds. */
 const tolerance = 1;
 
-/** `start`: the build's. */
+/** Creates the record. `start`: the build's start. */
 export function createServedTimes(start: number, requests: Pick<RequestRecorder, "lastOf">): ServedTimes {
   const spans: Span[] = [];
   /** Titles by operation. */
@@ -36,7 +36,7 @@ export function createServedTimes(start: number, requests: Pick<RequestRecorder,
     },
     add({ operation, kind, since, seconds }, now) {
       const shift = shiftOf(since, seconds, begun.get(operation), { start, now });
-      // One of an earlier build began before this one.
+      // An operation of an earlier build began before this one.
       const begin = Math.min(Math.max(since + shift, start), now);
       const details = {
         ...{ operation, since: new Date(since).toISOString(), seconds },
@@ -55,8 +55,9 @@ export function createServedTimes(start: number, requests: Pick<RequestRecorder,
 }
 
 /**
- * What to add to the service's clock to have this machine's: nothing, where the operation has begun between its request and
- * the response, else what puts it in their middle. Of one whose request isn't known, what has it end now, if it would end later.
+ * Returns what to add to the service's clock to get this machine's. It is 0 if the operation's start is between its request and
+ * the response; otherwise the start is moved to their middle. If the request is unknown and the end is outside the build so far,
+ * the end is moved to now.
  */
 function shiftOf(
   since: number,

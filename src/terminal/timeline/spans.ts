@@ -1,29 +1,29 @@
 import type { StepInStage } from "../../builder/events.ts";
 import type { StepPlace } from "../../builder/step-place.ts";
 
-/** Something that took time. Milliseconds since the epoch, with fractions. */
+/** A period of time. Milliseconds since the epoch, with fractions. */
 export interface Span {
   name: string;
   start: number;
   end: number;
-  /** What a trace tells of it beside its name. */
+  /** Further details for a trace. */
   details: Readonly<Record<string, unknown>>;
 }
 
-/** An instruction at work; or what a stage had left to do after its last one, which goes by that one's number. */
+/** The time of an instruction, or of a stage's work after its last instruction, which has that one's number. */
 export interface StepSpan extends Span, StepPlace {
   line: number;
-  /** How many steps the whole Dockerfile has. */
+  /** The number of steps in the whole Dockerfile. */
   steps: number;
   inStage: StepInStage | undefined;
-  /** Indexes of the stages that it has waited for. */
+  /** Indexes of the stages that it waited for. */
   needs: readonly number[];
 }
 
-/** What a step was busy with: an import, files on their way, an operation. */
+/** The time of a step's activity: an import, an upload, an operation. */
 export interface ActivitySpan extends Span, StepPlace {}
 
-/** What a build has done, and when. */
+/** The times of a build. */
 export interface RecordedBuild {
   start: number;
   end: number;
@@ -31,6 +31,6 @@ export interface RecordedBuild {
   activities: readonly ActivitySpan[];
   /** Requests to the service, each until the head of its response. */
   requests: readonly Span[];
-  /** The service's own time with operations. */
+  /** The times during which the service ran operations. */
   served: readonly Span[];
 }

@@ -6,12 +6,12 @@ import type { RequestRecorder } from "./requests.ts";
 import { createServedTimes } from "./served-times.ts";
 import type { ActivitySpan, RecordedBuild, StepSpan } from "./spans.ts";
 
-/** Listens to a build, and knows in the end what took how long. */
+/** Records from a build's events what took how long. */
 export interface Timeline {
   note(event: BuildEvent): void;
-  /** An operation that has just ended. */
+  /** Adds an operation that has just ended. */
   noteServed(time: ServedTime): void;
-  /** What is at work still ends now, unfinished. */
+  /** Returns the record. Steps that still run end now, as unfinished. */
   end(): RecordedBuild;
 }
 
@@ -21,11 +21,11 @@ type PlacedEvent = StepEvent & StepPlace;
 interface StepAtWork {
   span: Open<StepSpan>;
   activity: Open<ActivitySpan> | undefined;
-  /** It is what was left to do after the last instruction, which has no event of its own at its end. */
+  /** True for work after a stage's last instruction, whose end has no event. */
   isRest: boolean;
 }
 
-/** `now`: milliseconds since the epoch, with fractions. */
+/** Creates a timeline. `now`: milliseconds since the epoch, with fractions. */
 export function createTimeline(now: () => number, requests: RequestRecorder): Timeline {
   const start = now();
   const steps: Open<StepSpan>[] = [];
@@ -54,7 +54,7 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
     Object.assign(span, { end: now(), isOpen: false, details: { ...span.details, ...details } });
   }
 
-  /** The step that an event belongs to: of one that has ended, what is left to do. */
+  /** Returns the step of an event; after its end, the step for the remaining work. */
   function stepOf(event: PlacedEvent): StepAtWork | undefined {
     const known = atWork.get(event.step);
     if (known === undefined || known.span.isOpen || beginActivity(event) === undefined) return known;
@@ -83,7 +83,7 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
     if (event.type === "step-end") endStep(step, { cached: event.record.cached, layer: event.record.layer });
     else if (event.type === "step-failed")
       endStep(step, event.abandoned ? { abandoned: true } : { failed: true });
-    // Each may be the last.
+    // Any event may be the last one.
     else if (step.isRest) step.span.end = now();
   }
 

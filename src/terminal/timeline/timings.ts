@@ -6,7 +6,7 @@ import { stepCounter } from "../step-count.ts";
 import { findCriticalPath } from "./critical-path.ts";
 import type { RecordedBuild, StepSpan } from "./spans.ts";
 
-/** What a build has spent its time on. */
+/** The steps on which a build spent its time. */
 export interface Timings {
   seconds: number;
   criticalPath: readonly StepSpan[];
@@ -15,7 +15,7 @@ export interface Timings {
 }
 
 const maxSlowest = 10;
-/** Steps that take less of the build's time are not worth a line. */
+/** Steps with a smaller share of the build's time get no line. */
 const minShare = 0.01;
 
 export function timingsOf({ start, end, steps }: RecordedBuild): Timings {
@@ -45,8 +45,8 @@ export function describeTimings(
 }
 
 /**
- * Renders for people, in lines of fewer than `columns`: the critical path, each step where it stands in the build's time, and the
- * slowest steps, by their length.
+ * Renders the timings in lines of fewer than `columns`: the critical path, with each step's position in the build's time, and the
+ * slowest steps, with their duration.
  */
 export function renderTimings(timings: Timings, build: RecordedBuild, columns: number): string {
   const { criticalPath, slowest, seconds } = timings;

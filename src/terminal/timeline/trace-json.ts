@@ -5,15 +5,15 @@ import { assignLanes } from "./lanes.ts";
 import type { RecordedBuild, Span, StepSpan } from "./spans.ts";
 
 /**
- * A build in the Trace Event Format, for Perfetto and Chrome (JSON object format; times are microseconds since the build's
- * beginning). Stages are threads, on which steps have what they were busy with inside; requests and the service's own
- * time have as many threads as were at work at once. An arrow leads from a stage's end to the step that takes from it.
+ * Renders a build in the Trace Event Format, for Perfetto and Chrome (JSON object format; times are microseconds since the
+ * build's start). Stages are threads, whose steps contain their activities. Requests and the service's operations have as many
+ * threads as ran at once. An arrow leads from a stage's end to the step that copies from it.
  */
 export function renderTrace(build: RecordedBuild, labels: { command: string; service: string }): string {
   const events: object[] = [];
   const microseconds = (time: number) => Math.round((time - build.start) * 1000);
   let thread = 0;
-  /** The thread that each span was put on. */
+  /** The thread of each span. */
   const threads = new Map<Span, number>();
 
   function addProcess(pid: number, name: string): void {
@@ -77,7 +77,7 @@ function threadName(stage: StageLabel | null): string {
   return stage === null ? "before the first FROM" : stageName(stage);
 }
 
-/** What a stage did last before a moment. */
+/** Returns the last step of a stage before a moment. */
 function lastOf(index: number, steps: readonly StepSpan[], before: number): StepSpan | undefined {
   return steps
     .filter(({ stage, end }) => stage?.index === index && end <= before)
