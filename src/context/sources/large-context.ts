@@ -156,7 +156,7 @@ function descend(node: Node, weigh: (node: Node) => number): Node {
     : node;
 }
 
-/** Returns the ignore rule for a path, with `?` for white space at its ends and for control characters: they can't be written. */
+/** Returns the ignore rule for a path. `?` replaces control characters and white space at its ends, which a rule cannot have. */
 function ruleFor({ path, below }: Node): string {
   const pattern = escapeGlob(path)
     .replace(/^\s|\s$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "?")
