@@ -57,9 +57,12 @@ describe("a moment", () => {
 test.each(["main", "try/2", "a.b_c-d:e@f", "v1", "ü"])("%s names a branch", (name) => {
   expect(checkBranchName(name)).toBe(name);
 });
-test.each(["", "12", "layer:abc", "-x", "a b", "a\nb", "*", "x".repeat(200)])("%p does not", (name) => {
-  expect(() => checkBranchName(name)).toThrow("not a name for a branch");
-});
+test.each(["", "12", "HEAD", "layer:abc", "-x", "a b", "a\nb", "*", "x".repeat(200)])(
+  "%p does not",
+  (name) => {
+    expect(() => checkBranchName(name)).toThrow("not a name for a branch");
+  },
+);
 
 describe("a line that is being typed", () => {
   test.each<[string, string[], string]>([

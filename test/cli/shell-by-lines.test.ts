@@ -18,7 +18,7 @@ beforeAll(async () => {
     sixCallsOnly: true,
     run: ({ command }) => {
       if (command === "cd /srv && pwd") return { stdout: "/srv\n" };
-      return { stdout: `ran ${command}\n`, exitCode: command === "fails" ? 3 : 0 };
+      return { stdout: `ran ${command}\n`, exitCode: /^fails$|1 \+ 2/.test(command) ? 3 : 0 };
     },
   });
   cancelling = await startFakeService({
@@ -145,7 +145,14 @@ test("there, Ctrl-C cancels the line's own operation, and at the prompt nothing"
 
 test("`exit N`, and nothing that is typed", async () => {
   expect((await bough(["shell", "base:1"], ["exit 9"], fake.url)).exitCode).toBe(9);
+  const computed = await bough(["shell", "base:1"], ["exit-status", "exit $((1 + 2))", "one"], fake.url);
+  expect(computed).toMatchObject({ exitCode: 3, stdout: "ran exit-status\nran exit $((1 + 2))\n" });
   expect((await bough(["shell", "base:1"], [], fake.url)).exitCode).toBe(0);
+});
+
+test("a command that ends before it could take input has run", async () => {
+  const ended = await bough(["run", "-it", "-D", "base:1", "true"], [], cancelling.url);
+  expect(ended).toMatchObject({ exitCode: 0, stdout: "ran true\n" });
 });
 
 test("any other command can't do without its input", async () => {

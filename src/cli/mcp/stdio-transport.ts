@@ -1,6 +1,11 @@
 import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { isJSONRPCRequest, type JSONRPCMessage, type RequestId } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CancelledNotificationSchema,
+  isJSONRPCRequest,
+  type JSONRPCMessage,
+  type RequestId,
+} from "@modelcontextprotocol/sdk/types.js";
 import type { Runtime } from "../process/runtime.ts";
 
 /** Messages as lines of standard input and output. The SDK's own transport uses the process's streams directly. */
@@ -48,6 +53,9 @@ export function createStdioTransport(
       const message = buffer.readMessage();
       if (message === null) return false;
       if (isJSONRPCRequest(message)) asked.add(message.id);
+      // A cancelled request gets no response.
+      const cancelled = CancelledNotificationSchema.safeParse(message).data?.params.requestId;
+      if (cancelled !== undefined) asked.delete(cancelled);
       transport.onmessage?.(message);
     } catch (error) {
       tell(error);

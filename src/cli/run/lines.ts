@@ -95,8 +95,8 @@ async function typeTo(
   const quiet = { ...log, warn: (message: string) => (signal.aborted ? log.warn : log.debug)(message) };
   try {
     const outcome = await runInstance(open, { service, signal, log: quiet }, relay, attend);
-    // A service that ignores unknown fields gives the command no input at all.
-    if (!hasTyped) return "unsupported";
+    // A shell that ends before it takes a line had no input: the service ignores that field of the request.
+    if (isShell && !hasTyped) return "unsupported";
     await relay.finish(outcome);
     return outcome;
   } catch (error) {

@@ -51,8 +51,9 @@ export async function runLines(
     for await (const typed of lines) {
       const line = typed.trim();
       const [, code] = /^exit(?:\s+(\d{1,3}))?$/.exec(line) ?? [];
-      if (/^exit\b/.test(line)) return code === undefined ? outcome : { ...outcome, exitCode: Number(code) };
-      if (line !== "") await perform(line);
+      if (code !== undefined) return { ...outcome, exitCode: Number(code) };
+      if (line !== "" && line !== "exit") await perform(line);
+      if (/^exit(\s|$)/.test(line)) return outcome;
       prompt();
     }
     stderr.write("\n");

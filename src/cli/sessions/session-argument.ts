@@ -64,6 +64,7 @@ export function checkBranchName(name: string): string {
 function faultOf(name: string): string | undefined {
   if (isLayerPrefix(name)) return "that is how builds name their layers";
   if (/^\d+$/.test(name)) return "that is the number of a history entry";
+  if (name === "HEAD") return "that is the current entry of the history";
   return /^[\p{L}\p{N}_][\p{L}\p{N}_./:@-]{0,127}$/u.test(name) ? undefined : "it has other characters in it";
 }
 

@@ -46,14 +46,14 @@ async function watch(operation: string, options: OverdueOptions, over: AbortSign
   const warnAfter = timeout + graceMilliseconds;
   const endAfter = Math.max(timeout * 2, warnAfter + graceMilliseconds);
   const began = clock.now();
-  for (;;) {
-    await pass(warnAfter);
-    if (!(await isQueued().catch(() => false))) break;
-    over.throwIfAborted();
+  do {
     if (clock.now() - began >= maxQueuedMilliseconds)
       return new OverdueError(`operation ${operation} has waited for its turn for a day`, {});
-  }
+    // It may have started at any time since the last look. The grace covers that.
+    await pass(graceMilliseconds);
+  } while (await isQueued().catch(() => false));
   over.throwIfAborted();
+  await pass(timeout);
   const allowed = `it was given ${formatSeconds(timeout)}`;
   onNotice({
     level: "warn",

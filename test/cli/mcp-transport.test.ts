@@ -1,0 +1,29 @@
+/** Standard input and output as the transport of `bough mcp`. */
+import { expect, test } from "bun:test";
+import { createStdioTransport } from "../../src/cli/mcp/stdio-transport.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
+
+async function* lines(...messages: object[]): AsyncGenerator<Uint8Array> {
+  for (const message of messages) yield Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+}
+
+const request = { id: 1, method: "tools/call", params: { name: "build" } };
+const cancellation = { method: "notifications/cancelled", params: { requestId: 1 } };
+
+test.each([
+  ["a request without a response yet is waited for", [request], "waits"],
+  ["a cancelled one is not: it gets no response", [request, cancellation], "ended"],
+])("after the end of standard input, %s", async (_, messages, outcome) => {
+  const transport = createStdioTransport(
+    {
+      stdin: { isTerminal: false, stream: () => lines(...messages) },
+      stdout: { isTerminal: false, columns: undefined, write: () => true },
+      signal: new AbortController().signal,
+      clock: createManualClock(),
+    } as unknown as Parameters<typeof createStdioTransport>[0],
+    (text) => text,
+  );
+  await transport.start();
+  const ended = transport.ended.then(() => "ended");
+  expect(await Promise.race([ended, Bun.sleep(50).then(() => "waits")])).toBe(outcome);
+});
