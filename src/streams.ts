@@ -45,3 +45,17 @@ export async function readAtMost(
   }
   return { bytes: Buffer.concat(read), isWhole: size <= maxBytes };
 }
+
+/** Yields lines of text without their ends; at the end of the stream, an unfinished line. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of chunks) {
+    text += decoder.decode(chunk, { stream: true });
+    const lines = text.split("\n");
+    text = lines.pop() ?? "";
+    yield* lines;
+  }
+  text += decoder.decode();
+  if (text !== "") yield text;
+}

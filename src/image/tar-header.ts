@@ -137,14 +137,16 @@ export function attributesIn(records: ReadonlyMap<string, string>): { name: stri
 const attributePrefix = "SCHILY.xattr.";
 
 export function withPaxRecords(header: TarHeader, records: ReadonlyMap<string, string>): TarHeader {
+  // An empty value removes what a global header says (POSIX, pax, "pax Extended Header").
+  const text = (key: string) => records.get(key) || undefined;
   const number = (key: string, otherwise: number) => {
-    const value = Number(records.get(key) ?? otherwise);
+    const value = Number(text(key) ?? otherwise);
     return Number.isFinite(value) ? value : otherwise;
   };
   return {
     ...header,
-    name: records.get("GNU.sparse.name") ?? records.get("path") ?? header.name,
-    linkName: records.get("linkpath") ?? header.linkName,
+    name: text("GNU.sparse.name") ?? text("path") ?? header.name,
+    linkName: text("linkpath") ?? header.linkName,
     uid: number("uid", header.uid),
     gid: number("gid", header.gid),
     size: number("size", header.size),
@@ -168,10 +170,11 @@ function decodeBytes({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString("latin1");
 }
 
-/** Parses octal text, or a big-endian number if the first bit is set. */
+/** Parses octal text, or GNU's big-endian number if the first bit is set: one in two's complement if the first byte is 0xff. */
 export function numberAt(block: Uint8Array, offset: number, length: number): number {
   const field = block.subarray(offset, offset + length);
   const [first = 0, ...others] = field;
+  if (first === 0xff) return -1 - others.reduce((value, byte) => value * 256 + (0xff - byte), 0);
   if ((first & 0x80) !== 0) return others.reduce((value, byte) => value * 256 + byte, first & 0x7f);
   const value = Number.parseInt(decode(field).trim() || "0", 8);
   return Number.isNaN(value) ? 0 : value;

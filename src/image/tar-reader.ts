@@ -122,9 +122,11 @@ async function* readEntries(source: TarSource, { text, needsEnd }: Style): Async
     if (raw === undefined) throw damaged("a header's checksum is wrong");
     if ("xgLK".includes(raw.flag)) {
       if (++headers > maxHeadersInARow) throw damaged("it has headers that belong to no entry");
+      if (raw.size < 0) throw damaged("a header has an invalid size");
       const content = await takePadded(source, raw.size);
       if (raw.flag === "g") for (const [key, value] of parsePaxRecords(content, text)) global.set(key, value);
-      else if (raw.flag === "x") own = parsePaxRecords(content, text);
+      else if (raw.flag === "x")
+        for (const [key, value] of parsePaxRecords(content, text)) own.set(key, value);
       else own.set(raw.flag === "L" ? "path" : "linkpath", text(content));
       continue;
     }

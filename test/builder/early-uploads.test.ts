@@ -1,6 +1,9 @@
 /** What is sent to the service before the RUN that needs it, and what is not. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createEarlyUploads } from "../../src/builder/staging/early-uploads.ts";
+import { createSmallContents } from "../../src/builder/staging/small-contents.ts";
 import { systemClock } from "../../src/clock.ts";
+import type { UploadCache } from "../../src/store/uploads.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunScript } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -146,4 +149,28 @@ test.each([
   expect(ran).toEqual(exitCode === 0 ? ["one", "two"] : ["one"]);
   if (exitCode === 0) expect(ended.stderr).toContain("3 files uploaded (3 B)");
   else expect(ended.stderr).toContain("not now");
+});
+
+test("stages that wait for their files at the same time each get their own totals", async () => {
+  const sent = Promise.withResolvers<void>();
+  const uploads = createEarlyUploads({
+    service: {
+      async uploadFiles(files, _onProgress, options) {
+        const hashes = [...files].map(({ sha256 }) => sha256);
+        await sent.promise;
+        for (const sha256 of hashes) options?.onFile?.(sha256, false);
+        return new Map();
+      },
+      sendUnhashed: () => Promise.reject(new Error("nothing is that large")),
+    },
+    uploads: { get: () => undefined } as unknown as UploadCache,
+    contents: createSmallContents(),
+    signal: new AbortController().signal,
+  });
+  for (const sha256 of ["one", "two"]) uploads.offer({ absolutePath: `/${sha256}`, size: 3 }, sha256);
+  uploads.begin();
+  const totals = Promise.all([uploads.finish(["one"], () => {}), uploads.finish(["two"], () => {})]);
+  sent.resolve();
+  const each = { files: 1, sentBytes: 3, reused: 0 };
+  expect(await totals).toEqual([each, each]);
 });

@@ -82,7 +82,11 @@ describe.each([
     ["a directory of it", () => "#feature:sub", { "/x/bar": "bar\r\n" }],
     ["no submodules", () => "?submodules=false", withoutModule],
     ["a tag and its commit", () => `?tag=v1&commit=${first.slice(0, 8)}`, firstFiles],
-    ["a commit, whatever the branch is", () => `?branch=main&fetch-by-commit&commit=${first}`, firstFiles],
+    [
+      "a commit, whatever the branch is",
+      () => `?branch=main&fetch-by-commit&commit=${first.toUpperCase()}`,
+      firstFiles,
+    ],
   ])("%s", async (_, rest, expected) => {
     if (isDumb) for (const name of ["app", "library"]) dumb(name);
     const { url } = serve({ isDumb });

@@ -1,6 +1,6 @@
 /** Where `bough serve` listens, what it gives Bun, and whom it lets in. */
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describeExposure, listen, parseListenAddress } from "../../src/cli/engine/listen.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -80,6 +80,7 @@ describe("who else can get there", () => {
     "LOCALHOST:80",
     "[::1]:80",
     "[0:0:0:0:0:0:0:1]:80",
+    "[::ffff:127.1.2.3]:80",
   ])("%s: nobody", (given) => expect(describeExposure(parseListenAddress(given, "/"))).toBeUndefined());
 
   test.each([
@@ -88,6 +89,7 @@ describe("who else can get there", () => {
     ["[0:0::0]:80", "all addresses of this machine"],
     ["192.0.2.7:80", "192.0.2.7 without TLS"],
     ["[2001:db8::1]:80", "2001:db8::1 without TLS"],
+    ["[::ffff:7.240.0.1]:80", "::ffff:7.240.0.1 without TLS"],
     ["127.evil.example:80", "127.evil.example without TLS"],
     ["localhost.example:80", "localhost.example without TLS"],
   ])("%s: said", (given, said) => expect(describeExposure(parseListenAddress(given, "/"))).toContain(said));
@@ -102,8 +104,12 @@ describe("who else can get there", () => {
     const directory = join(temporaryDirectory(), "d");
     mkdirSync(directory);
     chmodSync(directory, mode);
-    const told = describeExposure({ kind: "unix", path: join(directory, "s") });
-    if (isTold) expect(told).toContain("others can write to");
-    else expect(told).toBeUndefined();
+    const link = `${directory}-link`;
+    symlinkSync(directory, link);
+    for (const path of [directory, link]) {
+      const told = describeExposure({ kind: "unix", path: join(path, "s") });
+      if (isTold) expect(told).toContain("others can write to");
+      else expect(told).toBeUndefined();
+    }
   });
 });

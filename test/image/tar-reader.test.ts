@@ -1,5 +1,6 @@
 /** Reading archives: those of GNU tar in its formats, and damaged ones. */
 import { describe, expect, test } from "bun:test";
+import { numberAt } from "../../src/image/tar-header.ts";
 import { readTar } from "../../src/image/tar-reader.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { inChunks, tarOf } from "../support/tar-bytes.ts";
@@ -106,6 +107,27 @@ test("a map of 20 MB is read in time that grows with it, not with its square", a
   }
   // It took minutes.
   expect(performance.now() - started).toBeLessThan(20_000);
+});
+
+test("an empty PAX record stands for what the header says", async () => {
+  const [entry] = await readAll(withPax(["path=", "size=", "linkpath="], "12345"));
+  expect(entry).toMatchObject({ name: "s", size: 5, target: "" });
+});
+
+test("GNU's long name stays beside PAX records", async () => {
+  const bytes = tarOf([
+    { name: "p", flag: "L", content: `${long}\0` },
+    { name: "p", flag: "x", content: "9 uid=12\n" },
+    { name: "short", content: "12345" },
+  ]);
+  expect(await readAll(bytes)).toMatchObject([{ name: long, size: 5 }]);
+});
+
+test("GNU's numbers before 1970 and beyond octal digits", () => {
+  const numberOf = (hex: string) => numberAt(Buffer.from(hex, "hex"), 0, hex.length / 2);
+  expect(numberOf("ffffffffffffffffffffffff")).toBe(-1);
+  expect(numberOf("ffffffffffffffffffffff00")).toBe(-256);
+  expect(numberOf("800000000000000200000000")).toBe(2 ** 33);
 });
 
 describe("an archive that is damaged is an error:", () => {

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { version } from "../../src/version.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { tarOf } from "../support/tar-bytes.ts";
 import { bough, buildOn, type Machine, newMachine } from "./machines.ts";
 
 const files = {
@@ -179,6 +180,18 @@ test("what a COPY --from was is not read again on a service that can't copy itse
   const { runs, calls } = await build(b, "--docker", "--cache-from", "main");
   expect(runs).toEqual([]);
   expect(calls.filter((call) => call.includes("/inspect/"))).toHaveLength(1);
+});
+
+test("an archive that ADD unpacks has the same directories on every machine", async () => {
+  const archive = tarOf([{ name: "tmp/made/file", content: "x" }]);
+  service.state.tree.set("/tmp", { type: "directory" });
+  const [a, b] = [newMachine({ Dockerfile: "" }), newMachine({ Dockerfile: "" })];
+  for (const { context } of [a, b]) {
+    writeFileSync(join(context, "Dockerfile"), "FROM base:1\nADD a.tar /\nRUN first\n");
+    writeFileSync(join(context, "a.tar"), archive);
+  }
+  expect((await build(a, "--docker", "--cache-to", "main")).runs).toEqual(["first"]);
+  expect((await build(b, "--docker", "--cache-from", "main")).runs).toEqual([]);
 });
 
 describe("an image that the service has lost", () => {

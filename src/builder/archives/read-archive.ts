@@ -9,6 +9,7 @@ import type { ArchivePlace } from "../staging/staged.ts";
 import { contentOf } from "../staging/tar-content.ts";
 import { createArchiveTree } from "./archive-tree.ts";
 import { nameOf, openArchive, openRaw } from "./open-archive.ts";
+import { unpackedWords } from "./unpacked-words.ts";
 
 /**
  * Returns an archive's entries; `undefined` if it is none. Sends the contents that the service lacks while reading. The entries
@@ -30,7 +31,7 @@ export async function readArchive(
 }
 
 /** The number is the version of the entries' format: earlier ones do not say which directories are implied. */
-const unpacked = "unpacked, 2";
+const unpacked = `${unpackedWords}, 2`;
 
 /** Reads the whole archive, even if its entries are remembered. Rejects if the hash of its bytes is no longer `sha256`. */
 export async function sendContents(

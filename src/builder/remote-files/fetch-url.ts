@@ -51,9 +51,12 @@ export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAcce
     await response.body?.cancel();
     address = redirectTarget(url, address, location, access);
   }
-  throw new BoughError(`${access.subject} ${redactUrl(url)}: more than ${maxRedirects} redirects`, {
-    hint: "Name the final address.",
-  });
+  throw new BoughError(
+    `${access.subject} ${redactUrl(url, access.buildArgs)}: more than ${maxRedirects} redirects`,
+    {
+      hint: "Name the final address.",
+    },
+  );
 }
 
 /** Returns the content that a server sends. Rejects with a SourceError if it refuses; `hint` says what to do about that. */
@@ -141,11 +144,11 @@ async function reach(address: URL, access: RemoteAccess, init: BunFetchRequestIn
   }
 }
 
-function redirectTarget(url: string, from: URL, location: string, { subject }: RemoteAccess): URL {
+function redirectTarget(url: string, from: URL, location: string, { subject, buildArgs }: RemoteAccess): URL {
   const hint = "Name the final address if you trust it.";
   const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   if (next === undefined || !/^https?:$/.test(next.protocol)) {
-    const message = `${subject} ${redactUrl(url)}: the server redirects to something that is not a web address; refused`;
+    const message = `${subject} ${redactUrl(url, buildArgs)}: the server redirects to something that is not a web address; refused`;
     throw new BoughError(message, { hint });
   }
   // The Dockerfile gives the credentials. Those in a server's redirect are not sent.
@@ -153,7 +156,7 @@ function redirectTarget(url: string, from: URL, location: string, { subject }: R
   next.password = "";
   if (from.protocol === "https:" && next.protocol === "http:") {
     throw new BoughError(
-      `${subject} ${redactUrl(url)}: the server redirects to ${redactUrl(next.href)}, which is less secure; refused`,
+      `${subject} ${redactUrl(url, buildArgs)}: the server redirects to ${redactUrl(next.href, buildArgs)}, which is less secure; refused`,
       { hint },
     );
   }

@@ -17,9 +17,10 @@ export async function findCommit(address: RepositoryAddress, access: RemoteAcces
     return { ref: undefined, commit: ref };
   }
   if (isByCommit) {
-    if (expected === undefined || !isCommitHash(expected))
+    const commit = expected?.toLowerCase();
+    if (commit === undefined || !isCommitHash(commit))
       throw refuse("fetch-by-commit takes a full commit hash as its checksum");
-    return { ref: undefined, commit: expected };
+    return { ref: undefined, commit };
   }
   const client = createGitClient(address, access);
   const found = ref === undefined ? await findDefault(client) : await findRef(ref, client);

@@ -2,6 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { CopiedSource } from "../../store/copies.ts";
 import type { Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
+import { unpackedWords } from "../archives/unpacked-words.ts";
 import { type Difference, findDifference } from "../cache/explain.ts";
 import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepInputs } from "../cache/step-inputs.ts";
@@ -51,7 +52,9 @@ export function shareStore(
       ...copies,
       get(image, words) {
         const local = copies.get(image, words);
-        const sources = local ?? readSources(shared("contents", `${image}\n${words}`)?.sources);
+        const sources =
+          local ??
+          (isShared(words) ? readSources(shared("contents", `${image}\n${words}`)?.sources) : undefined);
         if (local === undefined && sources !== undefined) copies.set(image, words, sources);
         if (sources !== undefined) noteSources(image, words, sources, used);
         return sources;
@@ -208,7 +211,7 @@ function latestCopy(scopes: readonly FoundScope[], place: string): Entry<"copies
 
 /** Returns true for facts about an image's files, which never change. Other facts are this machine's own notes. */
 function isOfFiles(question: string): boolean {
-  return /^(directory|file|link|text|digest) /.test(question);
+  return /^(directory|file|type|link|text|digest) /.test(question);
 }
 
 /** Longer answers are not shared. An image's table of users is shorter. */
@@ -216,6 +219,11 @@ const maxAnswerCharacters = 16 * 1024;
 
 function noteFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {
   if (answer.length <= maxAnswerCharacters) used?.note("facts", `${image}\n${question}`, { answer });
+}
+
+/** Returns false for what ADD has unpacked: on another machine, its contents may not have been sent. */
+function isShared(words: string): boolean {
+  return !words.startsWith(unpackedWords);
 }
 
 /** The entries of larger copies are not shared: another machine can read them from the image. */
@@ -227,7 +235,7 @@ function noteSources(
   copied: readonly CopiedSource[],
   used: UsedEntries | undefined,
 ): void {
-  if (used === undefined || words === "unpacked") return;
+  if (used === undefined || !isShared(words)) return;
   const sources = JSON.stringify(copied);
   if (sources.length <= maxContentCharacters) used.note("contents", `${image}\n${words}`, { sources });
 }

@@ -49,6 +49,13 @@ interface Content {
   outcome: "under way" | "sent" | "reused";
 }
 
+/** A step that waits for its contents. Stages that share a feed can have one each at the same time. */
+interface Taker {
+  contents: ReadonlySet<string>;
+  done: UploadProgress;
+  onProgress: (done: UploadProgress) => void;
+}
+
 /** The queue's limit: a longer one is not worth its memory. */
 const maxWaiting = 10_000;
 /** The number of files looked up at once, to skip those that the service has already. */
@@ -69,8 +76,16 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   let unhashedBytes = 0;
   let onBegin = () => {};
   let count = 0;
-  let onOutcome = (_sha256: string, _content: Content) => {};
-  let onChange = () => {};
+  const takers = new Set<Taker>();
+
+  function onOutcome(sha256: string, content: Content): void {
+    for (const { contents, done } of takers) if (contents.has(sha256)) add(done, content);
+  }
+
+  function onChange(): void {
+    for (const { done, onProgress } of takers)
+      onProgress({ ...done, sentBytes: done.sentBytes + bytesUnderWay + unhashedBytes });
+  }
 
   function takeBatch(): LocalFile[] {
     return waiting.splice(0, maxBatch).filter(({ sha256, size }) => {
@@ -186,14 +201,11 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
         const content = begun.get(sha256);
         if (content !== undefined) add(done, content);
       }
-      onOutcome = (sha256, content) => {
-        if (taken.has(sha256)) add(done, content);
-      };
-      onChange = () => onProgress({ ...done, sentBytes: done.sentBytes + bytesUnderWay + unhashedBytes });
+      const taker: Taker = { contents: taken, done, onProgress };
+      takers.add(taker);
       if ((sending ?? sendingUnhashed) !== undefined && taken.size > 0) onChange();
       await Promise.all([sending, sendingUnhashed]);
-      onOutcome = () => {};
-      onChange = () => {};
+      takers.delete(taker);
       for (const sha256 of taken) begun.delete(sha256);
       return done;
     },

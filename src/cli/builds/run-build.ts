@@ -229,7 +229,7 @@ async function buildWith(
     saveQuietly(hashes);
     saveQuietly(fileStates);
     // The layers before the failed step are still valid.
-    if (!runtime.signal.aborted) await finish();
+    if (!runtime.signal.aborted) await finish().catch(() => undefined);
     const { withDebugHint } = await import("./debugging.ts");
     const { concludeFailure } = await import("./failed-result.ts");
     throw await concludeFailure(

@@ -1,4 +1,4 @@
-import { lstatSync } from "node:fs";
+import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, resolve } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
@@ -92,18 +92,17 @@ export function describeExposure(address: ListenAddress): string | undefined {
 }
 
 function describeDirectory(directory: string): string | undefined {
-  const { mode, uid } = lstatSync(directory);
+  const { mode, uid } = statSync(directory);
   const isOthersToWrite = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
   if (!isOthersToWrite && (uid === 0 || uid === process.getuid?.())) return undefined;
-  return `others can write to ${directory}, and put a socket of their own in the place of this one: clients would give it their token`;
+  return `others can write to ${directory}, and could replace this socket with their own, which would receive the clients' tokens`;
 }
 
 function isLoopback(hostname: string): boolean {
   if (hostname.toLowerCase() === "localhost") return true;
   if (isIP(hostname) === 4) return hostname.startsWith("127.");
-  return (
-    isIP(hostname) === 6 && ["[::1]", "[::ffff:7f"].some((start) => canonical(hostname).startsWith(start))
-  );
+  // 127.0.0.0/8 as mapped addresses, too.
+  return isIP(hostname) === 6 && /^\[::(1|ffff:7f[0-9a-f]{2}:[0-9a-f]+)\]$/.test(canonical(hostname));
 }
 
 function isUnspecified(hostname: string): boolean {

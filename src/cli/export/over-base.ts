@@ -43,8 +43,9 @@ export async function openOverBase(image: string, options: BaseOptions): Promise
   const close = () => rmSync(directory, { recursive: true, force: true });
   let fetched: Promise<RegistryBase> | undefined;
   const fetchOnce = () => {
+    if (fetched !== undefined) return fetched;
     options.onProgress(`fetching the layers of ${url}`);
-    fetched ??= fetchBase(url, directory, options);
+    fetched = fetchBase(url, directory, options);
     return fetched;
   };
   try {

@@ -4,6 +4,7 @@ import { endHelper, startHelper } from "../../engine/system/helper.ts";
 import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
 import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError } from "../../errors.ts";
+import { readLines } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 interface SkopeoJob {
@@ -52,11 +53,8 @@ export async function copyImage(
 }
 
 async function relay(output: ReadableStream<Uint8Array>, onLine: (line: string) => void): Promise<void> {
-  const decoder = new TextDecoder();
-  for await (const chunk of output) {
-    for (const line of decoder.decode(chunk, { stream: true }).split("\n")) {
-      // The progress of layers is reported in bytes, elsewhere.
-      if (line.trim() !== "" && !line.startsWith("Copying blob")) onLine(line.trim());
-    }
+  for await (const line of readLines(output)) {
+    // The progress of layers is reported in bytes, elsewhere.
+    if (line.trim() !== "" && !line.startsWith("Copying blob")) onLine(line.trim());
   }
 }

@@ -2,6 +2,7 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+import { readLines } from "../../streams.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import { runInstance } from "./instance.ts";
@@ -48,7 +49,7 @@ export async function runByLines(
   log.warn(
     "it takes no input while a command runs, either: each line is a command of its own, and variables do not last",
   );
-  const lines = typedLines(runtime.stdin.stream());
+  const lines = readLines(runtime.stdin.stream());
   const { runLines } = await import("./shell-lines.ts");
   return await runLines({ ...request, hasTerminal: false }, image, lines, invocation, connection);
 }
@@ -103,17 +104,4 @@ async function typeTo(
     if (error instanceof NoInputError) return "unsupported";
     throw error;
   }
-}
-
-/** Yields lines without their ends; at the end of the input, an unfinished line. */
-async function* typedLines(typed: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for await (const chunk of typed) {
-    text += decoder.decode(chunk, { stream: true });
-    const lines = text.split("\n");
-    text = lines.pop() ?? "";
-    yield* lines;
-  }
-  if (text !== "") yield text;
 }

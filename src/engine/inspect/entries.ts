@@ -90,5 +90,7 @@ function typeOf(item: FileItem): Parameters<typeof formatMode>[1] {
   if (item.is_dir) return "directory";
   if (item.is_symlink) return "symlink";
   if (item.is_socket) return "socket";
-  return item.is_fifo ? "fifo" : "file";
+  if (item.is_fifo) return "fifo";
+  // The API has no field for a device.
+  return item.is_regular ? "file" : "other";
 }

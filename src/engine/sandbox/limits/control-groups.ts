@@ -44,13 +44,22 @@ async function removeControlGroup(directory: string): Promise<boolean> {
 }
 
 function killMembers(directory: string): void {
-  try {
-    for (const line of linesOf(readFileSync(join(directory, "cgroup.procs"), "utf8"))) {
-      const pid = Number(line);
+  for (const line of membersOf(directory)) {
+    const pid = Number(line);
+    try {
       // The kernel writes 0 for a process without a PID in this process's PID namespace.
       if (pid > 0) process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended meanwhile.
     }
+  }
+}
+
+function membersOf(directory: string): string[] {
+  try {
+    return linesOf(readFileSync(join(directory, "cgroup.procs"), "utf8"));
   } catch {
-    // The processes have ended meanwhile.
+    // The group has been removed meanwhile.
+    return [];
   }
 }
