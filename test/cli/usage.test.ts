@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArguments } from "../../src/cli/command-line/arguments.ts";
 import type { CommandTable, Entry } from "../../src/cli/command-line/command.ts";
 import { commands } from "../../src/cli/command-line/commands.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -126,7 +127,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ["build --build-arg =A", '[ERROR] --build-arg takes KEY=VALUE or KEY, not "=A"\nThe name is missing.\n'],
     [
       "build --no-cache=yes",
-      "[ERROR] bough build: --no-cache takes no value\n`bough build -h` shows how it is used.\n",
+      '[ERROR] bough build: --no-cache takes no value but true or false, not "yes"\n`bough build -h` shows how it is used.\n',
     ],
     [
       "build --tag",
@@ -298,6 +299,18 @@ test.each([
 ])("bough %s: the error is JSON", async (line) => {
   const { stderr } = await runBough(line.split(" "), { workingDirectory: "/" });
   expect(JSON.parse(stderr)).toMatchObject({ error: { code: "usage" } });
+});
+
+test.each([
+  ["--check", true],
+  ["--check=true", true],
+  ["--check=1", true],
+  ["--check=false", false],
+  ["--check --check=false", false],
+  ["--check=false --check", true],
+])("build %s: as docker reads it", (words, isSet) => {
+  const values = parseArguments(words.split(" "), { check: { type: "boolean" } }, "bough build");
+  expect(values.flag("check")).toBe(isSet);
 });
 
 test("what follows -- is not an option of bough's", async () => {

@@ -86,8 +86,13 @@ export function parseArguments(
       );
     }
     if (definition.type === "boolean") {
-      if (token.inlineValue) throw usage(`${command}: ${token.rawName} takes no value`);
-      flags.set(token.name, true);
+      const isSet = token.inlineValue === true ? parseBoolean(token.value) : true;
+      if (isSet === undefined)
+        throw usage(
+          `${command}: ${token.rawName} takes no value but true or false, not ${JSON.stringify(token.value)}`,
+        );
+      if (isSet) flags.set(token.name, true);
+      else flags.delete(token.name);
       continue;
     }
     if (token.value === undefined)
@@ -117,6 +122,12 @@ export function parseArguments(
     positionals,
     rest: rest?.words,
   };
+}
+
+/** Parses `--flag=true` as docker does (Go, `strconv.ParseBool`). */
+function parseBoolean(text: string | undefined): boolean | undefined {
+  if (/^(1|t|T|true|TRUE|True)$/.test(text ?? "")) return true;
+  return /^(0|f|F|false|FALSE|False)$/.test(text ?? "") ? false : undefined;
 }
 
 interface Rest {
