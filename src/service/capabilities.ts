@@ -16,14 +16,14 @@ export interface LearntCapabilities extends Capabilities {
 
 export function createCapabilities(transport: Transport): LearntCapabilities {
   const served: Partial<Record<OptionalCall, boolean>> = {};
-  let told: Promise<JsonRecord | undefined> | undefined;
+  let accountRequest: Promise<JsonRecord | undefined> | undefined;
 
   function account(): Promise<JsonRecord | undefined> {
-    told ??= askAccount(transport).catch((error: unknown) => {
-      told = undefined;
+    accountRequest ??= askAccount(transport).catch((error: unknown) => {
+      accountRequest = undefined;
       throw error;
     });
-    return told;
+    return accountRequest;
   }
 
   return {

@@ -113,7 +113,7 @@ describe("saving", () => {
     ["auth --url {url} --token good-token -p a]b", 'not a name for a profile: "a]b"'],
     [
       "auth --url {url} --token to;ken --no-verify",
-      "the token has characters in it that a profile file cannot hold",
+      "the token contains characters that can't be stored in a profile file",
     ],
   ])("%s: %s", async (line, message) => {
     const ended = await bough(line);

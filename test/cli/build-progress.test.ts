@@ -174,7 +174,7 @@ describe("what a RUN has written", () => {
     }
     const { stderr, exitCode } = await ended;
     expect(stderr).toContain(expected);
-    expect(stderr).toContain("has not ended in 125 s");
+    expect(stderr).toContain("has not ended after 125 s");
     expect(exitCode).toBe(1);
   });
 

@@ -183,7 +183,7 @@ test.each([
     "docker://127.0.0.1:1/app:1",
     "Nothing answers at 127.0.0.1:1: start the registry, or correct the address.",
   ],
-  ["docker-archive:/nowhere.tar", "Check the path, and what is there."],
+  ["docker-archive:/nowhere.tar", "Check the path and its contents."],
 ])("%s fails on the embedded engine: nobody is sent to a service", async (reference, hint) => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const ended = await runBough(["images", "import", reference], { workingDirectory: "/", environment });

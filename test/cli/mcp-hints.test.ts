@@ -23,13 +23,10 @@ test.each<[hint: string, told: string | undefined]>([
     "Give the variable a default in an ARG before FROM, or a value with build_args.",
   ],
   ["Give a number: -u 1000:1000. --no-config runs as root.", "Give a number: user 1000:1000."],
+  ["Free space on its disk; on the embedded engine, run `bough engine prune`.", "Free space on its disk."],
   [
-    "Make room on its disk; that of the embedded engine is freed by `bough engine prune`.",
-    "Make room on its disk.",
-  ],
-  [
-    "bough takes no more than that. Is this address an image service's?",
-    "bough takes no more than that. Is this address an image service's?",
+    "bough does not accept larger responses. Is this the address of an image service?",
+    "bough does not accept larger responses. Is this the address of an image service?",
   ],
   ["A failed build prints the line to paste: bough -S build:<hash> shell --failed-step", undefined],
   [

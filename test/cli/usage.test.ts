@@ -210,7 +210,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ],
     [
       "--url unix:/run/bough.sock images",
-      "[ERROR] not a service address: unix:/run/bough.sock\nA Unix socket is for other clients: `bough serve --listen 127.0.0.1:PORT` is for this one.\n",
+      "[ERROR] not a service address: unix:/run/bough.sock\nbough can't connect to a Unix socket: start the server with `bough serve --listen 127.0.0.1:PORT`.\n",
     ],
     [
       "cp notes app:dev:/srv/",

@@ -270,7 +270,7 @@ export const refusals: readonly Refusal[] = [
     what: "scratch in capital letters",
     dockerfile: "FROM SCRATCH\nCOPY Dockerfile /\n",
     docker: "repository name must be lowercase",
-    bough: "SCRATCH is not a valid repository name: a repository's name is in lower case",
+    bough: "SCRATCH is not a valid repository name: repository name must be lowercase",
   },
   {
     what: "a USER that is not known",

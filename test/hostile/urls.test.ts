@@ -240,7 +240,7 @@ describe("a server that is not well", () => {
     [
       "falls silent in the middle",
       (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"),
-      "nothing came for 60 s",
+      "no data received for 60 s",
       60_000,
     ],
   ])("and %s is given up", async (_, misbehave, message, seconds) => {

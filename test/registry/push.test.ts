@@ -114,7 +114,7 @@ test("credentials are those of docker login; a wrong password is refused", async
   for (const environment of [{}, login("wrong")]) {
     const { exitCode, stderr } = await bough(["push", "base:1", place], environment);
     expect(stderr).toMatch(new RegExp(`pushing docker://${place} failed: .*(unauthorized|authentication)`));
-    expect(stderr).toContain(`The registry ${closed.host} wants a login`);
+    expect(stderr).toContain(`The registry ${closed.host} requires a login`);
     expect(stderr).toContain(`docker login ${closed.host}, or skopeo login ${closed.host}.`);
     expect(stderr).not.toContain(temporary);
     expect(exitCode).toBe(1);

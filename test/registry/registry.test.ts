@@ -162,7 +162,7 @@ describe("a registry with a password", () => {
       expect(ended.exitCode).toBe(1);
       expect(ended.stderr).toContain("unauthorized");
       expect(ended.stderr).toContain(
-        `wants a login, refuses this one, or has nothing of that name: docker login`,
+        `requires a login, rejects this one, or has no image of that name: docker login`,
       );
       expect(ended.stderr).toContain(closed.host);
     }

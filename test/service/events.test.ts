@@ -199,7 +199,7 @@ describe("a stream that never ends", () => {
     expect(clock.now() - before).toBeGreaterThanOrEqual(45_000);
     expect(await followed).toEqual({ text: whole, truncated: false });
     expect(resumes()).toEqual([undefined, "2"]);
-    expect(notices.map(({ text }) => text).join()).toContain("nothing came for 45 s");
+    expect(notices.map(({ text }) => text).join()).toContain("no data received for 45 s");
   });
 
   test("does not keep a finished command waiting", async () => {

@@ -189,7 +189,7 @@ describe("a file that is not what was hashed any more is noticed", () => {
     const error = await rejection(clientOf(fake.url).service.uploadFiles([file]));
     expect(error).toMatchObject({
       message: `${file.absolutePath} changed while it was being read`,
-      hint: expect.stringContaining("A log of this very command"),
+      hint: expect.stringContaining("If this command writes a log"),
     });
   });
 

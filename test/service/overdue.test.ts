@@ -39,7 +39,7 @@ test.each([
   expect(warnings).toEqual([]);
   await clock.advance(1);
   expect(warnings).toEqual([
-    `operation op ought to have ended: it was given ${timeout} s; waiting ${end - warning} s more`,
+    `operation op should have ended by now: its timeout is ${timeout} s; waiting for another ${end - warning} s`,
   ]);
   await clock.advance((end - warning) * 1000 - 1);
   expect(await Promise.race([failed, "waits"])).toBe("waits");
@@ -47,7 +47,7 @@ test.each([
   const error = await failed;
   expect(error).toBeInstanceOf(OverdueError);
   expect(error).toMatchObject({
-    message: `operation op has not ended in ${end} s, though it was given ${timeout} s`,
+    message: `operation op has not ended after ${end} s, although its timeout is ${timeout} s`,
   });
   expect(warnings).toHaveLength(1);
 });
@@ -72,7 +72,7 @@ test("nobody waits for a turn for more than a day", async () => {
   await clock.advance(23 * 3_600_000);
   expect(await Promise.race([failed, "waits"])).toBe("waits");
   await clock.advance(2 * 3_600_000);
-  expect(await failed).toMatchObject({ message: "operation op has waited for its turn for a day" });
+  expect(await failed).toMatchObject({ message: "operation op has been queued for a day" });
   expect(warnings).toEqual([]);
 });
 
@@ -107,7 +107,7 @@ describe.each<[what: string, server: FakeServiceOptions]>([
     }
     expect(await failed).toBeInstanceOf(OverdueError);
     const warnings = notices.filter(({ level }) => level === "warn").map(({ text }) => text);
-    expect(warnings.join("\n")).toContain(`operation ${operation} ought to have ended`);
+    expect(warnings.join("\n")).toContain(`operation ${operation} should have ended by now`);
     expect(warnings.at(-1)).toBe(`operation ${operation} is cancelled`);
     expect(fake.state.operations.get(operation)?.record.status).toBe("CANCELLED");
   });

@@ -68,7 +68,7 @@ describe("what is imported for a reference, and under which tag", () => {
     "tarball:/app.tar",
   ])("%s is no place that images are taken from", (text) => {
     expect(() => parseReference(text)).toThrow(
-      `no image is taken from ${text.slice(0, text.indexOf(":") + 1)}`,
+      `importing from ${text.slice(0, text.indexOf(":") + 1)} is not supported`,
     );
   });
 
@@ -81,7 +81,7 @@ describe("what is imported for a reference, and under which tag", () => {
 test.each([
   ["", "empty"],
   ["two words", "space"],
-  ["MyImage", "lower case"],
+  ["MyImage", "lowercase"],
   ["app:", "not a valid repository name"],
   [":1", "not a valid repository name"],
   ["a//b", "not a valid repository name"],

@@ -42,7 +42,7 @@ describe("an answer that is lost", () => {
     expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
     expect(fake.requestsTo("GET /v1/operations")).toHaveLength(late + 1);
     expect(fake.requestsTo("GET /v1/operations")[0]?.query).toMatchObject({ kind: "instance" });
-    expect(notices.at(-1)?.text).toEndWith(`the service runs it all the same, as ${operation}`);
+    expect(notices.at(-1)?.text).toEndWith(`the service is running it anyway, as ${operation}`);
   });
 
   test("is told from the same command of others", async () => {
@@ -63,7 +63,7 @@ describe("an answer that is lost", () => {
     expect(error).toBeInstanceOf(UnknownOutcomeError);
     expect(error).toMatchObject({
       message: expect.stringContaining(
-        `502 Bad Gateway: Gateway lost; it is unknown whether the service runs the command: it may be ${operation}`,
+        `502 Bad Gateway: Gateway lost; it is unknown whether the service is running the command: it may be ${operation}`,
       ),
       hint: expect.stringContaining(`bough kill ${operation}`),
     });
@@ -74,9 +74,9 @@ describe("an answer that is lost", () => {
     [
       "that was not received",
       () => new Response("", { status: 502 }),
-      "its list of operations does not have it",
+      "the command is not in its list of operations",
     ],
-    ["on a service without a list", undefined, "the service has no list of its operations"],
+    ["on a service without a list", undefined, "the service can't list its operations"],
   ])("of a request %s: stopped, and said what is unknown", async (_, answer, message) => {
     const { fake, request } = await start(answer === undefined ? { sixCallsOnly: true } : {});
     fake.intercept = ({ method }) =>
@@ -84,8 +84,10 @@ describe("an answer that is lost", () => {
     const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.spawn(request));
     expect(error).toBeInstanceOf(UnknownOutcomeError);
     expect(error).toMatchObject({
-      message: expect.stringContaining(`it is unknown whether the service runs the command: ${message}`),
-      hint: expect.stringContaining("It is not sent again by itself, for it could run twice."),
+      message: expect.stringContaining(
+        `it is unknown whether the service is running the command: ${message}`,
+      ),
+      hint: expect.stringContaining("bough does not send it again, because it could run twice."),
     });
     expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
   });

@@ -175,7 +175,7 @@ describe("a call is sent again", () => {
     });
     const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.findImage("app"));
     expect(error).toMatchObject({
-      message: expect.stringContaining("with something that is not JSON: <html>"),
+      message: expect.stringContaining("with a body that is not JSON: <html>"),
     });
     expect(fake.requests).toHaveLength(3);
   });
@@ -186,7 +186,7 @@ describe("a call is sent again", () => {
     const { service, notices } = clientOf(fake.url, { clock: impatient() });
     expect(await service.findImage("app")).toBeUndefined();
     expect(notices).toMatchObject([
-      { text: expect.stringContaining("answered 200 with nothing; trying again") },
+      { text: expect.stringContaining("answered 200 with an empty body; trying again") },
     ]);
   });
 
@@ -253,7 +253,7 @@ describe("redirects", () => {
       intercept: () => new Response(null, { status: 308, headers: { location: "/v2" } }),
     });
     const error = await rejection(clientOf(fake.url).service.tagImage("i", "app:1"));
-    expect(error).toMatchObject({ message: expect.stringContaining("only a GET is redirected") });
+    expect(error).toMatchObject({ message: expect.stringContaining("bough follows redirects only for GET") });
     expect(fake.requests).toHaveLength(1);
   });
 
@@ -279,7 +279,7 @@ describe("the token", () => {
 
   test("that cannot be sent is not shown", () => {
     const make = () => clientOf("http://127.0.0.1:1", { token: `${token}\nX-Other: 1` });
-    expect(make).toThrow("the token is empty or has a character in it that no token has");
+    expect(make).toThrow("invalid token: it is empty or contains a character that is not allowed");
     expect(make).not.toThrow(token);
   });
 });
@@ -314,7 +314,7 @@ describe("starting an instance", () => {
     const error = await rejection(clientOf(server.url, { clock: impatient() }).service.spawn(request));
     expect(error).toBeInstanceOf(UnknownOutcomeError);
     expect(error).toMatchObject({
-      message: expect.stringContaining("it is unknown whether the service runs the command"),
+      message: expect.stringContaining("it is unknown whether the service is running the command"),
     });
     expect(server.requests.filter((line) => line.startsWith("POST"))).toEqual(["POST /v1/instances"]);
   });

@@ -66,7 +66,7 @@ describe("a stream", () => {
   );
 
   describe.each([4 * 1024 * 1024, 1000])("of %d bytes, stores nothing where the source", (contentLength) => {
-    const announced = "other than the";
+    const announced = "did not send the";
     test.each([
       ["gives less", -1, undefined, announced],
       ["gives more", 1, undefined, announced],
@@ -122,7 +122,7 @@ describe("a stream", () => {
     });
     const error = await rejection(clientOf(fake.url).service.uploadStream(streamOf(content)));
     expect(error).toMatchObject({
-      message: expect.stringContaining("the service stored other bytes than were sent"),
+      message: expect.stringContaining("the service stored different bytes than were sent"),
     });
   });
 
@@ -193,7 +193,7 @@ describe("a stream", () => {
     await Bun.sleep(10);
     await clock.advance(120_000);
     expect(await failed).toMatchObject({
-      message: expect.stringContaining("the service took nothing for 120 s"),
+      message: expect.stringContaining("the service accepted no data for 120 s"),
     });
   });
 
@@ -222,7 +222,7 @@ describe("a stream", () => {
     const ended = seconds < 60 ? sent : rejection(sent);
     await clock.advance(seconds * 1000);
     proceed();
-    expect(await ended).toMatchObject(seconds < 60 ? { sha256 } : { message: "nothing came for 60 s" });
+    expect(await ended).toMatchObject(seconds < 60 ? { sha256 } : { message: "no data received for 60 s" });
   });
 
   test.each([

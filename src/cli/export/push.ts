@@ -135,7 +135,7 @@ function withAdvice(error: BoughError, reference: string): BoughError {
     error.hint ??
     registryHint(registry, reason, {
       login: `docker login ${registry}, or skopeo login ${registry}`,
-      certificate: "SSL_CERT_FILE=FILE names one to trust, --insecure takes it as it is",
+      certificate: "set SSL_CERT_FILE=FILE to trust it, or accept it with --insecure",
     });
   return new BoughError(`pushing docker://${reference} failed: ${reason}`, {
     ...(hint === undefined ? {} : { hint }),

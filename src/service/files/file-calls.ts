@@ -53,7 +53,7 @@ export async function postFile(
     ...options,
   });
   const stored = readFile(answer);
-  if (stored === undefined) throw new Error("unreachable: an answer without an id is none");
+  if (stored === undefined) throw new Error("unreachable: the response has no file id");
   return stored;
 }
 

@@ -102,7 +102,7 @@ export function watchForChanges(file: LocalFile) {
 
 export function changedFileError(file: LocalFile): BoughError {
   return new BoughError(`${file.absolutePath} changed while it was being read`, {
-    hint: "Build again once nothing writes to it any more. A log of this very command is kept elsewhere, or named in .dockerignore.",
+    hint: "Build again when nothing writes to it any more. If this command writes a log into the context, move the log or add it to .dockerignore.",
   });
 }
 

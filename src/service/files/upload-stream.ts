@@ -44,7 +44,7 @@ export async function uploadStream(
     stop.abort(error);
   };
   const service = startIdleTimer(clock, serviceIdleMilliseconds, () =>
-    stop.abort(new DeadlineError(`the service took nothing for ${serviceIdleMilliseconds / 1000} s`)),
+    stop.abort(new DeadlineError(`the service accepted no data for ${serviceIdleMilliseconds / 1000} s`)),
   );
   let fresh = minBytes;
   const source = startIdleTimer(clock, sourceIdleMilliseconds, () =>
@@ -117,7 +117,7 @@ export async function uploadStream(
     const sha256 = await hash.digest();
     if (stored.sha256 !== undefined && stored.sha256 !== sha256) {
       throw new BoughError(
-        `the service stored other bytes than were sent: SHA-256 ${stored.sha256} instead of ${sha256}`,
+        `the service stored different bytes than were sent: SHA-256 ${stored.sha256} instead of ${sha256}`,
       );
     }
     return { uuid: stored.uuid, sha256, size };
@@ -135,7 +135,7 @@ export async function uploadStream(
 }
 
 function otherLength(contentLength: number): BoughError {
-  return new BoughError(`the source gave other than the ${contentLength} bytes that it had announced`, {
+  return new BoughError(`the source did not send the ${contentLength} bytes that it announced`, {
     hint: "Nothing was stored. Run the build again.",
   });
 }

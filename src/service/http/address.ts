@@ -10,7 +10,7 @@ export function parseBaseUrl(text: string): URL {
     throw new BoughError(`not a service address: ${withoutCredentials(text)}`, {
       kind: "usage",
       hint: text.startsWith("unix:")
-        ? "A Unix socket is for other clients: `bough serve --listen 127.0.0.1:PORT` is for this one."
+        ? "bough can't connect to a Unix socket: start the server with `bough serve --listen 127.0.0.1:PORT`."
         : "A service address looks like https://host or https://host/prefix.",
     });
   }
@@ -21,11 +21,14 @@ export function parseBaseUrl(text: string): URL {
     });
   };
   if (url.username !== "" || url.password !== "") {
-    refuse("a user name or password in it", "Give the token by itself: --token, CONTREE_TOKEN or a profile.");
+    refuse(
+      "a user name or password in it",
+      "Give the token separately: with --token, CONTREE_TOKEN or a profile.",
+    );
   }
   if (url.search !== "" || text.includes("?"))
-    refuse("a query", "Leave out everything from the question mark on.");
-  if (url.hash !== "" || text.includes("#")) refuse("a fragment", "Leave out everything from the # on.");
+    refuse("a query", "Remove the question mark and everything after it.");
+  if (url.hash !== "" || text.includes("#")) refuse("a fragment", "Remove the # and everything after it.");
   url.pathname = url.pathname.replace(/\/+$/, "");
   return url;
 }

@@ -66,7 +66,7 @@ function readJson(expectation: Expectation, status: number, headers: Headers, te
     return malformed(
       expectation,
       status,
-      `with ${isEmpty ? "nothing" : `something that is not JSON: ${printable(text.slice(0, 80))}`}`,
+      `with ${isEmpty ? "an empty body" : `a body that is not JSON: ${printable(text.slice(0, 80))}`}`,
     );
   }
   const answer = { status, headers, body: body.value };
@@ -76,7 +76,7 @@ function readJson(expectation: Expectation, status: number, headers: Headers, te
 
 function malformed({ call, redact }: Expectation, status: number, how: string): Result {
   const error = new BoughError(redact(`${callName(call)} answered ${status} ${how}`), {
-    hint: "Is this address an image service's?",
+    hint: "Is this the address of an image service?",
   });
   return { failure: { kind: "malformed" }, error };
 }
@@ -84,7 +84,7 @@ function malformed({ call, redact }: Expectation, status: number, how: string): 
 /** A response is not that large by accident: a repeat would receive it all again. */
 function excessive({ call, redact }: Expectation, status: number, what: string): Result {
   const error = new BoughError(redact(`${callName(call)} answered ${status} with ${what}`), {
-    hint: "bough takes no more than that. Is this address an image service's?",
+    hint: "bough does not accept larger responses. Is this the address of an image service?",
   });
   return { failure: { kind: "excessive" }, error };
 }
@@ -124,18 +124,19 @@ function hintFor(
   redact: (text: string) => string,
 ): string | undefined {
   if (status === 413)
-    return "It is larger than the service takes: leave it out with an ignore rule, or make it smaller.";
+    return "It is larger than the service accepts: exclude it with an ignore rule, or make it smaller.";
   if (status === 425 || status === 429) {
     const when =
-      retryAfter === null ? "later" : `when it asks for it (Retry-After: ${redact(printable(retryAfter))})`;
-    return `The service takes no more requests just now: run the command again ${when}.`;
+      retryAfter === null
+        ? "later"
+        : `when it allows it again (Retry-After: ${redact(printable(retryAfter))})`;
+    return `The service accepts no more requests at the moment: run the command again ${when}.`;
   }
-  if (status === 507)
-    return "Make room on its disk; that of the embedded engine is freed by `bough engine prune`.";
+  if (status === 507) return "Free space on its disk; on the embedded engine, run `bough engine prune`.";
   // The response says what the service can't do, and what it lacks for that.
   if (status === 501) return undefined;
   return status >= 500
-    ? "The service is at fault, not what was asked of it: run the command again later."
+    ? "This is an error of the service, not of the request: run the command again later."
     : undefined;
 }
 

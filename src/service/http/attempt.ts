@@ -43,7 +43,7 @@ interface AttemptOptions {
 /** Leaves time for a second attempt before the retry policy gives up. */
 const defaultTimeoutMilliseconds = 30_000;
 /** Time after which the user is told that the response is still awaited. */
-const patienceMilliseconds = 15_000;
+const slowMilliseconds = 15_000;
 
 /** Rejects with the signal's reason, or with a BoughError for a redirect that is not followed. */
 export async function attempt(
@@ -55,7 +55,7 @@ export async function attempt(
   const { exchange } = options;
   const { handles = [], expects = "json", requires } = parts;
   const { hasToken, redact } = exchange;
-  const answered = tellOfWaiting(options, parts, body);
+  const answered = warnIfSlow(options, parts, body);
   try {
     const received = await (expects === "stream"
       ? openStream(options, parts, signal)
@@ -132,7 +132,7 @@ async function openStream(
 }
 
 /** Returns a function to call when the response has arrived. Uploads report their own progress. */
-function tellOfWaiting(
+function warnIfSlow(
   { exchange, clock, onNotice }: AttemptOptions,
   parts: AttemptParts,
   body: Body | undefined,
@@ -140,7 +140,7 @@ function tellOfWaiting(
   if (body !== undefined && parts.json === undefined) return () => undefined;
   const over = new AbortController();
   const text = `${callName(exchange.nameOf(parts))}: no answer yet, still waiting`;
-  clock.sleep(patienceMilliseconds, over.signal).then(
+  clock.sleep(slowMilliseconds, over.signal).then(
     () => onNotice({ level: "warn", text: exchange.redact(text) }),
     () => undefined,
   );

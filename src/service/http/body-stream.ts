@@ -18,8 +18,8 @@ export const minBytes = 512;
 /** Returns the error for a stream that is too slow. */
 export function tooSlow(bytes: number, milliseconds: number): DeadlineError {
   const seconds = milliseconds / 1000;
-  if (bytes === 0) return new DeadlineError(`nothing came for ${seconds} s`);
-  return new DeadlineError(`no more than ${bytes} ${bytes === 1 ? "byte" : "bytes"} came in ${seconds} s`);
+  if (bytes === 0) return new DeadlineError(`no data received for ${seconds} s`);
+  return new DeadlineError(`only ${bytes} ${bytes === 1 ? "byte" : "bytes"} received in ${seconds} s`);
 }
 
 /** Returns a response's body that fails if it stalls. */

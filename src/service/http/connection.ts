@@ -28,15 +28,15 @@ export function explainFault(error: unknown): ConnectionFault {
   const passing = (reason: string) => ({ reason, hint: tryAgain, received: true, permanent: false });
   if (origin instanceof DeadlineError) return passing(origin.message);
   if (origin instanceof Error && origin.name === "TimeoutError")
-    return passing("nothing passed over the connection for minutes");
+    return passing("no data passed over the connection for minutes");
   const code = asText(asRecord(origin)?.code) ?? "";
   const known = neverReached[code];
   if (known !== undefined) {
-    const hint = "Check the address and that the service runs.";
+    const hint = "Check the address, and that the service is running.";
     return { reason: known, hint, received: false, permanent: false };
   }
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/.test(code)) {
-    const hint = "Check the address. A certificate of your own is trusted by NODE_EXTRA_CA_CERTS=FILE.";
+    const hint = "Check the address. To trust your own certificate, set NODE_EXTRA_CA_CERTS=FILE.";
     return {
       reason: `the server's certificate is not accepted (${code})`,
       hint,
@@ -45,7 +45,7 @@ export function explainFault(error: unknown): ConnectionFault {
     };
   }
   if (code === "ECONNRESET") return passing("the connection was closed before the answer was complete");
-  if (code === "ZlibError" || /decompress/i.test(code)) return passing("the answer's compression is broken");
+  if (code === "ZlibError" || /decompress/i.test(code)) return passing("the response cannot be decompressed");
   const message = origin instanceof Error ? origin.message.split("\n", 1)[0] : undefined;
   return passing(
     [message ?? "the connection failed", code === "" ? "" : `(${code})`].filter(Boolean).join(" "),

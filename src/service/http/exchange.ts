@@ -124,7 +124,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
 function checkToken(token: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new BoughError(
-    "the token is empty or has a character in it that no token has (a space, a line end?)",
+    "invalid token: it is empty or contains a character that is not allowed (a space or a line break?)",
     { kind: "usage", hint: "Check --token, CONTREE_TOKEN or the profile's token." },
   );
 }

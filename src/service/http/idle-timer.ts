@@ -12,7 +12,7 @@ export interface IdleTimer {
 }
 
 /** Made once: creating an error with a stack for each timer would be a good part of a small request's time. */
-const isOver = new Error("it is over");
+const isOver = new Error("the timer was stopped");
 
 /** Calls `onIdle` once, when `milliseconds` have passed since the last touch. */
 export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {

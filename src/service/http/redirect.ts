@@ -20,7 +20,7 @@ export async function followRedirect<R extends Response>(
     if (!redirectStatuses.has(response.status) || location === null) return response;
     await response.body?.cancel();
     const target = URL.canParse(location, url) ? new URL(location, url) : undefined;
-    const shown = target === undefined ? "an address that is none" : `${target.origin}${target.pathname}`;
+    const shown = target === undefined ? "an invalid address" : `${target.origin}${target.pathname}`;
     if (target === undefined || target.origin !== new URL(url).origin) {
       throw fail(
         `${callName(call)} redirects to ${shown}, which is not followed: the token is for ${new URL(url).origin} only`,
@@ -29,7 +29,7 @@ export async function followRedirect<R extends Response>(
     }
     if (call.method !== "GET") {
       throw fail(
-        `${callName(call)} redirects to ${shown}; only a GET is redirected`,
+        `${callName(call)} redirects to ${shown}; bough follows redirects only for GET`,
         "Give the address that it redirects to with --url or in the profile.",
       );
     }

@@ -18,10 +18,14 @@ export interface ImageChanges {
 export function createImageChanges(transport: Transport): ImageChanges {
   const pathOf = (image: string) => `/v1/images/${encodeURIComponent(image)}/changes`;
   // No time limit: the service examines each file of the image.
-  const unhurried = { method: "GET", repeatable: true, timeoutMilliseconds: 0 } as const;
+  const withoutTimeout = { method: "GET", repeatable: true, timeoutMilliseconds: 0 } as const;
   return {
     async summarizeChanges(image) {
-      const { body } = await transport.call({ ...unhurried, path: pathOf(image), requires: aList("layers") });
+      const { body } = await transport.call({
+        ...withoutTimeout,
+        path: pathOf(image),
+        requires: aList("layers"),
+      });
       return listIn(body, "layers").map((item) => {
         const { record, layer } = layerIn(item, image);
         return {
@@ -36,7 +40,7 @@ export function createImageChanges(transport: Transport): ImageChanges {
 
     async listChanges(image, layer, limit) {
       const { body } = await transport.call({
-        ...unhurried,
+        ...withoutTimeout,
         path: `${pathOf(image)}/${encodeURIComponent(layer)}`,
         ...(limit === undefined ? {} : { query: { limit: String(limit) } }),
         requires: aList("changes"),

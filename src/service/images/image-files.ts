@@ -65,7 +65,8 @@ export function createImageFiles(transport: Transport): ImageFiles {
 
     async openArchive(image, path) {
       const archive = await open(image, "archive", path);
-      if (archive === undefined) throw new BoughError(`${path}: the service makes no archive of it`);
+      if (archive === undefined)
+        throw new BoughError(`${path}: the service does not return an archive of it`);
       return archive;
     },
   };

@@ -50,7 +50,7 @@ const maxPages = 2000;
 const refusesQuery = [400, 422];
 
 /** Variants of the query, the most complete first. If a service refuses one, the next is used from then on. */
-const manners: readonly { pageSize?: number; onlyTag?: true }[] = [
+const queryVariants: readonly { pageSize?: number; onlyTag?: true }[] = [
   { pageSize: 1000 },
   { pageSize: 100 },
   {},
@@ -58,15 +58,15 @@ const manners: readonly { pageSize?: number; onlyTag?: true }[] = [
 ];
 
 export function createImageList({ transport, seen, capabilities }: ImageListOptions): ImageList {
-  let manner = 0;
+  let variant = 0;
 
   async function readPage(filter: ImageFilter, offset: number): Promise<ImageRecord[]> {
     for (;;) {
-      const isLast = manner === manners.length - 1;
+      const isLast = variant === queryVariants.length - 1;
       const answer = await transport.call({
         method: "GET",
         path: "/v1/images",
-        query: queryOf(filter, offset, manners[manner] ?? {}),
+        query: queryOf(filter, offset, queryVariants[variant] ?? {}),
         repeatable: true,
         handles: isLast ? unsupportedStatuses : [...unsupportedStatuses, ...refusesQuery],
         requires: aList("images"),
@@ -76,7 +76,7 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
         return [];
       }
       if (!refusesQuery.includes(answer.status)) return readImages(answer.body);
-      manner += 1;
+      variant += 1;
     }
   }
 
@@ -91,7 +91,7 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
       // An image with several tags is listed once for each.
       for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
       offset += page.length;
-      const { pageSize = 1, onlyTag } = manners[manner] ?? {};
+      const { pageSize = 1, onlyTag } = queryVariants[variant] ?? {};
       // A server that ignores the offset returns the same page forever.
       if (page.length < pageSize || images.size === before || onlyTag === true) return [...images.values()];
     }
@@ -121,15 +121,15 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
 }
 
 function endless(call: string, images: number): BoughError {
-  return new BoughError(`${call} goes on after ${images} images: bough takes no more than ${maxListed}`, {
-    hint: "Ask for fewer, as `bough images` can with --tag, --since and --until. Is this address an image service's?",
+  return new BoughError(`${call} does not end after ${images} images: bough reads at most ${maxListed}`, {
+    hint: "List fewer, for instance with --tag, --since and --until of `bough images`. Is this the address of an image service?",
   });
 }
 
 function queryOf(
   { tag, tagged, uuid, since, until, sizes }: ImageFilter,
   offset: number,
-  { pageSize, onlyTag }: (typeof manners)[number],
+  { pageSize, onlyTag }: (typeof queryVariants)[number],
 ): Record<string, string> {
   const named = tag === undefined ? {} : { tag };
   if (onlyTag === true) return named;

@@ -66,22 +66,23 @@ export function createImages(options: ImagesOptions): Images {
       ? operations.poll(operation)
       : operations.follow(operation, undefined, { onProgress }));
     if (outcome.status === "SUCCESS" && outcome.image !== undefined) return outcome.image;
-    const reason = outcome.error ?? (outcome.stderr.text.trim() || `the service says ${outcome.status}`);
+    const reason =
+      outcome.error ?? (outcome.stderr.text.trim() || `the operation ended as ${outcome.status}`);
     throw new BoughError(`importing ${url} failed: ${reason}`, { hint: hintAfter(url, reason) });
   }
 
   function hintAfter(url: string, reason: string): string {
     if (/no space left/i.test(reason))
-      return "Make room there: `bough engine df` shows what the embedded engine holds, `bough engine prune` frees it.";
-    if (!url.startsWith("docker://")) return "Check the path, and what is there.";
+      return "Free some space: `bough engine df` shows what the embedded engine uses, `bough engine prune` removes what is not needed.";
+    if (!url.startsWith("docker://")) return "Check the path and its contents.";
     const [, kind] = /^docker:\/\/docker\.io\/library\/(oci|dir):/.exec(url) ?? [];
     if (kind !== undefined && /manifest unknown|not found|denied/i.test(reason))
-      return `Nothing of that name is in this directory, and so it was taken for an image's; a path begins with / or ./, as in ${kind}:./PATH.`;
+      return `No file or directory here has that name, so it was read as an image name; a path begins with / or ./, as in ${kind}:./PATH.`;
     const [registry = ""] = url.slice("docker://".length).split("/");
     const given = `bough images import ${url} --username NAME --password-stdin`;
     const hint = registryHint(registry, reason, {
       login: isEmbedded ? `docker login ${registry}, skopeo login ${registry}, or ${given}` : given,
-      certificate: isEmbedded ? "SSL_CERT_FILE=FILE names one to trust" : "the service has to trust it",
+      certificate: isEmbedded ? "set SSL_CERT_FILE=FILE to trust it" : "the service must trust it",
     });
     return (
       hint ??
@@ -184,11 +185,11 @@ function foundImage(record: ImageRecord, capabilities: LearntCapabilities): Foun
     ...(author === undefined ? {} : { author }),
     ...(history === undefined ? {} : { history }),
   };
-  const isTold = author !== undefined || history !== undefined;
+  const hasOrigin = author !== undefined || history !== undefined;
   return {
     uuid,
     ...(config === undefined ? {} : { config }),
-    ...(isTold ? { origin } : {}),
+    ...(hasOrigin ? { origin } : {}),
     ...(identity === undefined ? {} : { identity }),
   };
 }

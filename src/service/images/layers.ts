@@ -64,7 +64,7 @@ export function createImageLayers(transport: Transport): ImageLayers {
         expects: "stream",
       });
       if (body instanceof ReadableStream) return body as ReadableStream<Uint8Array>;
-      throw new BoughError(`the service sent nothing for layer ${layer} of image ${image}`);
+      throw new BoughError(`the service sent no data for layer ${layer} of image ${image}`);
     },
   };
 }

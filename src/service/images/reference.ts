@@ -42,7 +42,7 @@ const refusedTransport = /^((?:sif|tarball):(?=[/.])|(?:docker-daemon|containers
 /** Throws a BoughError if `text` is not a reference. */
 export function parseReference(text: string): ImageReference {
   if (text === "" || /[\s\u0000-\u001f\u007f]/.test(text))
-    throw invalid(text, "it is empty or has a space in it");
+    throw invalid(text, "it is empty or contains a space or control character");
   if (isUuid(text)) return { kind: "uuid", uuid: text.toLowerCase() };
   if (text.startsWith("tag:")) return { kind: "tag", tag: text.slice("tag:".length) };
   if (text.startsWith("docker://")) {
@@ -67,10 +67,13 @@ export function parseReference(text: string): ImageReference {
 export function requireTransport(text: string): void {
   const refused = refusedTransport.exec(text)?.[0];
   if (refused === undefined) return;
-  throw new BoughError(`not an image reference: ${JSON.stringify(text)}: no image is taken from ${refused}`, {
-    kind: "usage",
-    hint: "Push it to a registry, or save it as docker-archive:/path, oci-archive:/path or oci:/path.",
-  });
+  throw new BoughError(
+    `not an image reference: ${JSON.stringify(text)}: importing from ${refused} is not supported`,
+    {
+      kind: "usage",
+      hint: "Push it to a registry, or save it as docker-archive:/path, oci-archive:/path or oci:/path.",
+    },
+  );
 }
 
 export function isUuid(text: string): boolean {
@@ -99,7 +102,7 @@ interface DockerReference {
  */
 function parseDockerReference(reference: string, whole: string): DockerReference {
   const parts = /^([^@]+?)(?::([^:/@]+))?(?:@(.+))?$/s.exec(reference);
-  if (parts === null) throw invalid(whole, "it names no repository");
+  if (parts === null) throw invalid(whole, "the repository is missing");
   const [, name = "", tag = "latest", digest] = parts;
   const slash = name.indexOf("/");
   const first = slash === -1 ? "" : name.slice(0, slash);
@@ -110,7 +113,7 @@ function parseDockerReference(reference: string, whole: string): DockerReference
   if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?$/.test(host))
     throw invalid(whole, `${first} is not a valid registry host`);
   if (!/^[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/.test(repository)) {
-    const lower = /[A-Z]/.test(repository) ? ": a repository's name is in lower case" : "";
+    const lower = /[A-Z]/.test(repository) ? ": repository name must be lowercase" : "";
     throw invalid(whole, `${rest === "" ? "the repository" : rest} is not a valid repository name${lower}`);
   }
   if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(tag)) throw invalid(whole, `${tag} is not a valid tag`);
@@ -144,7 +147,7 @@ function invalid(text: string, reason: string): BoughError {
   return new BoughError(`not an image reference: ${JSON.stringify(text)}: ${reason}`, {
     kind: "usage",
     hint: isPath
-      ? "A local image needs its kind before the path, and the path begins with / or ./: docker-archive:/path, oci-archive:/path or oci:./path."
+      ? "Give a local image as KIND:PATH, with a path that begins with / or ./: docker-archive:/path, oci-archive:/path or oci:./path."
       : "Give a name like alpine:3.20 or registry.example/team/app:1.0, a digest (name@sha256:...), an image's UUID, or tag:<name>.",
   });
 }

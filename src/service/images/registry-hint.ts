@@ -14,20 +14,20 @@ const wantsLogin =
  */
 export function registryHint(
   registry: string,
-  said: string,
+  message: string,
   { login, certificate }: Remedies,
 ): string | undefined {
-  if (/proxyconnect /.test(said))
+  if (/proxyconnect /.test(message))
     return "The proxy can't be reached: correct HTTPS_PROXY or HTTP_PROXY, or name the registry in NO_PROXY.";
-  if (/connection refused/i.test(said))
+  if (/connection refused/i.test(message))
     return `Nothing answers at ${registry}: start the registry, or correct the address.`;
-  if (wantsLogin.test(said))
-    return `The registry ${registry} wants a login, refuses this one, or has nothing of that name: ${login}.`;
-  if (/no such host|server misbehaving|name resolution/i.test(said))
-    return `No machine of the name ${registry} is found: is the name right, and does name resolution work here?`;
-  if (/HTTP response to HTTPS client|x509:|tls: /i.test(said))
-    return `The registry ${registry} has no TLS, or a certificate that is not known: ${certificate}.`;
-  if (/i\/o timeout|no route to host|network is unreachable|deadline exceeded/i.test(said))
-    return `The registry ${registry} does not answer: can it be reached from here?`;
+  if (wantsLogin.test(message))
+    return `The registry ${registry} requires a login, rejects this one, or has no image of that name: ${login}.`;
+  if (/no such host|server misbehaving|name resolution/i.test(message))
+    return `The host ${registry} was not found: check its name, and that name resolution works here.`;
+  if (/HTTP response to HTTPS client|x509:|tls: /i.test(message))
+    return `The registry ${registry} does not use TLS, or its certificate is not trusted: ${certificate}.`;
+  if (/i\/o timeout|no route to host|network is unreachable|deadline exceeded/i.test(message))
+    return `The registry ${registry} does not respond: check that it can be reached from here.`;
   return undefined;
 }

@@ -27,5 +27,5 @@ function tagFault(text: string, tag: string): string {
     return `capital letters are not allowed; did you mean ${tag.toLowerCase()}?`;
   const strange = /[^a-z0-9_:/.-]/u.exec(text)?.[0];
   if (strange !== undefined) return `${JSON.stringify(strange)} is not allowed`;
-  return "a separator (: / .) stands between two parts";
+  return "a separator (: / .) must be between two parts";
 }

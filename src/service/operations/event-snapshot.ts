@@ -38,7 +38,7 @@ export function createEventSnapshots(transport: Transport, signal: AbortSignal):
       } catch (error) {
         if (!(error instanceof ExcessiveEventsError)) throw error;
         throw new BoughError(`${transport.nameOf(parts)} answered with ${error.message}`, {
-          hint: "bough takes no more than that. The output so far is what came before it.",
+          hint: "bough does not read more than that. Only the output before it is shown.",
         });
       }
       return true;

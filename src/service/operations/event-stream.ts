@@ -87,10 +87,10 @@ export async function readEventStream(
         drain(source, clock, stop);
         return { kind: "completed" };
       }
-      if (isBroken) return { kind: "broke", reason: "the service reported an error of its own" };
+      if (isBroken) return { kind: "broke", reason: "the service sent an error event" };
     }
     stop.signal.throwIfAborted();
-    return { kind: "broke", reason: "it ended without a completion" };
+    return { kind: "broke", reason: "it ended without a completion event" };
   } catch (error) {
     signal.throwIfAborted();
     if (life.hasEndedQuietly) return { kind: "ended" };
@@ -139,7 +139,7 @@ function watchOver(clock: Clock, reader: StreamReader, stop: Stop) {
       await clock.sleep(tickMilliseconds, stop.signal);
       const quietFor = clock.now() - lastEvent;
       if (clock.now() - lastBytes >= silenceMilliseconds) {
-        stop.abort(new DeadlineError(`nothing came for ${silenceMilliseconds / 1000} s`));
+        stop.abort(new DeadlineError(`no data received for ${silenceMilliseconds / 1000} s`));
       } else if (quietFor >= (reader.log.exited ? quietAfterExitMilliseconds : quietMilliseconds)) {
         // If the look fails, the stream goes on.
         life.hasEndedQuietly = await reader.look().catch(() => false);

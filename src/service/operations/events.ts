@@ -53,12 +53,18 @@ export async function followEvents(
           method: "GET",
           ...options.transport.operations.eventsOf(operation),
         });
-        onNotice({ level: "warn", text: `${call} answered with ${end.what}: its output is left at that` });
+        onNotice({
+          level: "warn",
+          text: `${call} answered with ${end.what}: the rest of its output is not read`,
+        });
         return "given up";
       }
       case "broke":
         fruitlessBreaks = log.lastId === before ? fruitlessBreaks + 1 : 0;
-        onNotice({ level: "debug", text: `the events of operation ${operation} broke off: ${end.reason}` });
+        onNotice({
+          level: "debug",
+          text: `the event stream of operation ${operation} was interrupted: ${end.reason}`,
+        });
         if (fruitlessBreaks === maxFruitlessBreaks) return "given up";
         break;
     }

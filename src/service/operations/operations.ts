@@ -57,7 +57,7 @@ export function createOperations(options: OperationsOptions): Operations {
 
     async spawn(request, { requestId = operations.newRequestId(), mayRunTwice = false } = {}) {
       const { cancel } = operations;
-      const unnamed = "an operation that was just being started";
+      const unnamed = "an operation that was being started";
       running.add(unnamed);
       const operation = await spawnInstance({ ...options, cancel }, request, {
         requestId,
@@ -78,7 +78,7 @@ export function createOperations(options: OperationsOptions): Operations {
         operations.expect(operation, "instance", timeoutSeconds);
       running.add(nameOf(operation));
       const log = createReceivedEvents(listener);
-      const silence = tellOfSilence(operation);
+      const silence = reportSilence(operation);
       const report = (chunk: OutputChunk) => {
         silence.touch();
         onOutput?.(chunk);
@@ -122,7 +122,7 @@ export function createOperations(options: OperationsOptions): Operations {
   };
 
   /** Reports once a minute that a silent operation is still running. */
-  function tellOfSilence(operation: string): Pick<IdleTimer, "touch" | "stop"> {
+  function reportSilence(operation: string): Pick<IdleTimer, "touch" | "stop"> {
     const began = clock.now();
     const onIdle = () => {
       const minutes = Math.round((clock.now() - began) / 60_000);

@@ -16,7 +16,8 @@ export function requireEnd(
     });
   }
   if (status === "CANCELLED") throw new BoughError(`operation ${operation} was cancelled`);
-  if (status === "FAILED") throw new BoughError(failedText(operation, error ?? "it gives no reason"));
+  if (status === "FAILED")
+    throw new BoughError(failedText(operation, error ?? "the service gives no reason"));
 }
 
 /** Throws a NotFoundError if the operation failed because the service lacks what its request names. */

@@ -48,21 +48,21 @@ async function watch(operation: string, options: OverdueOptions, over: AbortSign
   const began = clock.now();
   do {
     if (clock.now() - began >= maxQueuedMilliseconds)
-      return new OverdueError(`operation ${operation} has waited for its turn for a day`, {});
+      return new OverdueError(`operation ${operation} has been queued for a day`, {});
     // It may have started at any time since the last look. The grace covers that.
     await pass(graceMilliseconds);
   } while (await isQueued().catch(() => false));
   over.throwIfAborted();
   await pass(timeout);
-  const allowed = `it was given ${formatSeconds(timeout)}`;
+  const allowed = `its timeout is ${formatSeconds(timeout)}`;
   onNotice({
     level: "warn",
-    text: `operation ${operation} ought to have ended: ${allowed}; waiting ${formatSeconds(endAfter - warnAfter)} more`,
+    text: `operation ${operation} should have ended by now: ${allowed}; waiting for another ${formatSeconds(endAfter - warnAfter)}`,
   });
   await pass(endAfter - warnAfter);
-  const message = `operation ${operation} has not ended in ${formatSeconds(endAfter)}, though ${allowed}`;
+  const message = `operation ${operation} has not ended after ${formatSeconds(endAfter)}, although ${allowed}`;
   return new OverdueError(message, {
-    hint: `The service is at fault: it says neither that the operation has ended nor how. \`bough show ${operation}\` asks it once more.`,
+    hint: `This is an error of the service: it does not report the operation's end. \`bough show ${operation}\` asks it again.`,
   });
 
   /** Sleeps in parts, because a clock sleeps for some weeks at most. */

@@ -64,19 +64,19 @@ export async function pollUntilEnded(
         unknownSince = clock.now();
         onNotice({
           level: "warn",
-          text: `${unknownStatus(operation, view.unknownStatus)}; waiting for another`,
+          text: `${unknownStatus(operation, view.unknownStatus)}; waiting for a known one`,
         });
       } else if (clock.now() - unknownSince >= unknownStatusLimitMilliseconds) {
         throw new BoughError(unknownStatus(operation, view.unknownStatus), {
-          hint: "Is this address an image service's?",
+          hint: "Is this the address of an image service?",
         });
       }
     } else {
       unknownSince = undefined;
     }
-    const wish =
+    const requestedWait =
       waitMilliseconds === undefined ? wait : Math.min(waitMilliseconds, maxRetryAfterMilliseconds);
-    await clock.sleep(Math.max(wish, firstWaitMilliseconds), signal);
+    await clock.sleep(Math.max(requestedWait, firstWaitMilliseconds), signal);
   }
   throw new Error("unreachable: the waits never end");
 }

@@ -97,7 +97,7 @@ async function settle(
   const { signal, onNotice } = options;
   const mayResend = resends !== undefined && resends < maxResends;
   const mayResendBlindly = resends !== undefined && resends < maxBlindResends;
-  onNotice({ level: "warn", text: `${error.message}; looking whether the service runs the command` });
+  onNotice({ level: "warn", text: `${error.message}; checking whether the service is running the command` });
   const resendBlindly = (why: string) => {
     if (!mayResendBlindly) throw unknown(error, why);
     onNotice({ level: "warn", text: `${why}; ${resending}` });
@@ -108,29 +108,29 @@ async function settle(
     search = await searchPatiently(options, sent);
   } catch (cause) {
     signal.throwIfAborted();
-    return resendBlindly(`the service can't be asked for its operations: ${messageOf(cause)}`);
+    return resendBlindly(`cannot list the service's operations: ${messageOf(cause)}`);
   }
   switch (search.kind) {
     case "found": {
       const { operation } = search;
       onNotice({
         level: "warn",
-        text: `${error.message}; the service runs it all the same, as ${operation}`,
+        text: `${error.message}; the service is running it anyway, as ${operation}`,
       });
       return operation;
     }
     case "unsupported":
-      return resendBlindly("the service has no list of its operations");
+      return resendBlindly("the service can't list its operations");
     case "not there": {
       const { similar } = search;
       const isCertain = similar.length === 0;
       if (isCertain ? mayResend : mayResendBlindly) {
-        const text = "the service's list of operations does not have the command; sending it again";
+        const text = "the command is not in the service's list of operations; sending it again";
         onNotice({ level: "warn", text: isCertain ? text : `${similarText(similar)}; ${resending}` });
         return undefined;
       }
       throw isCertain
-        ? unknown(error, "its list of operations does not have it")
+        ? unknown(error, "the command is not in its list of operations")
         : unknown(error, similarText(similar), similar[0]);
     }
   }
@@ -148,9 +148,9 @@ function unknown(error: UnknownOutcomeError, why: string, similar?: string): Unk
       ? "Build again"
       : `\`bough show ${similar}\` and \`bough kill ${similar}\` show and end it. Then build again`;
   return new UnknownOutcomeError(
-    `${error.message}; it is unknown whether the service runs the command: ${why}`,
+    `${error.message}; it is unknown whether the service is running the command: ${why}`,
     {
-      hint: `It is not sent again by itself, for it could run twice. ${look}: what is finished is cached.`,
+      hint: `bough does not send it again, because it could run twice. ${look}: finished steps are cached.`,
       cause: error,
     },
   );
@@ -175,6 +175,6 @@ async function stopUnanswered(options: SpawnOptions, sent: Sent): Promise<void> 
   }
   onNotice({
     level: "warn",
-    text: "interrupted before POST /v1/instances was answered: the service may run the command all the same",
+    text: "interrupted before the response to POST /v1/instances: the service may be running the command anyway",
   });
 }

@@ -26,14 +26,14 @@ export function hasIniValue(text: string, section: string, key: string): boolean
 
 export function removeIniValue(text: string, section: string, key: string): string {
   const lines = linesOf(text);
-  const doomed = sectionLines(lines, section).filter((at) => keyOf(lines[at] ?? "") === key.toLowerCase());
-  return lines.filter((_, at) => !doomed.includes(at)).join("");
+  const removed = sectionLines(lines, section).filter((at) => keyOf(lines[at] ?? "") === key.toLowerCase());
+  return lines.filter((_, at) => !removed.includes(at)).join("");
 }
 
 /** Removes a section's keys and the comments among them. Lines after a blank line at its end belong to the next section. */
 export function removeIniSection(text: string, section: string): string {
   const lines = linesOf(text);
-  const doomed = new Set<number>();
+  const removed = new Set<number>();
   for (const [start, header] of lines.entries()) {
     if (headerOf(header) !== section) continue;
     const next = lines.findIndex((line, at) => at > start && headerOf(line) !== undefined);
@@ -43,9 +43,9 @@ export function removeIniSection(text: string, section: string): string {
     while (length <= body.length && isComment(body[length - 1] ?? "")) length++;
     // One of the blank lines around it goes, too.
     if ((body[length - 1] ?? "x").trim() === "" && length <= body.length) length++;
-    for (let at = start; at < start + length; at++) doomed.add(at);
+    for (let at = start; at < start + length; at++) removed.add(at);
   }
-  return lines.filter((_, at) => !doomed.has(at)).join("");
+  return lines.filter((_, at) => !removed.has(at)).join("");
 }
 
 /** Splits the text into lines with their line ends. */

@@ -30,7 +30,7 @@ export function saveProfile(texts: ProfileTexts, profile: Profile): ProfileTexts
   const read = readProfiles(filesOf(saved)).byName.get(profile.name);
   const strange = fields.find((field) => profile[field] !== undefined && read?.[field] !== profile[field]);
   if (strange === undefined) return saved;
-  throw new BoughError(`the ${strange} has characters in it that a profile file cannot hold`, {
+  throw new BoughError(`the ${strange} contains characters that can't be stored in a profile file`, {
     kind: "usage",
   });
 }

@@ -49,7 +49,7 @@ export function chooseService({ flags, environment, files }: ServiceInputs): Ser
   if (configured !== undefined) return complete(override(configured, flags));
   const lone = (["token", "project"] as const).find((name) => flags[name] !== undefined);
   if (lone === undefined) return { kind: "embedded" };
-  throw usage(`--${lone} is given, but no service that it is for`, "Give the service's address with --url.");
+  throw usage(`--${lone} is given without the address of a service`, "Give the address with --url.");
 }
 
 /** A service as one source describes it. */
@@ -142,7 +142,7 @@ function complete({ source, url, token, project, needsProject }: Candidate): Ser
 function missingUrlHint(source: string): string {
   return source === "CONTREE_TOKEN"
     ? "Set CONTREE_URL, or give --url."
-    : "Add url = https://... to the profile, or give --url: bough knows no default address.";
+    : "Add url = https://... to the profile, or give --url: bough has no default address.";
 }
 
 function usage(message: string, hint: string): BoughError {

@@ -49,21 +49,21 @@ test.each<[attack: string, begins: string, call: (service: Service) => Promise<u
     "a file for cat",
     bytes,
     (service) => drain(service.openFile(image, "/a")),
-    /no more than \d+ bytes? came in 60 s/,
+    /only \d+ bytes? received in 60 s/,
   ],
   [
     "an archive for cp",
     bytes,
     (service) => drain(service.openArchive(image, "/a")),
-    /no more than \d+ bytes? came in 60 s/,
+    /only \d+ bytes? received in 60 s/,
   ],
   [
     "events so far",
     head("200 OK", "text/event-stream"),
     (service) => service.readEventsSoFar(operation, {}),
-    /no more than \d+ bytes? came in 60 s/,
+    /only \d+ bytes? received in 60 s/,
   ],
-  ["the answer to an upload's beginning", json, uploaded, /no more than \d+ bytes? came in 60 s/],
+  ["the answer to an upload's beginning", json, uploaded, /only \d+ bytes? received in 60 s/],
 ])("%s", async (_, begins, call, said) => {
   const dribble = async (socket: Socket) => {
     socket.write(begins);
