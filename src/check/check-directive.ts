@@ -47,7 +47,7 @@ function invalid(dockerfile: Dockerfile, option: string): DockerfileError {
   const index = dockerfile.lines.findIndex((line) => /^#\s*check\s*=/i.test(line));
   const line = Math.max(index, 0) + 1;
   const expected =
-    "skip=RULE,..., error=true or experimental=RULE,..., with ; between them; all stands for every rule";
+    "skip=RULE,..., error=true or experimental=RULE,..., separated by semicolons; all means every rule";
   const rule: ErrorRule = "InvalidCheckDirective";
   const message = `invalid check option "${option}"`;
   return new DockerfileError(dockerfile, [{ rule, message, expected, range: { start: line, end: line } }]);

@@ -79,7 +79,7 @@ describe("a line that is being typed", () => {
 describe("a shell with nothing to do", () => {
   test.each(["bash", "/bin/sh -l", "zsh -il"])("%s at a terminal is refused", (line) => {
     expect(() => refuseInteractiveShell(line.split(" "), true)).toThrow(
-      "has no terminal, and would end at once",
+      "has no terminal, and would end immediately",
     );
   });
 

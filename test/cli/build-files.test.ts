@@ -120,13 +120,16 @@ describe("refused before anything is built, with every file as it was:", () => {
     [[...usable, "--iidfile", "a/x"], "--iidfile a/x: a is not a directory"],
     [[...usable, "--iidfile", "a/x/y"], "--iidfile a/x/y: a part of the path is not a directory"],
     [[...usable, "--iidfile", "."], "--iidfile .: this is not a file"],
-    [[...usable, "--iidfile", "new/"], "--iidfile new/: a file's path has no slash at its end"],
+    [[...usable, "--iidfile", "new/"], "--iidfile new/: the path of a file must not end with a slash"],
     [[...usable, "--iidfile", "n".repeat(300)], `--iidfile ${"n".repeat(300)}: the name is too long`],
     [["--metadata-file", ""], '--metadata-file takes the path of a file, not ""'],
     [[...usable, "--iidfile", ""], '--iidfile takes the path of a file, not ""'],
     [["--metadata-file", "Dockerfile"], "--metadata-file Dockerfile: this is the build's Dockerfile"],
     [[...usable, "--iidfile", "./Dockerfile"], "--iidfile ./Dockerfile: this is the build's Dockerfile"],
-    [[...usable, "--iidfile", "Dockerfile/"], "--iidfile Dockerfile/: a file's path has no slash at its end"],
+    [
+      [...usable, "--iidfile", "Dockerfile/"],
+      "--iidfile Dockerfile/: the path of a file must not end with a slash",
+    ],
     [[...usable, "--iidfile", "link"], "--iidfile link: this is the build's Dockerfile"],
     [
       [...usable, "--iidfile", "here/Dockerfile"],
@@ -162,7 +165,7 @@ describe("refused before anything is built, with every file as it was:", () => {
     writeFiles(context, { "m.json": "{}" });
     const before = contents();
     const { exitCode, stderr } = await build("--metadata-file", "m.json", "--iidfile", "/proc/bough-id");
-    expect(stderr).toStartWith("[ERROR] --iidfile /proc/bough-id: no file can be written there: ");
+    expect(stderr).toStartWith("[ERROR] --iidfile /proc/bough-id: cannot write a file there: ");
     expect(exitCode).toBe(2);
     expect(contents()).toEqual(before);
     expect(service.requests).toEqual([]);
@@ -185,7 +188,7 @@ test("a full disk is noticed before anything is built", async () => {
     exitCode: 2,
     stdout: "ballast\n",
     stderr: expect.stringMatching(
-      /^\[ERROR\] --metadata-file disk\/m\.json: no file can be written there: no space is left on the disk\n/,
+      /^\[ERROR\] --metadata-file disk\/m\.json: cannot write a file there: no space is left on the disk\n/,
     ),
   });
   expect(service.requests).toEqual([]);

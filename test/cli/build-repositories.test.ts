@@ -408,7 +408,7 @@ describe("what can't be had", () => {
     const { exitCode, stderr } = await build("ADD https://localhost/app.git /x", ["--docker"], {
       environment: { PATH: "/nowhere" },
     });
-    expect(stderr).toContain("git is not installed, and fetching a repository takes it");
+    expect(stderr).toContain("git is not installed, but fetching a repository needs it");
     expect(exitCode).toBe(2);
   });
 

@@ -116,8 +116,8 @@ describe("refused before anything runs", () => {
       ["--docker"],
       "Dockerfile:2: --from=5: there are 2 stages, counted from 0\n  2 | COPY --from=5 /x /x\n    |             ^\n",
     ],
-    ["--target with --no-docker", several, ["--target", "one", "--no-docker"], "exclude each other"],
-    ["BOUGH_DOCKER", several, [], "BOUGH_DOCKER is 1 or 0"],
+    ["--target with --no-docker", several, ["--target", "one", "--no-docker"], "cannot be used together"],
+    ["BOUGH_DOCKER", several, [], "BOUGH_DOCKER must be 1 or 0"],
   ])("%s", async (name, dockerfile, options, message) => {
     const given = name === "BOUGH_DOCKER" ? { ...environment, BOUGH_DOCKER: "yes" } : environment;
     const { exitCode, stderr } = await runBough(["--local", "build", ".", ...options], {

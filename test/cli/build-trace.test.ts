@@ -111,8 +111,8 @@ describe("--trace", () => {
     ],
     ["the Dockerfile", ["--trace", "Dockerfile"], "--trace Dockerfile: this is the build's Dockerfile"],
     ["another result", ["--trace", "m", "--iidfile", "m"], "--iidfile m and --trace m are the same file"],
-    ["a check", ["--trace", "t.json", "--check"], "--check and --trace exclude each other"],
-    ["timings of a check", ["--timings", "--check"], "--check and --timings exclude each other"],
+    ["a check", ["--trace", "t.json", "--check"], "--check and --trace cannot be used together"],
+    ["timings of a check", ["--timings", "--check"], "--check and --timings cannot be used together"],
   ])("%s is refused before anything is asked of the service", async (_, words, message) => {
     const { exitCode, stderr } = await build(words);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(message) });

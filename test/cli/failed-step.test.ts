@@ -59,7 +59,9 @@ test.each([
   const context = writeContext("engine", dockerfile(last));
   const failed = await bough(["--local", "build", context, ...flags]);
   expect(failed.exitCode).toBe(1);
-  expect(failed.stderr).toContain("To step into it, as its command found it (without DEPLOY_TOKEN):\n");
+  expect(failed.stderr).toContain(
+    "To open the failed step, as its command found it (without DEPLOY_TOKEN):\n",
+  );
   const [shell, run = []] = waysInto(failed.stderr);
   expect(shell?.slice(-2)).toEqual(["shell", "--failed-step"]);
   const seen = "id -u; id -g; pwd; cat sub/a.txt /before; echo $MODE $VERSION ${DEPLOY_TOKEN-none}";
@@ -78,7 +80,7 @@ test("what the command line says comes before it, and what is kept goes to a bra
   const { stdout } = await bough([...run, "-D", ...other, "sh", "-c", "id -u; pwd; echo $MODE; cat own"]);
   expect(stdout).toBe("0\n/\nslow\nstaged\n");
   const kept = await bough([...run, "-u", "0", "--", "touch", "sub/new"]);
-  expect(kept.stderr).toMatch(/branch debug:[0-9a-f]{12} goes on from there/);
+  expect(kept.stderr).toMatch(/the result is on branch debug:[0-9a-f]{12}/);
   expect((await bough(["--local", "-S", session, "ls", "/srv/app/sub"])).stdout).toContain("new");
 });
 
@@ -97,7 +99,7 @@ test("a file of the context that has changed since is as the step had it, or nam
   rmSync(join(context, "b.txt"));
   const ended = await bough([...run, "cat", "sub/a.txt"]);
   expect(ended).toMatchObject({ exitCode: 1, stdout: "" });
-  expect(ended.stderr).toContain(`kept nowhere as the step had it: ${join(context, "b.txt")}\n`);
+  expect(ended.stderr).toContain(`the old contents are not available: ${join(context, "b.txt")}\n`);
   const [before = []] = waysInto(ended.stderr);
   expect((await bough(["--local", "cat", `${before.at(-1)}:/before`])).stdout).toBe("before\n");
   writeFileSync(join(context, "b.txt"), "removed by the command\n");
@@ -115,7 +117,7 @@ test("no secret of it is in a file, and a build that succeeds leaves no step beh
     "--secret",
     `id=key,src=${join(home, "key")}`,
   ]);
-  expect(failed.stderr).toContain("(without DEPLOY_TOKEN, what --secret and --ssh bring):\n");
+  expect(failed.stderr).toContain("(without DEPLOY_TOKEN, what --secret and --ssh provide):\n");
   const databases = readdirSync(join(state, "sessions")).map((name) =>
     readFileSync(join(state, "sessions", name), "latin1"),
   );
@@ -157,8 +159,11 @@ test("on a service that knows no more than the specification's calls", async () 
 });
 
 test.each([
-  [["run", "--failed-step"], "which command? --failed-step is for one that is given"],
-  [["run", "--failed-step", "base:1", "ls"], "--failed-step runs in that step's image, and takes no other"],
+  [["run", "--failed-step"], "no command given. --failed-step needs one"],
+  [
+    ["run", "--failed-step", "base:1", "ls"],
+    "--failed-step runs in that step's image: no other image can be given",
+  ],
   [
     ["-S", "none", "run", "--failed-step", "--", "ls"],
     "the latest build of session none has not failed at a step",

@@ -74,7 +74,7 @@ describe.each([["--no-docker"], ["--docker"]])("%s", (mode) => {
         const { exitCode, stderr } = await build(`${start}${run}`);
         expect(exitCode).not.toBe(0);
         expect(stderr).toContain("the image has no shell (/bin/sh) to run this with");
-        expect(stderr).not.toContain("To step into");
+        expect(stderr).not.toContain("To open");
       }
     },
   );

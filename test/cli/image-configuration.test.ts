@@ -90,21 +90,21 @@ describe("the engine", () => {
 
   test.each<[string, string[], string]>([
     ["neither ENTRYPOINT nor CMD", ["--use", "neither:1"], "The image has neither ENTRYPOINT nor CMD: "],
-    ["an empty first word", ["--use", "empty:1"], "The image's own begins with an empty word."],
-    ["--no-config", ["--use", "empty:1", "--no-config"], "--no-config leaves the image's own out."],
-    ["--shell", ["--use", "empty:1", "-s"], "--shell is for one that is given."],
+    ["an empty first word", ["--use", "empty:1"], "The image's own command begins with an empty word."],
+    ["--no-config", ["--use", "empty:1", "--no-config"], "--no-config ignores the image's own."],
+    ["--shell", ["--use", "empty:1", "-s"], "--shell needs one."],
   ])("bough run without a command is refused: %s", async (_, options, expected) => {
     await build('FROM own:docker\nCMD [""]\n', "--docker", "--tag", "empty:1");
     await build("FROM own:docker\nENTRYPOINT []\n", "--docker", "--tag", "neither:1");
     const { exitCode, stderr } = await bough(["run", "-D", ...options]);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 });
-    expect(stderr).toContain(`bough run: which command? ${expected}`);
+    expect(stderr).toContain(`bough run: no command given. ${expected}`);
   });
 
   test("a user that the image doesn't have", async () => {
     const { exitCode, stderr } = await bough(["run", "-D", "--use", "own:docker", "-u", "eve", "--", "true"]);
     expect(exitCode).not.toBe(0);
-    expect(stderr).toContain("the image doesn't know the user eve");
+    expect(stderr).toContain("the image has no user eve");
   });
 
   test("a session that uses it, and the image that comes of its commands", async () => {

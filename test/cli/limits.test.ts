@@ -101,7 +101,7 @@ describe("a service that does not say that it takes limits is not asked for any"
     ]) {
       const { exitCode, stderr } = await bough(...words);
       expect(stderr).toContain(
-        `[ERROR] ${fake.url} takes no --memory, --cpus or --pids: it sets the limits itself\n`,
+        `[ERROR] ${fake.url} does not support --memory, --cpus and --pids: it sets the limits itself\n`,
       );
       expect(exitCode).toBe(2);
     }

@@ -30,11 +30,11 @@ test.each<[hint: string, told: string | undefined]>([
   ],
   ["A failed build prints the line to paste: bough -S build:<hash> shell --failed-step", undefined],
   [
-    "To step into it, as its command found it (without KEY):\n  bough --local -S build:1 shell --failed-step\n  bough --local -S build:1 run -D --failed-step -- COMMAND",
-    "To step into it, as its command found it (without KEY):\n  the tool `run` with session: build:1, failed_step: true",
+    "To open the failed step, as its command found it (without KEY):\n  bough --local -S build:1 shell --failed-step\n  bough --local -S build:1 run -D --failed-step -- COMMAND",
+    "To open the failed step, as its command found it (without KEY):\n  the tool `run` with session: build:1, failed_step: true",
   ],
   [
-    "Exit code 127: a program was not found in the image.\nTo step into the image before it:\n  bough -S b session checkout layer:1\n  bough -S b run -D -- COMMAND",
+    "Exit code 127: a program was not found in the image.\nTo open the image before the failed step:\n  bough -S b session checkout layer:1\n  bough -S b run -D -- COMMAND",
     "Exit code 127: a program was not found in the image.",
   ],
   [

@@ -253,7 +253,7 @@ describe("on a service", () => {
     ["build", { context: "app", tags: ["NO tag"] }, /NO tag/],
     ["build", { context: "app", secrets: ["id=a,src=none"] }, /secrets id=a: .*none/],
     ["explain", { context: "app", dockerfile: "none" }, "cannot read the Dockerfile none"],
-    ["run", { command: ["a"], script: "b" }, "command and script exclude each other"],
+    ["run", { command: ["a"], script: "b" }, "command and script cannot be used together"],
     ["run", { session: "empty", command: ["a"] }, "session empty has no image"],
     ["run", { image: "nothing:1", command: ["a"] }, "has no image nothing:1"],
     ["run", { image: "base:1", command: "ls" }, "expected array"],
@@ -263,7 +263,7 @@ describe("on a service", () => {
     ["read_file", { image: "base:1", path: "/none" }, "/none"],
     ["list_files", { image: "base:1", path: "/none" }, "/none"],
     ["write_files", { image: "base:1", files: [] }, "files"],
-    ["write_files", { image: "base:1", files: [{ path: "/d/", content: "" }] }, "no slash at its end"],
+    ["write_files", { image: "base:1", files: [{ path: "/d/", content: "" }] }, "must not end with a slash"],
     [
       "write_files",
       { image: "base:1", files: [{ path: "/a", content: "?", encoding: "base64" }] },

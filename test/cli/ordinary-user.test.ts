@@ -132,7 +132,7 @@ describe("where it can't be, one error says what is missing", () => {
     poor.remove();
     expect(exitCode).toBe(1);
     expect(stderr).toContain(
-      "the embedded engine needs root, or a user namespace, which can't be had: the user has no range of sub-ids",
+      "the embedded engine needs root, or a user namespace, which can't be created: the user has no range of sub-ids",
     );
     expect(stderr).toMatch(/usermod --add-subuids (\d+-\d+) --add-subgids \1 bough-tester\n/);
   });

@@ -85,12 +85,15 @@ test("--volume is the directory itself: written to unless :ro, and no part of th
 test.each([
   [["run", "-I", "none.sh", "base:1"], "cannot read --script none.sh: no such file or directory"],
   [["run", "-I", "-", "base:1"], "--script - reads standard input, and nothing is piped in"],
-  [["run", "-I", "plain.sh", "-s", "base:1"], "--script does not go with --shell"],
+  [["run", "-I", "plain.sh", "-s", "base:1"], "--script cannot be used with --shell"],
   [["run", "--env-file", "none.env", "base:1", "env"], "cannot read --env-file none.env"],
-  [["run", "--env-file", "bad.env", "base:1", "env"], "--env-file bad.env: line 2 begins with no name"],
+  [
+    ["run", "--env-file", "bad.env", "base:1", "env"],
+    "--env-file bad.env: line 2 does not begin with a variable name",
+  ],
   [["run", "-v", "src", "base:1", "ls"], '--volume takes DIR:PATH[:ro], not "src"'],
   [["run", "-v", "src:w", "base:1", "ls"], '--volume src:w: "w" is not an absolute path in the image'],
-  [["run", "-v", "src:/w:z", "base:1", "ls"], '--volume src:/w:z: unknown option "z": it is ro or rw'],
+  [["run", "-v", "src:/w:z", "base:1", "ls"], '--volume src:/w:z: unknown option "z": expected ro or rw'],
 ])("%j", async (words, message) => {
   const ended = await bough(words);
   expect(ended.exitCode).toBe(2);
@@ -109,7 +112,7 @@ test("a directory that is not there, and a service that has none of this machine
   expect(elsewhere).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining(
-      "mounts no directories of this machine\n--file DIR:PATH puts a copy in place",
+      "cannot mount directories of this machine\n--file DIR:PATH copies it into the image",
     ),
   });
 });

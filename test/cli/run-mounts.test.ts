@@ -249,7 +249,7 @@ describe("--secret and --ssh", () => {
       context,
     );
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2 });
-    expect(stderr).toContain("512001 bytes are too many");
+    expect(stderr).toContain("too large: 512001 bytes");
   });
 
   test("one that nothing asks for is warned about, with the id that was meant", async () => {

@@ -203,7 +203,7 @@ describe("standard input", () => {
     await serve({ stdout: "done\n" });
     const child = start(["run", "-D", "--", "cat"], "pipe");
     const { value } = await child.stderr.getReader().read();
-    expect(new TextDecoder().decode(value)).toContain("waiting for the end of standard input; </dev/null");
+    expect(new TextDecoder().decode(value)).toContain("reading standard input until it ends; use </dev/null");
     if (typeof child.stdin === "object") child.stdin.end();
     expect(await new Response(child.stdout).text()).toBe("done\n");
   });

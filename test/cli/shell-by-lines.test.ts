@@ -81,7 +81,7 @@ test("a shell reads lines by the subprocess API: its directory and variables las
   const ended = await subprocesses(["-S", "a", "shell", "base:1", "--keep"], typed);
   expect(ended.exitCode).toBe(4);
   expect(ended.stdout).toContain("/tmp\nkept\n");
-  expect(ended.stderr).toContain("gives commands no terminal: what you type goes there line by line");
+  expect(ended.stderr).toContain("does not support terminals: what you type is sent line by line");
   const kept = await bough(["-S", "a", "cat", "/tmp/file"], [], over, handle);
   expect(kept.stdout).toBe("kept\n");
 });
@@ -92,7 +92,7 @@ test("Ctrl-C ends what runs, background jobs apart, and at the prompt what was t
   const ended = await subprocesses(["shell", "base:1", "-u", "1000"], [...typed, look]);
   expect(ended.stdout).toEndWith(" X=1\n0\n1\n");
   expect(ended.exitCode).toBe(4);
-  expect(ended.stderr).toContain("Ctrl-C ends the command that runs, Ctrl-D the shell");
+  expect(ended.stderr).toContain("Ctrl-C ends the running command, Ctrl-D the shell");
   expect(ended.stderr).not.toContain("\u0001");
 });
 
@@ -101,13 +101,13 @@ test("the end of what is typed is the end of the command's input", async () => {
   expect(ended).toMatchObject({ exitCode: 0, stdout: "one\ntwo\n" });
 });
 
-test("without such calls each line is a command of its own, on what the one before has left", async () => {
+test("without such calls each line is a separate command, on what the one before has left", async () => {
   fake.clearRequests();
   const typed = ["one", "cd /srv", "two | three", "", "fails", "exit"];
   const ended = await bough(["-S", "b", "shell", "base:1", "--keep"], typed, fake.url);
   expect(ended.stdout).toBe("ran one\nran two | three\nran fails\n");
   expect(ended.exitCode).toBe(3);
-  expect(ended.stderr).toContain("each line is a command of its own");
+  expect(ended.stderr).toContain("each line is a separate command");
   expect(ended.stderr).toContain("/srv$ ");
   const [, ...commands] = fake
     .requestsTo("POST /v1/instances")
@@ -158,5 +158,5 @@ test("a command that ends before it could take input has run", async () => {
 test("any other command can't do without its input", async () => {
   const ended = await bough(["run", "-it", "-D", "base:1", "cat"], ["one"], fake.url);
   expect(ended.exitCode).toBe(1);
-  expect(ended.stderr).toContain("takes no input while a command runs\nPipe it in");
+  expect(ended.stderr).toContain("does not support input to a running command\nPipe it in");
 });

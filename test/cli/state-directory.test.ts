@@ -56,7 +56,7 @@ describe("a damaged state file is set aside, and the build begins with an empty 
     expect(ended.exitCode).toBe(0);
     expect(ended.runs).toEqual(["first", "second"]);
     expect(ended.stderr).toContain(
-      `[WARN] the state file was damaged: it is set aside as ${stateFile()}.damaged,`,
+      `[WARN] the state file was damaged: it was renamed to ${stateFile()}.damaged,`,
     );
     expect(readdirSync(sessions()).filter((name) => name.includes(".damaged"))).toHaveLength(1);
     expect((await build()).runs).toEqual([]);

@@ -110,7 +110,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
   test.each<[string, string]>([
     ["", "[ERROR] bough: no command given\n`bough -h` lists the commands.\n"],
     ["buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
-    ["--tga x build", "[ERROR] bough: unknown option --tga\nA command's own options stand after its name.\n"],
+    ["--tga x build", "[ERROR] bough: unknown option --tga\nA command's own options go after its name.\n"],
     ["build --tga x", "[ERROR] bough build: unknown option --tga\nDid you mean --tag?\n"],
     ["build --nocache", "[ERROR] bough build: unknown option --nocache\nDid you mean --no-cache?\n"],
     ["build -x", "[ERROR] bough build: unknown option -x\n`bough build -h` lists the options.\n"],
@@ -122,7 +122,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ["build --docker --label =A", '[ERROR] --label takes KEY=VALUE or KEY, not "=A"\nThe name is missing.\n'],
     [
       "build --no-docker --label a=b",
-      "[ERROR] --label needs --docker\nWithout it an image keeps no labels, nor those of the Dockerfile.\n",
+      "[ERROR] --label needs --docker\nWithout --docker an image has no labels, not even those of the Dockerfile.\n",
     ],
     ["build --build-arg =A", '[ERROR] --build-arg takes KEY=VALUE or KEY, not "=A"\nThe name is missing.\n'],
     [
@@ -135,15 +135,15 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ],
     ...["0", "-1", "1.5", "1e3"].map((value): [string, string] => [
       `build --timeout=${value}`,
-      `[ERROR] --timeout takes a positive whole number, not "${value}"\nIt counts seconds, as in --timeout 1800. A tag is given with --tag NAME:TAG.\n`,
+      `[ERROR] --timeout takes a positive whole number, not "${value}"\nIt takes seconds, as in --timeout 1800. To tag the image, use --tag NAME:TAG.\n`,
     ]),
     [
       "build -t app:dev .",
-      '[ERROR] --timeout takes a positive whole number, not "app:dev"\nIt counts seconds, as in --timeout 1800. A tag is given with --tag app:dev.\n',
+      '[ERROR] --timeout takes a positive whole number, not "app:dev"\nIt takes seconds, as in --timeout 1800. To tag the image, use --tag app:dev.\n',
     ],
     [
       "build -f Dockerfile",
-      '[ERROR] --format takes table or json, not "Dockerfile"\nOf a Dockerfile write: --dockerfile Dockerfile\n',
+      '[ERROR] --format takes table or json, not "Dockerfile"\nFor a Dockerfile, write: --dockerfile Dockerfile\n',
     ],
     ["images -f yaml", '[ERROR] --format takes table or json, not "yaml"\n'],
     [
@@ -156,7 +156,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ],
     [
       "build --file ci.Dockerfile",
-      "[ERROR] bough build: unknown option --file\nA Dockerfile is named with --dockerfile PATH.\n",
+      "[ERROR] bough build: unknown option --file\nGive the Dockerfile with --dockerfile PATH.\n",
     ],
     [
       "build --platform linux/amd64,linux/arm64",
@@ -164,15 +164,15 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ],
     [
       "pull alpine:3.20",
-      '[ERROR] unknown command "pull"\n`bough images import alpine:3.20` brings an image from a registry; FROM does it by itself.\n',
+      '[ERROR] unknown command "pull"\n`bough images import alpine:3.20` imports an image from a registry; FROM does so automatically.\n',
     ],
     [
       "save -o app.tar app:dev",
-      '[ERROR] unknown command "save"\n`bough images export app:dev docker-archive:app.tar` writes what docker load takes.\n',
+      '[ERROR] unknown command "save"\n`bough images export app:dev docker-archive:app.tar` writes an archive for docker load.\n',
     ],
     [
       "load --input $(app).tar",
-      "[ERROR] unknown command \"load\"\n`bough images import 'docker-archive:$(app).tar'` reads what docker save writes.\n",
+      "[ERROR] unknown command \"load\"\n`bough images import 'docker-archive:$(app).tar'` reads an archive of docker save.\n",
     ],
     [
       "history app:dev",
@@ -181,7 +181,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ["image ls", '[ERROR] unknown command "image"\n`bough images` lists them.\n'],
     [
       "images pull alpine",
-      '[ERROR] unknown command "bough images pull"\n`bough images import alpine` brings an image from a registry; FROM does it by itself.\n',
+      '[ERROR] unknown command "bough images pull"\n`bough images import alpine` imports an image from a registry; FROM does so automatically.\n',
     ],
     ["image rm a b", '[ERROR] unknown command "image"\n`bough images remove a b` removes it.\n'],
     ["image inspect a", '[ERROR] unknown command "image"\nWrite `bough inspect a`.\n'],
@@ -230,15 +230,15 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ],
     [
       "build .",
-      "[ERROR] cannot read the Dockerfile Dockerfile: there is no such file\nName it with --dockerfile PATH, or give the context directory that holds it.\n",
+      "[ERROR] cannot read the Dockerfile Dockerfile: there is no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
     ],
     [
       "build . --dockerfile ..",
-      "[ERROR] cannot read the Dockerfile ..: it is a directory\nName it with --dockerfile PATH, or give the context directory that holds it.\n",
+      "[ERROR] cannot read the Dockerfile ..: it is a directory\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
     ],
     [
       "build . --dockerfile other",
-      "[ERROR] cannot read the Dockerfile other: there is no such file\nName it with --dockerfile PATH, or give the context directory that holds it.\n",
+      "[ERROR] cannot read the Dockerfile other: there is no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
     ],
   ])("bough %s", async (line, message) => {
     const workingDirectory = temporaryDirectory();

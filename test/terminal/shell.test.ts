@@ -179,25 +179,25 @@ test("a program that is not there is told of at the terminal", async () => {
 });
 
 test.each([
-  [["shell", "base:1"], {}, "bough shell needs a terminal, and standard input is none"],
+  [["shell", "base:1"], {}, "bough shell needs a terminal, but standard input is not one"],
   [
     ["shell", "base:1"],
     { hasInputTerminal: true },
-    "bough shell needs a terminal, and standard output is none",
+    "bough shell needs a terminal, but standard output is not one",
   ],
-  [["run", "-it", "base:1", "sh"], {}, "bough run -it needs a terminal, and standard input is none"],
+  [["run", "-it", "base:1", "sh"], {}, "bough run -it needs a terminal, but standard input is not one"],
   [["run", "-itd", "base:1", "sh"], {}, "--timeout takes a positive whole number"],
-  [["run", "-d", "-it", "base:1", "sh"], {}, "-it does not go with -d"],
+  [["run", "-d", "-it", "base:1", "sh"], {}, "-it cannot be used with -d"],
   [
     ["shell", "-f", "json", "base:1"],
     { hasInputTerminal: true, terminalColumns: 80 },
-    "a shell has no result for -f json",
+    "-f json is not supported",
   ],
-  [["run", "-it", "-f", "json", "base:1"], {}, "-it does not go with -f json"],
+  [["run", "-it", "-f", "json", "base:1"], {}, "-it cannot be used with -f json"],
   [
     ["build", "--on-error", "shell"],
     {},
-    "bough build --on-error shell needs a terminal, and standard input is none",
+    "bough build --on-error shell needs a terminal, but standard input is not one",
   ],
   [["build", "--on-error", "stop"], {}, "--on-error takes shell, not"],
 ])("without a terminal, %j", async (words, options, message) => {
@@ -220,7 +220,7 @@ test("--on-error shell: where a step has failed, with its secrets; the build fai
   shown.type(`bough --local build ${context} --on-error shell; echo exit code $?`);
   const failure = await shown.waitFor(/\/srv [$]$/m);
   expect(failure).toContain("RUN cat nothing");
-  expect(failure).toContain("a shell in the place of the failed step");
+  expect(failure).toContain("opening a shell in place of the failed step");
   shown.type("clear; id -u; pwd; ls; echo $MODE $API_TOKEN");
   await shown.waitFor("1000\n/srv\nDockerfile\nfast t0ken-t0ken\n");
   shown.type("exit 7");

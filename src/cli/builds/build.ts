@@ -18,7 +18,7 @@ const definitions: ArgumentDefinitions = {
     completes: "file",
     valueHint: "PATH",
     description:
-      "Dockerfile (default: CONTEXT/Dockerfile), or - for standard input; of a context that is fetched, relative to its root",
+      "Dockerfile (default: CONTEXT/Dockerfile), or - for standard input; if CONTEXT is fetched, a path relative to its root",
   },
   tag: {
     type: "string",
@@ -32,7 +32,7 @@ const definitions: ArgumentDefinitions = {
     description:
       "Build as docker build does: only the stages that are needed, COPY --from, SHELL, no default excludes",
   },
-  "no-docker": { type: "boolean", description: "Build every stage, whatever BOUGH_DOCKER says" },
+  "no-docker": { type: "boolean", description: "Build every stage, even if BOUGH_DOCKER=1 is set" },
   target: {
     type: "string",
     valueHint: "STAGE",
@@ -42,18 +42,18 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     valueHint: "N",
     description:
-      "Steps at work at once, with --docker (default: one a processor on the engine, 4 on a service)",
+      "Maximum number of steps that run at the same time, with --docker (default: one per processor on the engine, 4 on a service)",
   },
   platform: {
     type: "string",
     valueHint: "OS/ARCH",
-    description: "What the image is to run on, as in linux/amd64: refused unless it is what the service runs",
+    description: "Platform of the image, such as linux/amd64; an error if the service runs another one",
   },
   label: {
     type: "string",
     valueHint: "KEY[=VALUE]",
     multiple: true,
-    description: "A label of the image, with --docker: it wins over a LABEL of that name",
+    description: "Label of the image, with --docker; overrides a LABEL of the same name",
   },
   "build-arg": {
     type: "string",
@@ -66,7 +66,7 @@ const definitions: ArgumentDefinitions = {
     valueHint: "id=ID[,src=FILE|,env=NAME]",
     multiple: true,
     description:
-      "For RUN --mount=type=secret: a file's content or a variable's value (default: of the name ID)",
+      "For RUN --mount=type=secret: a file's content or a variable's value (default: the variable or file named ID)",
   },
   ssh: {
     type: "string",
@@ -81,44 +81,44 @@ const definitions: ArgumentDefinitions = {
   },
   pull: {
     type: "boolean",
-    description: "Import the images of FROM and --from again, whatever is stored, and move their tags",
+    description: "Import the images of FROM and --from again, even if they are stored, and move their tags",
   },
   "cache-from": {
     type: "string",
     multiple: true,
     completes: "scope",
     valueHint: "SCOPE[,SCOPE...]",
-    description: "Take layers that this machine does not have from these scopes on the service",
+    description: "Reuse layers of other machines from these scopes on the service",
   },
   "cache-to": {
     type: "string",
     completes: "scope",
     valueHint: "SCOPE",
-    description: "Leave the layers of this build in a scope on the service, for other machines",
+    description: "Share the layers of this build with other machines, in a scope on the service",
   },
   cache: {
     type: "string",
     valueHint: "auto",
     completes: ["auto"],
     description:
-      "Choose the scopes: in CI the branch's own and the default branch's, elsewhere the latter to read",
+      "Choose the scopes: in CI those of the branch and the default branch, elsewhere that of the default branch, only to read",
   },
   "cache-verify": {
     type: "string",
     multiple: true,
     completes: "file",
     valueHint: "KEY.pub",
-    description: "Take from scopes only what this Ed25519 key has signed",
+    description: "Use only scopes that are signed with this Ed25519 key",
   },
   "cache-sign": {
     type: "string",
     completes: "file",
     valueHint: "KEY",
-    description: "Sign what is left in the scope with this Ed25519 key",
+    description: "Sign what --cache-to writes with this Ed25519 key",
   },
   "no-default-excludes": {
     type: "boolean",
-    description: "Copy what is always left out otherwise: .git, node_modules, dist, build and their kind",
+    description: "Also copy what is excluded by default: .git, node_modules, dist, build and similar files",
   },
   "allow-local-from": {
     type: "boolean",
@@ -126,7 +126,7 @@ const definitions: ArgumentDefinitions = {
   },
   explain: {
     type: "boolean",
-    description: "Say of every step that is not cached what has changed since the last build",
+    description: "For every step that is not cached, say what has changed since the last build",
   },
   check: {
     type: "boolean",
@@ -136,30 +136,30 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     valueHint: "SIZE",
     description:
-      "The most that ADD, or the build context, may fetch from one address, as in 500M (default: 16G; 0: no limit)",
+      "Maximum size that ADD, or the build context, may download from one address, such as 500M (default: 16G; 0: no limit)",
   },
   timeout: timeoutOption("Seconds that each RUN may take (default: 600)"),
-  network: networkDefinition("each RUN that names none itself"),
+  network: networkDefinition("each RUN without its own --network"),
   allow: {
     type: "string",
     valueHint: "ENTITLEMENT",
     completes: entitlements,
     multiple: true,
-    description: "What the Dockerfile may ask for: network.host is RUN --network=host",
+    description: "Allow an entitlement to the Dockerfile: network.host is RUN --network=host",
   },
   ...limitDefinitions,
   "on-error": {
     type: "string",
     valueHint: "shell",
     completes: ["shell"],
-    description: "Open a shell in the place of a step that fails, with its files, ENV, WORKDIR and USER",
+    description: "If a step fails, open a shell in its place, with its files, ENV, WORKDIR and USER",
   },
   progress: {
     type: "string",
     completes: progressModes,
     valueHint: progressModes.join("|"),
     description:
-      "How to show the build: live on a terminal (compact: of a finished step one line), log lines, or events as JSON (default: auto)",
+      "How to show the build: live on a terminal (compact: one line per finished step), log lines, or events as JSON (default: auto)",
   },
   output: {
     type: "string",
@@ -172,18 +172,19 @@ const definitions: ArgumentDefinitions = {
   push: { type: "boolean", description: "Send the image to the registries that its tags name" },
   provenance: {
     type: "boolean",
-    description: "Beside the image written or sent: what it was made from, as in-toto has it (SLSA v1)",
+    description:
+      "Record with the image written or pushed what it was made from, as an in-toto statement (SLSA v1)",
   },
   sbom: {
     type: "boolean",
-    description: "Beside the image written or sent: the packages of dpkg and apk in it, as SPDX JSON",
+    description: "Record with the image written or pushed its dpkg and apk packages, as SPDX JSON",
   },
   trace: {
     type: "string",
     completes: "file",
     valueHint: "FILE",
     description:
-      "Write when each step, request and operation ran, for Perfetto and Chrome; after a failure, too",
+      "Write when each step, request and operation ran, for Perfetto and Chrome; also after a failure",
   },
   timings: {
     type: "boolean",
@@ -194,7 +195,11 @@ const definitions: ArgumentDefinitions = {
     valueHint: "PATH",
     description: "Write the image, tag, session and every step as JSON, once the build has succeeded",
   },
-  iidfile: { type: "string", valueHint: "PATH", description: "Write the image's UUID, likewise" },
+  iidfile: {
+    type: "string",
+    valueHint: "PATH",
+    description: "Write the image's UUID, once the build has succeeded",
+  },
 };
 
 export const build: Command = {
@@ -218,12 +223,12 @@ export const build: Command = {
   ],
   agentNote: [
     "This command is mutating: it may start operations, store images and move tags.",
-    "The layer cache is per context directory or repository; --no-cache bypasses cached layers, --cache-from takes those of other machines.",
+    "The layer cache is per context directory or repository; --no-cache bypasses cached layers, --cache-from uses those of other machines.",
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
     "See `bough agent` for the whole manual.",
   ].join("\n"),
   foreignOptions: {
-    "--file": "A Dockerfile is named with --dockerfile PATH.",
+    "--file": "Give the Dockerfile with --dockerfile PATH.",
     "--rm": "Leave it out: bough keeps no containers.",
     "--force-rm": "Leave it out: bough keeps no containers.",
     "--squash": "Leave it out: each RUN is a layer. `bough inspect` shows what makes layers large.",
@@ -237,9 +242,9 @@ export const build: Command = {
     "--add-host": "Not supported: a RUN resolves names by the machine's name servers.",
     "--shm-size": "The limits of a RUN are --memory, --cpus and --pids.",
     "--ulimit": "The limits of a RUN are --memory, --cpus and --pids.",
-    "--load": "`-o type=docker,dest=FILE` writes what `docker load -i FILE` takes.",
-    "--attest": "`--provenance` keeps beside an image what it was made from, `--sbom` its packages.",
-    "--build-context": "FROM takes images of the service and the stages above.",
+    "--load": "`-o type=docker,dest=FILE` writes an archive for `docker load -i FILE`.",
+    "--attest": "`--provenance` records what an image was made from, `--sbom` its packages.",
+    "--build-context": "Not supported: FROM can use images of the service and earlier stages.",
   },
 };
 
@@ -247,7 +252,7 @@ export const build: Command = {
 function refuseTogether(values: Values): void {
   const measure = values.text("trace") === undefined ? "timings" : "trace";
   if (!values.flag("check") || !(measure === "trace" || values.flag("timings"))) return;
-  throw new BoughError(`--check and --${measure} exclude each other`, {
+  throw new BoughError(`--check and --${measure} cannot be used together`, {
     kind: "usage",
     hint: "--check builds nothing.",
   });

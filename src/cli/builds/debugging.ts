@@ -29,7 +29,7 @@ function waysInto(step: FailedStepError, session: string, globals: GlobalOptions
   if (step.place === undefined) {
     const layer = step.branch.slice(0, layerBranch("").length + shownDigits);
     return [
-      "To step into the image before it:",
+      "To open the image before the failed step:",
       line("session", "checkout", layer),
       `${line("run", "-D", "--")} COMMAND`,
     ];
@@ -37,7 +37,7 @@ function waysInto(step: FailedStepError, session: string, globals: GlobalOptions
   const missing = keepFailedStep(session, step, step.place, store);
   const without = missing.length === 0 ? "" : ` (without ${missing.join(", ")})`;
   return [
-    `To step into it, as its command found it${without}:`,
+    `To open the failed step, as its command found it${without}:`,
     line("shell", "--failed-step"),
     `${line("run", "-D", "--failed-step", "--")} COMMAND`,
   ];

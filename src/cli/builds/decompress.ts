@@ -8,13 +8,10 @@ export function createDecompress(PATH: string | undefined): BuildJob["decompress
   return (compression, content, name) => {
     const program = Bun.which(compression, PATH === undefined ? {} : { PATH });
     if (program !== null) return pass([program, "-dc"], content, name);
-    throw new BoughError(
-      `${name} is compressed with ${compression}, and this machine has no program of that name`,
-      {
-        kind: "usage",
-        hint: `Install it: apt-get install ${packages[compression]}; or copy the archive as it is, with --unpack=false.`,
-      },
-    );
+    throw new BoughError(`${name} is compressed with ${compression}, but that program is not installed`, {
+      kind: "usage",
+      hint: `Install it: apt-get install ${packages[compression]}; or copy the archive unchanged, with --unpack=false.`,
+    });
   };
 }
 

@@ -82,7 +82,7 @@ function unreadable({ path }: DockerfilePlace, error: unknown): BoughError {
   const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
   return new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
     kind: "usage",
-    hint: "Name it with --dockerfile PATH, or give the context directory that holds it.",
+    hint: "Give its path with --dockerfile PATH, or the context directory that contains it.",
     cause: error,
   });
 }

@@ -18,7 +18,7 @@ export async function concludeFailure(
   if (runtime.signal.aborted || !isEmbedded(runtime, globals)) return error;
   await keepNewestFailure(error, connection, session).catch((cause: unknown) => log.debug(messageOf(cause)));
   const isFull = failedStepIn(error)?.saysDiskFull === true;
-  return withRoomHint(error, runtime, "What the step had written is removed", isFull);
+  return withRoomHint(error, runtime, "What the step wrote was removed", isFull);
 }
 
 /**

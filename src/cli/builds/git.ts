@@ -18,9 +18,9 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
     async run(args, { environment: own, maxFileBytes, seconds, signal }) {
       const git = find("git");
       if (git === null) {
-        throw new BoughError("git is not installed, and fetching a repository takes it", {
+        throw new BoughError("git is not installed, but fetching a repository needs it", {
           kind: "usage",
-          hint: "Install it: apt-get install git; or take an archive of the repository by its URL.",
+          hint: "Install it: apt-get install git; or use the URL of an archive of the repository.",
         });
       }
       // Loaded only if git is run.
@@ -42,7 +42,7 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
         await helper.stdin.end();
         const [stdout, stderr] = await read;
         if (!stdout.isWhole || !stderr.isWhole)
-          throw new BoughError("git prints more than could be meant, and was stopped");
+          throw new BoughError(`git printed more than ${maxOutputBytes / 1024 ** 2} MiB and was stopped`);
         const status = await helper.exited;
         return { status, stdout: stdout.bytes.toString(), stderr: stderr.bytes.toString() };
       };

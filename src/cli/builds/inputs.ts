@@ -126,7 +126,7 @@ function chooseMode({ values, runtime: { environment } }: GivenInputs): BuildMod
   const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
   const hasTarget = values.text("target") !== undefined;
   if (isNotDocker && (isDocker || hasTarget)) {
-    throw new BoughError(`${isDocker ? "--docker" : "--target"} and --no-docker exclude each other`, {
+    throw new BoughError(`${isDocker ? "--docker" : "--target"} and --no-docker cannot be used together`, {
       kind: "usage",
       hint: "Without --docker every stage is built.",
     });
@@ -136,9 +136,9 @@ function chooseMode({ values, runtime: { environment } }: GivenInputs): BuildMod
   const { BOUGH_DOCKER: given = "" } = environment;
   if (given === "" || given === "0") return "default";
   if (given === "1") return "docker";
-  throw new BoughError(`BOUGH_DOCKER is 1 or 0, not ${JSON.stringify(given)}`, {
+  throw new BoughError(`BOUGH_DOCKER must be 1 or 0, not ${JSON.stringify(given)}`, {
     kind: "usage",
-    hint: "1 builds as docker build does, as --docker does.",
+    hint: "1 means --docker: build as docker build does.",
   });
 }
 

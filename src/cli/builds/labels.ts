@@ -7,7 +7,7 @@ export function readLabels(given: readonly string[], mode: BuildMode): Map<strin
   if (given.length > 0 && mode === "default")
     throw new BoughError("--label needs --docker", {
       kind: "usage",
-      hint: "Without it an image keeps no labels, nor those of the Dockerfile.",
+      hint: "Without --docker an image has no labels, not even those of the Dockerfile.",
     });
   return new Map(
     given.map((text): [string, string] => {

@@ -23,7 +23,7 @@ export async function openShellAfter(
   if (step?.place === undefined || runtime.signal.aborted) return undefined;
   const { text } = describeFailure(error, globals.format);
   if (!isTold) runtime.stderr.write(formatLogLines(text, runtime.stderr));
-  log.info("a shell in the place of the failed step; its changes are thrown away when you leave");
+  log.info("opening a shell in place of the failed step; its changes are thrown away when you leave");
   await using connection = await connectQuietly(invocation);
   await runToItsEnd(
     {

@@ -57,7 +57,7 @@ export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mo
   if ((mode === "tty" || mode === "compact") && !stderr.isTerminal) {
     throw new BoughError(`--progress ${mode} needs a terminal on standard error`, {
       kind: "usage",
-      hint: "Without --progress a terminal is used where there is one; --progress plain prints log lines.",
+      hint: "Without --progress a terminal is used if there is one; --progress plain prints log lines.",
     });
   }
   if (mode !== "auto") return mode;

@@ -69,7 +69,7 @@ function refuseSame([one, ...others]: readonly ResultPlace[]): void {
     if (!isSameFile(one.path, other.path)) continue;
     throw new BoughError(`${one.option} ${one.given} and ${other.option} ${other.given} are the same file`, {
       kind: "usage",
-      hint: "Name a file of its own for each.",
+      hint: "Give each option its own file.",
     });
   }
   refuseSame(others);

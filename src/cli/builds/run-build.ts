@@ -102,7 +102,7 @@ async function checkOnError({ values, runtime }: Invocation): Promise<void> {
   if (given === undefined) return;
   oneOf(given, ["shell"], "--on-error");
   const { requireTerminal } = await import("../run/terminal.ts");
-  const hint = "Leave it out: a failed build prints the lines to step into it.";
+  const hint = "Leave it out: a failed build prints the commands that open the failed step.";
   requireTerminal(runtime, "bough build --on-error shell", hint);
 }
 
@@ -120,7 +120,7 @@ async function buildWith(
   const timeout = values.text("timeout");
   // The -t of docker build is a tag.
   const tag = /^[a-z]/i.test(timeout ?? "") ? timeout : "NAME:TAG";
-  const timeoutHint = `It counts seconds, as in --timeout 1800. A tag is given with --tag ${tag}.`;
+  const timeoutHint = `It takes seconds, as in --timeout 1800. To tag the image, use --tag ${tag}.`;
   const timeoutSeconds = positiveInteger(timeout, "--timeout", timeoutHint) ?? defaultTimeoutSeconds;
   const limits = readLimitOptions(values);
   const tags = [...new Set(values.list("tag").map(parseTag))];

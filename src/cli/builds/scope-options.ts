@@ -29,13 +29,13 @@ export async function readScopeOptions(given: Given, context: string | undefined
   const isNamed = values.text("cache-to") !== undefined || values.list("cache-from").length > 0;
   if (isAutomatic && isNamed)
     throw usage(
-      "--cache auto chooses the scopes itself: --cache-from and --cache-to exclude it",
+      "--cache auto chooses the scopes itself: it cannot be used with --cache-from or --cache-to",
       "Leave one of them out.",
     );
   const choice = isAutomatic ? await chooseScopes(given, context) : { ...named, reason: undefined };
   const keys = await readKeys(given);
   if (keys.sign !== undefined && choice.to === undefined && !isAutomatic)
-    throw usage("--cache-sign signs what --cache-to writes", "Name a scope with --cache-to NAME.");
+    throw usage("--cache-sign needs --cache-to", "Name a scope with --cache-to NAME.");
   return { ...choice, keys };
 }
 
@@ -69,7 +69,7 @@ async function readKeys({ values, runtime: { workingDirectory } }: Given): Promi
     } catch (error) {
       throw usage(
         `${option}: ${fileError("read", path, error).message}`,
-        "It names a file with a key in PEM.",
+        "It takes a file with a key in PEM format.",
       );
     }
   };

@@ -120,9 +120,12 @@ function readSecret(id: string, path: string, workingDirectory: string): Uint8Ar
 
 function requireSize(id: string, bytes: number): void {
   if (bytes <= maxBytes) return;
-  throw new BoughError(`--secret id=${id}: ${bytes} bytes are too many: a secret has at most ${maxBytes}`, {
-    kind: "usage",
-  });
+  throw new BoughError(
+    `--secret id=${id}: too large: ${bytes} bytes, a secret may have at most ${maxBytes}`,
+    {
+      kind: "usage",
+    },
+  );
 }
 
 function parseAgent(
@@ -137,9 +140,9 @@ function parseAgent(
   }
   const socket = path || environment.SSH_AUTH_SOCK;
   if (socket === undefined || socket === "") {
-    throw new BoughError(`--ssh ${id}: there is no agent: SSH_AUTH_SOCK is not set`, {
+    throw new BoughError(`--ssh ${id}: no SSH agent: SSH_AUTH_SOCK is not set`, {
       kind: "usage",
-      hint: `Start one (eval $(ssh-agent)), or name its socket: --ssh ${id}=SOCKET.`,
+      hint: `Start one (eval $(ssh-agent)), or give its socket: --ssh ${id}=SOCKET.`,
     });
   }
   return [id, socket];
@@ -150,7 +153,7 @@ function requireSocket(id: string, path: string): void {
   if (problem === undefined) return;
   throw new BoughError(`--ssh ${id}: ${problem}`, {
     kind: "usage",
-    hint: "Keys are given to an agent by ssh-add; its socket is what is named here.",
+    hint: "Give the path of an agent's socket, not of a key: ssh-add adds keys to an agent.",
   });
 }
 

@@ -66,8 +66,8 @@ export function parseArguments(
   const [first = ""] = rest?.words ?? [];
   if (rest?.isMarked === false && first.startsWith("-")) {
     throw usage(
-      `${command}: ${first} stands where the command begins`,
-      `Options stand before ${own.at(-1)}. If that is what is to be run, write: ${command} -- ${own.at(-1)} ...`,
+      `${command}: ${first} is given where the command is expected`,
+      `Options go before ${own.at(-1)}. To run ${own.at(-1)} as a command, write: ${command} -- ${own.at(-1)} ...`,
     );
   }
 
@@ -111,7 +111,7 @@ export function parseArguments(
     const message = `${command}: unexpected argument ${JSON.stringify(surplus)}`;
     throw takesRest === undefined || takesRest === "hidden"
       ? usage(message)
-      : usage(message, `What is to be run stands after --: ${command} -- ...`);
+      : usage(message, `Give the command after --: ${command} -- ...`);
   }
 
   return {
@@ -237,6 +237,6 @@ function suggestion(given: string, definitions: ArgumentDefinitions, command: st
   const name = nearest(given, names);
   if (name !== undefined) return `Did you mean ${name}?`;
   return command === "bough"
-    ? "A command's own options stand after its name."
+    ? "A command's own options go after its name."
     : `\`${command} -h\` lists the options.`;
 }

@@ -19,7 +19,7 @@ export const commands: CommandTable = {
     load: async () => (await import("../run/shell.ts")).shell,
   },
   images: {
-    summary: "List images, and bring them in and out",
+    summary: "List, import, export and remove images",
     fallback: "list",
     commands: {
       list: {
@@ -54,11 +54,11 @@ export const commands: CommandTable = {
   },
   tag: { summary: "Tag an image", load: async () => (await import("../images/tag.ts")).tag },
   untag: {
-    summary: "Take tags away from an image",
+    summary: "Remove tags from an image",
     load: async () => (await import("../images/untag.ts")).untag,
   },
   session: {
-    summary: "Go back, branch and look at what builds and `run` have made",
+    summary: "Show, branch and roll back what builds and `run` have made",
     commands: {
       list: { summary: "List the sessions", load: async () => (await import("../sessions/list.ts")).list },
       show: {
@@ -70,7 +70,7 @@ export const commands: CommandTable = {
         load: async () => (await import("../sessions/branch.ts")).branch,
       },
       checkout: {
-        summary: "Go on from another branch",
+        summary: "Switch to another branch",
         load: async () => (await import("../sessions/checkout.ts")).checkout,
       },
       rollback: {
@@ -84,7 +84,7 @@ export const commands: CommandTable = {
     },
   },
   cache: {
-    summary: "What machines share of their builds' layers",
+    summary: "Manage the layers that machines share",
     commands: {
       list: { summary: "List the scopes", load: async () => (await import("../cache/list.ts")).list },
       show: {
@@ -109,7 +109,7 @@ export const commands: CommandTable = {
     load: async () => (await import("../operations/wait.ts")).wait,
   },
   auth: {
-    summary: "Profiles: which services there are, and the tokens for them",
+    summary: "Manage profiles: addresses of services, and their tokens",
     fallback: "save",
     commands: {
       save: {
@@ -117,7 +117,7 @@ export const commands: CommandTable = {
         load: async () => (await import("../auth/auth.ts")).save,
       },
       list: {
-        summary: "List the profiles, and ask each service whether it takes the token",
+        summary: "List the profiles, and check that each service accepts its token",
         load: async () => (await import("../auth/list.ts")).list,
       },
       switch: {
@@ -131,18 +131,18 @@ export const commands: CommandTable = {
     },
   },
   engine: {
-    summary: "Upkeep of the embedded engine",
+    summary: "Maintain the embedded engine",
     commands: {
       check: {
-        summary: "Read all that it keeps, and say what is damaged",
+        summary: "Read everything it stores, and report damage",
         load: async () => (await import("../engine/check.ts")).check,
       },
       df: {
-        summary: "Show what it keeps, and whose it is",
+        summary: "Show what it stores, and what uses it",
         load: async () => (await import("../engine/df.ts")).df,
       },
       prune: {
-        summary: "Remove what nothing needs",
+        summary: "Remove what is no longer needed",
         load: async () => (await import("../engine/prune.ts")).prune,
       },
     },
@@ -160,7 +160,7 @@ export const commands: CommandTable = {
     load: async () => (await import("../completion/completion.ts")).completion,
   },
   licenses: {
-    summary: "Print the licences of all that is compiled in",
+    summary: "Print the licences of everything that is compiled in",
     load: async () => (await import("../about/licenses.ts")).licenses,
   },
   "release-key": {
@@ -168,7 +168,7 @@ export const commands: CommandTable = {
     load: async () => (await import("../about/release-key.ts")).releaseKeyCommand,
   },
   agent: {
-    summary: "The manual for coding agents",
+    summary: "Print the manual for coding agents",
     load: async () => (await import("../about/agent.ts")).agent,
   },
   mcp: {

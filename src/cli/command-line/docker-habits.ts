@@ -28,8 +28,9 @@ const write = (...words: (string | undefined)[]) =>
   `\`bough ${words.flatMap((word) => (word === undefined ? [] : /^[A-Z]+$/.test(word) ? word : quote(word))).join(" ")}\``;
 
 const noContainers =
-  "There are no containers here: each `bough run` starts from an image, and its result is another one.";
-const engineDisk = "`bough engine df` shows what the embedded engine keeps, `bough engine prune` frees it.";
+  "bough has no containers: each `bough run` starts from an image, and its result is another image.";
+const engineDisk =
+  "`bough engine df` shows what the embedded engine stores, `bough engine prune` frees space.";
 const noVolumes =
   "`bough run -v DIR:PATH` mounts a directory of this machine, RUN --mount=type=cache keeps a directory.";
 
@@ -43,21 +44,21 @@ function imageHabit({ words: [name = "", ...words] }: Given): string | undefined
 
 const habits: Readonly<Record<string, Habit>> = {
   pull: ({ place = "REFERENCE" }) =>
-    `${write("images", "import", place)} brings an image from a registry; FROM does it by itself.`,
+    `${write("images", "import", place)} imports an image from a registry; FROM does so automatically.`,
   login: () =>
-    "For registries bough has the credentials of `docker login` or `skopeo login`; `bough auth` is for an image service.",
+    "bough uses the credentials of `docker login` or `skopeo login` for registries; `bough auth` is for an image service.",
   logout: () =>
     "`docker logout` or `skopeo logout` is for registries, `bough auth remove` for an image service.",
   exec: ({ place = "IMAGE" }) =>
-    `${noContainers} ${write("run", "-D", place, "COMMAND")} runs a command in an image, ${write("shell", place)} opens a shell; with -S KEY, and without -D, a session goes on.`,
+    `${noContainers} ${write("run", "-D", place, "COMMAND")} runs a command in an image, ${write("shell", place)} opens a shell; with -S KEY and without -D, it continues a session.`,
   save: ({ place = "IMAGE", valueOf }) =>
-    `${write("images", "export", place, `docker-archive:${valueOf("-o", "--output") ?? "image.tar"}`)} writes what docker load takes.`,
+    `${write("images", "export", place, `docker-archive:${valueOf("-o", "--output") ?? "image.tar"}`)} writes an archive for docker load.`,
   load: ({ valueOf }) =>
-    `${write("images", "import", `docker-archive:${valueOf("-i", "--input") ?? "image.tar"}`)} reads what docker save writes.`,
+    `${write("images", "import", `docker-archive:${valueOf("-i", "--input") ?? "image.tar"}`)} reads an archive of docker save.`,
   export: ({ place = "IMAGE", valueOf }) =>
     `${write("images", "export", place, `tar:${valueOf("-o", "--output") ?? "-"}`)} writes an image's files as an archive.`,
   import: ({ place = "REFERENCE" }) =>
-    `${write("images", "import", place)} brings an image into the service.`,
+    `${write("images", "import", place)} imports an image into the service.`,
   history: ({ place = "IMAGE" }) => `${write("inspect", place)} shows its layers, and what made each.`,
   diff: ({ place = "IMAGE" }) =>
     `${write("inspect", place, "--layer", "N")} shows what one of its layers has added, changed and deleted.`,
@@ -67,7 +68,7 @@ const habits: Readonly<Record<string, Habit>> = {
   create: noContainers,
   start: noContainers,
   restart: noContainers,
-  rm: () => `${noContainers} \`bough session delete KEY\` forgets a session.`,
+  rm: () => `${noContainers} \`bough session delete KEY\` deletes a session.`,
   rename: noContainers,
   stop: ({ place = "OP" }) => `${write("kill", place)} ends an operation; \`bough ps\` lists them.`,
   attach: ({ place = "OP" }) =>
@@ -78,6 +79,6 @@ const habits: Readonly<Record<string, Habit>> = {
   system: engineDisk,
   info: "`bough doctor` checks the service, the credentials, and what the engine needs.",
   volume: noVolumes,
-  search: "bough lists no registry's images; `bough images` has those that are here.",
+  search: "bough cannot search a registry; `bough images` lists the stored images.",
   compose: "bough builds images, and runs one command at a time: `bough build`, `bough run`.",
 };

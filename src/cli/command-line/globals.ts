@@ -9,7 +9,7 @@ export const globalDefinitions = {
     completes: "session",
     alias: "S",
     valueHint: "KEY",
-    description: "Session of use, run and the like (default: BOUGH_SESSION, else `default`)",
+    description: "Session for use, run and similar commands (default: BOUGH_SESSION, else `default`)",
   },
   profile: {
     type: "string",
@@ -25,7 +25,7 @@ export const globalDefinitions = {
     description: "Token for the service (better: CONTREE_TOKEN or a profile)",
   },
   project: { type: "string", valueHint: "ID", description: "Project at the service" },
-  local: { type: "boolean", description: "Use the embedded engine, whatever is configured" },
+  local: { type: "boolean", description: "Use the embedded engine, even if a service is configured" },
   format: {
     type: "string",
     completes: ["table", "json"],
@@ -33,7 +33,7 @@ export const globalDefinitions = {
     valueHint: "table|json",
     description: "How results are printed (default: table)",
   },
-  wide: { type: "boolean", description: "Tables with whole ids and times, nothing of them cut off" },
+  wide: { type: "boolean", description: "Show full ids and times in tables, without cutting long cells" },
   "log-level": {
     type: "string",
     completes: ["debug", "info", "warn", "error"],
@@ -44,7 +44,8 @@ export const globalDefinitions = {
   quiet: {
     type: "boolean",
     alias: "q",
-    description: "Print only the result's id; log errors, and what makes another image than was asked for",
+    description:
+      "Print only the result's id; log only errors, and why an image differs from what was asked for",
   },
   help: { type: "boolean", alias: "h", description: "Print help and exit" },
   version: { type: "boolean", description: "Print the version and exit" },
@@ -88,7 +89,7 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
       format,
       ["table", "json"],
       "--format",
-      command === "bough build" ? `Of a Dockerfile write: --dockerfile ${format}` : undefined,
+      command === "bough build" ? `For a Dockerfile, write: --dockerfile ${format}` : undefined,
     ),
     wide: flag("wide"),
     logLevel: oneOf(text("log-level") ?? (quiet ? "error" : "info"), logLevels, "--log-level"),

@@ -35,7 +35,7 @@ export function renderHelp(command: Command, path: string, columns: number): str
       columns,
     ),
     wrapText(
-      "Global options such as --url, --local, -f json and -q may stand before or after the command: see `bough -h`.",
+      "Global options such as --url, --local, -f json and -q may be given before or after the command: see `bough -h`.",
       columns,
     ),
     section(

@@ -17,7 +17,7 @@ export function findPlace(option: string, given: string, workingDirectory: strin
   if (given === "") {
     throw new BoughError(`${option} takes the path of a file, not ""`, {
       kind: "usage",
-      hint: "Name the file that is to be written, or leave the option out.",
+      hint: "Name the file to write, or leave the option out.",
     });
   }
   const place = { option, given, path: resolve(workingDirectory, given) };
@@ -26,7 +26,7 @@ export function findPlace(option: string, given: string, workingDirectory: strin
   if (!directory.isDirectory()) throw unusablePlace(place, `${dirname(given)} is not a directory`);
   // The resolved path has lost the slash.
   if (given.endsWith("/") || given.endsWith(sep))
-    throw unusablePlace(place, "a file's path has no slash at its end");
+    throw unusablePlace(place, "the path of a file must not end with a slash");
   if (statsOf(place.path, place)?.isFile() === false) throw unusablePlace(place, "this is not a file");
   return place;
 }
@@ -34,7 +34,7 @@ export function findPlace(option: string, given: string, workingDirectory: strin
 export function unusablePlace({ option, given }: ResultPlace, reason: string, cause?: unknown): BoughError {
   return new BoughError(`${option} ${given}: ${reason}`, {
     kind: "usage",
-    hint: `Give ${option} the path of a file that may be written and replaced.`,
+    hint: `Give ${option} the path of a file that can be written and replaced.`,
     cause,
   });
 }

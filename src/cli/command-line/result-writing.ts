@@ -14,7 +14,7 @@ export function requireWritable(place: ResultPlace): void {
     unlinkSync(path);
   } catch (error) {
     discard(path);
-    throw unusablePlace(place, `no file can be written there: ${reasonOf(error)}`, error);
+    throw unusablePlace(place, `cannot write a file there: ${reasonOf(error)}`, error);
   }
 }
 
@@ -23,7 +23,7 @@ export function removeOld(place: ResultPlace): void {
     // lstat, since a dangling link must be removed, too.
     if (lstatSync(place.path, { throwIfNoEntry: false }) !== undefined) unlinkSync(place.path);
   } catch (error) {
-    throw unusablePlace(place, `what is there cannot be removed: ${reasonOf(error)}`, error);
+    throw unusablePlace(place, `cannot remove the existing file: ${reasonOf(error)}`, error);
   }
 }
 
@@ -36,7 +36,7 @@ export function writeAllOrNone(files: readonly (ResultPlace & { text: string })[
     } catch (error) {
       for (const path of made) discard(path);
       throw new BoughError(`cannot write ${option} ${given}: ${reasonOf(error)}`, {
-        hint: "The work itself is done: its result is on standard output.",
+        hint: "The build itself succeeded: its result is on standard output.",
         cause: error,
       });
     }

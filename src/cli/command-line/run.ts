@@ -100,7 +100,7 @@ export function requestedFormat(raw: readonly string[]): GlobalOptions["format"]
 
 const overviewSummary = [
   "bough builds images from Dockerfiles, and runs commands in images, on an image service or on its own embedded engine.",
-  "Every RUN becomes a layer that is stored and reused. What docker build would build is built with --docker.",
+  "Every RUN becomes a layer that is stored and reused. With --docker it builds what docker build would build.",
 ].join("\n");
 
 const overviewFooter =

@@ -6,13 +6,13 @@ import { type Shell, scripts, shells } from "./completion-scripts.ts";
 export const completion = command({
   name: "completion",
   description:
-    "Print the script that lets a shell complete bough's command lines: tags, sessions and branches, too.",
+    "Print the script with which a shell completes bough's command lines, including tags, sessions and branches.",
   args: {
     shell: { type: "positional", required: true, completes: shells, description: shells.join(", ") },
   },
   run: complete,
   examples: [
-    ["completion bash > ~/.local/share/bash-completion/completions/bough", "bash, for good"],
+    ["completion bash > ~/.local/share/bash-completion/completions/bough", "bash, permanently"],
     ["completion zsh > ~/.zfunc/_bough", "zsh, with ~/.zfunc in its fpath"],
     ["completion fish > ~/.config/fish/completions/bough.fish", "fish"],
   ],

@@ -9,8 +9,8 @@ export function roomHint(runtime: Runtime, written: string): string {
   const directory = stateDirectory(runtime);
   const { bavail, bsize } = statfsSync(directory);
   return [
-    `There was no space left. ${written}; ${formatBytes(bavail * bsize)} are free where ${directory} is.`,
-    "`bough engine df` shows what the engine keeps there, `bough engine prune` frees what nothing needs.",
+    `There was no space left. ${written}; ${formatBytes(bavail * bsize)} are free on the disk of ${directory}.`,
+    "`bough engine df` shows what the engine stores there, `bough engine prune` removes what is not needed.",
   ].join("\n");
 }
 

@@ -14,7 +14,7 @@ export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8A
   if (!stdin.isPiped) return undefined;
   const done = new AbortController();
   clock.sleep(noticedMilliseconds, done.signal).then(
-    () => log.info("waiting for the end of standard input; </dev/null is for commands that read none"),
+    () => log.info("reading standard input until it ends; use </dev/null if the command reads none"),
     () => undefined,
   );
   try {
@@ -27,7 +27,7 @@ export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8A
 async function readAll(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const { bytes, isWhole } = await readAtMost(maxBytes, source);
   if (isWhole) return bytes;
-  throw new BoughError("standard input has more than 64 MiB, and goes to the service in one piece", {
+  throw new BoughError("standard input is larger than 64 MiB, the maximum that can be sent", {
     kind: "usage",
     hint: "Give it as a file: --file INPUT:/tmp/input.",
   });

@@ -60,7 +60,7 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
       "Install it (Debian packages: util-linux, uidmap).",
     );
   }
-  if (environment[marker] !== undefined) return unusable("the namespace gives no root");
+  if (environment[marker] !== undefined) return unusable("bough is not root in the namespace");
   // Tried with a program that does nothing: after this process is replaced, it can't report an error.
   try {
     const { status, stderr } = await runHelper([...userNamespaceEntry, "true"], {
@@ -126,7 +126,7 @@ export function freeSubIds(tables: readonly string[]): string {
 
 function unusable(reason: string, hint = "Use a remote service (--url), or run bough as root."): BoughError {
   return new BoughError(
-    `the embedded engine needs root, or a user namespace, which can't be had: ${reason}`,
+    `the embedded engine needs root, or a user namespace, which can't be created: ${reason}`,
     { hint },
   );
 }

@@ -6,12 +6,12 @@ import { errorCode, reasonOf } from "../../system-error.ts";
 export function cannotWrite(name: string, error: unknown): BoughError {
   if (error instanceof BoughError) return error;
   const tooLong = errorCode(error) === "ENAMETOOLONG";
-  const reason = tooLong ? "its name or its path is longer than this system takes" : reasonOf(error);
+  const reason = tooLong ? "its name or path is too long for this system" : reasonOf(error);
   return new BoughError(`cannot write ${displayPath(shortened(name))}: ${reason}`, {
     cause: error,
     ...(tooLong
       ? {
-          hint: "Copy a directory further down by itself, or write an archive with `bough cp PATH -` and unpack that.",
+          hint: "Copy a subdirectory by itself, or write an archive with `bough cp PATH -` and unpack that.",
         }
       : {}),
   });

@@ -35,9 +35,9 @@ export async function findLentFiles(
   if (lost.length === 0) return found;
   const others = lost.length - shownFiles;
   const names = [...lost.slice(0, shownFiles), ...(others > 0 ? [`${others} more`] : [])].join(", ");
-  throw new BoughError(`changed since the step failed, and kept nowhere as the step had it: ${names}`, {
+  throw new BoughError(`changed since the step failed, and the old contents are not available: ${names}`, {
     hint: [
-      "Build again: the step is then there with the files as they are now. The image before it, without the files that it was given:",
+      "Build again to open the step with the current files. To open the image before it, without the copied files:",
       `  ${commandLine(globals, ["shell", image])}`,
     ].join("\n"),
   });

@@ -37,12 +37,10 @@ function report(operation: string, asked: AskedRun, invocation: Invocation): voi
   const { globals, log } = invocation;
   const line = (...words: string[]) => commandLine(globals, words);
   log.info(
-    `\`${line("logs", "--follow", operation)}\` shows its output, \`${line("kill", operation)}\` ends it`,
+    `\`${line("logs", "--follow", operation)}\` shows its output, \`${line("kill", operation)}\` cancels it`,
   );
   if (!asked.isDisposable) {
-    log.info(
-      `the session stays where it is: \`${line("show", operation)}\` names the image that comes of it`,
-    );
+    log.info(`the session's image does not change: \`${line("show", operation)}\` shows the resulting image`);
   }
   printResult(invocation, { id: operation, json: { operation }, table: () => `${visible(operation)}\n` });
 }

@@ -21,7 +21,7 @@ export function readEnvironment(
             kind: "usage",
             hint: "The name is missing.",
           })
-        : new BoughError(`--env ${text}: there is no such variable here`, {
+        : new BoughError(`--env ${text}: the variable is not set`, {
             kind: "usage",
             hint: `Write --env ${text}=VALUE, or export it first.`,
           });
@@ -44,9 +44,9 @@ export function readEnvironmentFiles(
         if (text === "" || text.startsWith("#")) return [];
         const [, name = "", value = environment[text]] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
         if (name !== "" && !/\s/.test(name)) return value === undefined ? [] : [[name, value]];
-        throw new BoughError(`--env-file ${path}: line ${index + 1} begins with no name of a variable`, {
+        throw new BoughError(`--env-file ${path}: line ${index + 1} does not begin with a variable name`, {
           kind: "usage",
-          hint: "It takes a line KEY=VALUE for each, without spaces in KEY.",
+          hint: "Each line is KEY=VALUE or KEY, without spaces in KEY.",
         });
       }),
     ),

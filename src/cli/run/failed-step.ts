@@ -68,7 +68,7 @@ export function keepFailedStep(
   store.failedSteps.set(session, JSON.stringify({ ...step, fields }));
   return [
     ...hidden.map(([name]) => name),
-    ...(kept.length < mounts.length ? ["what --secret and --ssh bring"] : []),
+    ...(kept.length < mounts.length ? ["what --secret and --ssh provide"] : []),
     ...(place.lacksMounts ? ["its --mount"] : []),
   ];
 }

@@ -50,9 +50,9 @@ async function findCommand(
 
 /** @param why a sentence: why no command is known */
 export function whichCommand(why: string): BoughError {
-  return new BoughError(`bough run: which command? ${why}`, {
+  return new BoughError(`bough run: no command given. ${why}`, {
     kind: "usage",
-    hint: "It stands after IMAGE or --, as in: bough run app:dev ls -l /",
+    hint: "Give it after IMAGE or --, as in: bough run app:dev ls -l /",
   });
 }
 
@@ -67,9 +67,9 @@ async function findImageCommand(
   const words = [...(isReset ? [] : Entrypoint), ...Cmd];
   if (words.length === 0)
     throw whichCommand(
-      "The image has neither ENTRYPOINT nor CMD: `bough build --docker` keeps a Dockerfile's.",
+      "The image has neither ENTRYPOINT nor CMD: `bough build --docker` keeps those of a Dockerfile.",
     );
-  if (words[0] === "") throw whichCommand("The image's own begins with an empty word.");
+  if (words[0] === "") throw whichCommand("The image's own command begins with an empty word.");
   refuseInteractiveShell(words, isTerminal);
   return { form: "exec", words };
 }

@@ -13,7 +13,7 @@ export function refuseInteractiveShell(words: readonly string[], isTerminal: boo
   const [program = "", ...args] = words;
   const isIdle = args.every((arg) => idleOptions.test(arg));
   if (!isTerminal || !isIdle || !shells.includes(posix.basename(program))) return;
-  throw new BoughError(`without -it ${program} has no terminal, and would end at once`, {
+  throw new BoughError(`without -it ${program} has no terminal, and would end immediately`, {
     kind: "usage",
     hint: `bough run -it gives it this one, and so does \`bough shell\`. Or give it something to do: bough run -- ${program} -c 'COMMAND'`,
   });

@@ -41,10 +41,13 @@ export async function requireLimits(
   limits: ResourcesLimits | undefined,
 ): Promise<void> {
   if (limits === undefined || (await service.capabilities.extensions()).has("resource-limits")) return;
-  throw new BoughError(`${service.address} takes no --memory, --cpus or --pids: it sets the limits itself`, {
-    kind: "usage",
-    hint: "Leave them out, or use bough's own engine (--local).",
-  });
+  throw new BoughError(
+    `${service.address} does not support --memory, --cpus and --pids: it sets the limits itself`,
+    {
+      kind: "usage",
+      hint: "Leave them out, or use bough's own engine (--local).",
+    },
+  );
 }
 
 /** Docker's minimum. */

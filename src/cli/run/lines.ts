@@ -34,20 +34,20 @@ export async function runByLines(
     command: isShell && asked.command.form === "exec" ? promptingShell(asked.command) : asked.command,
   };
   const keys = isShell
-    ? "Ctrl-C ends the command that runs, Ctrl-D the shell"
+    ? "Ctrl-C ends the running command, Ctrl-D the shell"
     : "Ctrl-D ends it, Ctrl-C cancels it";
-  log.warn(`${service.address} gives commands no terminal: what you type goes there line by line, ${keys}`);
+  log.warn(`${service.address} does not support terminals: what you type is sent line by line, ${keys}`);
   const outcome = await withInstance(request, image, invocation, connection, (instance) =>
     typeTo(instance, isShell, invocation, connection),
   );
   if (outcome !== "unsupported") return outcome;
   if (!isShell) {
-    throw new BoughError(`${service.address} takes no input while a command runs`, {
-      hint: "Pipe it in: bough run ... < FILE. `bough shell` runs each line as a command of its own there.",
+    throw new BoughError(`${service.address} does not support input to a running command`, {
+      hint: "Pipe it in: bough run ... < FILE. `bough shell` runs each line as a separate command there.",
     });
   }
   log.warn(
-    "it takes no input while a command runs, either: each line is a command of its own, and variables do not last",
+    "it does not support input to a running command either: each line is a separate command, and variables are not kept",
   );
   const lines = readLines(runtime.stdin.stream());
   const { runLines } = await import("./shell-lines.ts");

@@ -8,7 +8,7 @@ export function networkDefinition(whose: string): ArgumentDefinition {
     type: "string",
     valueHint: networkModes.join("|"),
     completes: networkModes,
-    description: `Network of ${whose}: none is a loopback alone, host the machine's own, loopback included`,
+    description: `Network of ${whose}: none is only a loopback, host is the machine's own, including its loopback`,
   };
 }
 

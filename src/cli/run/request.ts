@@ -157,7 +157,7 @@ async function makeInstance(
   refuseMissing(outcome);
   if (requireExitCode(outcome, request.timeoutSeconds) !== 0 || outcome.image === undefined) {
     throw new BoughError(
-      `the links and directories of --file could not be made: ${outcome.stderr.text.trim()}`,
+      `the links and directories of --file could not be created: ${outcome.stderr.text.trim()}`,
     );
   }
   const { entries: _, copies: __, lent_files: ___, ...rest } = instance;

@@ -15,7 +15,7 @@ import { runToItsEnd } from "./to-end.ts";
 export const run = command({
   name: "run",
   description:
-    "Run one command in an image, or in the session's: without COMMAND its ENTRYPOINT and CMD. Its output is this command's output, its exit code this one's, and without -D its result the session's new image.",
+    "Run a command in an image, or in the session's image; without COMMAND its ENTRYPOINT and CMD. Output and exit code are those of the command. Without -D the result becomes the session's new image.",
   args: {
     disposable: {
       type: "boolean",
@@ -30,7 +30,8 @@ export const run = command({
     interactive: {
       type: "boolean",
       alias: "i",
-      description: "As docker has it; what is piped in is the command's standard input with or without it",
+      description:
+        "Accepted as in docker: what is piped in is the command's standard input with or without it",
     },
     script: {
       type: "string",
@@ -38,7 +39,7 @@ export const run = command({
       alias: "I",
       valueHint: "FILE|-",
       description:
-        "Run a local script, or the one piped in: by sh, or what its first line names; COMMAND is its arguments",
+        "Run a local script, or the one piped in, by sh or the interpreter in its first line; COMMAND is its arguments",
     },
     shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
     ...surroundingsDefinitions,
@@ -54,12 +55,12 @@ export const run = command({
       completes: "image",
       required: false,
       description:
-        "Run in this image, as after `bough use IMAGE` (default: the session's image; then COMMAND stands after --)",
+        "Run in this image, as after `bough use IMAGE` (default: the session's image; then COMMAND goes after --)",
     },
   },
   run: runCommand,
   examples: [
-    ["run -D app:dev app --version", "another command in it"],
+    ["run -D app:dev app --version", "a command in an image; its changes are thrown away"],
     ["-S work run -- apt-get install -y curl", "the result is the new image of the session `work`"],
     ["run -s -F ./src:/src -- 'cd /src && make | tail -20'", "a shell expression, on local files"],
     ["run -it app:dev python3", "on this terminal, until it ends"],
@@ -67,11 +68,11 @@ export const run = command({
   ],
   agentNote: [
     "This command is mutating: without -D it moves the session's image (`bough session rollback` takes it back).",
-    "There is no terminal without -it, which needs one here: commands that ask get the standard input that is piped in, else none.",
-    "The first word that is not an option is IMAGE; a command for the session's image stands after --.",
-    "COMMAND is run as it stands: the image's ENTRYPOINT isn't put before it.",
-    "A failing command keeps its changes as well; the exit code is the command's own.",
-    "Of each output stream 16 MiB arrive at least; what is cut off is said to be. For more, write a file and `bough cp` it.",
+    "A command has no terminal without -it, which needs one here; its standard input is what is piped in, else it is empty.",
+    "The first word that is not an option is IMAGE; a command for the session's image goes after --.",
+    "COMMAND is run as given, without the image's ENTRYPOINT.",
+    "The changes of a failing command are kept as well; the exit code is the command's own.",
+    "At least 16 MiB of each output stream arrive; a warning says if more was cut off. For more, write a file and `bough cp` it.",
   ].join("\n"),
   takesRest: "behind-place",
   foreignOptions: {
@@ -79,9 +80,8 @@ export const run = command({
     "--workdir": "-C, --cwd is the working directory.",
     "-w": "-C, --cwd is the working directory.",
     "--publish": "No ports are published: with --network host a command listens on this machine's network.",
-    "--name":
-      "Nothing that runs has a name: `bough ps` lists ids; with -S KEY the result is that session's image.",
-    "--entrypoint": "A command that is given is run as it stands, without the image's ENTRYPOINT.",
+    "--name": "Commands have no names: `bough ps` lists ids; with -S KEY the result is that session's image.",
+    "--entrypoint": "A COMMAND is run as given, without the image's ENTRYPOINT.",
   },
 });
 
@@ -99,7 +99,7 @@ function readRequest(invocation: Invocation): AskedRun {
   if (hasTerminal) checkTerminal(invocation);
   const file = values.text("script");
   if (file !== undefined && (hasTerminal || values.flag("shell"))) {
-    throw new BoughError(`bough run: --script does not go with ${hasTerminal ? "-it" : "--shell"}`, {
+    throw new BoughError(`bough run: --script cannot be used with ${hasTerminal ? "-it" : "--shell"}`, {
       kind: "usage",
     });
   }
@@ -118,7 +118,7 @@ function readRequest(invocation: Invocation): AskedRun {
       positiveInteger(
         values.text("timeout"),
         "--timeout",
-        "It counts seconds. A terminal is -it, in one word.",
+        "It takes seconds. For a terminal, write -it in one word.",
       ) ?? (hasTerminal ? terminalSeconds : 600),
     isDisposable: values.flag("disposable"),
     hasTerminal,
@@ -129,7 +129,7 @@ function checkTerminal({ values, globals, runtime }: Invocation): void {
   const hint = "Leave -it out: what is piped in is the command's standard input.";
   const other = values.flag("detach") ? "-d" : globals.format === "json" ? "-f json" : undefined;
   if (other !== undefined) {
-    throw new BoughError(`bough run: -it does not go with ${other}, which leaves nobody at the terminal`, {
+    throw new BoughError(`bough run: -it cannot be used with ${other}, which does not use the terminal`, {
       kind: "usage",
     });
   }
@@ -143,15 +143,15 @@ function readImage(values: Values): Pick<AskedRun, "use" | "otherwise"> {
   // With --use and --script, the positional words are the script's arguments.
   if (use !== undefined && values.text("script") !== undefined) return { use, otherwise: undefined };
   if (use !== undefined) {
-    throw new BoughError(`bough run: two images are named, ${place} and ${use}`, {
+    throw new BoughError(`bough run: two images are given, ${place} and ${use}`, {
       kind: "usage",
-      hint: `A command for the image of --use stands after --: bough run --use ${quote(use)} -- ${place} ...`,
+      hint: `A command for the image of --use goes after --: bough run --use ${quote(use)} -- ${place} ...`,
     });
   }
   const line = [place, ...(values.rest ?? [])].map(quote).join(" ");
   return {
     use: place,
-    otherwise: `\`bough images import ${quote(place)}\` may bring it. A command for the session's image stands after --: bough run -- ${line}`,
+    otherwise: `\`bough images import ${quote(place)}\` may import it. A command for the session's image goes after --: bough run -- ${line}`,
   };
 }
 
@@ -166,8 +166,8 @@ function readCommand(values: Values, isTerminal: boolean): AskedRun["command"] {
   const isShell = values.flag("shell");
   refuseInteractiveShell(words, isTerminal);
   if (words.length > 0) return isShell ? { form: "shell", line: words.join(" ") } : { form: "exec", words };
-  if (values.flag("failed-step")) throw whichCommand("--failed-step is for one that is given.");
-  if (isShell) throw whichCommand("--shell is for one that is given.");
-  if (values.flag("no-config")) throw whichCommand("--no-config leaves the image's own out.");
+  if (values.flag("failed-step")) throw whichCommand("--failed-step needs one.");
+  if (isShell) throw whichCommand("--shell needs one.");
+  if (values.flag("no-config")) throw whichCommand("--no-config ignores the image's own.");
   return undefined;
 }

@@ -17,11 +17,11 @@ export const shell = command({
       type: "positional",
       completes: "image",
       required: false,
-      description: "An image, or a session for that one's image (default: the session's, see -S)",
+      description: "An image, or a session to open its image (default: that of the session, see -S)",
     },
     keep: {
       type: "boolean",
-      description: "Keep what is changed: the result is the session's new image, as that of `run` is",
+      description: "Keep the changes: the result is the session's new image, as with `run`",
     },
     ...surroundingsDefinitions,
   },
@@ -40,9 +40,9 @@ async function openShell(invocation: Invocation): Promise<number> {
   const { values, runtime, globals, log } = invocation;
   requireTerminal(runtime, "bough shell", "Give commands to `bough run`, such as: bough run IMAGE ls -l /");
   if (globals.format === "json") {
-    throw new BoughError("bough shell: a shell has no result for -f json", {
+    throw new BoughError("bough shell: -f json is not supported", {
       kind: "usage",
-      hint: "`bough run -f json` has one of a command.",
+      hint: "`bough run -f json` prints the result of a command.",
     });
   }
   const surroundings = readSurroundings(invocation);

@@ -15,14 +15,14 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
     alias: "e",
     valueHint: "KEY[=VALUE]",
     multiple: true,
-    description: "Environment variable; without =VALUE the one that is set here",
+    description: "Environment variable; without =VALUE, its value on this machine",
   },
   "env-file": {
     type: "string",
     completes: "file",
     valueHint: "FILE",
     multiple: true,
-    description: "Variables from a file, one KEY[=VALUE] a line; --env comes before them",
+    description: "Variables from a file, one KEY[=VALUE] per line; --env overrides them",
   },
   cwd: {
     type: "string",
@@ -34,15 +34,16 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
     type: "string",
     alias: "u",
     valueHint: "USER[:GROUP]",
-    description: "By name or number (default: the image's, else root)",
+    description: "User of the command, by name or number (default: the image's, else root)",
   },
   "failed-step": {
     type: "boolean",
-    description: "In place of the step that the session's build has failed at: its files, ENV, WORKDIR, USER",
+    description:
+      "In place of the step at which the session's build failed: with its files, ENV, WORKDIR, USER",
   },
   "no-config": {
     type: "boolean",
-    description: "Without the image's ENV, WORKDIR and USER",
+    description: "Ignore the image's ENV, WORKDIR and USER",
   },
   ...limitDefinitions,
   file: {
@@ -51,13 +52,14 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
     alias: "F",
     valueHint: "HOST[:PATH][:uN][:gN][:mMODE]",
     multiple: true,
-    description: "Put a file or directory in place first (default PATH: its name, in the working directory)",
+    description:
+      "Copy a file or directory into the image first (default PATH: its name, in the working directory)",
   },
   "file-excludes": {
     type: "string",
     valueHint: "PATTERN",
     multiple: true,
-    description: "Leave out of directories, beside .git, node_modules and the like",
+    description: "Exclude from directories, in addition to .git, node_modules and similar files",
   },
   volume: {
     type: "string",
@@ -65,7 +67,7 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
     alias: "v",
     valueHint: "DIR:PATH[:ro]",
     multiple: true,
-    description: "A directory of this machine itself, on bough's own engine; what is written to it stays",
+    description: "Mount a directory of this machine, on bough's own engine; what is written to it stays",
   },
   network: networkDefinition("the command"),
 };
@@ -83,9 +85,9 @@ export function readSurroundings({ values, runtime }: Invocation): AskedSurround
     });
   }
   if (values.flag("failed-step") && (values.positionals.length > 0 || values.text("use") !== undefined)) {
-    throw new BoughError("--failed-step runs in that step's image, and takes no other", {
+    throw new BoughError("--failed-step runs in that step's image: no other image can be given", {
       kind: "usage",
-      hint: "The session is named with -S, and a command stands after --: bough -S build:<hash> run --failed-step -- COMMAND",
+      hint: "Give the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
     });
   }
   return {

@@ -95,7 +95,7 @@ function fieldOf(table: string | undefined, name: string, field: number): string
 }
 
 function unknown(what: string, name: string): BoughError {
-  return new BoughError(`the image doesn't know the ${what} ${name}`, {
+  return new BoughError(`the image has no ${what} ${name}`, {
     hint: "Give a number: -u 1000:1000. --no-config runs as root.",
   });
 }

@@ -8,7 +8,7 @@ import type { Runtime, View } from "../process/runtime.ts";
 export function requireTerminal({ stdin, stdout }: Runtime, command: string, hint: string): void {
   const missing = stdin.isTerminal ? "standard output" : "standard input";
   if (stdin.isTerminal && stdout.isTerminal) return;
-  throw new BoughError(`${command} needs a terminal, and ${missing} is none`, { kind: "usage", hint });
+  throw new BoughError(`${command} needs a terminal, but ${missing} is not one`, { kind: "usage", hint });
 }
 
 /** The maximum time of an operation on the engine, so that a shell does not end after ten minutes. */

@@ -31,7 +31,7 @@ export async function runToItsEnd(
   } catch (error) {
     // The disk of a remote service is not this machine's.
     if (runtime.signal.aborted || !isEmbedded(runtime, globals)) throw error;
-    throw withRoomHint(error, runtime, "Nothing is kept of what the command had written");
+    throw withRoomHint(error, runtime, "What the command wrote was removed");
   }
 }
 
@@ -69,9 +69,9 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
 }
 
 function whatIsKept({ isDisposable, key }: RunRequest, hasChanged: boolean, globals: GlobalOptions): string {
-  if (isDisposable || !hasChanged) return "What the command had written is removed";
+  if (isDisposable || !hasChanged) return "What the command wrote was removed";
   const back = commandLine(globals, ["-S", key, "session", "rollback"]);
-  return `What the command had written is in the session's image: after \`${back}\` it can be removed, too`;
+  return `What the command wrote is in the session's image: after \`${back}\` it can be removed as well`;
 }
 
 async function runOnce(
@@ -119,7 +119,7 @@ function keep(
 ): { image: string; branch: string } {
   if (outcome.image === undefined) {
     throw new BoughError(
-      `operation ${outcome.operation} succeeded, but the service names no resulting image`,
+      `operation ${outcome.operation} succeeded, but the service reported no resulting image`,
     );
   }
   const { use, key, title } = request;
@@ -137,10 +137,11 @@ function keep(
   const noted = result === image ? undefined : notedConfiguration(image, store);
   if (noted !== undefined) noteConfiguration(result, noted, store);
   const { branch, isNew, hasMoved } = appendEntries(store, from, entries);
-  if (isNew) log.info(`${from.branch} stays as the build made it: branch ${branch} goes on from there`);
+  if (isNew)
+    log.info(`${from.branch} is a build's layer and stays unchanged: the result is on branch ${branch}`);
   if (hasMoved)
     log.warn(
-      `another command has moved branch ${branch} meanwhile: \`${commandLine(globals, ["-S", key, "session", "show"])}\``,
+      `another command has moved branch ${branch} in the meantime: see \`${commandLine(globals, ["-S", key, "session", "show"])}\``,
     );
   log.info(`session ${key}, branch ${branch}: image ${result}`);
   return { image: result, branch };

@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 
-const example = "For example -v ./src:/src, or -v ./src:/src:ro to be read alone.";
+const example = "For example -v ./src:/src, or -v ./src:/src:ro for read-only.";
 
 /** Parses docker's syntax, except that DIR may be relative: there are no named volumes. */
 export function parseVolume(text: string, workingDirectory: string): InstanceMount {
@@ -14,7 +14,7 @@ export function parseVolume(text: string, workingDirectory: string): InstanceMou
   if (!target.startsWith("/"))
     throw usage(`--volume ${text}: ${JSON.stringify(target)} is not an absolute path in the image`);
   if (option !== undefined && option !== "ro" && option !== "rw")
-    throw usage(`--volume ${text}: unknown option ${JSON.stringify(option)}: it is ro or rw`);
+    throw usage(`--volume ${text}: unknown option ${JSON.stringify(option)}: expected ro or rw`);
   return { type: "host", source: resolve(workingDirectory, source), target, readonly: option === "ro" };
 }
 
@@ -24,8 +24,8 @@ export async function requireVolumes(
   volumes: readonly InstanceMount[],
 ): Promise<void> {
   if (volumes.length === 0 || (await service.capabilities.extensions()).has("host-mounts")) return;
-  throw new BoughError(`${service.address} mounts no directories of this machine`, {
+  throw new BoughError(`${service.address} cannot mount directories of this machine`, {
     kind: "usage",
-    hint: "--file DIR:PATH puts a copy in place; bough's own engine has --volume (--local).",
+    hint: "--file DIR:PATH copies it into the image; bough's own engine (--local) supports --volume.",
   });
 }

@@ -15,7 +15,7 @@ export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): Serv
   if (choice.kind === "embedded" && runtime.platform !== "linux") {
     throw new BoughError(`the embedded engine needs Linux, and no service is configured`, {
       kind: "usage",
-      hint: "Name one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
+      hint: "Configure one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
     });
   }
   return choice;

@@ -29,7 +29,7 @@ export async function connect(
   const choice = chooseServiceFor(runtime, globals);
   const store = openStore(storePath(runtime, choice), runtime.clock, {
     onDamaged: (name) =>
-      log.warn(`the state file was damaged: it is set aside as ${name}, and layers are built anew`),
+      log.warn(`the state file was damaged: it was renamed to ${name}, and layers are built again`),
   });
   const shared = {
     userAgent: userAgentOf(runtime),

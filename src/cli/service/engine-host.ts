@@ -11,7 +11,7 @@ import { engineDirectory } from "./choice.ts";
 export async function enterEngine(runtime: Runtime): Promise<string> {
   if (runtime.platform !== "linux") {
     throw new BoughError("the embedded engine needs Linux", {
-      hint: "Elsewhere bough works with a service: see --url, or `bough auth -h`.",
+      hint: "On other systems bough needs a service: see --url, or `bough auth -h`.",
     });
   }
   await enterUserNamespace(runtime);

@@ -38,7 +38,7 @@ describe.each([
       new Response(child.stderr).text(),
     ]);
     expect(stdout + stderr).toContain(
-      `the embedded engine needs root, or a user namespace, which can't be had: ${reason}\n`,
+      `the embedded engine needs root, or a user namespace, which can't be created: ${reason}\n`,
     );
     expect(await child.exited).toBe(1);
     expect(await lastingProcessesOf(user.home)).toEqual([]);

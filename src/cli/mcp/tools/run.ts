@@ -61,7 +61,7 @@ export const run: Tool<typeof input, typeof output> = {
   async perform(given, call) {
     const { command, script, session, image, keep, env = {}, cwd, user, stdin, local_files = [] } = given;
     if (command !== undefined && script !== undefined)
-      throw new BoughError("command and script exclude each other", {
+      throw new BoughError("command and script cannot be used together", {
         kind: "usage",
         hint: "Give the program and its arguments as command, or a line for the shell as script.",
       });

@@ -15,7 +15,7 @@ import { image, pathInImage, session } from "./fields.ts";
 import { withImagePath } from "./image-path.ts";
 
 const file = z.strictObject({
-  path: pathInImage.refine((path) => !path.endsWith("/"), "A file's path has no slash at its end"),
+  path: pathInImage.refine((path) => !path.endsWith("/"), "The path of a file must not end with a slash"),
   content: z.string(),
   encoding: z.enum(["utf-8", "base64"]).default("utf-8").describe("Of content"),
   mode: z
