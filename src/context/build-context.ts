@@ -41,7 +41,7 @@ export async function openBuildContext(path: string, workingDirectory: string): 
     if (isMissing(error)) {
       throw new BoughError(`the build context ${displayPath(path)} does not exist`, {
         kind: "usage",
-        hint: "CONTEXT is the directory whose files COPY and ADD can take; the current one is `.`.",
+        hint: "CONTEXT is the directory whose files COPY and ADD can copy; the current directory is `.`.",
         cause: error,
       });
     }

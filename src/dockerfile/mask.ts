@@ -4,7 +4,7 @@ import { isSecretName } from "./secret-name.ts";
 /** Masks secrets. `fill` returns the replacement for so many characters. A plain `key=` is often an example, not a secret. */
 export function maskSecrets(text: string, fill: (length: number) => string = () => "***"): string {
   // This is the case for nearly all texts, such as the many paths of a large context.
-  if (!maySay.test(text)) return text;
+  if (!mayContainSecret.test(text)) return text;
   return text
     .replace(credentials, (_, scheme: string, hidden: string) => `${scheme}${fill(hidden.length)}@`)
     .replace(legacyEnv, (whole, before: string, name: string, between: string, value: string) =>
@@ -26,7 +26,7 @@ export function isSecretParameter(name: string): boolean {
 }
 
 /** Matches any text that one of the patterns below matches. */
-const maySay = /=|:\/\/|env[ \t]/i;
+const mayContainSecret = /=|:\/\/|env[ \t]/i;
 // No quantifier can match what the one before it matches, so that matching takes linear time.
 // The last @ before the path counts: a password may contain one.
 const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#'"]+)@/gi;

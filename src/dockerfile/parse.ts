@@ -95,10 +95,10 @@ class StageOrder {
     this.hasStage = (isKnown ? name : nearestName(statement)) === "FROM";
     if (this.hasStage || this.hasReported || !isKnown || name === "ARG") return;
     this.hasReported = true;
-    const message = `no build stage in current context: ${name} stands before the first FROM`;
+    const message = `no build stage in current context: ${name} is before the first FROM`;
     statement.report({
       message,
-      expected: "FROM first; only ARG may stand before it",
+      expected: "FROM first; only ARG is allowed before it",
       at: placeOf(writtenName),
     });
   }

@@ -86,7 +86,7 @@ async function expand(path: string, word: string, tree: ImageTree): Promise<stri
   const pattern = validPattern(
     JSON.stringify(word),
     () => compileSourcePattern(names.slice(first).join("/")),
-    `For the file of that name write ${escapeGlob(word)}.`,
+    `To copy the file of that name, write ${escapeGlob(word)}.`,
   );
   const base = await follow(`/${names.slice(0, first).join("/")}`, tree);
   const paths: string[] = [];

@@ -222,7 +222,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ],
     [
       "build nowhere",
-      "[ERROR] the build context nowhere does not exist\nCONTEXT is the directory whose files COPY and ADD can take; the current one is `.`.\n",
+      "[ERROR] the build context nowhere does not exist\nCONTEXT is the directory whose files COPY and ADD can copy; the current directory is `.`.\n",
     ],
     [
       "build file",

@@ -50,7 +50,7 @@ test("a file that is not a Dockerfile at all is not read to its end", () => {
   const text = Array.from({ length: 5000 }, (_, index) => `line ${index}`).join("\n");
   const message = refusal(text);
   expect(message.match(/^Dockerfile:\d+: unknown instruction/gm)).toHaveLength(100);
-  expect(message).toEndWith("\n... and so on: the rest of the file was not read");
+  expect(message).toEndWith("\n... and more: the rest of the file was not read");
 });
 
 test("a file too large to be a Dockerfile is not even cut into lines", () => {

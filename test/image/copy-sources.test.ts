@@ -112,7 +112,7 @@ describe("what names nothing", () => {
     ["/data/dang*", '"/data/dangling": not found'],
     ["/loop", '"/loop": too many links'],
     ["/loop/*", '"/loop": too many links'],
-    ["/[a", '"/[a" is not a valid pattern: it has a character class without its `]`'],
+    ["/[a", '"/[a" is not a valid pattern: it has a character class without a closing `]`'],
   ])("%s", async (word, message) => {
     expect(await resolve(word).catch(String)).toBe(`BoughError: ${message}`);
   });

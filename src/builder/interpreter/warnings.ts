@@ -60,17 +60,17 @@ export function copiedArchive(source: string): BuildWarning {
 
 export const emptyWorkdir: BuildWarning = {
   rule: "EmptySetting",
-  message: "WORKDIR is empty once its variables are replaced, and so changes nothing, as in Docker",
+  message: "WORKDIR is empty after its variables are replaced, so it changes nothing, as in Docker",
 };
 
 export const emptyUser: BuildWarning = {
   rule: "EmptySetting",
-  message: "USER is empty once its variables are replaced, and so stands for root, as in Docker",
+  message: "USER is empty after its variables are replaced, so it means root, as in Docker",
 };
 
 export const emptyRun: BuildWarning = {
   rule: "EmptySetting",
-  message: "RUN has no command: a shell is run that has nothing to do, as in Docker",
+  message: "RUN has no command: a shell is started with nothing to do, as in Docker",
 };
 
 const maxExcludedNamed = 4;

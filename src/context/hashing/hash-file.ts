@@ -141,7 +141,7 @@ function read(
 
 function changed(entry: FileToHash, how: "changed" | "vanished", cause?: unknown): BoughError {
   return new BoughError(`${displayPath(entry.contextPath)} ${how} while the build read it`, {
-    hint: "Build again once nothing writes to the build context. A log of this very command is kept elsewhere, or named in .dockerignore.",
+    hint: "Build again when nothing writes to the build context any more. If this command writes a log into the context, move the log or add it to .dockerignore.",
     cause,
   });
 }

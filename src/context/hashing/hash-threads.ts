@@ -10,13 +10,13 @@ interface ThreadOptions<Entry> {
 }
 
 /** The minimum number of bytes: for fewer, starting threads takes longer than hashing. */
-const worthBytes = 128 * 1024 * 1024;
+const minBytesForThreads = 128 * 1024 * 1024;
 /** Four threads hash as fast as most disks read. */
 const maxThreads = 4;
 
 /** Returns true if threads are faster. There have to be several files, as each is hashed by one thread. */
 export function shouldUseThreads(files: readonly FileToHash[]): boolean {
-  return files.length > 1 && files.reduce((sum, { size }) => sum + size, 0) >= worthBytes;
+  return files.length > 1 && files.reduce((sum, { size }) => sum + size, 0) >= minBytesForThreads;
 }
 
 /** Hashes files on several processors, each thread one file at a time. Rejects with the first failure. */

@@ -40,7 +40,7 @@ export function tokenizeGlob(pattern: string, options: { doubleStar: boolean }):
     const character = characters[at++] as string;
     if (character === "\\") {
       const escaped = characters[at++];
-      if (escaped === undefined) throw new GlobSyntaxError("it ends in a backslash that escapes nothing");
+      if (escaped === undefined) throw new GlobSyntaxError("it ends with a backslash that escapes nothing");
       tokens.push({ kind: "character", character: escaped });
     } else if (character === "?") {
       tokens.push({ kind: "any" });
@@ -188,10 +188,10 @@ function readClass(characters: readonly string[], start: number): { token: GlobT
   let hasSlash = false;
   const readBound = (): string => {
     let bound = characters[at++];
-    if (bound === "-") throw new GlobSyntaxError("a `-` in a character class needs a `\\` before it");
+    if (bound === "-") throw new GlobSyntaxError("a `-` in a character class must be escaped with `\\`");
     if (bound === "]") throw new GlobSyntaxError("it has an empty or incomplete character class");
     if (bound === "\\") bound = characters[at++];
-    if (bound === undefined) throw new GlobSyntaxError("it has a character class without its `]`");
+    if (bound === undefined) throw new GlobSyntaxError("it has a character class without a closing `]`");
     return bound;
   };
   do {
@@ -205,7 +205,7 @@ function readClass(characters: readonly string[], start: number): { token: GlobT
     }
     if (codePoint(low) <= slash && slash <= codePoint(high)) hasSlash = true;
     glob += low === high ? classText(low) : `${classText(low)}-${classText(high)}`;
-    if (at >= characters.length) throw new GlobSyntaxError("it has a character class without its `]`");
+    if (at >= characters.length) throw new GlobSyntaxError("it has a character class without a closing `]`");
   } while (characters[at] !== "]");
   return { token: { kind: "class", glob: `${glob}]`, matchesSlash: hasSlash !== negated }, next: at + 1 };
 }

@@ -68,7 +68,7 @@ export function parseIgnoreFile(text: string, path: string): Rule[] {
   if (problems.length > 0) {
     throw new BoughError(problems.join("\n"), {
       kind: "usage",
-      hint: "A wildcard that is meant as itself is written in brackets: [*], [?], [[].",
+      hint: "To match a wildcard character itself, write it in brackets: [*], [?], [[].",
     });
   }
   return rules;
@@ -106,7 +106,8 @@ function parseRule(line: string, origin: RuleOrigin): Rule | undefined {
   const isNegated = text.startsWith("!");
   const written = isNegated ? text.slice(1).trim() : text;
   const cleaned = written === "" ? "/" : cleanPath(written);
-  if (isNegated && cleaned === "/") throw new GlobSyntaxError("a `!` has to re-include something");
+  if (isNegated && cleaned === "/")
+    throw new GlobSyntaxError("a `!` must be followed by a path below the context directory");
   // moby trims and cleans twice, which matters for white space at the end of a directory's name.
   const pattern = cleaned === "/" ? cleaned : cleanPath(cleaned.replace(/^\//, "").trim());
   return { text, isNegated, pattern: compileIgnorePattern(pattern), origin };

@@ -86,7 +86,7 @@ function parseGlob(source: string, path: string): { base: string; pattern: PathP
   const names = path.split("/");
   const first = names.findIndex(hasWildcard);
   const compile = () => compileSourcePattern(names.slice(first).join("/"));
-  const hint = `For the file of that name write ${displayPath(escapeGlob(path))}.`;
+  const hint = `To copy the file of that name, write ${displayPath(escapeGlob(path))}.`;
   return {
     base: unescapeGlob(names.slice(0, first).join("/")),
     pattern: validPattern(displayPath(source), compile, hint),

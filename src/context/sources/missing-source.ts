@@ -18,9 +18,9 @@ export function missingSource(
   const hasScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(source);
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
     hint: hasScheme
-      ? "COPY takes no URLs; ADD takes those that begin with http:// or https://."
+      ? "COPY does not accept URLs; ADD accepts those that begin with http:// or https://."
       : isAboveRoot(source)
-        ? "Sources count from the context directory: give a directory further up as CONTEXT."
+        ? "Sources are relative to the context directory: give a parent directory as CONTEXT."
         : suggestion(resolution.directory, resolution.name, root, files),
   });
 }
@@ -28,7 +28,7 @@ export function missingSource(
 /** Returns the error for a source that Docker does not find, because it does not send ignored files. */
 export function ignoredSource(source: string): BoughError {
   return new BoughError(`no such file or directory in the build context: ${displayPath(source)}`, {
-    hint: "An ignore rule leaves it out. Remove the rule, or re-include the path by one that begins with !.",
+    hint: "An ignore rule leaves it out. Remove the rule, or re-include the path with one that begins with !.",
   });
 }
 
@@ -48,11 +48,11 @@ function suggestion(directory: string, name: string, root: string, files: FileSy
   } catch (error) {
     if (errorCode(error) === "ENOTDIR") return `${displayPath(directory)} is not a directory.`;
   }
-  return "Sources count from the context directory, not from the Dockerfile's.";
+  return "Sources are relative to the context directory, not to the Dockerfile's directory.";
 }
 
 const emptyContext =
-  "The build context is empty; a Dockerfile that is itself the context (standard input, a URL) comes without files. Give a directory as CONTEXT, and such a Dockerfile with --dockerfile.";
+  "The build context is empty: a Dockerfile given as the context (standard input, a URL) comes without other files. Give a directory as CONTEXT, and the Dockerfile with --dockerfile.";
 
 function danglingLink(source: string, link: string, root: string, files: FileSystem): BoughError {
   const target = files.readLink(`${root}/${link}`);
@@ -61,8 +61,8 @@ function danglingLink(source: string, link: string, root: string, files: FileSys
     `${through}the symbolic link ${displayPath(link)} points to ${displayPath(target)}, which is not in the build context`,
     {
       hint: target.startsWith("/")
-        ? "In a build an absolute link counts from the context root. Copy what it points to into the context."
-        : "Copy what it points to into the context, or remove the link.",
+        ? "In a build, an absolute link is relative to the context root. Copy its target into the context."
+        : "Copy its target into the context, or remove the link.",
     },
   );
 }

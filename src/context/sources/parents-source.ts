@@ -73,6 +73,6 @@ function requireNoLink(source: string, found: FoundPath): void {
   if (link === undefined) return;
   throw new BoughError(
     `${displayPath(source)}: ${displayPath(link)} is a symbolic link, which --parents does not follow`,
-    { hint: `Name what it leads to: ${displayPath(found.contextPath)}.` },
+    { hint: `Name its target instead: ${displayPath(found.contextPath)}.` },
   );
 }

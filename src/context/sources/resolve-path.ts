@@ -62,7 +62,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
     if (found.isSymbolicLink()) {
       links.push(contextPath);
       if (links.length > maxLinks)
-        throw new BoughError(`${displayPath(path)} leads through symbolic links that go round in a circle`);
+        throw new BoughError(`${displayPath(path)}: its symbolic links form a loop`);
       const target = readTarget(`${root}/${contextPath}`, contextPath, files);
       if (target.startsWith("/")) {
         at.length = 0;
@@ -106,7 +106,7 @@ function outside(links: readonly string[]): BoughError {
   return new BoughError(
     `the symbolic link ${displayPath(links.at(-1) ?? "")} leads out of the build context`,
     {
-      hint: "Copy what it points to into the context, or give a directory further up as CONTEXT.",
+      hint: "Copy its target into the context, or give a parent directory as CONTEXT.",
     },
   );
 }

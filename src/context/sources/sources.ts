@@ -86,7 +86,7 @@ async function resolveSource(search: SourceSearch, source: string, parents: bool
 function nothingMatches(search: SourceSearch, sources: readonly string[]): ContextWarning {
   const literal = sources.find((source) => isFound(search, contextPathOf(source)));
   const advice =
-    literal === undefined ? "" : `; for the file of that name write ${displayPath(escapeGlob(literal))}`;
+    literal === undefined ? "" : `; to copy the file of that name, write ${displayPath(escapeGlob(literal))}`;
   const names = sources.map(displayPath).join(", ");
   return {
     rule: "CopyMatchesNothing",
@@ -97,12 +97,12 @@ function nothingMatches(search: SourceSearch, sources: readonly string[]): Conte
 function wordWarnings(source: string): ContextWarning[] {
   if (source === "") {
     const message =
-      "a source is empty once its variables are replaced, and so stands for the whole build context, as in Docker";
+      "a source is empty after its variables are replaced, so it means the whole build context, as in Docker";
     return [{ rule: "EmptySource", message }];
   }
   if (!isAboveRoot(source)) return [];
   const meant = displayPath(contextPathOf(source) || ".");
-  const message = `${displayPath(source)} leads out of the build context: as in Docker, ${meant} of the context is meant`;
+  const message = `${displayPath(source)} is outside the build context: as in Docker, ${meant} in the context is used instead`;
   return [{ rule: "SourceAboveContext", message }];
 }
 

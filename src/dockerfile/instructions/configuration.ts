@@ -35,7 +35,7 @@ export function parseShell(statement: Statement): ShellInstruction {
 export function parseExpose(statement: Statement): ExposeInstruction {
   const flags = readFlags(statement);
   const words = splitAtBlanks(statement.args.text, statement.args.offset).map((word) => word.text);
-  if (words.length === 0) reportNoArguments(statement, "a port, as 8080 or 53/udp");
+  if (words.length === 0) reportNoArguments(statement, "a port, such as 8080 or 53/udp");
   return { ...baseOf(statement, "EXPOSE", flags.list), ports: words };
 }
 

@@ -93,7 +93,7 @@ function checkFlag(statement: Statement, name: string, value: string | undefined
 }
 
 const checkDuration: Check = (name, value) => {
-  const expected = "a duration of at least 1ms, as 30s or 1m30s, or 0";
+  const expected = "a duration of at least 1ms, such as 30s or 1m30s, or 0";
   if (!/^[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$/.test(value)) {
     return { message: `invalid duration "${value}" in --${name}`, expected };
   }
@@ -103,7 +103,7 @@ const checkDuration: Check = (name, value) => {
 };
 
 const checkCount: Check = (name, value) => {
-  const expected = "a number of times, 0 or more";
+  const expected = "a number, 0 or more";
   if (!/^[-+]?\d+$/.test(value) || Math.abs(Number(value)) > 0x7fffffff) {
     return { message: `invalid number "${value}" in --${name}`, expected };
   }

@@ -19,7 +19,7 @@ export function parseUser(statement: Statement): UserInstruction {
 
 /** Parses `STOPSIGNAL SIGNAL`. */
 export function parseStopsignal(statement: Statement): StopsignalInstruction {
-  const base = parseSingle(statement, "STOPSIGNAL", "a signal, as SIGTERM or 15");
+  const base = parseSingle(statement, "STOPSIGNAL", "a signal, such as SIGTERM or 15");
   return { ...base, signal: statement.args.text };
 }
 

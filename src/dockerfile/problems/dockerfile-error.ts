@@ -16,7 +16,7 @@ export class DockerfileError extends BoughError {
     options: { cause?: unknown; isCutShort?: boolean } = {},
   ) {
     const rendered = problems.map((problem) => renderProblem(source, problem));
-    if (options.isCutShort === true) rendered.push("... and so on: the rest of the file was not read");
+    if (options.isCutShort === true) rendered.push("... and more: the rest of the file was not read");
     super(rendered.join("\n"), { kind: "usage", cause: options.cause });
     this.problems = problems;
   }

@@ -15,7 +15,7 @@ interface HeredocMarker {
 }
 
 const form = /^\d*<<(-?)([^<]*)$/;
-const holders = new Set(["RUN", "COPY", "ADD"]);
+const heredocInstructions = new Set(["RUN", "COPY", "ADD"]);
 
 /**
  * Returns the here-documents that a logical line opens. BuildKit's rules: only in RUN, COPY and ADD (also after ONBUILD), not
@@ -48,7 +48,8 @@ function canHoldHeredocs(line: string): boolean {
   let command = splitCommand(line);
   if (command.name.text.toUpperCase() === "ONBUILD") command = splitCommand(command.args.text);
   return (
-    holders.has(command.name.text.toUpperCase()) && parseStringArray(command.args.text).kind !== "strings"
+    heredocInstructions.has(command.name.text.toUpperCase()) &&
+    parseStringArray(command.args.text).kind !== "strings"
   );
 }
 

@@ -35,7 +35,7 @@ export class PhysicalLines {
     if (this.hasNul) {
       const index = this.lines.findIndex((line) => line.includes("\0"));
       const column = (this.lines[index] ?? "").indexOf("\0") + 1;
-      return obstacle("the file holds a NUL character", "a text file in UTF-8", index, column);
+      return obstacle("the file contains a NUL character", "a text file in UTF-8", index, column);
     }
     const index = this.findLongLine();
     if (index < 0) return undefined;

@@ -150,7 +150,7 @@ export class SourceReader {
         if (isOpen) content += this.physicalLines.withEnd(index);
       }
       if (isOpen) {
-        const expected = `a line that reads ${name} and nothing else`;
+        const expected = `a line that contains only ${name}`;
         const culprit = map.locate(offset, written.length);
         this.report({ message: "unterminated heredoc", expected, range, culprit });
         break;

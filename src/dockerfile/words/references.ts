@@ -19,7 +19,7 @@ export function referencesIn(word: string, escapeCharacter: string): VariableRef
 export function referencesOf(instruction: Instruction, escapeCharacter: string): VariableReference[] {
   if (!instruction.original.includes("$") && instruction.heredocs.length === 0) return [];
   const flags = instruction.flags.flatMap(({ value }) => value ?? []);
-  const words = askingWords(instruction, escapeCharacter);
+  const words = wordsWithReferences(instruction, escapeCharacter);
   const found = [...words, ...flags].flatMap((word) => referencesIn(word, escapeCharacter));
   for (const { content, expand } of instruction.heredocs) {
     if (expand) found.push(...find(content, (text, lookup) => expandHeredoc(text, lookup, escapeCharacter)));
@@ -30,7 +30,7 @@ export function referencesOf(instruction: Instruction, escapeCharacter: string):
   return [...names.values()];
 }
 
-function askingWords(instruction: Instruction, escapeCharacter: string): readonly string[] {
+function wordsWithReferences(instruction: Instruction, escapeCharacter: string): readonly string[] {
   // In the legacy form `ENV KEY VALUE` the value is one word, whatever quotes are in it.
   return instruction.name === "ENV"
     ? instruction.pairs.flatMap(({ key, value }) => [key, value])
@@ -52,13 +52,13 @@ function find(text: string, expand: (text: string, lookup: Lookup) => string): V
     // The word's error is reported when it is expanded.
     if (!(error instanceof BoughError)) throw error;
   }
-  const usedAsIs = new Set(Array.from(text.matchAll(useAsIs), ([, bare, braced]) => bare ?? braced));
+  const usedPlainly = new Set(Array.from(text.matchAll(plainUse), ([, bare, braced]) => bare ?? braced));
   return [...names]
     .filter((name) => /^[\p{L}_]/u.test(name))
-    .map((name) => ({ name, isRequired: usedAsIs.has(name) }));
+    .map((name) => ({ name, isRequired: usedPlainly.has(name) }));
 }
 
 /** `${NAME:?` and `${NAME?` */
 const orElseFail = /(\$\{[\p{L}\p{Nd}_]+):?\?/gu;
 /** `$NAME`, `${NAME}` and `${NAME#...}`, but not `${NAME:-...}`. */
-const useAsIs = /\$(?:([\p{L}\p{Nd}_]+)|\{([\p{L}\p{Nd}_]+)(?!:?[-+?]|[\p{L}\p{Nd}_]))/gu;
+const plainUse = /\$(?:([\p{L}\p{Nd}_]+)|\{([\p{L}\p{Nd}_]+)(?!:?[-+?]|[\p{L}\p{Nd}_]))/gu;

@@ -38,8 +38,8 @@ const leadWord = /(?:if|then|else|elif|do|while|until|!|\{|time|command|builtin|
 const setter =
   /(?:export|local|readonly|declare|typeset|read|unset|getopts|mapfile|readarray|printf\s+-v)(?=\s)/y;
 /** Commands that may set names which a scan can't find. */
-const hiddenSetter = /(?:\.|source|eval|let|trap|alias|function|coproc)(?=\s)/y;
-const settersArgument = /["'\\]?(?:([A-Za-z_]\w*)(?![\w$`{])|[-+\d])/y;
+const unclearSetter = /(?:\.|source|eval|let|trap|alias|function|coproc)(?=\s)/y;
+const setterArgument = /["'\\]?(?:([A-Za-z_]\w*)(?![\w$`{])|[-+\d])/y;
 const arithmeticAssignment = /(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--/;
 
 /** Finds the references that a POSIX shell would expand in a script. Never fails: text that is no script has none. */
@@ -109,7 +109,7 @@ export class ShellScan {
     if (next === "argument") return [next, next];
     if (next === "word") return [next, this.match(/in\s/y) ? "command" : next];
     if (next === "names") {
-      const argument = this.match(settersArgument);
+      const argument = this.match(setterArgument);
       if (argument === null) this.isUnclear = true;
       else this.setNames.add(argument[1] ?? "");
       return ["word", next];
@@ -119,7 +119,7 @@ export class ShellScan {
     if (name !== undefined) this.setNames.add(name);
     if (assigned !== null) return ["word", "command"];
     if (this.match(leadWord)) return ["command", "command"];
-    if (this.match(hiddenSetter)) this.isUnclear = true;
+    if (this.match(unclearSetter)) this.isUnclear = true;
     if (this.match(setter)) return ["command", "names"];
     if (this.match(/esac(?!\w)/y) && open.at(-1) === "case") open.pop();
     if (this.match(/\[\[\s/y)) return ["command", "word"];
