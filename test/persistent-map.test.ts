@@ -1,4 +1,4 @@
-/** The persistent map against plain maps: whatever is done to whichever version, each stays what it was. */
+/** Compares the persistent map with plain maps: changes to one version never change another. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { extend, PersistentMap } from "../src/persistent-map.ts";
@@ -9,7 +9,7 @@ type Version = { map: PersistentMap<number>; model: ReadonlyMap<string, number> 
 
 const name = fc.constantFrom("/a", "/a/b", "/a/b/c", "/a/bc", "/b", "/b/c", "/c", "d");
 const change = fc.record({
-  /** Of the version to start from, counted back from the newest. */
+  /** The version to start from, counted back from the newest. */
   back: fc.nat(5),
   additions: fc.array(fc.tuple(name, fc.nat()), { maxLength: 4 }),
   cut: fc.option(name, { freq: 4 }),
@@ -24,7 +24,7 @@ function apply({ map, model }: Version, additions: [string, number][], cut: stri
   return { map: changed.without((key) => key.startsWith(`${cut}/`)), model: next };
 }
 
-/** A column whose use is seen. */
+/** A column that counts the values pushed to it. */
 class CountedColumn extends ArrayColumn<number> {
   static pushed = 0;
   override push(...values: number[]): number {
@@ -36,7 +36,7 @@ class CountedColumn extends ArrayColumn<number> {
   }
 }
 
-test("a large map keeps its columns, whatever small one it is added to, and when entries are taken out", () => {
+test("adding a large map to a small one, or removing entries, copies each entry once", () => {
   const large = new TextMap<number>(new CountedColumn());
   for (let index = 0; index < 5000; index++) large.set(`/large/${index}`, index);
   CountedColumn.pushed = 0;
@@ -48,15 +48,15 @@ test("a large map keeps its columns, whatever small one it is added to, and when
   expect(CountedColumn.pushed).toBe(4501);
 });
 
-test("every version is what a copied map would be, in its entries, their order and what is below a path", () => {
+test("every version equals a copied map: the same entries, order and paths below a path", () => {
   fc.assert(
-    fc.property(fc.array(change, { maxLength: 40 }), fc.boolean(), (changes, looksBetween) => {
+    fc.property(fc.array(change, { maxLength: 40 }), fc.boolean(), (changes, iteratesBetween) => {
       const versions: Version[] = [{ map: PersistentMap.of(new Map()), model: new Map() }];
       for (const { back, additions, cut } of changes) {
         const from = versions[Math.max(0, versions.length - 1 - back)];
         if (from === undefined) throw new Error("there is always a first version");
-        // To iterate changes how a version is kept, and nothing else.
-        if (looksBetween) Array.from(from.map);
+        // Iterating changes only how a version is stored.
+        if (iteratesBetween) Array.from(from.map);
         versions.push(apply(from, additions, cut));
       }
       for (const { map, model } of versions) {
@@ -74,8 +74,8 @@ test("every version is what a copied map would be, in its entries, their order a
   );
 });
 
-describe("what changes cost does not grow with the map", () => {
-  /** How many entries plain maps have been given in all, by whatever `action` does. */
+describe("the cost of a change does not grow with the map", () => {
+  /** Returns how often `action` sets an entry of a plain map. */
   function countSets(action: () => void): number {
     let sets = 0;
     const { set } = Map.prototype;
@@ -97,12 +97,12 @@ describe("what changes cost does not grow with the map", () => {
     return map;
   };
 
-  test("adding one by one", () => {
-    // On average the logarithm of the size; a copy of the map each time would be 50,000,000.
+  test("when entries are added one by one", () => {
+    // The average is the logarithm of the size; copying the map each time would be 50,000,000 sets.
     expect(countSets(() => grow(10_000))).toBeLessThan(10_000 * 100);
   });
 
-  test("going back to the same version again and again", () => {
+  test("when many versions are made from the same one", () => {
     const base = grow(10_000);
     const sets = countSets(() => {
       for (let index = 0; index < 10_000; index++) base.with(new Map([["more", index]]));

@@ -1,6 +1,5 @@
 /**
- * Runs before every test file: no test sees the developer's home, profiles or variables, and none leaves
- * anything behind in them.
+ * Runs before every test file: no test sees or changes the developer's home, profiles or variables.
  */
 import { afterAll, beforeAll } from "bun:test";
 import { mkdirSync, mkdtempSync } from "node:fs";
@@ -9,7 +8,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { removeHome } from "./support/homes.ts";
 
-/** `FAST_CHECK_SEED=random`, or the seed that a failure has named: by hand. */
+/** `FAST_CHECK_SEED` is for manual runs: `random`, or the seed of a reported failure. */
 const { FAST_CHECK_SEED: seed = "20251121" } = process.env;
 fc.configureGlobal({
   ...(seed === "random" ? {} : { seed: Number(seed) }),
@@ -28,6 +27,6 @@ for (const name of Object.keys(process.env)) {
 process.env.HOME = home;
 process.env.BOUGH_HOME = join(home, "bough");
 
-// Around all files, or, where several processes share them and none knows which is its last, around each one.
+// These run around all files, or around each file if several processes share them and none knows which is its last.
 beforeAll(() => void mkdirSync(home, { recursive: true }));
 afterAll(() => removeHome(home));

@@ -1,11 +1,11 @@
-/** Texts in columns, and the map of them, against arrays and plain maps. */
+/** Compares columns of texts and maps of them with arrays and plain maps. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { lengthsOf, TextColumn } from "../src/text-column.ts";
 import { TextMap } from "../src/text-map.ts";
 import { ArrayColumn } from "./support/array-column.ts";
 
-/** Of one, two and four bytes; of halves of pairs, which UTF-8 does not have; and long ones. */
+/** Texts with characters of one, two and four bytes, with lone surrogates, which UTF-8 does not have, and long ones. */
 const text = fc.oneof(
   fc.string({ unit: fc.constantFrom("a", "/", "é", "\u{1f600}", "\ud83d", "\ude00"), maxLength: 3 }),
   fc.string({ minLength: 20, maxLength: 60 }),
@@ -16,7 +16,7 @@ const wellFormed = fc.array(
   { maxLength: 60 },
 );
 
-test("a column gives back what it was given, in its own order and copied from another one", () => {
+test("a column returns its texts in order, also those copied from another column", () => {
   fc.assert(
     fc.property(wellFormed, wellFormed, (first, second) => {
       const column = TextColumn.of(first);
@@ -36,7 +36,7 @@ test("a column gives back what it was given, in its own order and copied from an
   );
 });
 
-test("a column of very many", () => {
+test("a column of 5000 texts returns and hashes all of them", () => {
   const texts = Array.from({ length: 5000 }, (_, row) => `${row % 7 === 0 ? "é" : "e"}${row}`);
   const column = TextColumn.of(texts);
   expect([...column]).toEqual(texts);
@@ -46,17 +46,17 @@ test("a column of very many", () => {
     return hasher.digest("hex");
   };
   expect(digest(column)).toBe(digest(texts));
-  // The same bytes with another end between them.
+  // The same bytes, split at another place.
   expect(digest([...texts, "a", "bc"])).not.toBe(digest([...texts, "ab", "c"]));
 });
 
-test("a column takes no texts that are cut off", () => {
+test("a column refuses lengths that do not match its bytes", () => {
   const { bytes } = TextColumn.of(["ab", "c"]);
   for (const lengths of [[2], [2, 2]])
     expect(() => new TextColumn().append(bytes, new Uint32Array(lengths))).toThrow("lengths");
 });
 
-test("a map of texts is what a plain one is, and so is its copy, whatever becomes of the other", () => {
+test("a map of texts equals a plain map, and so does a copy of it after either has changed", () => {
   const changes = fc.array(fc.tuple(text, fc.nat()), { maxLength: 60 });
   fc.assert(
     fc.property(changes, changes, texts, (before, after, asked) => {

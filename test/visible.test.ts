@@ -1,4 +1,4 @@
-/** Text of others, as it is shown. */
+/** Untrusted text as it is shown. */
 import { describe, expect, test } from "bun:test";
 import { openSpoolFile } from "../src/cli/builds/spool-file.ts";
 import { jsonText } from "../src/terminal/json-text.ts";
@@ -31,7 +31,7 @@ test.each([
   ["[INFO] one", "[INFO] one"],
 ])("the lines of %j are %j", (text, lines) => expect(visibleLines(text)).toBe(lines));
 
-test("as JSON no character is left that a terminal acts upon, and the value is the same", () => {
+test("JSON text has no character that controls a terminal, and parses to the same value", () => {
   const value = { "a\u009b\u202e": ["\u{e0041}\ufeff\u2028\n", "👩‍💻", "\ud800"] };
   for (const indent of [0, 2]) {
     const text = jsonText(value, { indent });
@@ -40,7 +40,7 @@ test("as JSON no character is left that a terminal acts upon, and the value is t
   }
 });
 
-describe("what a command has written is its own", () => {
+describe("a command's output", () => {
   const stream = { isTerminal: true, hasColor: true };
   function show(output: string): string {
     let written = "";
@@ -62,13 +62,13 @@ describe("what a command has written is its own", () => {
     return written;
   }
 
-  test("it stands behind its header as it is, with its colours, and in none of the log's", () => {
+  test("follows its header unchanged, with its own colours and none of the log's", () => {
     expect(show("[INFO] tagged x as y\n\u001b[31mred\u001b[0m\n")).toBe(
       "\u001b[2m[INFO]\u001b[0m stdout:\n[INFO] tagged x as y\n\u001b[31mred\u001b[0m\u001b[0m\n",
     );
   });
 
-  test("it does not steer the terminal", () => {
+  test("does not control the terminal", () => {
     expect(show("a\u001b]0;title\u0007\u001b[2Jb\u009b31m\n")).toBe(
       "\u001b[2m[INFO]\u001b[0m stdout:\nab31m\n",
     );

@@ -1,8 +1,8 @@
 /**
  * Golden cases of `bough build --check`: test/cases/check/<case>/ is a build context with
  * - `Dockerfile`;
- * - `case.json`, where needed: options, more files, and whether `-f json` is shown, too;
- * - `expected.txt`: what is printed. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
+ * - `case.json` (optional): options, more files, and whether the output of `-f json` is part of the golden file;
+ * - `expected.txt`: the expected output. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
  */
 import { describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
 
 interface Case {
-  /** What follows `bough build --check`. */
+  /** The arguments after `bough build --check`. */
   options?: string[];
   /** Files that a repository can't hold, such as links and empty directories. */
   files?: Record<string, FileSpec>;
@@ -35,14 +35,14 @@ async function play(directory: string): Promise<string> {
   const description = join(directory, "case.json");
   const given: Case = existsSync(description) ? JSON.parse(readFileSync(description, "utf8")) : {};
   const context = temporaryDirectory();
-  const isOurs = (path: string) => !/\/(case\.json|expected\.txt)$/.test(path);
-  cpSync(directory, context, { recursive: true, filter: isOurs });
+  const isPartOfContext = (path: string) => !/\/(case\.json|expected\.txt)$/.test(path);
+  cpSync(directory, context, { recursive: true, filter: isPartOfContext });
   writeFiles(context, given.files ?? {});
 
   const words = ["build", "--check", ...(given.options ?? [])];
   const text = await runBough(words, { workingDirectory: context });
   const json = await runBough([...words, "-f", "json"], { workingDirectory: context });
-  // Whatever there is to say, it is one object, and nothing goes to standard error.
+  // The report is always one object, and nothing goes to standard error.
   const report = JSON.parse(json.stdout);
   expect({ exitCode: json.exitCode, stderr: text.stderr + json.stderr }).toEqual({
     exitCode: text.exitCode,
@@ -54,7 +54,7 @@ async function play(directory: string): Promise<string> {
   return `${shown.join("\n").replaceAll(context, "CONTEXT")}\n`;
 }
 
-/** One line for each item of a list. */
+/** Returns the report as JSON with one line for each item of a list. */
 function layOut(report: ReturnType<typeof describeReport>): string {
   const lists = Object.entries(report).map(([name, items]) =>
     items.length === 0

@@ -1,4 +1,4 @@
-/** Whatever a Dockerfile says, a check ends with a report. */
+/** A check of any Dockerfile ends with a report. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { defaultPlatform, parsePlatform } from "../../src/builder/bases/platform.ts";
@@ -83,7 +83,7 @@ const line = fc.oneof(
   },
 );
 
-test("in both forms, with an error where the exit code would say so", async () => {
+test("a check of random instructions ends with a report in both formats", async () => {
   const directory = temporaryDirectory();
   writeFiles(directory, { a: "a", "b/c": "c" });
   const context = await openBuildContext(directory, "/");

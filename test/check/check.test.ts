@@ -10,7 +10,7 @@ const cases = join(import.meta.dir, "../cases/check");
 
 describe("every rule has a golden case", () => {
   const goldens = readdirSync(cases).map((name) => readFileSync(join(cases, name, "expected.txt"), "utf8"));
-  // Only a terminal's worth of what a file system can hold is kept in a repository.
+  // A git repository cannot hold special files, so this rule has a test of its own below.
   const elsewhere = ["SpecialFileLeftOut"];
   test.each([...dockerRules, ...ownRules, ...errorRules].filter((rule) => !elsewhere.includes(rule)))(
     "%s",
@@ -21,7 +21,7 @@ describe("every rule has a golden case", () => {
   );
 });
 
-test("neither the service nor any state is touched", async () => {
+test("a check sends no request and creates no state directory", async () => {
   const service = await startFakeService();
   const context = temporaryDirectory();
   const state = join(temporaryDirectory(), "state");
@@ -39,14 +39,14 @@ test("neither the service nor any state is touched", async () => {
   expect(existsSync(state)).toBe(false);
 });
 
-test("where no service is configured, and none can be, a Dockerfile is checked all the same", async () => {
+test("a Dockerfile is checked without a service, also on a system without the embedded engine", async () => {
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM --platform=linux/amd64 base:1 AS linux\n" });
   const ended = await runBough(["build", "--check"], { workingDirectory: context, platform: "darwin" });
   expect(ended).toMatchObject({ exitCode: 0, stdout: "Check complete, no warnings found.\n" });
 });
 
-test("a platform that the embedded engine does not have is an error: nobody needs to be asked", async () => {
+test("a platform that the embedded engine does not support is an error", async () => {
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM --platform=linux/s390x base:1 AS s390x\n" });
   const ended = await runBough(["--local", "build", "--check"], { workingDirectory: context });
@@ -54,21 +54,21 @@ test("a platform that the embedded engine does not have is an error: nobody need
   expect(ended.stdout).toContain("FROM --platform=linux/s390x: only linux/");
 });
 
-test("--quiet prints nothing: the exit code says it", async () => {
+test("--quiet prints nothing, and the exit code has the result", async () => {
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM base:1\nCOPY missing /\n" });
   const ended = await runBough(["build", "--check", "-q"], { workingDirectory: context });
   expect(ended).toEqual({ exitCode: 2, stdout: "", stderr: "" });
 });
 
-test("a Dockerfile that is not there is bad usage, as for a build", async () => {
+test("a missing Dockerfile is a usage error, as for a build", async () => {
   const context = temporaryDirectory();
   const ended = await runBough(["build", "--check", "-f", "json"], { workingDirectory: context });
   expect(ended).toMatchObject({ exitCode: 2, stdout: "" });
   expect(JSON.parse(ended.stderr).error.message).toContain("cannot read the Dockerfile");
 });
 
-test("a pipe in a directory is named, and left out", async () => {
+test("a pipe in a directory is left out with a warning", async () => {
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM base:1\nCOPY directory /srv/\n", "directory/a": "x" });
   Bun.spawnSync(["mkfifo", join(context, "directory/pipe")]);

@@ -1,6 +1,6 @@
 /**
- * Golden cases: test/cases/dockerfile/<what is odd about it>/ holds a Dockerfile and what it parses to, or the message
- * that refuses it. `UPDATE_GOLDEN=1 bun test test/dockerfile/parse.test.ts` writes the expectations anew.
+ * Golden cases: test/cases/dockerfile/<case>/ has a Dockerfile and its parsed form, or its error message.
+ * `UPDATE_GOLDEN=1 bun test test/dockerfile/parse.test.ts` writes the expected files again.
  */
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,7 @@ test.each(names)("%s", (name) => {
   expect(outcome.text).toBe(readFileSync(expectedPath, "utf8"));
 });
 
-test("a refusal is a usage error that holds every problem with its place", () => {
+test("an invalid Dockerfile is a usage error that has every problem with its place", () => {
   const lines = ["FROM alpine", "RNU one", "COPY --chmode=755 \\", "  --form=x a b"];
   let caught: unknown;
   try {
@@ -46,25 +46,25 @@ test("a refusal is a usage error that holds every problem with its place", () =>
   ]);
 });
 
-test("a file that is not a Dockerfile at all is not read to its end", () => {
+test("a file that is not a Dockerfile is not read completely", () => {
   const text = Array.from({ length: 5000 }, (_, index) => `line ${index}`).join("\n");
   const message = refusal(text);
   expect(message.match(/^Dockerfile:\d+: unknown instruction/gm)).toHaveLength(100);
   expect(message).toEndWith("\n... and more: the rest of the file was not read");
 });
 
-test("a file too large to be a Dockerfile is not even cut into lines", () => {
+test("a file of 54 MB is refused without being split into lines", () => {
   expect(refusal("RUN true\n".repeat(6_000_000))).toStartWith(
     "Dockerfile:1: the file is too large: 54000000 characters\n",
   );
 });
 
-test("an instruction of half a million lines is still read", () => {
+test("an instruction of half a million lines is parsed", () => {
   const { instructions } = parseDockerfile(`FROM alpine\nRUN true${"\\\n;".repeat(500_000)}`, "Dockerfile");
   expect(instructions[1]?.range).toEqual({ start: 2, end: 500_002 });
 });
 
-test("a line longer than BuildKit reads is refused, the longest that it reads is not", () => {
+test("a line longer than BuildKit's limit is refused", () => {
   const longest = `ENV A=${"x".repeat(65_528)}`;
   expect(parseDockerfile(`FROM alpine\n${longest}\n`, "Dockerfile").instructions).toHaveLength(2);
   expect(() => parseDockerfile(`FROM alpine\n${longest}x\n`, "Dockerfile")).toThrow(
@@ -89,7 +89,7 @@ function parse(text: string): { isRefused: boolean; text: string } {
   }
 }
 
-/** What is worth reading of a parsed file: ranges on one line, nothing that is empty. */
+/** Returns a parsed file for a golden file: ranges on one line, nothing that is empty. */
 function summarize({ escape: escapeCharacter, directives, instructions, warnings }: Dockerfile) {
   return {
     ...(escapeCharacter === "\\" ? {} : { escape: escapeCharacter }),
@@ -117,7 +117,7 @@ function summarizeInstruction(instruction: Instruction, escapeCharacter: string)
   };
 }
 
-/** A source as one word; what a here-document holds is shown among the here-documents. */
+/** Returns a source as one word. The content of a here-document is shown with the here-documents. */
 function nameOf(source: CopySource): string {
   return source.kind === "path" ? source.path : `<<${source.document.name}`;
 }
@@ -126,7 +126,7 @@ function lines({ start, end }: LineRange): string {
   return start === end ? String(start) : `${start}-${end}`;
 }
 
-/** JSON with what fits a line on one line. */
+/** Returns JSON in which every value that fits on one line is on one line. */
 function print(value: unknown, indent: string): string {
   const onOneLine = JSON.stringify(value, null, 1).replace(/\n\s*/g, " ");
   if (typeof value !== "object" || value === null || indent.length + onOneLine.length <= 110)

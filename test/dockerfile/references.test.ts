@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { referencesIn, referencesOf } from "../../src/dockerfile/words/references.ts";
 
-/** Names, with a `?` behind those that say themselves what stands for a missing value. */
+/** Shows names, followed by `?` if the reference has a default for a missing value. */
 const show = (references: { name: string; isRequired: boolean }[]) =>
   references.map(({ name, isRequired }) => name + (isRequired ? "" : "?")).join(" ");
 
-describe("the variables that a word asks for", () => {
+describe("the variables that a word refers to", () => {
   test.each([
     ["plain", ""],
     ["$A", "A"],
@@ -28,7 +28,7 @@ describe("the variables that a word asks for", () => {
   });
 });
 
-describe("the variables that an instruction asks for", () => {
+describe("the variables that an instruction refers to", () => {
   test.each([
     ["ENV A=$B C=${D:-$E}", "B E D?"],
     ["ENV A $B 'and $C'", "B"],

@@ -1,4 +1,4 @@
-/** A replaced line and the line as written print the same in a real shell that has the variables. */
+/** A line with its variables replaced prints the same in a real shell as the original line with the variables set. */
 import { expect, test } from "bun:test";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ const values: Record<string, string> = {
 
 const cwd = join(temporaryDirectory(), "cwd");
 
-test("whatever the line is", () => {
+test("a replaced line and the original have the same output and exit code", () => {
   let replacedLines = 0;
   fc.assert(
     fc.property(scripts(), (line) => {
@@ -38,7 +38,7 @@ test("whatever the line is", () => {
   expect(replacedLines).toBeGreaterThan(runs(150) / 4);
 });
 
-/** Scripts that a POSIX shell takes, and some that it does not. */
+/** Generates scripts, some of which are invalid in a POSIX shell. */
 function scripts(): fc.Arbitrary<string> {
   const name = fc.constantFrom(...Object.keys(values), "UNSET");
   const operator = fc.constantFrom(":-x y", "-x", ":+$A", "+", "#*s", "%b*", "##*/", ":-'$A'", ":=2");

@@ -21,13 +21,13 @@ describe("a RUN line", () => {
   });
 });
 
-describe("to a shell that has the variables too, a replaced line means the same", () => {
+describe("a shell with the variables prints the same for the replaced line", () => {
   test.each(rows.filter(({ line, expected }) => line !== expected))("$line", ({ line, expected }) => {
     expect(runShell(expected)).toEqual(runShell(line));
   });
 });
 
-test("bash's replacement works in every shell, as far as all agree on what it means", () => {
+test("replaces bash's `${V/a/b}`, which other shells lack, but not forms on which shells differ", () => {
   const expand = (line: string) => expandRunLine(line, lookup, "\\");
   expect(expand("echo ${V/./-} ${V//./_} ${V/rc1}")).toBe("echo 1-2.3-rc1 1_2_3-rc1 1.2.3-");
   expect(expand("echo ${V/#1/x} ${V/%1/x} ${V/1/&} ${V:0:3} ${V^^} ${!V}")).toBe(
@@ -35,22 +35,22 @@ test("bash's replacement works in every shell, as far as all agree on what it me
   );
 });
 
-test("behind the file's own escape character a variable is left to the shell as well", () => {
+test("a variable after the file's escape character is left to the shell", () => {
   expect(expandRunLine("echo `$A $A", lookup, "`")).toBe("echo `$A 1");
 });
 
-test("a line does not grow without end", () => {
+test("refuses a line that is too long after replacement", () => {
   expect(() => expandRunLine("$A ".repeat(100), () => "x".repeat(100_000), "\\")).toThrow(
     new BoughError("the command line is too long once its variables are replaced"),
   );
 });
 
-test("deep nesting is left to the shell", () => {
+test("a deeply nested line is left to the shell", () => {
   const line = `${"$(echo ".repeat(20_000)}$A${")".repeat(20_000)}`;
   expect(expandRunLine(line, lookup, "\\")).toBe(line);
 });
 
-test("without declared names any text stays as it is", () => {
+test("without declared names any line stays unchanged", () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(..."ab $(){}'\"\\`<>;&|#\n=") }), (line) => {
       expect(expandRunLine(line, () => undefined, "\\")).toBe(line);
@@ -63,20 +63,24 @@ describe("the words of an exec form", () => {
   const cases: [string, string[], string[]][] = [
     ["variables are replaced", ["echo", "$A", "${NAME}-$V"], ["echo", "1", "app-1.2.3-rc1"]],
     ["unknown names are empty", ["echo", "[$UNKNOWN]", "[${UNKNOWN}]"], ["echo", "[]", "[]"]],
-    ["a value is one word whatever is in it", ["echo", "$QUOTE;$MSG"], ["echo", 'say "hi";hello world']],
+    [
+      "a value with spaces and quotes stays one word",
+      ["echo", "$QUOTE;$MSG"],
+      ["echo", 'say "hi";hello world'],
+    ],
     ["quotes and backslashes stay", ["sed", "s/\\./'\"/", "\\$A"], ["sed", "s/\\./'\"/", "\\$A"]],
     [
-      "what is not a name stays",
+      "a $ without a variable name stays",
       ["awk", "{ print $1, $$ }", "$", "${"],
       ["awk", "{ print $1, $$ }", "$", "${"],
     ],
-    ["operators of declared names", ["echo", "${A:-x}", "${EMPTY:-x}"], ["echo", "1", "x"]],
+    ["operators work with declared names", ["echo", "${A:-x}", "${EMPTY:-x}"], ["echo", "1", "x"]],
     [
-      "a shell's script is a shell's script",
+      "the script of a shell is replaced as a shell form",
       ["/bin/bash", "-exc", "for i in $A; do echo $i '$A'; done", "$A"],
       ["/bin/bash", "-exc", "for i in 1; do echo $i '$A'; done", "1"],
     ],
-    ["a shell without -c has none", ["sh", "$A.sh"], ["sh", "1.sh"]],
+    ["a shell without -c has no script", ["sh", "$A.sh"], ["sh", "1.sh"]],
   ];
   test.each(cases)("%s", (_, words, expected) => {
     expect(expandExecWords(words, lookup, "\\")).toEqual(expected);
@@ -86,7 +90,7 @@ describe("the words of an exec form", () => {
 function runShell(line: string) {
   const { exitCode, stdout } = Bun.spawnSync(["sh", "-c", line], {
     env: { ...Object.fromEntries(values), PATH: "/usr/bin:/bin" },
-    // What `*` stands for there stays the same.
+    // `*` always expands to the same names in this directory.
     cwd: import.meta.dir,
     stdin: "ignore",
     stderr: "ignore",

@@ -43,7 +43,7 @@ describe("secretsAmong", () => {
     expect(secrets.mask(text)).toBe(expected);
   });
 
-  test("of more than can be looked for, nothing is shown", () => {
+  test("shows nothing if there are more secrets than it can search for", () => {
     const many = secretsAmong(
       Array.from({ length: 2000 }, (_, index) => [`TOKEN_${index}`, `value ${index}`]),
     );
@@ -52,7 +52,7 @@ describe("secretsAmong", () => {
   });
 });
 
-describe("references to secrets are the shell's", () => {
+describe("references to secrets are left to the shell", () => {
   const lookup = (name: string) => new Map(variables).get(name);
   const { has } = secretsAmong(variables);
 
@@ -60,13 +60,13 @@ describe("references to secrets are the shell's", () => {
     ["echo $PLAIN $API_TOKEN", "echo plain $API_TOKEN"],
     ["echo $SHORT_SECRET${PLAIN}s", "echo $SHORT_SECRET${PLAIN}s"],
     ['echo "${SHORT_SECRET:-none}" "${SHORT_SECRET#a}"', 'echo "${SHORT_SECRET:-none}" "${SHORT_SECRET#a}"'],
-    // dash and busybox do not know this one.
+    // dash does not support this form, so it cannot be left to the shell.
     ["echo ${SHORT_SECRET/b/x}", "echo axc"],
   ])("%s", (line, expected) => {
     expect(expandRunLine(line, lookup, "\\", has)).toBe(expected);
   });
 
-  test("in a shell's script of an exec form, too; its other words have no shell", () => {
+  test("also in the script of an exec form's shell, but not in its other words", () => {
     expect(
       expandExecWords(["sh", "-c", "echo $SHORT_SECRET $0", "$SHORT_SECRET"], lookup, "\\", has),
     ).toEqual(["sh", "-c", "echo $SHORT_SECRET $0", "abc"]);

@@ -14,7 +14,7 @@ function readSource(text: string) {
   return { lines: reader.lines, logicalLines };
 }
 
-test("a place in a logical line is found in the file, comments and indents between or not", () => {
+test("a place in a logical line is found in the file despite comments and indents", () => {
   const [, run] = readSource("FROM alpine\n\n  RUN one \\\n# comment\n\n   two \\\n\tthree\n").logicalLines;
   const place = (word: string) => run?.map.locate(run.text.indexOf(word), word.length);
   expect(run?.text).toBe("RUN one    two \tthree");
@@ -24,7 +24,7 @@ test("a place in a logical line is found in the file, comments and indents betwe
   expect(place("three")).toEqual({ line: 7, column: 2, length: 5 });
 });
 
-test("lines are kept without their ends, so that messages can show them", () => {
+test("lines are kept without their line ends for messages", () => {
   expect(readSource("\ufeffFROM a\r\n\nRUN b\r\r\n# end").lines).toEqual(["FROM a", "", "RUN b", "# end"]);
 });
 
@@ -37,7 +37,7 @@ describe("on any text", () => {
   );
   const text = fc.array(token, { maxLength: 30 }).map((tokens) => tokens.join(""));
 
-  test("parsing ends with instructions in order, or with a BoughError fit for a terminal", () => {
+  test("parsing ends with instructions in order, or with a BoughError that a terminal can show", () => {
     fc.assert(
       fc.property(fc.oneof(text, fc.string({ unit: "binary" })), (any) => {
         try {
@@ -58,7 +58,7 @@ describe("on any text", () => {
     );
   });
 
-  test("each physical line belongs to one logical line at most, and its words are found in it again", () => {
+  test("each physical line belongs to at most one logical line, and its words are located in it", () => {
     fc.assert(
       fc.property(text, (any) => {
         const { lines, logicalLines } = readSource(any);
@@ -69,7 +69,7 @@ describe("on any text", () => {
           for (const { index, 0: word } of line.text.matchAll(/[A-Z]+/g)) {
             const place = line.map.locate(index, word.length);
             expect(place.line).toBeWithin(line.range.start, line.range.end + 1);
-            // A word that runs over a continuation is found where it starts.
+            // A word that is split by a line continuation is located at its start.
             const found = (lines[place.line - 1] ?? "").slice(place.column - 1);
             expect(found.slice(0, place.length)).toBe(word.slice(0, place.length));
           }
@@ -80,7 +80,7 @@ describe("on any text", () => {
   });
 });
 
-test("however instructions are laid out over lines, they keep their text and their line numbers", () => {
+test("instructions keep their text and line numbers in any layout over lines", () => {
   const filler = fc.constantFrom("", "# comment", "   # comment \\", "\t");
   const part = fc.constantFrom("one", " two", "three ", "\tfour", "fi've", "&& six");
   const instruction = fc.record({

@@ -8,7 +8,7 @@ import { expandHeredoc, expandWord, type Lookup } from "../../src/dockerfile/wor
 import { BoughError } from "../../src/errors.ts";
 import { runs } from "../support/random.ts";
 
-/** What the lexer splits for a here-document's delimiter. */
+/** Splits a text as the lexer does. */
 const splitWords = (text: string, lookup: Lookup, escape: string) => lex(text, lookup, { escape }).words;
 
 const tables: Readonly<Record<string, (text: string, lookup: Lookup) => string[]>> = {
@@ -31,20 +31,20 @@ describe.each(Object.entries(tables))("%s", (file, expand) => {
   });
 });
 
-test("an error quotes the word, and nothing of it that a terminal would act upon", () => {
+test("an error quotes the word with its control characters escaped", () => {
   expect(() => expandWord("\u001b[2J${}", () => undefined, "\\")).toThrow(
     new BoughError('failed to process "\\x1b[2J${}": syntax error: bad substitution'),
   );
 });
 
-test("a hundred substitutions may be nested, not more", () => {
+test("refuses substitutions nested more than 100 deep", () => {
   const nested = (depth: number) => `${"${a:-".repeat(depth)}x${"}".repeat(depth)}`;
   expect(expandWord(nested(100), () => undefined, "\\")).toBe("x");
   expect(() => expandWord(nested(101), () => undefined, "\\")).toThrow("nested more than 100 deep");
   expect(() => expandWord("${a:-".repeat(100_000), () => undefined, "\\")).toThrow(BoughError);
 });
 
-test("values that double each other come to an end", () => {
+test("refuses values that grow without limit by doubling", () => {
   const values = new Map([["V", "x"]]);
   const double = () =>
     values.set(
@@ -57,7 +57,7 @@ test("values that double each other come to an end", () => {
   expect(() => expandWord("${V//?/$V}", () => "x".repeat(100_000), "\\")).toThrow("the result is too long");
 });
 
-test("a pattern that would keep a backtracking matcher busy for ever is matched at once", () => {
+test("a pattern that takes a backtracking matcher exponential time is matched quickly", () => {
   const lookup = () => "a".repeat(20_000);
   expect(expandWord("${V##*a*a*a*a*a*a*a*a*a*b}", lookup, "\\")).toHaveLength(20_000);
   expect(expandWord("${V%%*a*a*a*a*a*a*a*a*a*b}", lookup, "\\")).toHaveLength(20_000);
@@ -93,7 +93,7 @@ describe("on any text", () => {
     );
   });
 
-  test("the words are the text without its unquoted white space", () => {
+  test("the split words are the expanded text without its unquoted white space", () => {
     fc.assert(
       fc.property(text, values, escapeCharacter, (word, record, escaped) => {
         const lookup: Lookup = (name) => new Map(Object.entries(record)).get(name);
@@ -110,7 +110,7 @@ describe("on any text", () => {
     );
   });
 
-  test("text in single quotes comes out as it is", () => {
+  test("text in single quotes stays unchanged", () => {
     fc.assert(
       fc.property(fc.string(), (string) => {
         const plain = string.replaceAll("'", "");

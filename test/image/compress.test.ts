@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { type Compression, createCompressor } from "../../src/image/compress.ts";
 
-/** Compressible, and longer than a few blocks. */
+/** Compressible content of several blocks. */
 const content = Buffer.concat(
   Array.from({ length: 400_000 }, (_, index) => Buffer.from(`line ${index * 7919}\n`)),
 );
@@ -15,7 +15,7 @@ async function packed(compression: Compression, chunkBytes: number, bytes = cont
   return Buffer.concat(await Array.fromAsync(compressor.compress(chunks())));
 }
 
-describe("compressed in blocks", () => {
+describe("compression in blocks", () => {
   test.each([
     ["gzip", (bytes: Buffer) => gunzipSync(bytes)],
     ["gzip", (bytes: Buffer) => Bun.spawnSync(["gzip", "-dc"], { stdin: bytes }).stdout],
@@ -27,11 +27,14 @@ describe("compressed in blocks", () => {
     if (compression !== "none") expect(bytes.byteLength).toBeLessThan(content.byteLength / 2);
   });
 
-  test.each(["gzip", "zstd"] as const)("%s is the same however the bytes come", async (compression) => {
-    expect((await packed(compression, 777)).equals(await packed(compression, 3_000_000))).toBe(true);
-  });
+  test.each(["gzip", "zstd"] as const)(
+    "%s gives the same bytes for any size of the chunks",
+    async (compression) => {
+      expect((await packed(compression, 777)).equals(await packed(compression, 3_000_000))).toBe(true);
+    },
+  );
 
-  test("by threads into the same bytes as here", async () => {
+  test("threads give the same bytes as compressing each block alone", async () => {
     const block = 1024 * 1024;
     const alone = [];
     for (let at = 0; at < content.byteLength; at += block)
@@ -39,7 +42,7 @@ describe("compressed in blocks", () => {
     expect((await packed("gzip", 100_000)).equals(Buffer.concat(alone))).toBe(true);
   });
 
-  test("nothing is an archive of nothing", async () => {
+  test("empty content gives a valid archive of no bytes", async () => {
     expect(gunzipSync(await packed("gzip", 1, Buffer.alloc(0))).byteLength).toBe(0);
     expect(zstdDecompressSync(await packed("zstd", 1, Buffer.alloc(0))).byteLength).toBe(0);
   });

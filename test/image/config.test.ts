@@ -23,7 +23,7 @@ function read(fields: Record<string, unknown>) {
   return { config, problems };
 }
 
-test("a configuration with every field, and some of others, comes out as it went in", () => {
+test("a configuration with every field, and some unknown ones, is returned unchanged", () => {
   const text = JSON.stringify({ ...whole, Hostname: "", Other: { deep: [null, 1] }, None: null });
   const fields = JSON.parse(text.replace("{", '{"__proto__":{"User":"root"},')) as Record<string, unknown>;
   const { config, problems } = read(fields);
@@ -48,7 +48,7 @@ describe.each([
   ["Shell", list, {}, [1], 1],
   ["ArgsEscaped", "true or false", "true", 1, []],
 ] as const)("%s", (name, expected, ...wrong) => {
-  test("is left out where it is missing, null or empty", () => {
+  test("is left out if it is missing, null or empty", () => {
     expect(read({})).toEqual({ config: {}, problems: [] });
     expect(read({ [name]: null })).toEqual({ config: {}, problems: [] });
     expect(read({ [name]: "" })).toEqual({ config: {}, problems: [] });
@@ -65,35 +65,35 @@ describe.each([
   });
 });
 
-test.each(["Entrypoint", "Cmd", "Shell"])("%s may be its one word", (name) => {
+test.each(["Entrypoint", "Cmd", "Shell"])("%s may be a text instead of a list of one", (name) => {
   expect(read({ [name]: "run it" })).toEqual({ config: { [name]: ["run it"] }, problems: [] });
 });
 
-describe("hostile ones", () => {
-  test("a million entries, one of them wrong", () => {
+describe("a hostile configuration", () => {
+  test("with a million entries is read, and is refused if one of them is invalid", () => {
     const Env: unknown[] = Array.from({ length: 1_000_000 }, () => "A=b");
     expect(read({ Env })).toEqual({ config: { Env: Env as string[] }, problems: [] });
     Env.push(7);
     expect(read({ Env })).toEqual({ config: {}, problems: ["Env must be a list of texts"] });
   });
 
-  test.each(["Healthcheck", "Volumes", "Of others"])("%s, nested a million times", (name) => {
+  test.each(["Healthcheck", "Volumes", "Of others"])("with %s nested a million times is refused", (name) => {
     const deep: unknown = JSON.parse(`{"a":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}`);
     expect(read({ [name]: deep })).toEqual({ config: {}, problems: [`${name} is nested too deeply`] });
   });
 });
 
-describe("the variables", () => {
+describe("the environment variables", () => {
   test.each<[string, string[] | undefined, Record<string, string>]>([
-    ["none", undefined, {}],
-    ["a value may hold the sign", ["A=b=c"], { A: "b=c" }],
-    ["without a sign it is empty", ["A"], { A: "" }],
-    ["the last counts", ["A=1", "B=2", "A=3"], { A: "3", B: "2" }],
+    ["a missing list has none", undefined, {}],
+    ["a value may contain an equals sign", ["A=b=c"], { A: "b=c" }],
+    ["a name without an equals sign has an empty value", ["A"], { A: "" }],
+    ["the last value of a name counts", ["A=1", "B=2", "A=3"], { A: "3", B: "2" }],
   ])("%s", (_name, Env, expected) => {
     expect(variablesIn(Env === undefined ? {} : { Env })).toEqual(new Map(Object.entries(expected)));
   });
 
-  test("replaced, beside all that the configuration has", () => {
+  test("can be replaced without changing the rest of the configuration", () => {
     expect(withVariables(whole, Object.entries({ A: "b=c", B: "" }))).toEqual({
       ...whole,
       Env: ["A=b=c", "B="],

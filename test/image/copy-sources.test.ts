@@ -1,4 +1,4 @@
-/** What the words of a `COPY --from` name. Each row was tried with Docker (BuildKit), on the same tree. */
+/** The files that the words of a `COPY --from` name. Each row was tried with Docker (BuildKit) on the same tree. */
 import { describe, expect, test } from "bun:test";
 import { posix } from "node:path";
 import { type ImageTree, resolveCopySources, type TreeEntry } from "../../src/image/copy-sources.ts";
@@ -38,14 +38,14 @@ const tree: ImageTree = {
       .reverse(),
 };
 
-/** `path (name)`, with the name only where it is another. */
+/** Returns `path (name)` for each source, with the name only if it differs from the path's. */
 async function resolve(...words: string[]): Promise<string[]> {
   return (await resolveCopySources(words, tree)).map(({ path, name }) =>
     name === posix.basename(path) ? path : `${path} (${name})`,
   );
 }
 
-describe("what a word names", () => {
+describe("a word names", () => {
   test.each<[string, string[]]>([
     ["/", ["/"]],
     [".", ["/"]],
@@ -57,18 +57,18 @@ describe("what a word names", () => {
     ["../../data/a.txt", ["/data/a.txt"]],
     ["/data/a.txt/", ["/data/a.txt"]],
     ["/data/pipe", ["/data/pipe"]],
-    // Cleaned before any link is followed.
+    // The path is cleaned before any link is followed.
     ["/data/dlink/../a.txt", ["/data/a.txt"]],
     ["/*.txt/..", ["/"]],
-    // The link named, for a file and a directory.
+    // The word names a link to a file or a directory.
     ["/data/link.txt", ["/data/a.txt (link.txt)"]],
     ["/data/dlink", ["/data/sub (dlink)"]],
     ["absl", ["/data/a.txt (absl)"]],
-    // Links on the way, inside the root.
+    // Links on the way are followed inside the root.
     ["/dl/dlink/s.txt", ["/data/sub/s.txt"]],
     ["/real/esc", ["/data/a.txt (esc)"]],
     ["/real/through", ["/data/b.txt (through)"]],
-    // Before a wildcard, a backslash escapes nothing.
+    // In a word without a wildcard, a backslash escapes nothing.
     ["/back\\slash", ["/back\\slash"]],
     ["/data/*.txt", ["/data/a.txt", "/data/b.txt", "/data/a.txt (link.txt)"]],
     ["/data/[^b].txt", ["/data/a.txt"]],
@@ -78,7 +78,7 @@ describe("what a word names", () => {
     ["/d*/.", ["/data", "/data (dl)"]],
     ["/*id", ["/.hid"]],
     ["/**/s.txt", []],
-    // A wildcard stands for real directories only, and each for one name.
+    // A wildcard before a slash matches real directories only, and one name of a path.
     ["/*/s.txt", []],
     ["/*/*/s.txt", ["/data/sub/s.txt"]],
     ["/*/f", ["/we*ird/f"]],
@@ -90,11 +90,11 @@ describe("what a word names", () => {
     expect(await resolve(word)).toEqual(sources);
   });
 
-  test("several words keep their order", async () => {
+  test("sources are in the order of their words", async () => {
     expect(await resolve("/data/b.txt", "/nope*", "/data/a*")).toEqual(["/data/b.txt", "/data/a.txt"]);
   });
 
-  test("what a wildcard matched says so, and each source its type", async () => {
+  test("a source has its type, and the name of its link", async () => {
     expect(await resolveCopySources(["/data/p*", "absl"], tree)).toEqual([
       { path: "/data/pipe", name: "pipe", type: "other" },
       { path: "/data/a.txt", name: "absl", type: "file" },
@@ -102,7 +102,7 @@ describe("what a word names", () => {
   });
 });
 
-describe("what names nothing", () => {
+describe("a word that names no file is an error", () => {
   test.each([
     ["nope", '"/nope": not found'],
     ["/data/a.txt/x", '"/data/a.txt/x": not found'],
@@ -117,7 +117,7 @@ describe("what names nothing", () => {
     expect(await resolve(word).catch(String)).toBe(`BoughError: ${message}`);
   });
 
-  test("a link that leads nowhere is told with where it leads", async () => {
+  test("the hint for a dangling link has its target", async () => {
     const error: unknown = await resolve("/data/dangling").catch((thrown: unknown) => thrown);
     expect(error).toHaveProperty("hint", "A symbolic link leads to /data/nowhere, which is not there.");
   });

@@ -15,14 +15,14 @@ const base: ImageConfig = {
 const { OnBuild: _, ...inherited } = base;
 const { Cmd: __, ...withoutCommand } = inherited;
 
-describe("an image has of its base", () => {
+describe("an image inherits from its base", () => {
   test.each<[string, ImageConfig, ImageConfig]>([
-    ["all that it does not set itself, but triggers", {}, inherited],
+    ["everything that it does not set itself, except ONBUILD triggers", {}, inherited],
     ["variables of other names", { Env: ["A=own"] }, { ...inherited, Env: ["PATH=/bin", "A=own"] }],
-    ["no CMD where it sets an ENTRYPOINT", { Entrypoint: ["x"] }, { ...withoutCommand, Entrypoint: ["x"] }],
-    ["the ENTRYPOINT where it sets a CMD", { Cmd: ["x"] }, { ...inherited, Cmd: ["x"] }],
+    ["no CMD if it sets an ENTRYPOINT", { Entrypoint: ["x"] }, { ...withoutCommand, Entrypoint: ["x"] }],
+    ["the ENTRYPOINT if it sets a CMD", { Cmd: ["x"] }, { ...inherited, Cmd: ["x"] }],
     [
-      "labels and ports beside its own",
+      "labels and ports, merged with its own",
       { Labels: { b: "own" }, ExposedPorts: { "81/tcp": {} } },
       { ...inherited, Labels: { a: "base", b: "own" }, ExposedPorts: { "80/tcp": {}, "81/tcp": {} } },
     ],
@@ -30,7 +30,7 @@ describe("an image has of its base", () => {
     expect(inheritConfig(base, own, { hasAllButEnv: false })).toEqual(expected);
   });
 
-  test("only variables where the rest is known", () => {
+  test("only variables if the rest is known", () => {
     expect(inheritConfig(base, { User: "8" }, { hasAllButEnv: true })).toEqual({
       User: "8",
       Env: ["PATH=/bin", "A=base"],

@@ -1,4 +1,4 @@
-/** Reading archives: those of GNU tar in its formats, and damaged ones. */
+/** Reading archives: those that GNU tar writes in its formats, and damaged ones. */
 import { describe, expect, test } from "bun:test";
 import { numberAt } from "../../src/image/tar-header.ts";
 import { readTar } from "../../src/image/tar-reader.ts";
@@ -38,12 +38,12 @@ name"
   head -c 100000 /dev/urandom > dir/random
   mkfifo dir/pipe`;
 
-describe.each(["posix", "gnu"])("what GNU tar writes in its format %s", (format) => {
-  test.each([1, 511, 700, 1_000_000])("is read whole, in chunks of %d bytes", async (chunkSize) => {
+describe.each(["posix", "gnu"])("an archive of GNU tar in the format %s", (format) => {
+  test.each([1, 511, 700, 1_000_000])("is read completely in chunks of %d bytes", async (chunkSize) => {
     const cwd = temporaryDirectory();
     const made = Bun.spawnSync(["sh", "-ec", script], { cwd });
     expect(made.stderr.toString()).toBe("");
-    // One byte at a time is slow: then without what is large.
+    // One byte at a time is slow, so the large files are left out.
     const left = chunkSize === 1 ? ["--exclude=random", "--exclude=sparse"] : [];
     const sparse = format === "posix" ? ["--sparse"] : [];
     const tar = Bun.spawnSync(["tar", "-c", `--format=${format}`, ...sparse, "--sort=name", ...left, "dir"], {
@@ -77,7 +77,7 @@ describe.each(["posix", "gnu"])("what GNU tar writes in its format %s", (format)
   });
 });
 
-/** An entry with a PAX record before it. */
+/** An archive of one entry with PAX records before it. */
 function withPax(records: string | string[], content: string): Uint8Array {
   const lines = [records].flat().map((record) => {
     const rest = ` ${record}\n`;
@@ -90,7 +90,7 @@ function withPax(records: string | string[], content: string): Uint8Array {
   ]);
 }
 
-/** A sparse file of so many bytes; none of its data is there. */
+/** An archive of a sparse file of `size` bytes, without its data. */
 function withMap(map: string, size: number): Uint8Array {
   return withPax(
     ["GNU.sparse.major=1", "GNU.sparse.minor=0", `GNU.sparse.realsize=${size}`],
@@ -98,23 +98,23 @@ function withMap(map: string, size: number): Uint8Array {
   );
 }
 
-test("a map of 20 MB is read in time that grows with it, not with its square", async () => {
+test("reading a sparse map of 20 MB takes linear time", async () => {
   const count = 900_000;
   const map = `${count}\n${Array.from({ length: count }, (_, index) => `${1_000_000_000 + index * 10}\n0\n`).join("")}`;
   const started = performance.now();
   for await (const entry of readTar(inChunks(withMap(map, 1e12), 65_536))) {
     for await (const piece of entry.pieces()) expect(piece.bytes.byteLength).toBe(0);
   }
-  // It took minutes.
+  // In quadratic time it would be minutes.
   expect(performance.now() - started).toBeLessThan(20_000);
 });
 
-test("an empty PAX record stands for what the header says", async () => {
+test("an empty PAX record leaves the header's value", async () => {
   const [entry] = await readAll(withPax(["path=", "size=", "linkpath="], "12345"));
   expect(entry).toMatchObject({ name: "s", size: 5, target: "" });
 });
 
-test("GNU's long name stays beside PAX records", async () => {
+test("GNU's long name applies if PAX records follow it", async () => {
   const bytes = tarOf([
     { name: "p", flag: "L", content: `${long}\0` },
     { name: "p", flag: "x", content: "9 uid=12\n" },
@@ -123,23 +123,23 @@ test("GNU's long name stays beside PAX records", async () => {
   expect(await readAll(bytes)).toMatchObject([{ name: long, size: 5 }]);
 });
 
-test("GNU's numbers before 1970 and beyond octal digits", () => {
+test("reads GNU's binary numbers, negative or too large for octal digits", () => {
   const numberOf = (hex: string) => numberAt(Buffer.from(hex, "hex"), 0, hex.length / 2);
   expect(numberOf("ffffffffffffffffffffffff")).toBe(-1);
   expect(numberOf("ffffffffffffffffffffff00")).toBe(-256);
   expect(numberOf("800000000000000200000000")).toBe(2 ** 33);
 });
 
-describe("an archive that is damaged is an error:", () => {
+describe("refuses", () => {
   const whole = tarOf([{ name: "a", content: "x".repeat(2000) }]);
   test.each<[string, Uint8Array, string]>([
-    ["nothing at all", new Uint8Array(), "it ends too early"],
-    ["cut off in a header", whole.subarray(0, 300), "it ends too early"],
-    ["cut off in a file", whole.subarray(0, 1000), "it ends too early"],
-    ["cut off before its end mark", tarOf([{ name: "a" }], { end: false }), "it ends too early"],
-    ["something else", Buffer.from("<html>".repeat(200)), "a header's checksum is wrong"],
+    ["an empty archive", new Uint8Array(), "it ends too early"],
+    ["an archive cut off in a header", whole.subarray(0, 300), "it ends too early"],
+    ["an archive cut off in a file", whole.subarray(0, 1000), "it ends too early"],
+    ["an archive cut off before its end mark", tarOf([{ name: "a" }], { end: false }), "it ends too early"],
+    ["a file that is not an archive", Buffer.from("<html>".repeat(200)), "a header's checksum is wrong"],
     [
-      "a header of a megabyte",
+      "an extended header of a megabyte",
       tarOf([{ name: "p", flag: "x", content: "x".repeat(1_100_000) }]),
       "larger than any",
     ],
@@ -152,26 +152,30 @@ describe("an archive that is damaged is an error:", () => {
       ]),
       "map",
     ],
-    ["headers without an end", tarOf(Array(200).fill({ name: "p", flag: "x" })), "belong to no entry"],
-    ["a file of less than nothing", withPax("size=-1", ""), "a file's size is invalid"],
-    ["a file of more than can be counted", withPax("size=1e300", ""), "a file's size is invalid"],
-    ["a sparse file of less than nothing", withMap("0\n", -1), "a file's size is invalid"],
+    [
+      "200 extended headers without an entry",
+      tarOf(Array(200).fill({ name: "p", flag: "x" })),
+      "belong to no entry",
+    ],
+    ["a file of negative size", withPax("size=-1", ""), "a file's size is invalid"],
+    ["a file whose size is not a safe integer", withPax("size=1e300", ""), "a file's size is invalid"],
+    ["a sparse file of negative size", withMap("0\n", -1), "a file's size is invalid"],
     ["a sparse file of PAX's first format", withPax("GNU.sparse.size=5", "12345"), "sparse in a format"],
-    ["a sparse file of a format to come", withPax("GNU.sparse.major=2", "12345"), "sparse in a format"],
-    ["a map that is cut off", withMap("2\n0\n1\n", 10), "not a number"],
-    ["a map that is missing", withMap("", 10), "a sparse file's map is missing"],
-    ["a map with something else in it", withMap("1\n-5\n1\n", 10), "not a number"],
-    ["a map with a number that has no end", withMap("9".repeat(600), 10), "not a number"],
-    ["a map of more entries than any", withMap("1000001\n", 10), "more than 1000000 entries"],
-    ["a map that goes back", withMap("2\n5\n1\n4\n1\n", 10), "does not fit"],
-    ["a map that goes past the end", withMap("1\n8\n3\n", 10), "does not fit"],
-    ["a map of more bytes than there are", withMap("1\n0\n4096\n", 5000), "does not fit"],
+    ["a sparse file of an unknown format", withPax("GNU.sparse.major=2", "12345"), "sparse in a format"],
+    ["a sparse map that is cut off", withMap("2\n0\n1\n", 10), "not a number"],
+    ["a sparse map that is missing", withMap("", 10), "a sparse file's map is missing"],
+    ["a sparse map with a negative offset", withMap("1\n-5\n1\n", 10), "not a number"],
+    ["a sparse map with a number of 600 digits", withMap("9".repeat(600), 10), "not a number"],
+    ["a sparse map of 1,000,001 entries", withMap("1000001\n", 10), "more than 1000000 entries"],
+    ["a sparse map with offsets out of order", withMap("2\n5\n1\n4\n1\n", 10), "does not fit"],
+    ["a sparse map that extends past the end of the file", withMap("1\n8\n3\n", 10), "does not fit"],
+    ["a sparse map of more bytes than the archive has", withMap("1\n0\n4096\n", 5000), "does not fit"],
   ])("%s", async (_, bytes, message) => {
     await expect(readAll(bytes)).rejects.toThrow(message);
   });
 });
 
-test("entries whose content nobody reads are passed over", async () => {
+test("skips the content of entries that the caller does not read", async () => {
   const names: string[] = [];
   const bytes = tarOf([{ name: "a", content: "x".repeat(3000) }, { name: "b", content: "y" }, { name: "c" }]);
   for await (const { name, pieces } of readTar(inChunks(bytes))) {

@@ -1,4 +1,4 @@
-/** Headers of an archive that is written as it is sent: bough's reader and GNU tar read them alike. */
+/** Headers of an archive that is written while it is sent: bough's reader and GNU tar read the same from them. */
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,13 +11,13 @@ const date = new Date(1_700_000_000_000);
 const owned = { mode: 0o4755, uid: 11, gid: 12 };
 const long = "ü/".repeat(80);
 
-describe("what is written is read", () => {
+describe("bough and GNU tar read what was written:", () => {
   test.each<[string, Parameters<typeof fileHeader>[0], Record<string, unknown>]>([
     ["a file", { path: "a/b", size: 0, ...owned }, { type: "file", ...owned, modified: 1_700_000_000 }],
     ["a name of 100 bytes", { path: "n".repeat(100), size: 0, ...owned }, { name: "n".repeat(100) }],
     ["a name of 101 bytes", { path: "n".repeat(101), size: 0, ...owned }, { name: "n".repeat(101) }],
     [
-      "a long name of other letters",
+      "a long name with characters beyond ASCII",
       { path: `${long}x`, size: 0, ...owned },
       { name: `${long}x`, mode: 0o4755 },
     ],

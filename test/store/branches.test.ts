@@ -1,4 +1,4 @@
-/** Branches: which one is active, where they lead, and what of the history they keep. */
+/** Branches: the active one, their heads, and the history that they keep. */
 import { beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
@@ -15,7 +15,7 @@ function commit(branch: string, image: string, parent: number | null = null): nu
   return store.sessions.commit("k", branch, entry).id;
 }
 
-test("a session begins on main, and has no image until something is committed", () => {
+test("a session begins on main, and has no image before the first commit", () => {
   expect(store.branches.active("k")).toBe("main");
   expect(store.branches.head("k")).toBeUndefined();
   expect(store.branches.list("k")).toEqual([]);
@@ -23,7 +23,7 @@ test("a session begins on main, and has no image until something is committed", 
   expect(store.branches.head("k")).toMatchObject({ image: "a", branches: ["main"] });
 });
 
-test("the branch that is checked out is where the head is; commits elsewhere leave it alone", () => {
+test("the head is that of the branch that is checked out; commits to other branches do not change it", () => {
   const first = commit("main", "a");
   store.branches.set("k", "try", first);
   store.branches.checkOut("k", "try");
@@ -35,7 +35,7 @@ test("the branch that is checked out is where the head is; commits elsewhere lea
   ]);
 });
 
-test("a branch can be moved back, and only to an entry of its own session", () => {
+test("a branch can be moved back, but only to an entry of its own session", () => {
   const first = commit("main", "a");
   const second = commit("main", "b", first);
   store.branches.set("k", "main", first);
@@ -44,7 +44,7 @@ test("a branch can be moved back, and only to an entry of its own session", () =
   expect(() => store.branches.set("other", "main", first)).toThrow("no history entry");
 });
 
-test("a session is deleted with its history and branches, and others stay", () => {
+test("deleting a session deletes its history and branches, and no other session", () => {
   commit("main", "a");
   const entry = { parent: null, image: "z", kind: "use" as const, title: "use z", operation: null };
   store.sessions.commit("other", "main", entry);
@@ -55,7 +55,7 @@ test("a session is deleted with its history and branches, and others stay", () =
   expect(store.sessions.list("").map(({ key }) => key)).toEqual(["other"]);
 });
 
-test("images that are gone are forgotten, with the branches at them, and a session with its last one", () => {
+test("forgetting an image deletes the branches at it, and a session with its last image", () => {
   const first = commit("main", "a");
   commit("main", "b", first);
   commit("side", "c", first);

@@ -14,7 +14,7 @@ const tables = (database: Database) =>
     .all()
     .map(({ name }) => name);
 
-test("a new file gets every table; an older one gets those that it lacks, and keeps its rows", () => {
+test("an older file gets the tables that it lacks, and keeps its rows", () => {
   const path = join(temporaryDirectory(), "state.db");
   const old = openStateFile(path, migrations.slice(0, 1));
   old.run("INSERT INTO one VALUES (7)");
@@ -24,21 +24,21 @@ test("a new file gets every table; an older one gets those that it lacks, and ke
   expect(database.query("SELECT id FROM one").all()).toEqual([{ id: 7 }]);
 });
 
-test("a migration that fails leaves the file as it was", () => {
+test("a failed migration leaves the file unchanged", () => {
   const path = join(temporaryDirectory(), "state.db");
   openStateFile(path, migrations.slice(0, 1)).close();
   expect(() => openStateFile(path, [...migrations, "CREATE TABLE one (again TEXT)"])).toThrow(path);
   expect(tables(openStateFile(path, migrations))).toEqual(["one", "two"]);
 });
 
-test("what a newer bough wrote is refused and left alone", () => {
+test("a file written by a newer bough is refused and left unchanged", () => {
   const path = join(temporaryDirectory(), "state.db");
   openStateFile(path, migrations).close();
   expect(() => openStateFile(path, migrations.slice(0, 1))).toThrow("was written by a newer bough");
   expect(tables(openStateFile(path, migrations))).toEqual(["one", "two"]);
 });
 
-test("damage is noticed, also in a file that was found whole before", () => {
+test("damage is found, also in a file that was checked before", () => {
   const path = join(temporaryDirectory(), "state.db");
   const later = { now: () => Date.now() + 60_000 };
   const damaged: string[] = [];
@@ -56,7 +56,7 @@ test("damage is noticed, also in a file that was found whole before", () => {
   expect(damaged).toEqual([`${path}.damaged`]);
 });
 
-test("others can't read it: directories 0700, all files 0600", () => {
+test("the directories have mode 0700 and all files 0600", () => {
   const directory = join(temporaryDirectory(), "a", "b");
   const database = openStateFile(join(directory, "state.db"), migrations);
   database.run("INSERT INTO one VALUES (1)");
@@ -68,7 +68,7 @@ test("others can't read it: directories 0700, all files 0600", () => {
   expect(existsSync(join(directory, "state.db-wal"))).toBe(true);
 });
 
-describe("what can't be opened names the file and what to do", () => {
+describe("an error has the path and a hint for", () => {
   test.each([
     [
       "a file that is not a database",
@@ -91,7 +91,7 @@ describe("what can't be opened names the file and what to do", () => {
   });
 });
 
-test("several processes write at once, and nothing is lost", async () => {
+test("several processes write concurrently, and nothing is lost", async () => {
   const path = join(temporaryDirectory(), "sessions", "service.db");
   const script = `
     import { openStore } from ${JSON.stringify(join(import.meta.dir, "../../src/store/store.ts"))};

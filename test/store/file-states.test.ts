@@ -18,7 +18,7 @@ function openStates(path: string) {
   return { states: store.fileStates.open("/context"), [Symbol.dispose]: () => store.close() };
 }
 
-test("what is saved is found by the next build; the latest ones are kept", () => {
+test("the next build finds what was saved; only the latest rows are kept", () => {
   const path = join(temporaryDirectory(), "x.db");
   {
     using one = openStates(path);
@@ -39,7 +39,7 @@ test("what is saved is found by the next build; the latest ones are kept", () =>
   expect(states.isUsed).toBe(true);
 });
 
-test.each(["no JSON", "{}", "[null, 1]"])("rows that read %p are none", (rows) => {
+test.each(["no JSON", "{}", "[null, 1]"])("stored rows that are %p are ignored", (rows) => {
   const path = join(temporaryDirectory(), "x.db");
   using _ = openStates(path);
   using database = new Database(path);

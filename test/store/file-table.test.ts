@@ -16,7 +16,7 @@ interface FileRow {
   sha256: string;
 }
 
-/** What is stored once these rows were set, one after the other. */
+/** Returns what is stored after these rows were set in order. */
 function pack(rows: readonly FileRow[], before = new FileColumns()): Uint8Array {
   const pending = new PendingFiles();
   for (const { path, state, sha256 } of rows) pending.add(path, state, sha256);
@@ -31,15 +31,15 @@ function pathsIn(columns: FileColumns): string[] {
 describe("a file's hash is known", () => {
   const table = createFileTable(unpackFiles(pack([{ path: "/c/a", state, sha256: one }])));
 
-  test("in exactly the state in which it was taken", () => {
+  test("if the file's state is the same", () => {
     expect(table.get("/c/a", { ...state })).toBe(one);
   });
 
-  test.each(Object.keys(state) as (keyof FileState)[])("not with another %s", (field) => {
+  test.each(Object.keys(state) as (keyof FileState)[])("not if its %s differs", (field) => {
     expect(table.get("/c/a", { ...state, [field]: state[field] + 1 })).toBeUndefined();
   });
 
-  test("not under another path", () => {
+  test("not for another path", () => {
     expect(table.get("/c/b", state)).toBeUndefined();
   });
 });
@@ -55,7 +55,7 @@ const row: fc.Arbitrary<FileRow> = fc.record({
   sha256: fc.string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 64, maxLength: 64 }),
 });
 
-test("a table gives back what was set last, in whatever order it is asked; what has changed keeps its place", () => {
+test("a table returns what was set last for each path in any order; changed rows keep their place", () => {
   const rows = fc.array(row, { maxLength: 40 });
   fc.assert(
     fc.property(rows, rows, fc.infiniteStream(fc.nat()), (first, second, order) => {
@@ -75,7 +75,7 @@ test("a table gives back what was set last, in whatever order it is asked; what 
   );
 });
 
-test("a table has many parts", () => {
+test("a table of 20,000 rows, which is stored in parts, returns all of them", () => {
   const rows = Array.from({ length: 20_000 }, (_, index) => ({
     path: `/c/${index}`,
     state: { ...state, inode: index },
@@ -89,7 +89,7 @@ test("a table has many parts", () => {
   expect(wrong).toEqual([]);
 });
 
-test("a part may begin anywhere in memory", () => {
+test("a part is read at an odd memory address", () => {
   const columns = new FileColumns();
   columns.add("/c/a", state, one);
   const part = columns.toBytes();
@@ -99,7 +99,7 @@ test("a part may begin anywhere in memory", () => {
   expect([pathsIn(read), read.hashAt(0), read.isInState(0, state)]).toEqual([["/c/a"], one, true]);
 });
 
-test("what is broken or cut off is an empty table", () => {
+test("bytes that are damaged or cut off give an empty table", () => {
   const packed = pack([{ path: "/c/a", state, sha256: one }]);
   for (let length = 0; length < packed.length; length++) {
     expect(unpackFiles(packed.subarray(0, length)).length).toBe(0);

@@ -11,7 +11,7 @@ import { state } from "../support/file-state.ts";
 const one = "1".repeat(64);
 const two = "2".repeat(64);
 
-describe("a context's hashes", () => {
+describe("the hashes of a context's files", () => {
   let store: Store;
   let clock: Clock & { advance(milliseconds: number): Promise<void> };
   beforeEach(() => {
@@ -23,7 +23,7 @@ describe("a context's hashes", () => {
     return paths.map((path) => hashes.get(path, state));
   };
 
-  test("are there in the next build, once they were saved", () => {
+  test("are known in the next build once they are saved", () => {
     const hashes = store.hashes.open("/c");
     hashes.set("/c/a", state, one);
     expect(known("/c", "/c/a")).toEqual([undefined]);
@@ -32,13 +32,13 @@ describe("a context's hashes", () => {
     expect(known("/other", "/c/a")).toEqual([undefined]);
   });
 
-  test("of a path that is half a character short are not kept: it would never be found", () => {
+  test("are not kept for a path with half of a surrogate pair, which would never be found", () => {
     const hashes = store.hashes.open("/c");
     hashes.set("/c/\ud83d", state, one);
     expect(hashes.unsaved).toBe(0);
   });
 
-  describe("of two builds at once", () => {
+  describe("of two concurrent builds", () => {
     const builds = () =>
       [0, 1].map(() => {
         const hashes = store.hashes.open("/c");
@@ -47,9 +47,9 @@ describe("a context's hashes", () => {
       }) as [ContextHashes, ContextHashes];
 
     test.each([
-      ["none was known", []],
-      ["some were known", ["/c/old"]],
-    ])("are all kept, where %s", async (_, old) => {
+      ["no hash was known before", []],
+      ["one was known before", ["/c/old"]],
+    ])("are all kept if %s", async (_, old) => {
       const before = store.hashes.open("/c");
       for (const path of old) before.set(path, state, one);
       before.save();
@@ -71,7 +71,7 @@ describe("a context's hashes", () => {
       ]);
     });
 
-    test("are not tidied away by the one that has not found them out", () => {
+    test("are not removed when the build that did not ask for them tidies up", () => {
       const before = store.hashes.open("/c");
       for (const path of ["/c/old", "/c/1", "/c/2"]) before.set(path, state, one);
       before.save();
@@ -83,9 +83,9 @@ describe("a context's hashes", () => {
     });
   });
 
-  describe("while they are saved, a part at a time", () => {
+  describe("during a save in parts", () => {
     const many = 10_000;
-    /** Saves many, and calls `meanwhile` once the saving gives way. */
+    /** Saves 10,000 hashes, and calls `meanwhile` at the first pause of the save. */
     async function saveMany(meanwhile: (hashes: ContextHashes) => void) {
       const hashes = store.hashes.open("/c");
       for (let index = 0; index < many; index++) hashes.set(`/c/${index}`, state, one);
@@ -102,7 +102,7 @@ describe("a context's hashes", () => {
     }
     const last = `/c/${many - 1}`;
 
-    test("are known, and those that are set wait for the next time", async () => {
+    test("are known, and changed ones are kept by the next save", async () => {
       const hashes = await saveMany((hashes) => {
         expect(hashes.get("/c/0", state)).toBe(one);
         hashes.set("/c/0", state, two);
@@ -115,7 +115,7 @@ describe("a context's hashes", () => {
       expect(known("/c", "/c/0", last, "/c/new")).toEqual([two, one, two]);
     });
 
-    test("are not saved a second time", async () => {
+    test("are not saved twice by a second save", async () => {
       let second: Promise<void> | undefined;
       const step = () => {
         throw new Error("it is saved already");
@@ -127,7 +127,7 @@ describe("a context's hashes", () => {
       expect(known("/c", last)).toEqual([one]);
     });
 
-    test("are kept beside what another build has saved meanwhile", async () => {
+    test("are merged with those that another build saves meanwhile", async () => {
       await saveMany(() => {
         const other = store.hashes.open("/c");
         other.set("/c/other", state, two);
@@ -136,7 +136,7 @@ describe("a context's hashes", () => {
       expect(known("/c", "/c/0", last, "/c/other")).toEqual([one, one, two]);
     });
 
-    test("are not written over what was saved at once meanwhile", async () => {
+    test("do not replace newer ones that a complete save has stored meanwhile", async () => {
       await saveMany((hashes) => {
         hashes.set("/c/0", state, two);
         hashes.save();
@@ -144,7 +144,7 @@ describe("a context's hashes", () => {
       expect(known("/c", "/c/0", last)).toEqual([two, one]);
     });
 
-    test("stay where the saving is interrupted", async () => {
+    test("stay unsaved if the save is interrupted", async () => {
       const hashes = store.hashes.open("/c");
       for (let index = 0; index < many; index++) hashes.set(`/c/${index}`, state, one);
       const interrupted = { step: () => Promise.reject(new Error("interrupted")) };
@@ -155,7 +155,7 @@ describe("a context's hashes", () => {
     });
   });
 
-  test("stay where an instruction asks for some of them only, and change one by one", () => {
+  test("change one by one, and the others stay saved", () => {
     const first = store.hashes.open("/c");
     for (const name of ["a", "b", "c", "d"]) first.set(`/c/${name}`, state, one);
     first.save();
@@ -167,7 +167,7 @@ describe("a context's hashes", () => {
     expect(known("/c", "/c/a", "/c/b", "/c/e")).toEqual([one, two, two]);
   });
 
-  test("of files that builds no longer ask for go once they are most of it", () => {
+  test("of files that a build did not ask for are removed if they are more than half", () => {
     const first = store.hashes.open("/c");
     for (const name of ["a", "b", "c", "d", "e"]) first.set(`/c/${name}`, state, one);
     first.save();
@@ -182,7 +182,7 @@ describe("a context's hashes", () => {
     expect(known("/c", "/c/a", "/c/e")).toEqual([one, undefined]);
   });
 
-  test("go with the context that nobody has built for three months", async () => {
+  test("are removed if their context was not built for three months", async () => {
     const write = (context: string) => {
       const hashes = store.hashes.open(context);
       hashes.set("a", state, one);
