@@ -14,7 +14,7 @@ export function requireOwnDirectory(path: string, options: { isLinkable: boolean
   if (stats.isSymbolicLink() && !options.isLinkable) throw refuse(path, "is a symbolic link", "Remove it");
   const target = stats.isSymbolicLink() ? ownedStats(path, statSync) : stats;
   if (target === undefined || !target.isDirectory())
-    throw refuse(path, "is not a directory", "Remove it, if it is of no use");
+    throw refuse(path, "is not a directory", "Remove it if you do not need it");
   if (canOthersReplace(target.mode) && isSystemWithUsers())
     throw refuse(
       path,
@@ -51,7 +51,7 @@ function isSystemWithUsers(): boolean {
 }
 
 function refuse(path: string, what: string, remedy: string): BoughError {
-  return new BoughError(`${path} ${what}: bough keeps its state where nobody else can put anything`, {
+  return new BoughError(`${path} ${what}: bough keeps its state only where no other user can write`, {
     hint: `${remedy}, or set BOUGH_HOME to another directory.`,
   });
 }

@@ -17,7 +17,7 @@ const reasons: Record<string, string> = {
   EDQUOT: "the disk quota is used up",
   EIO: "the disk reports an input/output error",
   EISDIR: "it is a directory",
-  ELOOP: "it has become a symbolic link, or its links go in a circle",
+  ELOOP: "it is a symbolic link, or its links form a loop",
   EMFILE: "too many files are open",
   EMLINK: "too many links lead to one file",
   ENAMETOOLONG: "the name is too long",
@@ -28,5 +28,5 @@ const reasons: Record<string, string> = {
   ENXIO: "it is not a regular file",
   EPERM: "operation not permitted",
   EROFS: "the file system is read-only",
-  ESTALE: "the network file system has lost it",
+  ESTALE: "stale handle: the network file system no longer has it",
 };

@@ -80,7 +80,7 @@ export class TextColumn implements Iterable<string> {
       end += length;
       this.#ends[this.#written++] = end;
     }
-    if (end !== all) throw new Error("the lengths of texts are not those of their bytes");
+    if (end !== all) throw new Error("the lengths of the texts do not match their bytes");
   }
 
   copy(): TextColumn {

@@ -35,7 +35,7 @@ async function dropLost(
   const dropped = await dropLayers(database, layout, () => lostLayers(database, boot));
   if (dropped > 0)
     warn(
-      `the machine stopped before ${dropped === 1 ? "a layer was" : `${dropped} layers were`} on the disk: what stood on ${dropped === 1 ? "it" : "them"} is to be built again`,
+      `the machine stopped before ${dropped === 1 ? "a layer was" : `${dropped} layers were`} on the disk: images built on ${dropped === 1 ? "it" : "them"} must be built again`,
     );
 }
 

@@ -77,12 +77,12 @@ const isTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const text: Type = { expected: "a text", includes: isText };
-const texts: Type = { expected: "a list of texts", includes: isTexts };
+const text: Type = { expected: "a string", includes: isText };
+const texts: Type = { expected: "a list of strings", includes: isTexts };
 const command: Type = { ...texts };
 const object: Type = { expected: "an object", includes: isObject };
 const labels: Type = {
-  expected: "an object of texts",
+  expected: "an object whose values are strings",
   includes: (value) => isObject(value) && Object.values(value).every(isText),
 };
 const flag: Type = { expected: "true or false", includes: (value) => typeof value === "boolean" };

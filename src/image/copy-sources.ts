@@ -71,7 +71,7 @@ async function follow(path: string, tree: ImageTree): Promise<Pick<CopySource, "
     }
     if (++links > maxLinks)
       throw new BoughError(`"${path}": too many links`, {
-        hint: "Symbolic links there lead to each other in a circle.",
+        hint: "Symbolic links there form a loop.",
       });
     pending = [...namesIn(posix.resolve(at, entry.target ?? "")), ...pending];
     at = "/";
@@ -107,7 +107,7 @@ async function expand(path: string, word: string, tree: ImageTree): Promise<stri
 
 /** `at`: the missing path. */
 function missing(path: string, at: string, isThroughLink: boolean): BoughError {
-  const hint = isThroughLink ? `A symbolic link leads to ${at}, which is not there.` : undefined;
+  const hint = isThroughLink ? `A symbolic link leads to ${at}, which is missing.` : undefined;
   return new BoughError(`${JSON.stringify(path)}: not found`, hint === undefined ? {} : { hint });
 }
 

@@ -28,7 +28,7 @@ export function parseOrigin(
   onMalformed: (problem: string) => void = () => undefined,
 ): ImageOrigin {
   const lines = history == null ? undefined : parseHistory(history, onMalformed);
-  if (author != null && typeof author !== "string") onMalformed("author must be a text");
+  if (author != null && typeof author !== "string") onMalformed("author must be a string");
   return {
     ...(typeof author === "string" && author !== "" ? { author: author.slice(0, maxLength) } : {}),
     ...(lines === undefined ? {} : { history: lines }),
@@ -42,7 +42,7 @@ export function parseHistory(
   const lines = Array.isArray(value) && value.length <= maxLines ? value.map(parseLine) : [];
   if (Array.isArray(value) && value.length <= maxLines && lines.every((line) => line !== undefined))
     return lines;
-  onMalformed(`history must be a list of at most ${maxLines} lines as OCI has them`);
+  onMalformed(`history must be a list of at most ${maxLines} OCI history entries`);
   return undefined;
 }
 

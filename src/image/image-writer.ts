@@ -195,9 +195,9 @@ const asItIs: Pick<Compressor, "compression" | "compress"> = {
 function requireSame(actual: string, expected: string): void {
   if (actual === expected) return;
   throw new BoughError(
-    `a layer of the image is damaged: its digest is ${actual}, and should be ${expected}`,
+    `a layer of the image is damaged: its digest is ${actual}, but ${expected} is expected`,
     {
-      hint: "`bough engine check --repair` drops what is damaged, and another import of the base brings it again.",
+      hint: "`bough engine check --repair` removes damaged layers; then import the base image again.",
     },
   );
 }

@@ -30,12 +30,12 @@ export async function readSparseMap(file: SparseFile): Promise<Extent[]> {
   let data = 0;
   for (let at = 1; at < numbers.length; at += 2) {
     const [offset = 0, length = 0] = numbers.slice(at, at + 2);
-    if (offset < end || offset + length > size) throw fail("a sparse file's map does not fit it");
+    if (offset < end || offset + length > size) throw fail("a sparse file's map does not fit its size");
     extents.push({ offset, length });
     end = offset + length;
     data += length;
   }
-  if (read + data > stored) throw fail("a sparse file's map does not fit it");
+  if (read + data > stored) throw fail("a sparse file's map does not fit its size");
   return extents;
 }
 
@@ -59,7 +59,7 @@ async function readNumbers({ stored, take, fail }: SparseFile): Promise<{ number
         numbers.push(number);
         number = 0;
         digits = 0;
-      } else throw fail("a sparse file's map has something in it that is not a number");
+      } else throw fail("a sparse file's map contains something that is not a number");
     }
     if (isWhole()) return { numbers, read };
   }

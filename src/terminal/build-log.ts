@@ -99,7 +99,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
     case "spawned":
       return info(`${nameOf(event.title)} spawned op=${event.operation} ${event.title}`);
     case "resumed":
-      return info(`${nameOf(event.title)} found again op=${event.operation} ${event.title}`);
+      return info(`${nameOf(event.title)} resumed op=${event.operation} ${event.title}`);
     case "output":
     case "ran":
     case "step-end":
@@ -157,7 +157,7 @@ function summarize({ steps, uploaded, seconds }: BuildResult): string {
 function describeSkippedCopies({ skippedCopies }: BuildResult): LogLine[] {
   if (skippedCopies.length === 0) return [];
   const lines = `${skippedCopies.length === 1 ? "line" : "lines"} ${skippedCopies.join(", ")}`;
-  const text = `the image lacks what COPY --from would have brought (${lines}): it is not the one that Docker would build; --docker builds that, and only the stages that it needs`;
+  const text = `skipped COPY --from (${lines}): the image differs from Docker's; use --docker to build that one, with only the stages that it needs`;
   return [{ level: "warn", text, isAlways: true }];
 }
 

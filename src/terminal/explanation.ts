@@ -28,7 +28,7 @@ export function renderExplanation(explanation: Explanation): string {
     case "file":
       return fileChange(explanation);
     case "command":
-      return "what its variables stand for has changed";
+      return "the values of its variables have changed";
     case "parent": {
       const { before, now, title } = explanation;
       const what = isImage(before) && isImage(now) ? "base image" : "parent layer";
@@ -48,7 +48,7 @@ export function renderShared({ scope, explanation }: { scope: string; explanatio
   const [[was = "", wasHash], [is = "", isHash]] = [splitHash(before), splitHash(now)];
   const change =
     wasHash === isHash ? `${visible(was)}, here ${visible(is)}` : `sha256 ${wasHash}, here ${isHash}`;
-  return `in ${scope} this step's ${file} was another: ${change}`;
+  return `in ${scope} this step had a different ${file}: ${change}`;
 }
 
 const maxTextLength = 100;
@@ -57,7 +57,7 @@ function variableChange(before: Shown, now: Shown): string {
   const isSecret = [before, now].some((shown) => shown && "isWithheld" in shown);
   if (isSecret) {
     const verb = before === undefined ? "is new" : now === undefined ? "is gone" : "has changed";
-    return `${verb} (what looks like a secret is withheld)`;
+    return `${verb} (not shown, as it looks like a secret)`;
   }
   if (before === undefined) return `is new: ${quoted(now)}`;
   if (now === undefined) return `is gone; it was ${quoted(before)}`;

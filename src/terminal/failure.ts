@@ -23,7 +23,7 @@ export function failureOf(error: unknown): BoughError {
 
 function defect(error: unknown): BoughError {
   return new BoughError(`bough itself failed: ${messageOf(error)}`, {
-    hint: "This is a defect of bough; please report it with the command line and the output of -L debug.",
+    hint: "This is a bug in bough: please report it with the command line and the output of -L debug.",
     cause: error,
   });
 }
@@ -35,15 +35,15 @@ function stateFailure(error: unknown): BoughError | undefined {
   const code = "code" in error ? String(error.code) : "";
   const kind = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? "";
   return new BoughError(`bough's state can't be used: ${error.message}`, {
-    hint: hints[kind] ?? "Look at the directory of its state: $BOUGH_HOME, else ~/.local/state/bough.",
+    hint: hints[kind] ?? "Check the directory of its state: $BOUGH_HOME, else ~/.local/state/bough.",
     cause: error,
   });
 }
 
 const hints: Record<string, string> = {
-  SQLITE_FULL: "The disk is full that holds $BOUGH_HOME, else ~/.local/state/bough.",
+  SQLITE_FULL: "The disk that holds $BOUGH_HOME, else ~/.local/state/bough, is full.",
   SQLITE_READONLY: "$BOUGH_HOME, else ~/.local/state/bough, must be writable.",
-  SQLITE_BUSY: "Another bough holds on to it: try again when that has ended.",
+  SQLITE_BUSY: "Another bough process is using it: try again when it has ended.",
   SQLITE_CORRUPT:
     "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
   SQLITE_NOTADB:

@@ -49,5 +49,5 @@ export function formatAge(milliseconds: number): string {
 /** Describes output that was cut off: its end is missing, which often has the error. */
 export function describeTruncation(stream: string, bytes: number): string {
   const kept = formatBytes(bytes);
-  return `${stream} is cut off after ${kept}: its end is missing, and an error there with it. A command can write it to a file instead`;
+  return `${stream} was truncated after ${kept}: the rest is missing, including any error at its end. The command can write it to a file instead`;
 }

@@ -89,7 +89,7 @@ describe("a build that is killed while a command runs", () => {
     await Bun.sleep(100);
     command.release();
     const { exitCode, stderr, runs } = await again;
-    expect(stderr).toContain(`[INFO] RUN found again op=${operations()[0]?.uuid} RUN slow\n`);
+    expect(stderr).toContain(`[INFO] RUN resumed op=${operations()[0]?.uuid} RUN slow\n`);
     expect(stderr).toContain("[INFO] stdout:\ndone\n");
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "next"] });
     expect((await build()).stderr.match(/cached layer/g)).toHaveLength(2);
@@ -167,7 +167,7 @@ describe("a build that is killed before it hears of the operation that it has st
     await buildAndKill(isRunning);
     service.intercept = undefined;
     const { exitCode, stderr, runs } = await build();
-    expect(stderr).toContain("RUN found again op=");
+    expect(stderr).toContain("RUN resumed op=");
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow"] });
   });
 

@@ -63,7 +63,7 @@ describe("--trace", () => {
           "RUN --mount=from=docs,target=/d last",
           "COPY a /b",
         ],
-        "layer of what is staged, COPY a /b",
+        "layer of the staged files, COPY a /b",
       ],
     });
     expect(read.arrows).toEqual([

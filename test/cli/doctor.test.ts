@@ -171,7 +171,7 @@ test.each<[string, Partial<RuntimeFacts>, string, string]>([
     "crun that is asked for and has failed",
     { wanted: "crun", crun: { problem: "why" } },
     "failed",
-    "BOUGH_RUNTIME asks for crun, which cannot be used: why",
+    "BOUGH_RUNTIME is crun, which cannot be used: why",
   ],
   ["what is none", { wanted: new BoughError("why") }, "failed", "why"],
 ])("what starts a RUN: %s", (_, facts, status, detail) => {

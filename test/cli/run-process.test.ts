@@ -103,7 +103,7 @@ describe("an error that nobody has caught", () => {
   const message = (operation: string | undefined) =>
     `bough itself failed: of its own making; operation ${operation} may still run`;
   const hint = [
-    "This is a defect of bough; please report it with the command line and the output of -L debug.",
+    "This is a bug in bough: please report it with the command line and the output of -L debug.",
     "`bough ps` shows what runs, `bough kill OPERATION` ends it.",
   ].join("\n");
 
@@ -246,7 +246,7 @@ describe("output", () => {
     const child = start(["run", "-D", "--", "x"]);
     expect(await new Response(child.stdout).text()).toBe("0123");
     expect(await new Response(child.stderr).text()).toBe(
-      "[WARN] stdout is cut off after 4 B: its end is missing, and an error there with it. A command can write it to a file instead\n",
+      "[WARN] stdout was truncated after 4 B: the rest is missing, including any error at its end. The command can write it to a file instead\n",
     );
   });
 });

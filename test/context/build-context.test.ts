@@ -95,11 +95,7 @@ test.each([
     (path: string) => writeFileSync(path, Buffer.from("\uFEFFdist\n", "utf16le")),
     "it is not UTF-8 text",
   ],
-  [
-    "a link in a circle",
-    (path: string) => symlinkSync(".dockerignore", path),
-    "it has become a symbolic link",
-  ],
+  ["a link in a circle", (path: string) => symlinkSync(".dockerignore", path), "it is a symbolic link"],
 ])("an ignore file that is %s is refused", async (_, make, message) => {
   const root = makeTree("");
   make(join(root, ".dockerignore"));

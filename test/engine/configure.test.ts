@@ -83,7 +83,7 @@ test.each<[string, unknown]>([
 test.each<[string, unknown, string]>([
   ["none", undefined, "config is missing"],
   ["a list", [], "config must be an object"],
-  ["a field of another type", { Env: "A=1" }, "config Env must be a list of texts"],
+  ["a field of another type", { Env: "A=1" }, "config Env must be a list of strings"],
   ["one that goes too deep", { Labels: {}, x: nested(40) }, "config x is nested too deeply"],
 ])("%s is refused", async (_, config, message) => {
   const answer = await configure(base, config);

@@ -56,7 +56,7 @@ describe("one that stands still is killed with all that it started", () => {
     await clock.advance(10_000);
     expect(await ended).toMatchObject({
       message: "sh did not end within 10 seconds, and was stopped",
-      hint: `See by hand where it stands still: ${command.join(" ")}`,
+      hint: `Run it by hand to see where it hangs: ${command.join(" ")}`,
     });
     expect(await running(mark)).toEqual([]);
   });

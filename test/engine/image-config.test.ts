@@ -80,8 +80,8 @@ test("only the image that a list names comes with it", async () => {
 });
 
 test.each<[string, Record<string, unknown>, string]>([
-  ["a text in place of a list", { Env: "A=b" }, "Env must be a list of texts"],
-  ["a number among texts", { Labels: { a: 1 } }, "Labels must be an object of texts"],
+  ["a text in place of a list", { Env: "A=b" }, "Env must be a list of strings"],
+  ["a number among texts", { Labels: { a: 1 } }, "Labels must be an object whose values are strings"],
 ])("%s is refused at the import, and named", async (_name, configuration, problem) => {
   const url = await makeBusyboxLayout(temporaryDirectory(), { configuration });
   const operation = await engine.finish(

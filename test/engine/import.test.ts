@@ -201,9 +201,9 @@ describe("what makes no sense is refused at once", () => {
     [
       "no transport",
       { registry: { url: "alpine" } },
-      '"alpine" names no image: expected docker://HOST/NAME:TAG',
+      'invalid image "alpine": expected docker://HOST/NAME:TAG',
     ],
-    ["an unknown transport", { registry: { url: "ftp://x/y" } }, "names no image"],
+    ["an unknown transport", { registry: { url: "ftp://x/y" } }, "invalid image"],
     ["a bad tag", { registry: { url: "docker://docker.io/library/x" }, tag: "A B" }, "is not a valid tag"],
     [
       "half a login",

@@ -52,7 +52,7 @@ test("where the disk fails it is said, and what the machine then loses counts as
   const { engine, base, image } = await openWithLayer(`${programs}:${process.env.PATH}`);
   await engine.close();
   expect(warnings).toEqual([
-    expect.stringMatching(/^the newest layers may not be on the disk: .*Input\/output error$/),
+    expect.stringMatching(/^the newest layers may not be written to the disk yet: .*Input\/output error$/),
   ]);
   expect(unsynced()).toHaveLength(1);
 
@@ -60,7 +60,7 @@ test("where the disk fails it is said, and what the machine then loses counts as
   warnings = [];
   const next = await open();
   expect(warnings).toEqual([
-    "the machine stopped before a layer was on the disk: what stood on it is to be built again",
+    "the machine stopped before a layer was on the disk: images built on it must be built again",
   ]);
   expect((await next.fetch("GET", `/v1/inspect/${image}/list?path=/`)).status).toBe(404);
   expect((await next.run(base, "cat /kept")).exitCode).toBe(1);

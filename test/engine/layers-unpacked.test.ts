@@ -254,12 +254,16 @@ describe("an image of layers with", () => {
   });
 
   test.each<[string, RawEntry[], string]>([
-    ["a hard link to nothing", [hardLink("x", "nothing")], 'a hard link leads to "nothing"'],
-    ["a hard link to a directory", [directory("d"), hardLink("x", "d")], 'leads to "d", which is not a file'],
-    ["a file in a file", [file("x"), file("x/y")], '"/x" is a file, and something is to be in it'],
+    ["a hard link to nothing", [hardLink("x", "nothing")], 'a hard link refers to "nothing"'],
+    [
+      "a hard link to a directory",
+      [directory("d"), hardLink("x", "d")],
+      'refers to "d", which is not a file',
+    ],
+    ["a file in a file", [file("x"), file("x/y")], '"/x" is a file, but other entries are below it'],
     ["links in a circle", [link("x", "y"), link("y", "x"), file("x/z")], "too many links"],
-    ["a type that no layer has", [{ name: "x", flag: "V" }], '"x" is of no type that a layer has'],
-    ["a mark that deletes the directory above", [file(".wh...")], "deletes what has no name"],
+    ["a type that no layer has", [{ name: "x", flag: "V" }], '"x" has an unsupported entry type'],
+    ["a mark that deletes the directory above", [file(".wh...")], "is not a valid whiteout name"],
     ["a name that is too long", [pax("path", "n".repeat(300)), file("x")], "cannot be unpacked"],
   ])("%s is refused", async (_, layer, message) => {
     expect((await importLayers([layer])).error).toContain(message);

@@ -132,7 +132,7 @@ const changes: [what: string, change: (path: string, size: number) => void][] = 
 function requireRefused({ operation }: { operation: OperationRecord }, path: string): void {
   expect(operation.status).toBe("FAILED");
   expect(operation.error).toBe(
-    `cannot put a file at /o/changed: ${path} changed while it was being read. Build again once nothing writes to it any more.`,
+    `cannot put a file at /o/changed: ${path} changed while it was being read. Build again when nothing writes to it any more.`,
   );
   expect(operation.result?.image ?? null).toBeNull();
 }

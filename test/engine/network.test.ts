@@ -163,7 +163,7 @@ test("nor does a process that is killed", async () => {
 describe("where slirp4netns does not work, commands have the machine's network without raw packets, and one warning says so", () => {
   test.each([
     ["it fails", "echo 'WARNING: experimental' >&2; echo 'no such device' >&2; exit 1", "no such device"],
-    ["it says nothing", "exit 1", "slirp4netns ended without a word"],
+    ["it says nothing", "exit 1", "slirp4netns exited without an error message"],
     ["it never gets ready", "sleep 1000", "slirp4netns was not ready within 10 seconds"],
   ])("%s", async (name, script, reason) => {
     const programs = join(scratch, name);

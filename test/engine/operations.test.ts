@@ -229,7 +229,7 @@ describe("the edges of the API", () => {
     const unknown = await engine.fetch("GET", "/v2/nothing");
     expect(await unknown.json()).toEqual({ error: "there is no /v2/nothing", status: 404 });
     const wrong = await engine.fetch("PUT", "/v1/images");
-    expect(await wrong.json()).toEqual({ error: "/v1/images does not take PUT", status: 405 });
+    expect(await wrong.json()).toEqual({ error: "/v1/images does not support PUT", status: 405 });
     expect(wrong.headers.get("Allow")).toBe("GET");
   });
 

@@ -80,7 +80,7 @@ test.each(places.flatMap((place) => rows.map((row) => ({ ...place, ...row }))))(
     const lines = printedLines.exec(output)?.[0].length ?? 0;
     expect(lines).toBeGreaterThan(keptBytes - 1000);
     expect(stderr.slice(-1000)).toMatch(
-      words.includes("-q") ? /exit code 3/ : /\[WARN\] stdout is cut off after 1\d MB/,
+      words.includes("-q") ? /exit code 3/ : /\[WARN\] stdout was truncated after 1\d MB/,
     );
     for (const pid of pids) expect(((peaks.get(pid) ?? 0) * 1_000_000) / 2 ** 20).toBeWithin(1, maxMebibytes);
     expect(readdirSync(home).filter((name) => name.startsWith(".output"))).toEqual([]);

@@ -102,7 +102,7 @@ describe("devices of a group of version 2", () => {
   });
 
   test("a rule that is none is not passed over", () => {
-    expect(() => deviceProgram(["b 1:3"])).toThrow("no rule of devices");
+    expect(() => deviceProgram(["b 1:3"])).toThrow("invalid device rule");
   });
 
   test("the kernel has checked one program for all groups, whatever signals come meanwhile", async () => {
@@ -127,7 +127,7 @@ describe("devices of a group of version 2", () => {
   });
 
   test("a directory that is not a group is refused", () => {
-    expect(() => keepDevices(nodes, openDevices)).toThrow("does not keep devices");
+    expect(() => keepDevices(nodes, openDevices)).toThrow("cannot restrict the devices");
   });
 });
 

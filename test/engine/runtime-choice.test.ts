@@ -86,8 +86,8 @@ describe("crun is used where it was tried and has passed", () => {
   );
 
   test.each([
-    ["crun", 500, "FAILED", /BOUGH_RUNTIME asks for crun, which cannot be used: /],
-    ["docker", 500, "FAILED", /BOUGH_RUNTIME is runc or crun, not "docker"/],
+    ["crun", 500, "FAILED", /BOUGH_RUNTIME is crun, which cannot be used: /],
+    ["docker", 500, "FAILED", /BOUGH_RUNTIME must be runc or crun, not "docker"/],
   ])("BOUGH_RUNTIME=%s without one is a failed command", async (runtime, _, status, error) => {
     const programs = temporaryDirectory();
     writeFileSync(join(programs, "crun"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });

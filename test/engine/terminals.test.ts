@@ -123,7 +123,7 @@ test.each([
   [{ terminal: { columns: 70_000, rows: 1 } }, 400, "terminal.columns must be at most 65535"],
   [{ terminal: { columns: 80 } }, 400, "terminal.rows is missing"],
   [{ terminal: { ...size, color: true } }, 400, "terminal.color is not a known field"],
-  [{ terminal: size, command: "", copies: [] }, 400, "terminal must be left out where there is no command"],
+  [{ terminal: size, command: "", copies: [] }, 400, "terminal must be left out if there is no command"],
 ])("refused: %j", async (request, status, message) => {
   const body = { image: base, command: "true", shell: true, ...request };
   const response = await engine.fetch("POST", "/v1/instances", body);

@@ -32,17 +32,17 @@ test("a configuration with every field, and some unknown ones, is returned uncha
   expect(problems).toEqual([]);
 });
 
-const list = "a list of texts";
+const list = "a list of strings";
 describe.each([
-  ["User", "a text", 7, ["root"], {}],
+  ["User", "a string", 7, ["root"], {}],
   ["ExposedPorts", "an object", ["80"], "80", 80],
   ["Env", list, "A=b", { A: "b" }, ["A=b", 1]],
   ["Entrypoint", list, {}, [["sh"]], true],
   ["Cmd", list, 0, [null], {}],
   ["Volumes", "an object", ["/data"], "/data", true],
-  ["WorkingDir", "a text", 7, ["/"], {}],
-  ["Labels", "an object of texts", ["a"], "a=b", { a: 1 }],
-  ["StopSignal", "a text", 15, ["SIGTERM"], {}],
+  ["WorkingDir", "a string", 7, ["/"], {}],
+  ["Labels", "an object whose values are strings", ["a"], "a=b", { a: 1 }],
+  ["StopSignal", "a string", 15, ["SIGTERM"], {}],
   ["Healthcheck", "an object", ["CMD", "true"], "true", false],
   ["OnBuild", list, "RUN make", {}, [{ RUN: "make" }]],
   ["Shell", list, {}, [1], 1],
@@ -74,7 +74,7 @@ describe("a hostile configuration", () => {
     const Env: unknown[] = Array.from({ length: 1_000_000 }, () => "A=b");
     expect(read({ Env })).toEqual({ config: { Env: Env as string[] }, problems: [] });
     Env.push(7);
-    expect(read({ Env })).toEqual({ config: {}, problems: ["Env must be a list of texts"] });
+    expect(read({ Env })).toEqual({ config: {}, problems: ["Env must be a list of strings"] });
   });
 
   test.each(["Healthcheck", "Volumes", "Of others"])("with %s nested a million times is refused", (name) => {

@@ -119,6 +119,6 @@ describe("a word that names no file is an error", () => {
 
   test("the hint for a dangling link has its target", async () => {
     const error: unknown = await resolve("/data/dangling").catch((thrown: unknown) => thrown);
-    expect(error).toHaveProperty("hint", "A symbolic link leads to /data/nowhere, which is not there.");
+    expect(error).toHaveProperty("hint", "A symbolic link leads to /data/nowhere, which is missing.");
   });
 });

@@ -289,7 +289,7 @@ describe("--explain compares with the scope, too", () => {
     [
       "other content",
       () => edit("app/a.txt", "A"),
-      "in main this step's app/a.txt was another: sha256 ca978112ca1b, here 559aead08264",
+      "in main this step had a different app/a.txt: sha256 ca978112ca1b, here 559aead08264",
     ],
     ["a file more", () => edit("app/c.txt", "c"), "in main this step had no app/c.txt"],
     [
@@ -329,7 +329,7 @@ describe("--explain compares with the scope, too", () => {
       "--build-arg",
       "API_TOKEN=other-secret",
     );
-    expect(stderr).toContain("in main, what its variables stand for has changed");
+    expect(stderr).toContain("in main, the values of its variables have changed");
   });
 });
 

@@ -116,7 +116,7 @@ export async function followLinks(
     links += 1;
     if (links > maxLinks)
       throw new BoughError(`${path}: too many links`, {
-        hint: "Symbolic links there lead to each other in a circle.",
+        hint: "Symbolic links there form a loop.",
       });
     if (target.startsWith("/")) at = "/";
     pending = [...namesIn(target), ...pending];

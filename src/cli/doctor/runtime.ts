@@ -32,8 +32,8 @@ export function diagnoseRuntime(facts: RuntimeFacts, unmet: "failed" | "warning"
     return { check, status: "ok", detail };
   }
   if (wanted === "crun") {
-    const detail = `BOUGH_RUNTIME asks for crun, which cannot be used: ${problem}`;
-    return { check, status: unmet, detail, fix: "Unset BOUGH_RUNTIME, and a RUN has runc." };
+    const detail = `BOUGH_RUNTIME is crun, which cannot be used: ${problem}`;
+    return { check, status: unmet, detail, fix: "Unset BOUGH_RUNTIME to use runc." };
   }
   return { check, status: "ok", detail: `runc; crun would start a RUN in a third of its time: ${problem}` };
 }

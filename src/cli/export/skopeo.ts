@@ -45,7 +45,7 @@ export async function copyImage(
       skopeo.exited,
     ]);
     signal.throwIfAborted();
-    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `ended with ${status}`}`);
+    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `exited with code ${status}`}`);
   } finally {
     signal.removeEventListener("abort", kill);
     endHelper(skopeo);

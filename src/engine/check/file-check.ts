@@ -16,10 +16,10 @@ export function listFiles(database: Database): FileRow[] {
 }
 
 export function findFileProblem(layout: Layout, { sha256, size }: FileRow): string | undefined {
-  if (!isSha256(sha256)) return "its record names no file";
+  if (!isSha256(sha256)) return "its record has an invalid SHA-256";
   const stats = lstatSync(filePath(layout, sha256), { throwIfNoEntry: false });
   if (stats === undefined) return "it is gone";
-  if (!stats.isFile()) return "something else is in its place";
+  if (!stats.isFile()) return "it is not a regular file";
   return stats.size === size ? undefined : `it has ${stats.size} bytes instead of ${size}`;
 }
 

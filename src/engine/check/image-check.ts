@@ -19,7 +19,7 @@ export function checkImages(look: Omit<Look, "pace">): void {
     const chain = layerChain(database, layer);
     const found = chain.map((id) => layers.get(id)).filter((damage) => damage !== undefined);
     if (chain.length === 0 || parseObject(config) === undefined) {
-      const problem = chain.length === 0 ? "its layer is not known" : "its record is damaged";
+      const problem = chain.length === 0 ? "its layer has no record" : "its record is damaged";
       const damage: Damage = { kind: "image", name: uuid, problem, images: [], tags: [] };
       report.damage.push(damage);
       found.push(damage);

@@ -22,8 +22,8 @@ export function findPlaceProblem(database: Database, layout: Layout, layer: Laye
   const problem = findLayerProblem(layout, layer);
   if (problem !== undefined || layer.parent === null) return problem;
   const below = findLayer(database, layer.parent);
-  if (below === undefined) return "the layer that it stands on is not known";
-  return below.depth === layer.depth - 1 ? undefined : "its record does not fit the layer that it stands on";
+  if (below === undefined) return "its parent layer has no record";
+  return below.depth === layer.depth - 1 ? undefined : "its depth does not match its parent's";
 }
 
 export async function checkLayers(look: Look): Promise<void> {
@@ -41,7 +41,7 @@ async function checkBlobs(look: Look, { id }: LayerRecord): Promise<void> {
   const { database, layout } = look;
   if (!existsSync(blobsDirectory(layout, id))) return;
   const blobs = findBlobs(layout, id);
-  let problem = blobs === undefined ? "not all of it is there" : undefined;
+  let problem = blobs === undefined ? "it is incomplete" : undefined;
   for (const { path, digest } of blobs ?? []) problem ??= await findByteProblem(look, path, hexOf(digest));
   if (problem !== undefined && findLayer(database, id) !== undefined)
     add(look, { kind: "blob", name: id.toString(36), problem });
@@ -63,5 +63,5 @@ async function findContentProblem(
       .run(now, id);
     return undefined;
   }
-  return now === fingerprint ? undefined : "what is in it has changed since it was checked first";
+  return now === fingerprint ? undefined : "its contents have changed since the first check";
 }

@@ -23,7 +23,7 @@ function readEntry(path: string, value: unknown): PlacedEntry {
   const name = `entries[${JSON.stringify(path)}]`;
   const last = path.split("/").at(-1);
   if (!path.startsWith("/") || last === "" || last === "." || last === "..")
-    refuse(name, "must be an absolute path without a slash at its end");
+    refuse(name, "must be an absolute path without a trailing slash");
   refuseNul(name, [path]);
   const fields = asFields(value, name);
   refuseUnknown(fields, ["type", "uid", "gid", "mode", "target"], name);

@@ -65,8 +65,5 @@ export function readMode(value: unknown, name: string): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 0o177777)
     return value & 0o7777;
   if (typeof value === "string" && /^[0-7]{1,6}$/.test(value)) return Number.parseInt(value, 8) & 0o7777;
-  refuse(
-    `${name}.mode`,
-    `is ${JSON.stringify(value)}, neither octal text such as "0755" nor a mode's number`,
-  );
+  refuse(`${name}.mode`, `must be octal text such as "0755" or a number, not ${JSON.stringify(value)}`);
 }

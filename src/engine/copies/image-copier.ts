@@ -156,8 +156,8 @@ export class ImageCopier {
       writeFileSync(path, "", { flag: "wx" });
     } else if (entry.type === "other") {
       if (!makeNode(path, stats.mode, stats.rdev))
-        throw new BoughError(`${entry.name.toString()} is a device, which cannot be made here`, {
-          hint: "Only root may make devices.",
+        throw new BoughError(`${entry.name.toString()} is a device, which cannot be created here`, {
+          hint: "Only root can create devices.",
         });
     } else {
       const copied = stats.nlink > 1 ? this.#copied.get(stats.ino) : undefined;

@@ -43,7 +43,7 @@ export async function withinPathLimit<T>(place: string, work: () => Promise<T>):
     return await work();
   } catch (error) {
     if (errorCode(error) !== "ENAMETOOLONG") throw error;
-    throw new BoughError(`${place}: a path in it is longer than Linux takes`, { cause: error });
+    throw new BoughError(`${place}: a path in it is longer than Linux allows`, { cause: error });
   }
 }
 

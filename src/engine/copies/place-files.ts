@@ -64,6 +64,6 @@ function directoryInPlace({ destination }: PlacedFile): BoughError {
 
 function changedWhileRead({ destination, path }: PlacedFile): BoughError {
   return new BoughError(`cannot put a file at ${destination}: ${path} changed while it was being read`, {
-    hint: "Build again once nothing writes to it any more.",
+    hint: "Build again when nothing writes to it any more.",
   });
 }

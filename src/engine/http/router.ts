@@ -30,7 +30,7 @@ export function makeRouter(
   const patterns = routes.map((route) => ({ route, expected: route.path.split("/") }));
   return async (request) => {
     const url = URL.parse(request.url);
-    if (url === null) return errorResponse(400, "the request's path and Host make no address");
+    if (url === null) return errorResponse(400, "invalid URL: check the request's path and Host header");
     const actual = url.pathname.split("/");
     const matches: { route: Route; parameters: Parameters }[] = [];
     for (const { route, expected } of patterns) {
@@ -42,7 +42,7 @@ export function makeRouter(
     const match = matches.find(({ route }) => route.method === method);
     if (match === undefined) {
       const allowed = matches.map(({ route }) => route.method).join(", ");
-      return errorResponse(405, `${url.pathname} does not take ${request.method}`, { Allow: allowed });
+      return errorResponse(405, `${url.pathname} does not support ${request.method}`, { Allow: allowed });
     }
     try {
       const response = await match.route.answer({ state, request, url, parameters: match.parameters });

@@ -30,23 +30,26 @@ export async function openArchiveFiles(
   for await (const entry of readTar(content, path)) {
     signal.throwIfAborted();
     if (members.size >= maxArchiveEntries) {
-      throw new BoughError(`${path} holds more than ${maxArchiveEntries} files: that is not an image`);
+      throw new BoughError(
+        `${path} has more than ${maxArchiveEntries} files, which is too many for an image`,
+      );
     }
     const name = memberName(entry.name);
     // Programs disagree on which file a name means that an archive has twice.
     if (members.has(name) && entry.type !== "directory") {
-      members.set(name, { unreadable: "is there more than once" });
+      members.set(name, { unreadable: "occurs more than once" });
     } else members.set(name, memberOf(entry, name));
   }
   return { find: (name) => findMember(members, name, { archive: path, plain }) };
 }
 
 function memberOf({ type, target, offset, size, isSparse }: TarEntry, name: string): Member {
-  if (type === "file") return isSparse ? { unreadable: "is stored with holes" } : { offset, size };
+  if (type === "file")
+    return isSparse ? { unreadable: "is a sparse file, which is not supported here" } : { offset, size };
   // A symbolic link is relative to its own directory, a hard link to the archive's root.
   if (type === "symlink") return { target: posix.join(posix.dirname(name), target) };
   if (type === "hardlink") return { target: memberName(target) };
-  return { unreadable: "is not a file" };
+  return { unreadable: "is not a regular file" };
 }
 
 function findMember(
@@ -59,7 +62,7 @@ function findMember(
   for (let links = 0; member !== undefined && "target" in member; links++) {
     // A target outside the archive is not a member's name.
     member = links < maxLinks ? members.get(member.target) : undefined;
-    if (member === undefined) throw new BoughError(`${shown} is a link that leads to no file of it`);
+    if (member === undefined) throw new BoughError(`${shown} is a link whose target is not in the archive`);
   }
   if (member === undefined) return undefined;
   if ("unreadable" in member) throw new BoughError(`${shown} ${member.unreadable}`);

@@ -27,7 +27,7 @@ export async function readArchiveNames(path: string, signal: AbortSignal): Promi
 }
 
 async function contentOf({ size, pieces }: TarEntry, path: string): Promise<Uint8Array> {
-  if (size > maxJsonBytes) throw new BoughError(`the list of images in ${path} has ${size} bytes`);
+  if (size > maxJsonBytes) throw new BoughError(`the list of images in ${path} is too large: ${size} bytes`);
   const parts: Uint8Array[] = [];
   for await (const { bytes } of pieces()) parts.push(bytes.slice());
   return Buffer.concat(parts);
@@ -37,7 +37,7 @@ async function* withinLimit(content: AsyncIterable<Uint8Array>, path: string): A
   let bytes = 0;
   for await (const chunk of content) {
     bytes += chunk.byteLength;
-    if (bytes > defaultImportLimits.bytes) throw new BoughError(`${path} holds more than any image does`);
+    if (bytes > defaultImportLimits.bytes) throw new BoughError(`${path} is too large for an image`);
     yield chunk;
   }
 }

@@ -15,7 +15,10 @@ export function openDirectoryFiles(directory: string, isOwn = false): ImageFiles
       const path = join(root, name);
       const stats = lstatSync(path, { throwIfNoEntry: false });
       if (stats === undefined) return undefined;
-      if (!isPlain(path)) throw new BoughError(`${path} is or leads through a symbolic link: not read`);
+      if (!isPlain(path))
+        throw new BoughError(
+          `${path} is a symbolic link or is reached through one, which is not allowed here`,
+        );
       if (!stats.isFile()) throw new BoughError(`${path} is not a regular file`);
       const { size } = stats;
       const place = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };

@@ -29,7 +29,7 @@ export function readImageConfig({ config, layers }: ImageParts, name: string): I
   if (layers.length !== diffIds.length) {
     const count = layers.length === 1 ? "1 layer" : `${layers.length} layers`;
     throw new BoughError(
-      `${name} is damaged or forged: its manifest has ${count}, its configuration ${diffIds.length}`,
+      `${name} is damaged or forged: its manifest has ${count}, its configuration has ${diffIds.length}`,
     );
   }
   if (layers.length > maxLayers) throw new BoughError(`${name} has more than ${maxLayers} layers`);

@@ -39,7 +39,7 @@ export function requireOnly<T>(
 ): T {
   if (first !== undefined && others.length === 0) return first;
   const shown = names().slice(0, 10).map(quoteName).join(", ");
-  const hint = shown === "" ? {} : { hint: `It has ${shown}: name one after a colon.` };
+  const hint = shown === "" ? {} : { hint: `It has ${shown}: add one of these after a colon.` };
   if (first !== undefined) throw new BoughError(`${archive} has more than one image`, hint);
   throw new BoughError(
     reference === undefined ? `${archive} has no image` : `${archive}: there is no image of that name`,

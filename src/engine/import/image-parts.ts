@@ -25,15 +25,13 @@ export type FileDescriptor = Omit<Descriptor, "mediaType">;
 export function requireDigest(value: unknown, name: string): string {
   if (isDigest(value)) return value;
   const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : "nothing";
-  throw new BoughError(
-    `${name} names ${shown} where a digest is expected (sha256: and 64 hexadecimal digits)`,
-  );
+  throw new BoughError(`${name} has ${shown} where a digest is expected (sha256: and 64 hexadecimal digits)`);
 }
 
 export function readDescriptor(descriptor: Json, name: string): FileDescriptor {
   const { size } = descriptor;
   if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
-    throw new BoughError(`${name} is malformed: it names a file without its size`);
+    throw new BoughError(`${name} is malformed: a descriptor has no valid size`);
   }
   return { digest: requireDigest(descriptor.digest, name), size };
 }
@@ -44,11 +42,9 @@ export function requireFile(
   { digest, size }: FileDescriptor,
   name: string,
 ): ImageFile {
-  if (file === undefined) throw new BoughError(`${name} names ${digest}, and there is no such file`);
+  if (file === undefined) throw new BoughError(`${name} refers to ${digest}, and there is no such file`);
   if (file.size === size) return file;
-  throw new BoughError(
-    `${file.name} is not what ${name} names: it has ${file.size} bytes, and should have ${size}`,
-  );
+  throw new BoughError(`${file.name} is damaged: it has ${file.size} bytes, but ${name} expects ${size}`);
 }
 
 /** Reads a manifest, an index or a configuration. Rejects if its digest is not the expected one. */
@@ -56,7 +52,5 @@ export async function readVerified(file: ImageFile, digest: string): Promise<Uin
   const bytes = await readSmall(file);
   const actual = digestOf(bytes);
   if (actual === digest) return bytes;
-  throw new BoughError(
-    `${file.name} is not what it is named: its digest is ${actual}, and should be ${digest}`,
-  );
+  throw new BoughError(`${file.name} is damaged: its digest is ${actual}, but ${digest} is expected`);
 }

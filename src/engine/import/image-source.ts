@@ -35,10 +35,10 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
   const kind = localKinds.find((known) => known === transport);
   const isKnown = kind !== undefined || refusedKinds.includes(transport);
   if (!isKnown || details === "") {
-    throw new BoughError(`${JSON.stringify(url)} names no image: expected docker://HOST/NAME:TAG`);
+    throw new BoughError(`invalid image ${JSON.stringify(url)}: expected docker://HOST/NAME:TAG`);
   }
   if (transports === "registry") {
-    throw new BoughError(`${transport}: cannot be imported through a server; only docker:// can`);
+    throw new BoughError(`${transport}: cannot be imported through a server, only docker:// can`);
   }
   if (kind === undefined) {
     const possible = localKinds.map((known) => `${known}:`).join(", ");

@@ -7,7 +7,7 @@ export type Json = Record<string, unknown>;
 /** Reads a small file of an image. */
 export async function readSmall(file: ImageFile): Promise<Uint8Array> {
   if (file.size > maxJsonBytes) {
-    throw new BoughError(`${file.name} has ${file.size} bytes: that is more than any manifest has`);
+    throw new BoughError(`${file.name} is too large for a manifest: ${file.size} bytes`);
   }
   return Buffer.concat(await Array.fromAsync(readPart(file.place)));
 }
@@ -23,13 +23,13 @@ export function parseJson(bytes: Uint8Array, name: string): unknown {
 
 export function asObject(value: unknown, name: string): Json {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
-  throw new BoughError(`${name} is malformed: an object is expected`);
+  throw new BoughError(`${name} is malformed: expected an object`);
 }
 
 /** Returns a list of objects; an empty one if the value is missing. */
 export function asObjects(value: unknown, name: string): Json[] {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value)) throw new BoughError(`${name} is malformed: a list is expected`);
+  if (!Array.isArray(value)) throw new BoughError(`${name} is malformed: expected a list`);
   return value.map((item) => asObject(item, name));
 }
 
@@ -37,7 +37,7 @@ export function asObjects(value: unknown, name: string): Json[] {
 export function asTexts(value: unknown, name: string): string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
-  throw new BoughError(`${name} is malformed: a list of texts is expected`);
+  throw new BoughError(`${name} is malformed: expected a list of strings`);
 }
 
 export function optionalText(value: unknown): string | undefined {

@@ -5,5 +5,7 @@ import { detectCompression } from "../../image/compression.ts";
 export function detectLayerCompression(beginning: Uint8Array, name: string): "none" | "gzip" | "zstd" {
   const compression = detectCompression(beginning);
   if (compression !== "bzip2" && compression !== "xz") return compression;
-  throw new BoughError(`${name} is compressed with ${compression}: gzip, zstd and plain archives are read`);
+  throw new BoughError(
+    `${name} is compressed with ${compression}, which is not supported: expected gzip, zstd or no compression`,
+  );
 }

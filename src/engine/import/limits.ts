@@ -51,8 +51,9 @@ export function checkRoom(room: Room, { bytes = 0, entries = 0, written = 0 }: U
   if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)}`);
   if (entries > limits.entries) throw tooLarge(image, `more than ${limits.entries} files`);
   if (bytes + written > freeBytes)
-    throw noRoom(image, `the ${formatSize(freeBytes)} that are free`, directory);
-  if (entries > freeEntries) throw noRoom(image, `the ${freeEntries} files that can be made`, directory);
+    throw noRoom(image, `the ${formatSize(freeBytes)} of free space`, directory);
+  if (entries > freeEntries)
+    throw noRoom(image, `the ${freeEntries} files that the file system can still hold`, directory);
 }
 
 export function createBudget(image: string, directory: string, limits: ImportLimits): Budget {
@@ -61,7 +62,7 @@ export function createBudget(image: string, directory: string, limits: ImportLim
 }
 
 function tooLarge(image: string, what: string): BoughError {
-  return new BoughError(`${image} unpacks to ${what}: it is not imported`);
+  return new BoughError(`${image} is not imported: it unpacks to ${what}`);
 }
 
 function noRoom(image: string, what: string, directory: string): BoughError {

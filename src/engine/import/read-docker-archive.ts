@@ -18,25 +18,25 @@ export async function readDockerArchive(
   if (file === undefined) {
     const isLayout = files.find("index.json") !== undefined;
     throw new BoughError(
-      `${name} is not what docker save writes: it has no manifest.json`,
-      isLayout ? { hint: "It is an oci-archive: instead." } : {},
+      `${name} is not an archive of docker save: it has no manifest.json`,
+      isLayout ? { hint: "It is an OCI archive: use oci-archive: instead of docker-archive:." } : {},
     );
   }
   const image = choose(asObjects(parseJson(await readSmall(file), file.name), file.name), reference, name);
   const member = (path: string): ImageFile => {
     const found = files.find(path);
     if (found !== undefined) return found;
-    throw new BoughError(`${file.name} names ${JSON.stringify(path)}, and there is no such file`);
+    throw new BoughError(`${file.name} refers to ${JSON.stringify(path)}, and there is no such file`);
   };
   const configName = optionalText(image.Config);
-  if (configName === undefined) throw new BoughError(`${file.name} is malformed: it names no configuration`);
+  if (configName === undefined) throw new BoughError(`${file.name} is malformed: it has no Config`);
   const config = member(configName);
   const bytes = await readSmall(config);
   const digest = digestOf(bytes);
   // Docker names the configuration by its digest.
   const hex = /^([0-9a-f]{64})(\.json)?$/.exec(posix.basename(configName))?.[1];
   if (hex !== undefined && digest !== `sha256:${hex}`) {
-    throw new BoughError(`${config.name} is not what it is named: its digest is ${digest}`);
+    throw new BoughError(`${config.name} is damaged: its name does not match its digest ${digest}`);
   }
   const layers = asTexts(image.Layers, file.name).map((path) => ({ file: member(path), digest: undefined }));
   return { config: { bytes, digest }, layers };

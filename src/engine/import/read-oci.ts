@@ -38,8 +38,7 @@ export async function readOciLayout(
 /** Reads a directory in skopeo's own format: `manifest.json`, and each blob named by its digest's hex digits. */
 export async function readSkopeoDirectory(files: ImageFiles, name: string): Promise<ImageParts> {
   const file = files.find("manifest.json");
-  if (file === undefined)
-    throw new BoughError(`${name} is not a directory of an image: it has no manifest.json`);
+  if (file === undefined) throw new BoughError(`${name} is not an image directory: it has no manifest.json`);
   const find: FindBlob = (digest) => {
     const hex = hexOf(digest);
     return files.find(hex) ?? files.find(`${hex}.manifest.json`);
@@ -74,14 +73,12 @@ async function readManifest(
 async function partsOf(bytes: Uint8Array, name: string, find: FindBlob, depth = 0): Promise<ImageParts> {
   const manifest = asObject(parseJson(bytes, name), name);
   if (manifest.manifests !== undefined) {
-    if (depth >= maxDepth) throw new BoughError(`${name}: its indexes go deeper than any should`);
+    if (depth >= maxDepth) throw new BoughError(`${name}: its image indexes are nested too deeply`);
     const chosen = chooseByPlatform(asObjects(manifest.manifests, name), name);
     return readManifest(readDescriptor(chosen, name), find, name, depth + 1);
   }
   if (manifest.schemaVersion === 1) {
-    throw new BoughError(
-      `${name} is a manifest of Docker's first format, which bough reads from registries only`,
-    );
+    throw new BoughError(`${name} is a Docker schema 1 manifest, which bough can read only from a registry`);
   }
   const descriptor = readDescriptor(asObject(manifest.config, name), name);
   const config = requireFile(find(descriptor.digest), descriptor, name);

@@ -22,7 +22,7 @@ export function requireAccepted(source: LocalSource, environment: Environment): 
   const requirements = asObjects(findRequirements(policy, source, path), path);
   if (requirements.length > 0 && requirements.every(({ type }) => type === "insecureAcceptAnything")) return;
   throw new BoughError(`the signature policy ${path} does not accept ${source.name}`, {
-    hint: `Import it from a registry, or have the policy accept ${source.kind}: images.`,
+    hint: `Import it from a registry, or change the policy to accept ${source.kind}: images.`,
   });
 }
 

@@ -42,7 +42,7 @@ export async function runSkopeo(
       tool.exited,
     ]);
     signal.throwIfAborted();
-    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `ended with ${status}`}`);
+    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `exited with code ${status}`}`);
   } finally {
     signal.removeEventListener("abort", kill);
   }

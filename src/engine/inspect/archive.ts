@@ -42,7 +42,7 @@ export function streamArchive(
     name,
   ];
   const tar = startHelper(command, { environment: helperEnvironment(environment) });
-  const deadline = { clock, seconds: maxSilentSeconds, failure: "wrote nothing" };
+  const deadline = { clock, seconds: maxSilentSeconds, failure: "wrote no output" };
   const said = new Response(tar.stderr).text();
   const chunks = tar.stdout[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>({

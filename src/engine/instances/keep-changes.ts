@@ -26,7 +26,7 @@ export async function requireSmallLayer(
   // The size is counted no further than necessary, or can't be found. It is over the limit in any case.
   const counted = Number.isFinite(size) ? Math.max(size, limit) : limit;
   events.append(uuid, sandboxSpid, "size_cap", { limit_bytes: limit, file_size: counted });
-  throw new BoughError(`the layer has grown past max_layer_bytes (${limit}), and is not kept`);
+  throw new BoughError(`the layer is larger than max_layer_bytes (${limit}) and was discarded`);
 }
 
 /** Returns a function that makes the result an image, for the transaction that ends the operation. */

@@ -91,10 +91,10 @@ export async function readInstanceSpec(
   const image = readString(body, "image");
   const exec = readExecSpec(body, { mayBeEmpty: body.copies !== undefined || body.entries !== undefined });
   if (exec.command === "" && Array.isArray(body.mounts) && body.mounts.length > 0)
-    refuse("mounts", "must be empty where there is no command");
+    refuse("mounts", "must be empty if there is no command");
   const hostname = optionalString(body, "hostname") ?? "linuxkit";
   if (!/^[A-Za-z0-9._-]{1,63}$/.test(hostname))
-    refuse("hostname", "must be 1 to 63 letters, digits, dots and hyphens");
+    refuse("hostname", "must be 1 to 63 letters, digits, dots, hyphens and underscores");
   const timeoutSeconds = optionalNumber(body, "timeout", 1) ?? 600;
   if (timeoutSeconds > maxTimeout) refuse("timeout", `must be at most ${maxTimeout} seconds`);
   return {
@@ -121,7 +121,7 @@ export async function readInstanceSpec(
 function readHistory({ history }: Fields): readonly HistoryLine[] {
   const lines = history == null ? [{ comment: "bough run" }] : parseHistory(history, refuseHistory);
   if (lines?.filter(hasLayer).length === 1) return lines;
-  return refuse("history", "must have one line with a layer");
+  return refuse("history", "must have exactly one entry with a layer");
 }
 
 /** The problem begins with the field's name. */

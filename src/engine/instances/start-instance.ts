@@ -14,14 +14,11 @@ import { readInstanceSpec } from "./spec.ts";
 export async function startInstance({ state, request }: Pick<Call, "state" | "request">): Promise<Response> {
   const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
   if (spec.network === "host" && !state.allowsHostNetwork)
-    throw new RequestError(
-      403,
-      "networking.mode host: the network of a server's machine is not for its clients",
-    );
+    throw new RequestError(403, "networking.mode host is not allowed on a server");
   if (spec.mounts.some(({ type }) => type === "ssh") && !state.allowsHostNetwork)
-    throw new RequestError(403, "mounts of ssh: what runs on a server's machine is not for its clients");
+    throw new RequestError(403, "mounts of type ssh are not allowed on a server");
   if (spec.mounts.some(({ type }) => type === "host") && !state.allowsHostNetwork)
-    throw new RequestError(403, "mounts of host: files of a server's machine are not for its clients");
+    throw new RequestError(403, "mounts of type host are not allowed on a server");
   const lent = spec.lentFiles === undefined ? [] : state.loans.get(spec.lentFiles);
   if (lent === undefined)
     throw new RequestError(404, `there are no lent files ${JSON.stringify(spec.lentFiles)}`);

@@ -40,7 +40,7 @@ export async function openAgentSocket(
     chmodSync(path, mode);
   } catch (error) {
     server.close();
-    throw new BoughError("no socket can be made that leads to the SSH agent", { cause: error });
+    throw new BoughError("cannot create a socket for the SSH agent", { cause: error });
   } finally {
     closeSync(descriptor);
   }

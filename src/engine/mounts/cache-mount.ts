@@ -73,7 +73,7 @@ async function fillCache(
   const [uppermost] = from.enterPath(path);
   if (uppermost === undefined)
     throw new BoughError(
-      `the cache at ${target} cannot begin with ${source}: the image has no such directory`,
+      `cannot fill the cache at ${target} from ${source}: the image has no such directory`,
     );
   const stats = lstatSync(uppermost.path);
   giveAttributes(directory, stats, stats);

@@ -183,10 +183,10 @@ async function readContents(
   const rooted = (paths: Fields) =>
     Object.fromEntries(Object.entries(paths).map(([path, value]) => [`/${path}`, value]));
   if (lone !== undefined && Object.keys(files).length + Object.keys(entries).length > 1)
-    refuse(`${name}.files`, 'has the path "", which must be the only one');
+    refuse(`${name}.files`, 'has the path "", which is allowed only as the only path');
   const [file] = lone === undefined ? [] : await readFiles({ "/file": lone }, database, layout);
   const [directory] = root === undefined ? [] : readEntries({ "/root": root });
-  if (directory?.type === "symlink") refuse(`${name}.entries`, 'has a link with the path ""');
+  if (directory?.type === "symlink") refuse(`${name}.entries`, 'must not have a link with the path ""');
   return {
     type: "files",
     files: await readFiles(rooted(others), database, layout),
@@ -216,7 +216,7 @@ function requireVariable(env: string, value: Uint8Array, name: string): void {
   refuseNul(`${name}.env`, [env]);
   const text = Buffer.from(value).toString();
   if (text.includes("\0") || !Buffer.from(text).equals(value))
-    refuse(`${name}.value`, "must be UTF-8 text without a NUL character, since a variable is to have it");
+    refuse(`${name}.value`, "must be UTF-8 text without a NUL character if it is passed as a variable");
 }
 
 /** Returns the image that a mount's contents come from: it is kept until the operation's end. */

@@ -59,7 +59,7 @@ function findContents(
   if (source === undefined) return { path: contents, stats: lstatSync(place) };
   const { inside, stats } = resolveInRoot(place, source, { followLast: true });
   if (stats === undefined)
-    throw new BoughError(`cannot mount at ${spec.target}: ${source} is not in the image that it is from`);
+    throw new BoughError(`cannot mount at ${spec.target}: ${source} is not in the source image`);
   if (!stats.isFile() && !stats.isDirectory())
     throw new BoughError(`cannot mount at ${spec.target}: ${source} is neither a file nor a directory`);
   return { path: join(contents, inside), stats };
@@ -74,7 +74,7 @@ function writeSecret(
   { machine, memory }: Sandbox,
 ): void {
   if (memory === undefined || statfsSync(join(machine, memory)).type !== tmpfsMagic)
-    throw new Error("there is no memory to keep a secret in");
+    throw new Error("there is no tmpfs to keep a secret in");
   writeFileSync(path, value, { mode: 0o600, flag: "wx" });
   chownSync(path, uid, gid);
   chmodSync(path, mode);
@@ -99,7 +99,7 @@ function findTarget(
   const wanted = source === undefined || source.isDirectory() ? "directory" : "file";
   if (stats !== undefined) {
     if (stats.isDirectory() === (wanted === "directory")) return { inside, mode: stats.mode & 0o7777 };
-    throw fail(`a ${wanted} cannot be mounted on what is ${stats.isDirectory() ? "" : "not "}a directory`);
+    throw fail(`a ${wanted} cannot be mounted on a ${stats.isDirectory() ? "directory" : "file"}`);
   }
   // 1777 is the kernel's default for a tmpfs.
   const mode = wanted === "file" ? 0o644 : type === "tmpfs" ? 0o1777 : 0o755;

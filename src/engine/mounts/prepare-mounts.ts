@@ -148,7 +148,7 @@ class Preparation {
     const found = realPath(join(cache, normalize(source)));
     if (found !== undefined && found !== cache && !found.startsWith(`${cache}/`))
       throw new BoughError(
-        `cannot mount ${source} of the cache at ${target}: a link there leads out of the cache`,
+        `cannot mount ${source} of the cache at ${target}: a symbolic link there leads out of the cache`,
       );
     if (found === undefined)
       throw new BoughError(`cannot mount ${source} of the cache at ${target}: there is no such directory`);

@@ -120,5 +120,5 @@ function isBelow(directories: readonly string[], path: string): boolean {
 /** Returns the first error message. Leaves out slirp4netns' warnings about its experimental options. */
 function explain(said: string): string {
   const lines = said.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("WARNING"));
-  return lines[0] ?? "slirp4netns ended without a word";
+  return lines[0] ?? "slirp4netns exited without an error message";
 }

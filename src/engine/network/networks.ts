@@ -88,7 +88,7 @@ export class Networks {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     this.#warn(
-      `RUN steps have this machine's network, its loopback services included: ${messageOf(error)} (\`bough doctor\` says how to mend it)`,
+      `RUN steps use this machine's network, including its loopback services: ${messageOf(error)} (\`bough doctor\` says how to fix it)`,
     );
   }
 }

@@ -72,9 +72,13 @@ export class InstanceProcesses {
   async create(spec: ExecSpec): Promise<number> {
     const live = await this.requireStarted();
     if (this.#running.size + this.#starting.size >= maxProcesses) {
-      throw new RequestError(429, `${maxProcesses} processes run beside the main one, and no more can`, {
-        "Retry-After": "1",
-      });
+      throw new RequestError(
+        429,
+        `too many processes: an instance can run ${maxProcesses} besides its main process`,
+        {
+          "Retry-After": "1",
+        },
+      );
     }
     const start = this.#start(live, spec, this.#nextSpid++);
     this.#starting.add(start);
@@ -87,7 +91,7 @@ export class InstanceProcesses {
     if (process === undefined) throw hasEnded(spid);
     if (process.isClosed) throw new RequestError(409, `the standard input of process ${spid} is closed`);
     if (!process.write(input)) {
-      throw new RequestError(429, `process ${spid} has not read what was written to it before`, {
+      throw new RequestError(429, `process ${spid} has not read its earlier input yet`, {
         "Retry-After": "1",
       });
     }
@@ -166,7 +170,7 @@ export class InstanceProcesses {
     try {
       return resolveWorkingDirectory(root, path, live.locate);
     } catch (error) {
-      return refuse("cwd", error instanceof Error ? `cannot be taken: ${error.message}` : String(error));
+      return refuse("cwd", error instanceof Error ? `is not usable: ${error.message}` : String(error));
     }
   }
 

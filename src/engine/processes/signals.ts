@@ -9,7 +9,8 @@ export function readSignal(text: string | undefined): number {
   const name = `SIG${text.toUpperCase().replace(/^SIG/, "")}`;
   const signals: Readonly<Record<string, number>> = constants.signals;
   return (
-    signals[name] ?? refuse("signal", `is ${JSON.stringify(text)}, no signal such as TERM, SIGKILL or 9`)
+    signals[name] ??
+    refuse("signal", `must be a signal such as TERM, SIGKILL or 9, not ${JSON.stringify(text)}`)
   );
 }
 

@@ -76,7 +76,8 @@ function isCacheName(name: string): boolean {
 }
 
 export function cacheDirectory(layout: Layout, name: string): string {
-  if (!isCacheName(name)) throw new Error(`the record of a cache has the name ${JSON.stringify(name)}`);
+  if (!isCacheName(name))
+    throw new Error(`the record of a cache has an invalid name: ${JSON.stringify(name)}`);
   return join(layout.caches, name);
 }
 

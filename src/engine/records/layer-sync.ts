@@ -65,7 +65,7 @@ export class LayerSync {
       inTransaction(database, () => noteSynced(database, layers));
     } catch (error) {
       // The layers stay noted as unsynced: if they are lost, they count as never made.
-      warn(`the newest layers may not be on the disk: ${messageOf(error)}`);
+      warn(`the newest layers may not be written to the disk yet: ${messageOf(error)}`);
     }
   }
 }

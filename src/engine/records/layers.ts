@@ -50,7 +50,7 @@ export function addLayer(
       "INSERT INTO layers (parent, depth, content, has_links, created_at) VALUES (?, ?, ?, ?, ?) RETURNING id",
     )
     .get(parent, depth, layer.content ?? null, linkedLayers.size > 0 ? 1 : 0, layer.createdAt);
-  if (inserted === null) throw new Error("SQLite answered no row for an inserted layer");
+  if (inserted === null) throw new Error("SQLite returned no row for an inserted layer");
   for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
   if (layer.unsyncedIn !== undefined) noteUnsynced(database, inserted.id, layer.unsyncedIn);
   placeLayer(layout, inserted.id, layer.directory);

@@ -34,8 +34,8 @@ export function createLayerCheck({ database, layout }: Records): (id: number) =>
 /** Returns what is wrong with the layer itself, if anything. */
 export function findLayerProblem(layout: Layout, { id, parent, depth }: LayerRecord): string | undefined {
   if (depth < 1 || depth > maxDepth || (parent === null) !== (depth === 1))
-    return "its record does not say what it stands on";
+    return "its record has an invalid parent or depth";
   const stats = lstatSync(layerDirectory(layout, id), { throwIfNoEntry: false });
   if (stats === undefined) return "its directory is gone";
-  return stats.isDirectory() ? undefined : "something else is in its directory's place";
+  return stats.isDirectory() ? undefined : "its path is not a directory";
 }

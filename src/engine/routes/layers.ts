@@ -72,7 +72,7 @@ export function unpackedLayers(state: EngineState, reference: string): UnpackedL
   const chain = layerChain(database, requireImage(state, reference).layer).reverse();
   return chain.flatMap((number): UnpackedLayer[] => {
     const row = query.get(number);
-    if (row === null) throw new RequestError(404, `image ${reference} has lost a layer`);
+    if (row === null) throw new RequestError(404, `a layer of image ${reference} is missing`);
     if (row.content === emptyContent) return [];
     // With the time, the ID differs from that of an earlier layer of the same number.
     const id = `${number}-${row.created_at}`;

@@ -78,7 +78,10 @@ export function requireProcesses({ state }: Pick<Call, "state">, operation: Oper
   if (finishedAt !== null) throw new RequestError(409, `operation ${uuid} has already ended (${status})`);
   const processes = state.instances.get(uuid);
   if (processes !== undefined) return processes;
-  throw new RequestError(409, `operation ${uuid} was started by another bough, which alone can do that`);
+  throw new RequestError(
+    409,
+    `operation ${uuid} was started by another bough process, and only that process can do this`,
+  );
 }
 
 function readSpid({ parameters }: Call): number {

@@ -20,7 +20,7 @@ export async function syncToDisk(
     clock: host.clock,
     seconds: maxSyncSeconds,
     signal,
-    hint: "Does the disk still work? `dmesg` has the kernel's complaints.",
+    hint: "The disk may be failing: look for the kernel's errors with `dmesg`.",
   });
   if (status !== 0) throw new BoughError(`could not write ${path} to disk: ${stderr.trim()}`);
 }

@@ -139,7 +139,7 @@ export async function beforeDeadline<T>(
   const stop = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
   const deadline = clock.sleep(seconds * 1000, stop).then(() => {
     throw new BoughError(`${programOf(command)} ${failure} within ${nameSeconds(seconds)}, and was stopped`, {
-      hint: hint ?? `See by hand where it stands still: ${command.join(" ")}`,
+      hint: hint ?? `Run it by hand to see where it hangs: ${command.join(" ")}`,
     });
   });
   try {

@@ -118,7 +118,7 @@ function reopen(descriptor: number, access: number): number {
 function openPipe(): { read: number; write: number } {
   const ends = new Int32Array(2);
   if (libc().pipe2(ends, closeOnExec) !== 0) {
-    throw new BoughError("no pipe can be made for a program", {
+    throw new BoughError("cannot create a pipe for a program", {
       hint: "Too many files may be open: see ulimit -n.",
     });
   }

@@ -56,8 +56,8 @@ export function markOpaque(directory: Path, inUserNamespace: boolean): void {
   const name = opaqueName(inUserNamespace);
   writeAttributes(directory, [{ name, value: Buffer.from("y") }]);
   if (!isOpaque(directory, inUserNamespace))
-    throw new BoughError(`${directory} cannot get the attribute ${name}, which overlayfs needs`, {
-      hint: "The engine's directory has to be on ext4, xfs, btrfs or tmpfs.",
+    throw new BoughError(`cannot set the attribute ${name} on ${directory}, which overlayfs needs`, {
+      hint: "The engine's directory must be on ext4, xfs, btrfs or tmpfs.",
     });
 }
 

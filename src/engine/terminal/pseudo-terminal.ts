@@ -31,8 +31,8 @@ function open(cols: number, rows: number): Bun.Terminal {
   try {
     return new Bun.Terminal({ cols, rows });
   } catch (error) {
-    throw new BoughError(`this machine gives the command no terminal: ${messageOf(error)}`, {
-      hint: "Is there a /dev/ptmx, and a devpts at /dev/pts?",
+    throw new BoughError(`cannot open a pseudo-terminal for the command: ${messageOf(error)}`, {
+      hint: "Check that /dev/ptmx exists and that devpts is mounted at /dev/pts.",
       cause: error,
     });
   }

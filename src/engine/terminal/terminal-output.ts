@@ -14,7 +14,7 @@ export class TerminalOutput {
 
   /** `onLeave` is called if the client disconnects before the end. */
   attach(onLeave: () => void): ReadableStream<Uint8Array> {
-    if (this.#isAttached) throw new RequestError(409, "somebody else has this terminal");
+    if (this.#isAttached) throw new RequestError(409, "another client is attached to this terminal");
     this.#isAttached = true;
     let hasBegun = false;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {

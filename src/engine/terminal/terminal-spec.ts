@@ -8,7 +8,7 @@ const maxCharacters = 65_535;
 export function readTerminal(body: Fields, { command }: { command: string }): TerminalSize | undefined {
   const fields = optionalFields(body, "terminal");
   if (fields === undefined) return undefined;
-  if (command === "") refuse("terminal", "must be left out where there is no command");
+  if (command === "") refuse("terminal", "must be left out if there is no command");
   return readSize(fields, "terminal.");
 }
 

@@ -62,7 +62,7 @@ async function link(path: Path, tree: LayerTree, target: BytePath): Promise<void
   const name = names.pop();
   const found = name === undefined ? undefined : tree.find(enter(tree, names), toPath(name));
   if (found === undefined || !found.stats.isFile())
-    throw new BoughError(`a hard link leads to ${showPath(target)}, and there is no such file`);
+    throw new BoughError(`a hard link refers to ${showPath(target)}, and there is no such file`);
   // A later entry may have taken the link's name.
   if (lookUp(path) !== undefined) return;
   if (found.layer === 0) {

@@ -162,7 +162,7 @@ export class LayerDirectory {
 
   #makeImplied(path: BytePath, stats: Stats | undefined): void {
     if (stats !== undefined && !isWhiteout(stats))
-      throw new BoughError(`${this.#show(path)} is a file, and something is to be in it`);
+      throw new BoughError(`${this.#show(path)} is a file, but other entries are below it`);
     if (this.implied.size >= maxImplied)
       throw new BoughError(`more than ${maxImplied} directories have no entry of their own`);
     if (stats !== undefined) unlinkSync(toPath(path));

@@ -113,14 +113,14 @@ export class LayerWriter {
     }
     if (name.startsWith(metaPrefix)) return;
     const hidden = name.slice(whiteoutPrefix.length);
-    if (["", ".", ".."].includes(hidden)) throw new BoughError(`${showPath(name)} deletes what has no name`);
+    if (["", ".", ".."].includes(hidden))
+      throw new BoughError(`${showPath(name)} is not a valid whiteout name`);
     const place = `${path.slice(0, -name.length)}${hidden}`;
     const stats = lookUp(toPath(place));
     // The layer's own entry of that name stays.
     if (stats?.isDirectory()) this.#directory.makeOpaque(place);
     if (stats !== undefined) return;
-    if (!makeWhiteout(toPath(place)))
-      throw new BoughError("a deleted file cannot be marked as overlayfs does it");
+    if (!makeWhiteout(toPath(place))) throw new BoughError("cannot create the whiteout of a deleted file");
     this.#hasWhiteouts = true;
   }
 
@@ -169,12 +169,12 @@ export class LayerWriter {
     const found = this.#directory.find(target);
     if (found === undefined) {
       if (this.#links.length >= maxLinks)
-        throw new BoughError(`more than ${maxLinks} hard links lead to no file`);
+        throw new BoughError(`more than ${maxLinks} hard links have no target in this layer`);
       this.#links.push({ path: path.slice(this.#directory.root.length), target });
       return;
     }
     if (found.stats.isDirectory() || isWhiteout(found.stats))
-      throw new BoughError(`a hard link leads to ${showPath(target)}, which is not a file`);
+      throw new BoughError(`a hard link refers to ${showPath(target)}, which is not a file`);
     if (found.path !== path) this.#make(path, () => linkSync(toPath(found.path), toPath(path)));
   }
 
@@ -185,7 +185,7 @@ export class LayerWriter {
       "6": constants.S_IFIFO,
     };
     const type = types[entry.flag];
-    if (type === undefined) throw new BoughError(`${showPath(entry.name)} is of no type that a layer has`);
+    if (type === undefined) throw new BoughError(`${showPath(entry.name)} has an unsupported entry type`);
     // A character device 0:0 is overlayfs's whiteout.
     const isMark = entry.flag === "3" && entry.major === 0 && entry.minor === 0;
     if (entry.isDevice && (this.#inUserNamespace || isMark)) {
@@ -195,8 +195,8 @@ export class LayerWriter {
     this.#directory.clear(path);
     const place = toPath(path);
     if (!makeNode(place, type, entry.isDevice ? deviceNumber(entry) : 0))
-      throw new BoughError(`${showPath(entry.name)} is a device, which cannot be made here`, {
-        hint: "Only root may make devices.",
+      throw new BoughError(`${showPath(entry.name)} is a device, which cannot be created here`, {
+        hint: "Only root can create devices.",
       });
     lchownSync(place, entry.uid, entry.gid);
     chmodSync(place, entry.mode);
@@ -236,6 +236,7 @@ function ownAttributes({ attributes }: TarEntry): TarEntry["attributes"] {
 
 /** Combines a device's numbers as Linux does: 12 bits for the major and 20 for the minor number. */
 function deviceNumber({ name, major, minor }: TarEntry): number {
-  if (major >= 2 ** 12 || minor >= 2 ** 20) throw new BoughError(`${showPath(name)} is not a Linux device`);
+  if (major >= 2 ** 12 || minor >= 2 ** 20)
+    throw new BoughError(`${showPath(name)} has device numbers that Linux does not support`);
   return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;
 }

@@ -65,7 +65,7 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
   } finally {
     if (copy !== undefined) closeSync(copy);
   }
-  requireSame(stored.digest(), job.digest, `${job.name} is not what it is named`);
+  requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
   const suffix = compression === "none" ? "" : `+${compression}`;
   return {
     mediaType: `${mediaTypes.layer}${suffix}`,
@@ -116,7 +116,7 @@ async function peek(
 
 export function requireSame(actual: string, expected: string | undefined, message: string): void {
   if (expected === undefined || actual === expected) return;
-  throw new BoughError(`${message}: its digest is ${actual}, and should be ${expected}`);
+  throw new BoughError(`${message}: its digest is ${actual}, but ${expected} is expected`);
 }
 
 type Account = ReturnType<typeof createAccount>;

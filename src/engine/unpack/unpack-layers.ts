@@ -100,10 +100,10 @@ function unpackGroup(
       requireSame(
         placed.diffId,
         image.diffIds[index],
-        `${room.image} is damaged or forged: the content of ${layer.file.name} is not its configuration's`,
+        `${room.image} is damaged or forged: the content of ${layer.file.name} does not match its configuration`,
       );
       const leftOut = placed.openEnds?.leftOut ?? 0;
-      const remark = leftOut === 0 ? "" : `, without ${leftOut} of its devices, which cannot be made here`;
+      const remark = leftOut === 0 ? "" : `, without ${leftOut} of its devices, which cannot be created here`;
       report(`Unpacked layer ${index + 1} of ${parts.layers.length}${remark}`);
       return placed;
     }),

@@ -59,7 +59,7 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
     const known = atWork.get(event.step);
     if (known === undefined || known.span.isOpen || beginActivity(event) === undefined) return known;
     const { name, start: _, end: __, isOpen: ___, ...place } = known.span;
-    return beginStep({ ...place, name: `layer of what is staged, ${name}`, needs: [], details: {} }, true);
+    return beginStep({ ...place, name: `layer of the staged files, ${name}`, needs: [], details: {} }, true);
   }
 
   function note(event: PlacedEvent): void {

@@ -97,7 +97,7 @@ test("a new one begins with what an image has, and goes its own way", async () =
   expect((await run(command, mount)).stdout).toBe("750 5\n1\n2\n");
   expect((await engine.run(made.image ?? "", "cat /s/d/x")).stdout).toBe("1\n");
   const missing = await run("true", cache("filled", "shared", { image: made.image ?? "", source: "/none" }));
-  expect(missing.operation.error).toContain("cannot begin with /none: the image has no such directory");
+  expect(missing.operation.error).toContain("from /none: the image has no such directory");
 });
 
 describe("sharing", () => {
@@ -172,10 +172,15 @@ describe("a part of a cache", () => {
     ["a directory with dots for a name", "mkdir /c/...; touch /c/.../x", "/...", "x\n"],
     ["what is not there", "true", "/none", "there is no such directory"],
     ["a link to nothing", "ln -s none /c/l", "/l", "there is no such directory"],
-    ["a link that leads up", "ln -s ../.. /c/l", "/l", "a link there leads out of the cache"],
-    ["a link to this machine's own", "ln -s /etc /c/l", "/l", "a link there leads out of the cache"],
-    ["a directory behind such a link", "ln -s / /c/l", "/l/etc", "a link there leads out of the cache"],
-    ["a link to another cache", "ln -s .. /c/l", "/l", "a link there leads out of the cache"],
+    ["a link that leads up", "ln -s ../.. /c/l", "/l", "a symbolic link there leads out of the cache"],
+    ["a link to this machine's own", "ln -s /etc /c/l", "/l", "a symbolic link there leads out of the cache"],
+    [
+      "a directory behind such a link",
+      "ln -s / /c/l",
+      "/l/etc",
+      "a symbolic link there leads out of the cache",
+    ],
+    ["a link to another cache", "ln -s .. /c/l", "/l", "a symbolic link there leads out of the cache"],
   ])("%s", async (what, make, source, outcome) => {
     await run(make, cache(`part ${what}`));
     const { stdout, operation } = await run("ls /c", cache(`part ${what}`, "shared", { source }));

@@ -224,17 +224,17 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     [
       "a target that is a file",
       () => [{ target: "/etc/passwd", type: "tmpfs" }],
-      "cannot mount at /etc/passwd: a directory cannot be mounted on what is not a directory",
+      "cannot mount at /etc/passwd: a directory cannot be mounted on a file",
     ],
     [
       "a file on a directory",
       () => [{ target: "/etc", ...image("/s/a") }],
-      "cannot mount at /etc: a file cannot be mounted on what is a directory",
+      "cannot mount at /etc: a file cannot be mounted on a directory",
     ],
     [
       "a source that is missing",
       () => [{ target: "/m", ...image("/none") }],
-      "cannot mount at /m: /none is not in the image that it is from",
+      "cannot mount at /m: /none is not in the source image",
     ],
     [
       "a target below a file",

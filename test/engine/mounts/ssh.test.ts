@@ -77,6 +77,6 @@ test("is closed with its command, and where it can't be given to its owner", asy
   expect(await leftOpen(() => run(talk, {}))).toEqual([]);
   const nobody = { type: "ssh", agent, mode: 0o600, uid: -2, gid: 0 } as const;
   const refused = async () =>
-    expect(openAgentSocket(nobody, temporaryDirectory())).rejects.toThrow("no socket can be made");
+    expect(openAgentSocket(nobody, temporaryDirectory())).rejects.toThrow("cannot create a socket");
   expect(await leftOpen(refused)).toEqual([]);
 });

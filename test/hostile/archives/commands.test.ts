@@ -66,7 +66,7 @@ const attacks: [string, Attack][] = [
       files: (canary) =>
         new Map([["base.tar", tarOf([{ name: "index.json", flag: "2", target: `${canary}/secret` }])]]),
       command: ["images", "import", "oci-archive:BASE"],
-      refusal: "leads to no file of it",
+      refusal: "whose target is not in the archive",
     },
   ],
   [
@@ -80,7 +80,7 @@ const attacks: [string, Attack][] = [
           ],
         ]),
       command: ["images", "import", "oci-archive:BASE"],
-      refusal: "0 layers, its configuration 1",
+      refusal: "0 layers, its configuration has 1",
     },
   ],
   [
@@ -96,7 +96,7 @@ const attacks: [string, Attack][] = [
           ],
         ]),
       command: ["images", "import", "docker-archive:BASE"],
-      refusal: "2 layers, its configuration 1",
+      refusal: "2 layers, its configuration has 1",
     },
   ],
   [

@@ -100,7 +100,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     [
       "a tree deeper than any path",
       "mkdir /deep; cd /deep; i=0; while [ $i -lt 20 ]; do n=$(printf %0250d 0); mkdir $n && cd $n; i=$((i+1)); done",
-      "/deep: a path in it is longer than Linux takes",
+      "/deep: a path in it is longer than Linux allows",
     ],
     ["a name as long as can be", "mkdir /deep; touch /deep/$(printf %0255d 0)", ""],
   ])("%s", async (_, command, says) => {

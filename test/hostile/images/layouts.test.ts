@@ -49,13 +49,21 @@ describe("a manifest that does not fit:", () => {
   });
 
   test.each<[string, () => RawImage, string]>([
-    ["without its last layer", () => layered((layers) => layers.slice(0, 1)), "1 layer, its configuration 2"],
-    ["without its first layer", () => layered((layers) => layers.slice(1)), "1 layer, its configuration 2"],
-    ["without any layer", () => layered(() => []), "0 layers, its configuration 2"],
+    [
+      "without its last layer",
+      () => layered((layers) => layers.slice(0, 1)),
+      "1 layer, its configuration has 2",
+    ],
+    [
+      "without its first layer",
+      () => layered((layers) => layers.slice(1)),
+      "1 layer, its configuration has 2",
+    ],
+    ["without any layer", () => layered(() => []), "0 layers, its configuration has 2"],
     [
       "with a layer twice",
       () => layered((layers) => [...layers, ...layers.slice(0, 1)]),
-      "3 layers, its configuration 2",
+      "3 layers, its configuration has 2",
     ],
     ["with its layers turned around", () => layered((layers) => layers.toReversed()), "damaged or forged"],
     [
@@ -66,17 +74,17 @@ describe("a manifest that does not fit:", () => {
     [
       "with a layer's size wrong",
       () => layered(([first, ...rest]) => [{ ...first, size: 1 } as RawDescriptor, ...rest]),
-      "bytes, and should have 1",
+      "expects 1",
     ],
     [
       "with a size that is not a number",
       () => layered(([first, ...rest]) => [{ ...first, size: "1" } as unknown as RawDescriptor, ...rest]),
-      "without its size",
+      "has no valid size",
     ],
     [
       "with a negative size",
       () => layered(([first, ...rest]) => [{ ...first, size: -1 } as RawDescriptor, ...rest]),
-      "without its size",
+      "has no valid size",
     ],
     [
       "with a digest that is a path",
@@ -118,7 +126,7 @@ describe("a manifest that does not fit:", () => {
     [
       "with two kinds of roots, one for each program",
       () => image({ config: { RootFS: { diff_ids: [] }, rootfs: { diff_ids: [] } } }),
-      "1 layer, its configuration 0",
+      "1 layer, its configuration has 0",
     ],
     [
       "with layers that are not a list",
@@ -128,9 +136,9 @@ describe("a manifest that does not fit:", () => {
     ["without a configuration", () => image({ manifest: ({ layers }) => ({ layers }) }), "is malformed"],
     ["that is a list", () => image({ manifest: (manifest) => [manifest] }), "is malformed"],
     [
-      "of Docker's first format",
+      "is a Docker schema 1 manifest",
       () => image({ manifest: () => ({ schemaVersion: 1, fsLayers: [] }) }),
-      "Docker's first format",
+      "is a Docker schema 1 manifest",
     ],
   ])("%s", async (_, raw, message) => {
     await room.expectRefused(`oci:${layoutOf(ociFiles(raw()))}:latest`, message);
@@ -204,7 +212,7 @@ describe("an index that does not fit:", () => {
       () => indexed((manifest) => ({ ...manifest, digest: `sha512:${"0".repeat(128)}` })),
       "where a digest is expected",
     ],
-    ["a wrong size", () => indexed((manifest) => ({ ...manifest, size: 7 })), "should have 7"],
+    ["a wrong size", () => indexed((manifest) => ({ ...manifest, size: 7 })), "expects 7"],
     ["no manifests", () => ociFiles(image({ index: () => ({}) })), "has no image"],
     ["nothing", () => ociFiles(image({ index: () => null })).set("index.json", encode(null)), "is malformed"],
     [
@@ -212,7 +220,7 @@ describe("an index that does not fit:", () => {
       () => ociFiles(image({ index: ({ manifests }) => ({ manifests: [...manifests, ...manifests] }) })),
       "more than one image",
     ],
-    ["indexes in indexes", () => nested(6), "go deeper than any should"],
+    ["indexes in indexes", () => nested(6), "are nested too deeply"],
   ])("%s", async (_, files, message) => {
     await room.expectRefused(`oci:${layoutOf(files())}`, message);
   });
@@ -237,7 +245,7 @@ describe("a layout whose parts are elsewhere:", () => {
         rmSync(path);
         symlinkSync(join(room.canary.path, "secret"), path);
       },
-      "through a symbolic link",
+      "a symbolic link or is reached through one",
     ],
     [
       "a layer that is a link to the very same bytes",
@@ -246,7 +254,7 @@ describe("a layout whose parts are elsewhere:", () => {
         renameSync(path, `${path}.moved`);
         symlinkSync(`${path}.moved`, path);
       },
-      "through a symbolic link",
+      "a symbolic link or is reached through one",
     ],
     [
       "a directory of blobs that is a link",
@@ -254,7 +262,7 @@ describe("a layout whose parts are elsewhere:", () => {
         renameSync(join(directory, "blobs"), join(directory, "elsewhere"));
         symlinkSync("elsewhere", join(directory, "blobs"));
       },
-      "through a symbolic link",
+      "a symbolic link or is reached through one",
     ],
     [
       "an index that is a link",
@@ -262,7 +270,7 @@ describe("a layout whose parts are elsewhere:", () => {
         rmSync(join(directory, "index.json"));
         symlinkSync(join(room.canary.path, "secret"), join(directory, "index.json"));
       },
-      "through a symbolic link",
+      "a symbolic link or is reached through one",
     ],
     [
       "a link to itself",
@@ -270,7 +278,7 @@ describe("a layout whose parts are elsewhere:", () => {
         rmSync(join(directory, "index.json"));
         symlinkSync("index.json", join(directory, "index.json"));
       },
-      "through a symbolic link",
+      "a symbolic link or is reached through one",
     ],
     [
       "an index that is a pipe",
@@ -284,7 +292,7 @@ describe("a layout whose parts are elsewhere:", () => {
         rmSync(join(directory, "index.json"));
         symlinkSync("/dev/zero", join(directory, "index.json"));
       },
-      "through a symbolic link",
+      "a symbolic link or is reached through one",
     ],
     [
       "an index that is a directory",
@@ -297,7 +305,7 @@ describe("a layout whose parts are elsewhere:", () => {
     [
       "an index of 10 TB of holes",
       (directory) => truncateSync(join(directory, "index.json"), 10e12),
-      "more than any manifest has",
+      "too large for a manifest",
     ],
     [
       "an index that is not text",

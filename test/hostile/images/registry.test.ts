@@ -65,13 +65,13 @@ test.each<[string, () => string, string]>([
   [
     "a manifest without its last layer",
     () => serve(layered((layers) => layers.slice(0, 1))),
-    "1 layer, its configuration 2",
+    "1 layer, its configuration has 2",
   ],
-  ["a manifest without any layer", () => serve(layered(() => [])), "0 layers, its configuration 2"],
+  ["a manifest without any layer", () => serve(layered(() => [])), "0 layers, its configuration has 2"],
   [
     "a manifest with a layer twice",
     () => serve(layered((layers) => [...layers, ...layers.slice(0, 1)])),
-    "3 layers, its configuration 2",
+    "3 layers, its configuration has 2",
   ],
   [
     "layers that are turned around",
@@ -116,7 +116,7 @@ test.each<[string, () => string, string]>([
           layers: [],
         }),
       }),
-    "0 layers, its configuration 1",
+    "0 layers, its configuration has 1",
   ],
   [
     "a bomb",

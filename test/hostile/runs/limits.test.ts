@@ -37,7 +37,7 @@ interface Attack {
 const memory: ResourcesLimits = { max_memory_bytes: 64 * mebibyte };
 const processes: ResourcesLimits = { max_processes: 64 };
 const layer: ResourcesLimits = { max_layer_bytes: mebibyte };
-const tooLarge = /^the layer has grown past max_layer_bytes \(1048576\)/;
+const tooLarge = /^the layer is larger than max_layer_bytes \(1048576\)/;
 
 /** `memfd_create`. */
 const memoryFileCall = process.arch === "arm64" ? 279 : 319;

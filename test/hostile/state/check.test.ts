@@ -60,13 +60,13 @@ const cases: Case[] = [
       rmSync(path);
       symlinkSync(canary.file, path);
     },
-    damage: fileDamage("something else is in its place"),
+    damage: fileDamage("it is not a regular file"),
     isQuick: true,
   },
   {
     name: "a record that names a path",
     attack: ({ sql }) => sql("UPDATE files SET sha256 = '../../../../canary/file'"),
-    damage: fileDamage("its record names no file"),
+    damage: fileDamage("its record has an invalid SHA-256"),
     isQuick: true,
   },
   {
@@ -81,7 +81,7 @@ const cases: Case[] = [
       rmSync(layer(2), { recursive: true });
       symlinkSync(canary.path, layer(2));
     },
-    damage: layerDamage("something else is in its directory's place"),
+    damage: layerDamage("its path is not a directory"),
     isQuick: true,
   },
   {
@@ -92,33 +92,33 @@ const cases: Case[] = [
       flip(path);
       utimesSync(path, atime, mtime);
     },
-    damage: layerDamage("what is in it has changed since it was checked first"),
+    damage: layerDamage("its contents have changed since the first check"),
   },
   {
     name: "a setuid bit in a layer",
     attack: ({ layer }) => chmodSync(join(layer(2), "one"), 0o4755),
-    damage: layerDamage("what is in it has changed since it was checked first"),
+    damage: layerDamage("its contents have changed since the first check"),
   },
   {
     name: "a file more in a layer",
     attack: ({ layer }) => writeFileSync(join(layer(2), "more"), ""),
-    damage: layerDamage("what is in it has changed since it was checked first"),
+    damage: layerDamage("its contents have changed since the first check"),
   },
   {
     name: "a file less in a layer",
     attack: ({ layer }) => rmSync(join(layer(2), "one")),
-    damage: layerDamage("what is in it has changed since it was checked first"),
+    damage: layerDamage("its contents have changed since the first check"),
   },
   {
     name: "a layer that stands on itself",
     attack: ({ sql }) => sql("UPDATE layers SET parent = 2 WHERE id = 2"),
-    damage: layerDamage("its record does not fit the layer that it stands on"),
+    damage: layerDamage("its depth does not match its parent's"),
     isQuick: true,
   },
   {
     name: "a layer that stands on one that there is not",
     attack: ({ sql }) => sql("UPDATE layers SET parent = 77 WHERE id = 2"),
-    damage: layerDamage("the layer that it stands on is not known"),
+    damage: layerDamage("its parent layer has no record"),
     isQuick: true,
   },
   {
@@ -130,7 +130,7 @@ const cases: Case[] = [
   {
     name: "an image without a layer",
     attack: ({ sql }) => sql("UPDATE images SET layer = 77 WHERE layer = 3"),
-    damage: [{ kind: "image", problem: "its layer is not known", tags: ["app:1"] }],
+    damage: [{ kind: "image", problem: "its layer has no record", tags: ["app:1"] }],
     isQuick: true,
   },
   {

@@ -32,7 +32,7 @@ const [refuse, allow] = [0, 1];
 export function deviceProgram(openDevices: readonly string[]): Uint8Array {
   const numbers = openDevices.map((device) => {
     const [, first, second] = /^c (\d+):(\d+|\*)$/.exec(device) ?? [];
-    if (first === undefined || second === undefined) throw new Error(`no rule of devices: ${device}`);
+    if (first === undefined || second === undefined) throw new Error(`invalid device rule: ${device}`);
     return { major: Number(first), minor: second === "*" ? undefined : Number(second) };
   });
   const rules = numbers.map((device): DeviceInstruction[] => [
@@ -122,8 +122,8 @@ export function loadProgram(instructions: Uint8Array): number | undefined {
 const maxAttempts = 5;
 
 function refused(directory: string): BoughError {
-  return new BoughError(`the kernel does not keep devices from the control group ${directory}`, {
-    hint: "It needs Linux 4.15 with CONFIG_CGROUP_BPF, and the right to bpf(2).",
+  return new BoughError(`the kernel cannot restrict the devices of the control group ${directory}`, {
+    hint: "This needs Linux 4.15 or later with CONFIG_CGROUP_BPF, and the permission to call bpf(2).",
   });
 }
 

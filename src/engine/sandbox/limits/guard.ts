@@ -34,8 +34,8 @@ export class LimitGuard implements LimitHold {
     this.#request = request;
     this.#controllers = usableControllers(ownHierarchies());
     if (request.limits.cpus !== undefined && this.#controllers.cpu === undefined) {
-      throw new BoughError("the command's processors cannot be limited: there is no control group for it", {
-        hint: "`bough doctor` says how to have one. Without --cpus the command runs on all processors, after everything else.",
+      throw new BoughError("cannot limit the command's CPUs: there is no control group for it", {
+        hint: "`bough doctor` says how to get one. Without --cpus the command can use all CPUs, with low priority.",
       });
     }
   }

@@ -153,7 +153,7 @@ function isBelow(path: string, directories: readonly string[]): boolean {
 /** Hides an entry of the image's layers while the command runs. Throws for a staged one, which would be lost. */
 function remove({ root, upper }: Place, path: string): void {
   if (lookUp(upper, path.slice(1)) !== undefined) {
-    throw new BoughError(`cannot put a file at ${path}: the sandbox mounts its own there`);
+    throw new BoughError(`cannot put a file at ${path}: the sandbox mounts its own file there`);
   }
   rmSync(join(root, path));
 }

@@ -14,6 +14,6 @@ export function resolveWorkingDirectory(root: string, path: string, locate?: Loc
   if (covering === undefined) return inside;
   const through = inside === path ? "" : `, which leads to ${inside}`;
   throw new BoughError(`the working directory cannot be ${path}${through}`, {
-    hint: `Take a directory that is not below /${covering}: there the sandbox has its own files.`,
+    hint: `Use a directory that is not below /${covering}, where the sandbox has its own files.`,
   });
 }

@@ -63,8 +63,8 @@ async function choose(
   const result = "problem" in found ? found : await prove(host, found, layers, signal);
   if ("kind" in result) return result;
   if (wanted === "crun")
-    throw new BoughError(`BOUGH_RUNTIME asks for crun, which cannot be used: ${result.problem}`, {
-      hint: "Unset BOUGH_RUNTIME, and a RUN has runc.",
+    throw new BoughError(`BOUGH_RUNTIME is crun, which cannot be used: ${result.problem}`, {
+      hint: "Unset BOUGH_RUNTIME to use runc.",
     });
   if (findOptionalProgram("runc", environment) === undefined && !("problem" in found))
     throw new MissingProgramError(`runc is not installed, and crun cannot be used: ${result.problem}`, {
@@ -114,7 +114,7 @@ async function tryAndRemember(
 export function wantedRuntime({ BOUGH_RUNTIME: name = "" }: Environment): Wanted {
   if (name === "") return undefined;
   if (name === "runc" || name === "crun") return name;
-  throw new BoughError(`BOUGH_RUNTIME is runc or crun, not ${JSON.stringify(name)}`);
+  throw new BoughError(`BOUGH_RUNTIME must be runc or crun, not ${JSON.stringify(name)}`);
 }
 
 /** A crun that may be tried. */
@@ -156,12 +156,12 @@ export function groupProblem(
 ): string | undefined {
   const version = groupVersion(hierarchies);
   if (Object.values(controllers).some((each) => each.version !== version))
-    return "control groups of version 1 limit some of what a command takes, and those of version 2 the rest";
+    return "some of the needed controllers are in control groups of version 1 and others in version 2";
   const devices = hierarchies.find(
     (each) => each.version === version && (version === 2 || each.controllers.includes("devices")),
   );
   if (!inUserNamespace && (devices === undefined || !canMakeGroup(devices)))
-    return "there is no control group that would keep devices from a command";
+    return "there is no control group that can restrict a command's devices";
   return undefined;
 }
 

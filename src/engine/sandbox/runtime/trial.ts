@@ -29,34 +29,34 @@ const groupFiles = { 1: "/sys/fs/cgroup/devices/devices.allow", 2: "/sys/fs/cgro
 /** The calls of one program, each with its expected result. */
 const calls = (): (SystemCall & { name: string; isForRoot?: boolean })[] => [
   {
-    name: "a call that is forbidden",
+    name: "a forbidden system call",
     ...{ x64: 250, arm64: 219, args: [0, -4, 1], expects: refused },
   },
-  { name: "a call of the future", x64: 9999, arm64: 9999, expects: missing },
+  { name: "an unknown system call", x64: 9999, arm64: 9999, expects: missing },
   {
-    name: "a device that is made",
+    name: "creating a device",
     ...{ x64: 259, arm64: 33, args: [currentDirectory, "/memory", device, memoryDevice], expects: 0 },
     isForRoot: true,
   },
   {
-    name: "a device of the machine",
+    name: "opening a device of the machine",
     ...{ x64: 257, arm64: 56, args: [currentDirectory, "/memory", 0], expects: refused },
     isForRoot: true,
   },
   {
-    name: "a control group that it changes itself",
+    name: "changing its own control group",
     ...{ x64: 257, arm64: 56, args: [currentDirectory, groupFiles[groupVersion(ownHierarchies())], writing] },
     expects: readOnly,
     isForRoot: true,
   },
   {
-    name: "an ordinary device",
+    name: "opening an allowed device",
     x64: 257,
     arm64: 56,
     args: [currentDirectory, "/dev/null", writing],
     expects: 0,
   },
-  { name: "an ordinary call", x64: 39, arm64: 172, expects: 0 },
+  { name: "an allowed system call", x64: 39, arm64: 172, expects: 0 },
 ];
 
 const maxTrialSeconds = 20;
@@ -78,7 +78,7 @@ export async function tryCrun(
     const looked = await run(own, { ...crun, filter: undefined }, layers, signal, waiting, (live) => {
       compiled = readFileSync(`/proc/${live.pid}/root${crun.state}/${live.id}/seccomp.bpf`);
     });
-    if (looked !== 0 || compiled === undefined) return { problem: `it ended with ${looked}` };
+    if (looked !== 0 || compiled === undefined) return { problem: `it exited with code ${looked}` };
     const filter = Buffer.from(improveFilter(compiled)).toString("base64");
     const tried = calls().filter(({ isForRoot = false }) => !(isForRoot && host.inUserNamespace));
     const ended = await run(own, { ...crun, filter }, layers, signal, tried);
@@ -86,7 +86,7 @@ export async function tryCrun(
     const call = tried[ended - unexpected]?.name;
     return {
       problem:
-        call === undefined ? `it ended with ${ended}` : `${call} has not the outcome that it has with runc`,
+        call === undefined ? `it exited with code ${ended}` : `${call} has a different result than with runc`,
     };
   } catch (error) {
     signal.throwIfAborted();
