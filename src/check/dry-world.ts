@@ -103,7 +103,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       if (rule !== undefined && isWarningRule(rule)) notes.warnings.push(warn(rule, message, instruction));
     },
     warnWithReason: (warning, instruction) => world.warn(explain(warning), instruction),
-    tellsUndefined: ({ name }) => !ofTheShell.has(name),
+    warnsAboutUndefined: ({ name }) => !shellExpanded.has(name),
 
     requirePlatform(from, globals) {
       const { platform } = options;
@@ -246,7 +246,7 @@ function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?:
 }
 
 /** Instructions whose variables the shell expands when a command runs. */
-const ofTheShell: ReadonlySet<string> = new Set([
+const shellExpanded: ReadonlySet<string> = new Set([
   "RUN",
   "CMD",
   "ENTRYPOINT",

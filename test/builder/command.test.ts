@@ -50,8 +50,8 @@ describe("what a RUN asks the service to run", () => {
 });
 
 test.each(['RUN [""]', 'RUN ["", "x"]', 'RUN ["$UNKNOWN"]'])("%s names no program", (run) => {
-  expect(() => fieldsOf(run)).toThrow("the first word of the RUN, which names the program, is empty");
-  expect(() => fieldsOf(run, "app")).toThrow("names the program");
+  expect(() => fieldsOf(run)).toThrow("the program name of the RUN is empty");
+  expect(() => fieldsOf(run, "app")).toThrow("program name of the RUN is empty");
 });
 
 test("a here-document with a #! line is run as a program, and the shell gives back what was in it", async () => {

@@ -168,7 +168,7 @@ test("stages that wait for their files at the same time each get their own total
     signal: new AbortController().signal,
   });
   for (const sha256 of ["one", "two"]) uploads.offer({ absolutePath: `/${sha256}`, size: 3 }, sha256);
-  uploads.begin();
+  uploads.markNeeded();
   const totals = Promise.all([uploads.finish(["one"], () => {}), uploads.finish(["two"], () => {})]);
   sent.resolve();
   const each = { files: 1, sentBytes: 3, reused: 0 };

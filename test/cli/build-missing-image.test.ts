@@ -185,7 +185,7 @@ test("an operation is lost while it runs: its command is not run again by itself
   expect(ended.exitCode).toBe(1);
   expect(ended.runs).toEqual(["first"]);
   expect(ended.stderr).toMatch(
-    /the service no longer knows operation \S+: what became of its command is unknown/,
+    /the service no longer knows operation \S+: the result of its command is unknown/,
   );
 });
 

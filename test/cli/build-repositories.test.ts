@@ -428,20 +428,17 @@ describe("what can't be had", () => {
     ["COPY https://localhost/file /x", "COPY https://localhost/file: the source can't be a URL"],
     [
       "ADD --checksum=abc https://localhost/a.git https://localhost/b.git /x",
-      "ADD --checksum goes with a single source",
+      "ADD --checksum requires a single source",
     ],
     [
       "ADD --checksum=abc foo /x",
-      "ADD --checksum goes with a URL or a git repository, and foo is a local path",
+      "ADD --checksum is only for a URL or a git repository, but foo is a local path",
     ],
     [
       "ADD --keep-git-dir https://localhost/a.git?keep-git-dir=0 /x",
-      "--keep-git-dir says something else than the address does",
+      "--keep-git-dir conflicts with the address",
     ],
-    [
-      "ADD --checksum=abc https://localhost/a.git?commit=abd /x",
-      "--checksum says something else than the address does",
-    ],
+    ["ADD --checksum=abc https://localhost/a.git?commit=abd /x", "--checksum conflicts with the address"],
   ])("%s", async (dockerfile, message) => {
     for (const words of [["--docker"], ["--docker", "--check"]]) {
       const { exitCode, stdout, stderr } = await build(dockerfile, words);

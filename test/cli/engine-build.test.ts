@@ -250,9 +250,9 @@ test("--metadata-file says what each layer adds to the image, whether it was cac
 });
 
 test.each([
-  ["a /link/a", "/link is a link, which is followed, as Docker's own builder does it"],
+  ["a /link/a", "/link is a link, which is followed, as in Docker's own builder"],
   ["a /link/", "/link is a link, which is followed"],
-  ["a /real", "/real is a directory, which the file goes into"],
+  ["a /real", "/real is a directory, so the file is put into it"],
   ["--from=other:1 /bin/busybox /link/d/busybox", "/link is a link, which is followed"],
   ["a /real/", undefined],
   ["d /real", undefined],

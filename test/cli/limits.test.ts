@@ -157,7 +157,7 @@ describe("a command that runs into a limit", () => {
     async (limitsHit) => {
       const outcome = { exitCode: 137, limitsHit } as unknown as RunOutcome;
       const { bough } = await start({ run: ({ command }) => (command === "make" ? outcome : undefined) });
-      expect((await bough("build", ".")).stderr).toContain("often for want of memory");
+      expect((await bough("build", ".")).stderr).toContain("often because memory ran out");
     },
   );
 });

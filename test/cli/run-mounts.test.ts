@@ -158,7 +158,7 @@ describe("a service without mounts", () => {
     writeFileSync(join(context, "in/more"), "");
     const { exitCode, stderr } = await build(context);
     expect(exitCode).not.toBe(0);
-    expect(stderr).toContain("1001 files are more than the 1000");
+    expect(stderr).toContain("at most 1000, not 1001");
   });
 
   test("what the image's PATH hides is found by the script, and the command has the image's own", async () => {
@@ -227,7 +227,7 @@ describe("--secret and --ssh", () => {
     ["an unknown type", ["--secret", "id=s,type=x"], '--secret: unsupported secret type "x"'],
     ["a file that is not there", ["--secret", "id=s,src=none"], "--secret id=s: cannot read none"],
     ["a directory", ["--secret", "id=s,src=."], "--secret id=s: . is a directory"],
-    ["nothing given", [], "--mount=type=secret: s is required, and was not given"],
+    ["nothing given", [], "--mount=type=secret: s is required, but was not given"],
     ["another one given", ["--secret", "id=t,src=here"], "Given: t."],
     ["no agent", ["--secret", "id=s", "--ssh", "default"], "SSH_AUTH_SOCK is not set"],
     [

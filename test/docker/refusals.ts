@@ -43,19 +43,19 @@ export const refusals: readonly Refusal[] = [
     dockerfile:
       "FROM busybox:1 AS a\nCOPY --from=b /etc/passwd /y\nFROM busybox:1 AS b\nCOPY --from=a /etc/passwd /y\nFROM a\n",
     docker: "circular dependency detected on stage: a",
-    bough: "--from=b: that stage begins further down, on line 3",
+    bough: "--from=b: that stage is defined later, on line 3",
   },
   {
     what: "a copy from a later stage",
     dockerfile: "FROM busybox:1 AS a\nCOPY --from=b /x /y\nFROM busybox:1 AS b\nRUN echo > /x\nFROM a\n",
     docker: "no such file or directory",
-    bough: "--from=b: that stage begins further down, on line 3",
+    bough: "--from=b: that stage is defined later, on line 3",
   },
   {
     what: "a copy from a later stage's number",
     dockerfile: "FROM busybox:1 AS a\nCOPY --from=1 /x /y\nFROM busybox:1 AS b\nRUN echo > /x\nFROM a\n",
     docker: "no such file or directory",
-    bough: "--from=1: that stage begins further down",
+    bough: "--from=1: that stage is defined later",
   },
   {
     what: "a number beyond the last stage",

@@ -110,7 +110,7 @@ test("values that double are refused before they are sent, with the line", async
     environment: { BOUGH_HOME: temporaryDirectory() },
   });
   expect(exitCode).toBe(2);
-  expect(stderr).toMatch(/Dockerfile:119: ENV and ARG come to \d+ characters before this line/);
+  expect(stderr).toMatch(/Dockerfile:119: ENV and ARG before this line have \d+ characters/);
   expect(service.requestsTo("POST /v1/instances")).toHaveLength(0);
 });
 
@@ -125,7 +125,7 @@ test.each<[string, string]>([
       environment: { BOUGH_HOME: temporaryDirectory() },
     });
     expect(exitCode).toBe(2);
-    expect(stdout + stderr).toContain("bytes long, and Linux takes 4095");
+    expect(stdout + stderr).toContain("bytes long, but Linux allows at most 4095");
   }
 });
 

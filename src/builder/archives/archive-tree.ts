@@ -23,7 +23,7 @@ const maxLinksOnTheWay = 40;
  */
 export function createArchiveTree(
   archive: string,
-  hint = "Unpack it in a RUN, or copy it as it is with --unpack=false.",
+  hint = "Unpack it in a RUN, or copy it unchanged with --unpack=false.",
 ): ArchiveTree {
   const found = new Map<string, CopiedEntry>();
   let count = 0;
@@ -31,9 +31,9 @@ export function createArchiveTree(
 
   /** Follows links in all parts but the last. */
   function resolve(name: string): string {
-    if (name.length > maxPathLength) throw refuse(`has a name of ${name.length} characters in it`);
+    if (name.length > maxPathLength) throw refuse(`contains a name of ${name.length} characters`);
     if (name.includes("\ufffd") || name.includes("\0"))
-      throw refuse(`has a name in it that is not UTF-8: ${JSON.stringify(name)}`);
+      throw refuse(`contains a name that is not UTF-8: ${JSON.stringify(name)}`);
     const waiting = partsOf(name).reverse();
     const path: string[] = [];
     let links = 0;
@@ -45,10 +45,9 @@ export function createArchiveTree(
       path.push(part);
       if (waiting.length === 0) break;
       const entry = found.get(path.join("/"));
-      if (entry?.type === "file") throw refuse(`has ${name} in it, and ${entry.path} is not a directory`);
+      if (entry?.type === "file") throw refuse(`contains ${name}, but ${entry.path} is not a directory`);
       if (entry?.type !== "symlink") continue;
-      if (++links > maxLinksOnTheWay)
-        throw refuse(`has ${name} in it, with links on the way that lead round`);
+      if (++links > maxLinksOnTheWay) throw refuse(`contains ${name}: too many levels of symbolic links`);
       path.pop();
       if (entry.target.startsWith("/")) path.length = 0;
       waiting.push(...partsOf(entry.target).reverse());
@@ -71,7 +70,7 @@ export function createArchiveTree(
   function originalOf(entry: TarEntry): CopiedEntry {
     const original = found.get(resolve(entry.target));
     if (original !== undefined && original.type !== "directory") return original;
-    throw refuse(`has ${entry.name} in it as a link to ${entry.target}, which is not a file in it`);
+    throw refuse(`contains ${entry.name} as a link to ${entry.target}, which is not a file in the archive`);
   }
 
   function toEntry(entry: TarEntry, path: string, sha256: string | undefined): CopiedEntry {
@@ -87,18 +86,18 @@ export function createArchiveTree(
         if (sha256 === undefined) throw new Error(`no hash for ${path}`);
         return { type: "file", path, mode, uid, gid, size, sha256, mtime: modified };
       case "other":
-        throw refuse(`has a ${entry.isDevice ? "device" : "pipe"} in it: ${path}`);
+        throw refuse(`contains a ${entry.isDevice ? "device" : "pipe"}: ${path}`);
     }
   }
 
   return {
     add(entry, sha256) {
       count += 1;
-      if (count > maxEntries) throw refuse("has no end");
+      if (count > maxEntries) throw refuse(`has more than ${maxEntries} entries`);
       const path = resolve(entry.name);
       // The destination itself keeps its attributes.
       if (path === "") return;
-      if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`gives ${path} an owner that is not a number`);
+      if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`has an invalid owner for ${path}`);
       const made = toEntry(entry, path, sha256);
       makeParents(path);
       const before = found.get(path);

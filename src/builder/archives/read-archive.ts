@@ -47,7 +47,7 @@ export async function sendContents(
     throw "url" in place ? sourceFault(place.url, error, accessForAdd(build)) : error;
   }
   throw new BoughError(
-    `${nameOf(place, build)} has changed while it was added: its bytes are no longer those of sha256:${sha256}`,
+    `${nameOf(place, build)} changed while it was being added: its content is no longer sha256:${sha256}`,
     {
       hint: "Build again.",
     },

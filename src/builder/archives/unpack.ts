@@ -19,11 +19,11 @@ export interface Unpacking {
   line: number;
 }
 
-/** Stages an archive's entries; `undefined` if it is none, whatever its name. `reach`: returns the stage to add them to. */
+/** Stages an archive's entries; `undefined` if it is none, whatever its name. `stageBefore`: returns the stage to add them to. */
 export async function stageArchive(
   item: PlannedItem,
   { checksum, destination, owner, line }: Unpacking,
-  reach: () => Promise<StageState>,
+  stageBefore: () => Promise<StageState>,
   build: BuildJob,
 ): Promise<Awaited<ReturnType<typeof stageItems>> | undefined> {
   if (item.kind === "document" || item.kind === "repository") return undefined;
@@ -44,7 +44,7 @@ export async function stageArchive(
     };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  const stage = await reach();
+  const stage = await stageBefore();
   if (build.mode === "docker") await warnOfLinks(items, { path, line }, stage, build);
   return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
 }
@@ -60,7 +60,7 @@ async function warnOfLinks(
     item.entry?.type === "directory" && item.path !== path ? [item.path] : [],
   );
   for await (const link of linksInPlaceOf(directories, path, stage, build)) {
-    const message = `${link} is a link in the image and a directory in the archive: its files go to where the link leads; Docker would put a directory in the link's place`;
+    const message = `${link} is a link in the image and a directory in the archive: its files go to the link's target; Docker would replace the link with a directory`;
     build.emit({ type: "warning", message, line });
   }
 }

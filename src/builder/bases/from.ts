@@ -72,7 +72,7 @@ function baseLayer(
   const known = layers.find(hash);
   // If the image has no layer yet, this session has never started from it and no step is cached, unless others share their
   // layers.
-  if ((known === undefined && !layers.hasOthers) || !useCache) early.begin();
+  if ((known === undefined && !layers.hasOthers) || !useCache) early.markNeeded();
   // Several equal images have the same hash.
   if (known?.image === image.uuid) return known;
   const title = titleOf(instruction);

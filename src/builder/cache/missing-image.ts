@@ -28,12 +28,12 @@ export async function retryAfterLoss<Result>(
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     if (await isImageMissing(stage.layer, build)) throw new MissingImageError(stage.layer);
-    if (!forgetUploads(stage, build)) throw await lossOf(stage.layer, error, build);
+    if (!forgetUploads(stage, build)) throw await errorAfterLoss(stage.layer, error, build);
   }
   try {
     return await action();
   } catch (error) {
-    throw error instanceof NotFoundError ? await lossOf(stage.layer, error, build) : error;
+    throw error instanceof NotFoundError ? await errorAfterLoss(stage.layer, error, build) : error;
   }
 }
 
@@ -89,7 +89,7 @@ function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: Build
 }
 
 /** Only the result of an earlier build can have been lost since; otherwise the error is the service's fault. */
-async function lossOf(layer: Layer, error: NotFoundError, { service }: BuildJob): Promise<Error> {
+async function errorAfterLoss(layer: Layer, error: NotFoundError, { service }: BuildJob): Promise<Error> {
   const isThere = layer.cached ? await service.hasImage(layer.image) : true;
   return isThere === true ? error : new MissingImageError(layer);
 }

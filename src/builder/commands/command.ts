@@ -56,7 +56,7 @@ export function commandAsWritten({ command }: RunInstruction, shell: readonly st
 
 function requireProgram(words: readonly string[]): readonly string[] {
   if (words[0] !== "") return words;
-  throw new BoughError("the first word of the RUN, which names the program, is empty", {
+  throw new BoughError("the program name of the RUN is empty", {
     kind: "usage",
     hint: "Is a variable in it not set?",
   });

@@ -12,11 +12,11 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { prepareMounts } from "../mounts/prepare-mounts.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
-import { FailedStepError, type StepPlace } from "../operations/failed-step.ts";
+import { FailedStepError, type StepEnvironment } from "../operations/failed-step.ts";
 import { missingShell } from "../operations/missing-shell.ts";
 import { type FollowedOutcome, finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
-import { configureLayer, whatIsKept } from "../stages/configure-stage.ts";
+import { configurationSupport, configureLayer } from "../stages/configure-stage.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
@@ -39,7 +39,7 @@ export async function runForLayer(
   const user = spec.isCommit ? undefined : await resolveUser(stage, build);
   const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
   const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
-  let place: StepPlace | undefined;
+  let place: StepEnvironment | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
     const { loan, ...placed } = await placeStaged(hash, mounting.stage, build);
     try {
@@ -75,7 +75,7 @@ export async function runForLayer(
 }
 
 async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<InstanceRequest, "history">> {
-  if (!(await whatIsKept(build)).origin) return {};
+  if (!(await configurationSupport(build)).origin) return {};
   const history = linesOfLayer(stage, build.buildArgs);
   return history === undefined ? {} : { history };
 }
@@ -102,7 +102,7 @@ function filesAlone(request: InstanceRequest, { workdirIsPending, config }: Stag
 
 async function resultOf(
   outcome: FollowedOutcome,
-  { spec, place }: { spec: RunSpec; place: StepPlace | undefined },
+  { spec, place }: { spec: RunSpec; place: StepEnvironment | undefined },
   stage: StageState,
   build: BuildJob,
 ): Promise<string> {
@@ -132,7 +132,7 @@ function placementError(
     return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
   }
   if (!isCommit || !cannotBeStarted(outcome)) return undefined;
-  const message = `the image has no shell (/bin/sh), and a layer of what is staged is made by running one (operation ${operation})`;
+  const message = `the image has no shell (/bin/sh), which bough needs to make a layer of the staged files (operation ${operation})`;
   return new PlacementError(message, [...staged.values()].at(-1)?.line, {
     hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",
   });

@@ -92,7 +92,7 @@ function requireStartable({ env, args }: StageState): void {
   for (const [name, { value = "" }] of args) length += name.length + value.length;
   if (length <= maxEnvironment) return;
   throw new BoughError(
-    `ENV and ARG come to ${length} characters before this line, and Linux starts no program with more than ${maxEnvironment}`,
+    `ENV and ARG before this line have ${length} characters, but Linux can't start a program with more than ${maxEnvironment}`,
     { kind: "usage", hint: "Copy large values as files." },
   );
 }

@@ -27,7 +27,7 @@ export async function* checkArchive(
   const seen = new Map<string, TarEntry["type"] | "implied">();
   const refuse = (how: string) =>
     new BoughError(`${archive} ${how}`, {
-      hint: "The service is not trusted with that: nothing of it is copied.",
+      hint: "The service must not send such an archive: nothing was copied from it.",
     });
   let count = 0;
   let bytes = 0;
@@ -35,10 +35,10 @@ export async function* checkArchive(
   const relativePath = (name: string) => {
     const parts = name.split("/").filter((part) => part !== "" && part !== ".");
     const isElsewhere = name.startsWith("/") || parts.includes("..") || name.includes("\0");
-    if (isElsewhere) throw refuse(`has a name in it that leads elsewhere: ${JSON.stringify(name)}`);
-    if (name.length > maxPathLength) throw refuse(`has a name of ${name.length} characters in it`);
+    if (isElsewhere) throw refuse(`contains a name that leads out of it: ${JSON.stringify(name)}`);
+    if (name.length > maxPathLength) throw refuse(`contains a name of ${name.length} characters`);
     // The decoder's replacement for bytes that are not UTF-8.
-    if (name.includes("\ufffd")) throw refuse(`has a name in it that is not UTF-8: ${JSON.stringify(name)}`);
+    if (name.includes("\ufffd")) throw refuse(`contains a name that is not UTF-8: ${JSON.stringify(name)}`);
     return parts.join("/");
   };
   const enter = (path: string) => {
@@ -46,7 +46,7 @@ export async function* checkArchive(
       const above = path.slice(0, end);
       const type = seen.get(above);
       if (type === "directory" || type === "implied") return;
-      if (type !== undefined) throw refuse(`has ${path} in it, and ${above} is not a directory`);
+      if (type !== undefined) throw refuse(`contains ${path}, but ${above} is not a directory`);
       seen.set(above, "implied");
     }
   };
@@ -54,21 +54,22 @@ export async function* checkArchive(
   for await (const entry of entries) {
     count += 1;
     bytes += entry.size;
-    if (count > maxEntries || bytes > maxBytes) throw refuse("has no end");
+    if (count > maxEntries || bytes > maxBytes)
+      throw refuse(`has more than ${maxEntries} entries or ${maxBytes / 2 ** 40} TiB`);
     const path = relativePath(entry.name);
     if (path === "") {
-      if (entry.type !== "directory") throw refuse(`has a ${entry.type} in it without a name`);
+      if (entry.type !== "directory") throw refuse(`contains a ${entry.type} without a name`);
       continue;
     }
     enter(path);
     const before = seen.get(path);
     if (before !== undefined && !(before === "implied" && entry.type === "directory"))
-      throw refuse(`has ${path} in it twice`);
-    if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`gives ${path} an owner that is not a number`);
-    if (entry.isDevice) throw refuse(`has a device in it: ${path}`);
+      throw refuse(`contains ${path} twice`);
+    if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`has an invalid owner for ${path}`);
+    if (entry.isDevice) throw refuse(`contains a device: ${path}`);
     const original = entry.type === "hardlink" ? relativePath(entry.target) : undefined;
     if (original !== undefined && seen.get(original) !== "file")
-      throw refuse(`has ${path} in it as a link to ${entry.target}, which is not a file in it`);
+      throw refuse(`contains ${path} as a link to ${entry.target}, which is not a file in the archive`);
     seen.set(path, entry.type);
     yield { path, entry, original };
   }

@@ -24,11 +24,11 @@ export function requireFiles(
   const hint = `Write ${path}/ instead.`;
   if (mode === "default")
     throw new BoughError(
-      `${name} of several sources needs a directory as its destination: ${path} is none, and does not end in a slash`,
+      `${name} with several sources needs a directory as its destination: ${path} is not a directory and does not end with a slash`,
       { kind: "usage", hint },
     );
   if (bringsDirectory(plan)) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
-  const message = `all sources go to the one file ${path}, where the last is left, as in Docker: ${path}/ would be a directory`;
+  const message = `all sources are copied to the same file ${path}, which keeps only the last, as in Docker: write ${path}/ for a directory`;
   emit({ type: "warning", message, line: range.start });
 }
 
@@ -55,7 +55,7 @@ function requireSameKinds(items: Iterable<PlannedItem>, staged: Staged): void {
     const kind = kindOf(item);
     const before = staged.get(item.path);
     if (before !== undefined)
-      requireSameKind(item.path, kind, before.type, `An instruction before has put a ${before.type} there.`);
+      requireSameKind(item.path, kind, before.type, `An earlier instruction has put a ${before.type} there.`);
     if (!mayMeet) continue;
     const other = brought.get(item.path) ?? kind;
     requireSameKind(
@@ -77,7 +77,7 @@ async function requireNoLinks(
 ): Promise<void> {
   for await (const path of linksInPlaceOf(directoriesOf(items), destination, stage, build))
     throw new BoughError(`cannot copy to non-directory: ${path}`, {
-      hint: `The image has a link there, and the source a directory. Copy what is in that directory to ${path}/ instead: a destination may be a link.`,
+      hint: `The image has a link there, and the source has a directory. Copy the directory's contents to ${path}/ instead: a destination may be a link.`,
     });
 }
 

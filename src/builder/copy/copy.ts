@@ -33,7 +33,7 @@ export async function stageCopy(
     plan.items[Symbol.iterator]().some((item) => mayGoInto(destination.path, item))
   ) {
     const { path } = destination;
-    const message = `the service can't say whether ${path} is a directory in the image, so it is taken for a file: write ${path}/ to copy into a directory`;
+    const message = `the service can't tell whether ${path} is a directory in the image, so bough treats it as a file: write ${path}/ to copy into a directory`;
     build.emit({ type: "warning", message, line });
   }
   if (build.mode === "docker") requireSources(plan);

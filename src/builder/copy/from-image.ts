@@ -33,7 +33,7 @@ export async function stageImageCopy(
     const destination = await findDestination(words.destination, source, { ...stage, staged }, build);
     if (source.type === "directory" && staged.get(destination.path)?.type === "file")
       throw new BoughError(`cannot copy to non-directory: ${destination.path}`, {
-        hint: "An instruction before, or a source before this one, has put a file there.",
+        hint: "An earlier instruction or source has put a file there.",
       });
     const change = words.changeMode;
     const items = itemsOf(source, destination, {
@@ -85,7 +85,7 @@ function inodesOf({ entries }: CopiedSource): ReadonlyMap<string, symbol> {
 function* itemsOf(
   source: CopiedSource,
   { path, isDirectory }: Destination,
-  staging: Staging,
+  staging: ImageCopyStaging,
 ): Generator<Item, undefined> {
   const { type, name, entries } = source;
   const lone = isDirectory ? posix.join(path, name) : path;
@@ -97,7 +97,7 @@ function* itemsOf(
     };
 }
 
-interface Staging {
+interface ImageCopyStaging {
   image: string;
   layer: ImageContent["layer"];
   inodes: ReadonlyMap<string, symbol>;
@@ -110,7 +110,7 @@ interface Staging {
 function toStaged(
   entry: CopiedEntry,
   { path, type }: CopiedSource,
-  { image, layer, inodes, owner, line, change }: Staging,
+  { image, layer, inodes, owner, line, change }: ImageCopyStaging,
 ): StagedEntry {
   const { uid, gid } = owner ?? entry;
   const first = (entry.type === "file" ? entry.original : undefined) ?? entry.path;

@@ -18,8 +18,8 @@ export async function warnOfLinking(
 ): Promise<void> {
   if (link !== true || mode === "default") return;
   const path = pathInImage(config.WorkingDir, destination);
-  const tell = (what: string, advice: string) => {
-    const message = `--link: ${what}, as Docker's own builder does it; where BuildKit links layers it is replaced: ${advice}`;
+  const warn = (what: string, advice: string) => {
+    const message = `--link: ${what}, as in Docker's own builder; BuildKit replaces it if it links layers: ${advice}`;
     emit({ type: "warning", message, line });
   };
   const isWord = !namesDirectory(destination);
@@ -31,8 +31,8 @@ export async function warnOfLinking(
         : entry.type === "symlink"
           ? entry.target
           : undefined;
-    if (target !== undefined) return tell(`${at} is a link, which is followed`, "name what it leads to");
+    if (target !== undefined) return warn(`${at} is a link, which is followed`, "name its target");
   }
   if (isFile && isWord && found?.isDirectory === true && path !== "/")
-    tell(`${path} is a directory, which the file goes into`, `write ${path}/`);
+    warn(`${path} is a directory, so the file is put into it`, `write ${path}/`);
 }

@@ -42,7 +42,7 @@ export async function resolveFileOwner(
   accounts: Accounts,
   build: BuildJob,
 ): Promise<Owner> {
-  const passOver =
+  const warnAndUse =
     (instead: string, id: number) =>
     (error: unknown): number => {
       if (build.mode === "default" || !(error instanceof UnknownAccountError)) throw error;
@@ -52,11 +52,13 @@ export async function resolveFileOwner(
     };
   const { user, group } = splitOwner(chown);
   const person = await findUser(user, accounts, build).catch((error: unknown) => {
-    const id = passOver("root as their owner", 0)(error);
+    const id = warnAndUse("root as their owner", 0)(error);
     return { uid: id, gid: id };
   });
   if (group === undefined) return person;
-  const gid = await findGroup(group, accounts, build).catch(passOver(`the group ${person.gid}`, person.gid));
+  const gid = await findGroup(group, accounts, build).catch(
+    warnAndUse(`the group ${person.gid}`, person.gid),
+  );
   return { uid: person.uid, gid };
 }
 
@@ -85,7 +87,7 @@ function numberOf(text: string): number | undefined {
   if (id !== undefined) return id;
   throw new BoughError(`${text} is out of range for a uid or gid`, {
     kind: "usage",
-    hint: "They go from 0 to 2147483647.",
+    hint: "The range is 0 to 2147483647.",
   });
 }
 
@@ -107,9 +109,12 @@ async function findUser(user: string, accounts: Accounts, build: BuildJob): Prom
   const fields = await findRow("/etc/passwd", user, "user", accounts, build);
   const gid = idOf(fields[3]);
   if (gid !== undefined) return { uid: idOf(fields[2]) ?? 0, gid };
-  throw new BoughError(`the image gives the user ${user} no group: its /etc/passwd has no number for it`, {
-    hint: "Write numbers, such as 1000:1000.",
-  });
+  throw new BoughError(
+    `the user ${user} has no group in the image: its line in /etc/passwd has no valid group number`,
+    {
+      hint: "Write numbers, such as 1000:1000.",
+    },
+  );
 }
 
 async function findGroup(group: string, accounts: Accounts, build: BuildJob): Promise<number> {
@@ -151,8 +156,8 @@ async function readFromImage(
   { layer }: Pick<Accounts, "layer">,
   build: BuildJob,
 ): Promise<string | undefined | "unsupported"> {
-  const told = await build.facts.readTextFile(layer.image, path);
-  if (told !== "unsupported") return told;
+  const content = await build.facts.readTextFile(layer.image, path);
+  if (content !== "unsupported") return content;
   const { facts } = build.store;
   const key = "accounts";
   const known = facts.get(layer.image, key) ?? (await askAccounts({ layer }, build));
@@ -213,9 +218,9 @@ async function findRow(
   const content = await readAccounts(path, accounts, build);
   if (content === "unsupported") {
     const reason = accounts.staged.has(path)
-      ? `the ${path} that is staged can't be read before a RUN`
-      : `neither the service nor the image itself can be asked for ${path}`;
-    throw new BoughError(`${reason}, so the ${what} ${name} has no number`, {
+      ? `the staged ${path} can't be read before a RUN`
+      : `neither the service nor a command in the image can read ${path}`;
+    throw new BoughError(`${reason}, so the number of the ${what} ${name} is unknown`, {
       hint: "Write it as a number, such as 1000:1000.",
     });
   }
@@ -224,7 +229,7 @@ async function findRow(
   );
   if (row !== undefined) return row;
   const known = content === undefined ? `it has no ${path}` : `its ${path} has no such ${what}`;
-  throw new UnknownAccountError(`the image doesn't know the ${what} ${name}: ${known}`, {
-    hint: `Make the ${what} in a RUN before this line, or write a number.`,
+  throw new UnknownAccountError(`no ${what} ${name} in the image: ${known}`, {
+    hint: `Create the ${what} in a RUN before this line, or write a number.`,
   });
 }

@@ -150,10 +150,10 @@ function planUrl(url: string, destination: Destination, change: ModeChange): Pla
   const name = fileName(url);
   if (destination.isDirectory && name === "") {
     throw new BoughError(
-      `ADD ${redactUrl(url)}: the address ends in no file name to give it in ${destination.path}`,
+      `ADD ${redactUrl(url)}: the address has no file name to use in ${destination.path}`,
       {
         kind: "usage",
-        hint: "Name the file in the destination.",
+        hint: "Add a file name to the destination.",
       },
     );
   }

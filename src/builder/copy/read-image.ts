@@ -86,8 +86,8 @@ const maxConcurrentSources = 4;
 async function requireInspect(image: string, { facts }: BuildJob): Promise<void> {
   if (await facts.isDirectory(image, "/")) return;
   throw new BoughError(
-    "the service can't show what an image holds, which COPY --from needs: it has no GET /v1/inspect/{image_uuid}/list",
-    { hint: "Build on the embedded engine, or on a service that has the call." },
+    "the service can't list the files of an image, which COPY --from needs: it does not support GET /v1/inspect/{image_uuid}/list",
+    { hint: "Build on the embedded engine, or on a service that supports the call." },
   );
 }
 

@@ -33,7 +33,7 @@ export async function readWithParents(
     const entries = type === "directory" ? await readMatches(path, names, left, reading, build) : undefined;
     if (entries === undefined && !isOptional)
       throw new BoughError(`${JSON.stringify(posix.join(path, ...names))}: not found`, {
-        hint: "With --parents, no link is followed behind the pivot /./.",
+        hint: "With --parents, links after the pivot /./ are not followed.",
       });
     // A wildcard without a match makes no directory.
     if (entries !== undefined && entries.length > 0) sources.push({ path, name, type: "directory", entries });

@@ -98,8 +98,8 @@ async function openExactly(
 ): Promise<AsyncGenerator<Uint8Array>> {
   const content = await service.openFile(image, path);
   const fault = (how: string) => new BoughError(`${path} of image ${image}: the service ${how}`);
-  if (content === undefined) throw fault("lists it as a file, and does not give it");
-  return exactly(content, size, () => fault(`lists ${size} bytes, and gives others`));
+  if (content === undefined) throw fault("lists it as a file, but does not return it");
+  return exactly(content, size, () => fault(`lists ${size} bytes, but returns a different number`));
 }
 
 async function* exactly(

@@ -34,17 +34,17 @@ export async function stageTrees(
   };
   const others: PlannedItem[] = [];
   /** Returns the stage with all items before a tree. Not called if an item turns out to be no archive. */
-  const reach = async () => {
+  const stageBefore = async () => {
     if (others.length > 0) add(await stageBetween(others.splice(0), done.stage));
     return done.stage;
   };
   const stageTree = async (item: PlannedItem) => {
     if (item.kind === "repository") {
       const { stageRepository } = await import("../repositories/stage-repository.ts");
-      return stageRepository(item.address, { words, ...place }, reach, build);
+      return stageRepository(item.address, { words, ...place }, stageBefore, build);
     }
     const { stageArchive } = await import("../archives/unpack.ts");
-    return stageArchive(item, { checksum: words.checksum, ...place }, reach, build);
+    return stageArchive(item, { checksum: words.checksum, ...place }, stageBefore, build);
   };
   for (const item of items) {
     const made = isTree(item) ? await stageTree(item) : undefined;

@@ -63,8 +63,8 @@ export async function stageUrl(
 ): Promise<StagedFile> {
   const { addFromUrl } = await import("../remote-files/download.ts");
   const { sha256, size, lastModified } = await addFromUrl(url, checksum, build);
-  const said = Date.parse(lastModified ?? "") / 1000;
+  const modifiedSeconds = Date.parse(lastModified ?? "") / 1000;
   // As in Docker, a file without a time from the server is of 1970.
-  const mtime = Number.isNaN(said) ? 0 : Math.max(said, 0);
+  const mtime = Number.isNaN(modifiedSeconds) ? 0 : Math.max(modifiedSeconds, 0);
   return { type: "file", sha256, size, mode, content: { kind: "url", url }, mtime, ...owned };
 }

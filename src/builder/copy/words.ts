@@ -114,12 +114,15 @@ function requireAddable(
   }
   const [path] = paths;
   if (checksum !== "" && path !== undefined) {
-    throw new BoughError(`ADD --checksum goes with a URL or a git repository, and ${path} is a local path`, {
-      kind: "usage",
-    });
+    throw new BoughError(
+      `ADD --checksum is only for a URL or a git repository, but ${path} is a local path`,
+      {
+        kind: "usage",
+      },
+    );
   }
   if (checksum !== "" && mode === "docker" && repositories.length + urls.length > 1)
-    throw new BoughError("ADD --checksum goes with a single source", { kind: "usage" });
+    throw new BoughError("ADD --checksum requires a single source", { kind: "usage" });
   const bad = urls.find((source) => !URL.canParse(source));
   if (bad !== undefined) throw new BoughError(`ADD ${redactUrl(bad)}: invalid address`, { kind: "usage" });
 }
@@ -141,10 +144,10 @@ function toAddress(
   { checksum, keepGitDir }: { checksum: string; keepGitDir: boolean | undefined },
 ): RepositoryAddress {
   const address = parseRepositoryAddress(word);
-  if (address === undefined) throw new Error("this is not a repository's address");
+  if (address === undefined) throw new Error("this is not the address of a repository");
   const { keepsGitDirectory = keepGitDir, commit = checksum === "" ? undefined : checksum } = address;
   const refuse = (flag: string) =>
-    new BoughError(`ADD ${redactUrl(word)}: --${flag} says something else than the address does`, {
+    new BoughError(`ADD ${redactUrl(word)}: --${flag} conflicts with the address`, {
       kind: "usage",
     });
   if (keepGitDir !== undefined && keepsGitDirectory !== keepGitDir) throw refuse("keep-git-dir");

@@ -69,7 +69,7 @@ export async function withTrigger<Stage>(
 function refuse(trigger: Instruction): void {
   const reasons = refusals(trigger).map((reason) => `not supported: ${reason}`);
   if (trigger.name === "RUN" && trigger.network === "host")
-    reasons.push("--network=host is not for a trigger to ask for");
+    reasons.push("--network=host is not allowed in a trigger");
   const [reason] = reasons;
   if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
 }

@@ -32,7 +32,9 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
   const names = stages.flatMap(({ name }) => name ?? []);
   const meant = nearest(target ?? "", names);
   const all =
-    names.length === 0 ? "No stage has a name: take a number from 0." : `There are ${names.join(", ")}.`;
+    names.length === 0
+      ? "No stage has a name: give its number, counted from 0."
+      : `There are ${names.join(", ")}.`;
   throw new BoughError(`--target ${target}: there is no such stage`, {
     kind: "usage",
     hint: meant === undefined ? all : `Did you mean ${meant}?`,
@@ -81,7 +83,7 @@ function describe(
     const stage = graph.nodes.find((node) => node.stage.index > index && node.stage.name === name)?.stage;
     if (stage === undefined) return undefined;
     const line = stage.from.range.start;
-    return { message: `--from=${reference}: that stage begins further down, on line ${line}`, expected };
+    return { message: `--from=${reference}: that stage is defined later, on line ${line}`, expected };
   }
   if (target.kind !== "missing") return undefined;
   if (!/^-?\d+$/.test(reference))
@@ -90,7 +92,7 @@ function describe(
     Number(reference) === index
       ? "a stage can't copy from itself"
       : Number(reference) >= 0 && Number(reference) < graph.nodes.length
-        ? "that stage begins further down"
+        ? "that stage is defined later"
         : `there ${graph.nodes.length === 1 ? "is 1 stage" : `are ${graph.nodes.length} stages`}, counted from 0`;
   return { message: `--from=${reference}: ${which}`, expected };
 }

@@ -94,13 +94,13 @@ export async function interpretInStage<Stage extends StageScope>(
   const lookup = lookUp(scope);
   const stage = world.noteStep(instruction, loaded, lookup);
   const isKnown = createIsKnown(stage, escape);
-  if (world.tellsUndefined(instruction)) {
+  if (world.warnsAboutUndefined(instruction)) {
     for (const warning of undefinedVariables(instruction, { ...stage, globals }, escape))
       world.warn(warning, instruction);
   }
   switch (instruction.name) {
     case "FROM":
-      throw new Error("a FROM starts a stage, and stands in none");
+      throw new Error("unreachable: a FROM starts a new stage");
     case "ARG": {
       const declarations = expandDeclarations(instruction, lookup, escape);
       const given = declarations.flatMap(({ key }, index) => {

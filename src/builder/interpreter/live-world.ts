@@ -35,7 +35,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     assumed: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
     warnWithReason: (warning, instruction) => world.warn(build.explain(warning), instruction),
-    tellsUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.mode),
+    warnsAboutUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.mode),
 
     requirePlatform: (from, globals) =>
       requirePlatform(from, build.platform, lookUp({ args: globals }), escape),

@@ -14,7 +14,7 @@ export function pathInImage(workdir: string, path: string): string {
   const bytes = Buffer.byteLength(resolved);
   if (bytes <= maxBytes) return resolved;
   throw new BoughError(
-    `a path in the image is ${bytes} bytes long, and Linux takes ${maxBytes}: ${resolved.slice(0, 80)}...`,
+    `a path in the image is ${bytes} bytes long, but Linux allows at most ${maxBytes}: ${resolved.slice(0, 80)}...`,
     { kind: "usage" },
   );
 }

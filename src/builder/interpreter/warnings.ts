@@ -37,7 +37,7 @@ export function skippedInstruction(name: ConfigurationInstruction["name"]): Reas
 
 const skipReasons: Partial<Record<ConfigurationInstruction["name"], string>> = {
   SHELL: "every shell-form RUN goes through /bin/sh",
-  ONBUILD: "no image inherits its triggers here",
+  ONBUILD: "only a build with --docker runs triggers",
 };
 
 /** Returns true if a warning means that the image differs from what the Dockerfile asks for. */
@@ -54,7 +54,7 @@ export function skippedCopyFrom(from: string): BuildWarning {
 }
 
 export function copiedArchive(source: string): BuildWarning {
-  const message = `ADD ${source}: the archive is copied as it is, not unpacked as Docker would: ADD --unpack or a build with --docker unpacks it`;
+  const message = `ADD ${source}: the archive is copied unchanged, not unpacked as in Docker: ADD --unpack or a build with --docker unpacks it`;
   return { rule: "ArchiveNotUnpacked", message };
 }
 

@@ -42,7 +42,7 @@ export interface World<Stage extends StageScope> {
   /** Warns with a reason, which is given once. */
   warnWithReason(warning: ReasonedWarning, instruction: Instruction): void;
   /** Returns true if undefined variables in the instruction are worth a warning. */
-  tellsUndefined(instruction: Instruction): boolean;
+  warnsAboutUndefined(instruction: Instruction): boolean;
 
   requirePlatform(from: FromInstruction, globals: Arguments): void;
   /** The final state of the stage that a FROM names; `undefined` if it names an image. */

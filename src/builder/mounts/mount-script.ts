@@ -34,7 +34,7 @@ export async function stageMounts(
     const count = [...files.values()].filter(({ type }) => type !== "directory").length;
     if (count > maxFiles)
       throw new BoughError(
-        `--mount=type=${mount.spec.type},target=${mount.spec.target}: the service has no mounts, and ${count} files are more than the ${maxFiles} that are put in place for it instead`,
+        `--mount=type=${mount.spec.type},target=${mount.spec.target}: the service does not support mounts; bough copies the files instead, but at most ${maxFiles}, not ${count}`,
         { hint: "Mount a smaller directory, COPY the files, or build on the embedded engine with --local." },
       );
     staged = addStaged(staged, files);

@@ -112,7 +112,7 @@ function refuseForeignKeys(mount: Mount): void {
   ];
   for (const [key, types] of only) {
     if (mount[key] !== undefined && !types.includes(type))
-      throw complain(mount, `unexpected key '${key}': it goes with ${types.join(", ")}`);
+      throw complain(mount, `unexpected key '${key}': it is only for type ${types.join(", ")}`);
   }
   if (type !== "secret") return;
   if (mount.from !== undefined) throw complain(mount, "secret mount should not have a from");
@@ -146,7 +146,7 @@ function oneOf<Value extends string>(value: string, values: readonly Value[], mo
     throw complain(
       mount,
       `unsupported sharing value ${JSON.stringify(value)}`,
-      `It is ${values.join(", ")}.`,
+      `Give one of ${values.join(", ")}.`,
     );
   return found;
 }

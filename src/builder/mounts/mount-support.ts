@@ -87,9 +87,9 @@ export async function mountSupport({
 }
 
 const secretReason =
-  "the service has no such mounts, and a secret would stay in its records and images; the embedded engine (--local) has them";
+  "the service does not support such mounts, and a secret would stay in its records and images; the embedded engine (--local) supports them";
 const agentReason =
-  "an agent of this machine is out of the service's reach; the embedded engine (--local) has such mounts";
+  "the service can't reach an agent on this machine; the embedded engine (--local) supports such mounts";
 
 function problemsOf(
   { instructions }: Dockerfile,

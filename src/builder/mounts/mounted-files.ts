@@ -45,9 +45,9 @@ export async function findMountedFiles(
   const { matches, ...found } = await resolveSources({ context, ignore, signal, files, sources });
   const [match] = matches;
   if (match === undefined)
-    throw new BoughError(`--mount=type=bind: nothing is left of ${JSON.stringify(path)}`, {
+    throw new BoughError(`--mount=type=bind: ${JSON.stringify(path)} is excluded from the build context`, {
       kind: "usage",
-      hint: "Is it left out by .dockerignore or by default excludes?",
+      hint: "Check .dockerignore and the default excludes.",
     });
   return { match, ...found };
 }

@@ -23,8 +23,8 @@ export function secretTexts({ values }: GivenSecrets): [name: string, value: str
 export function missingSecret(type: "secret" | "ssh", id: string, given: readonly string[]): BoughError {
   const option = type === "secret" ? "--secret id=" : "--ssh ";
   const meant = given.length === 0 ? "" : ` Given: ${given.join(", ")}.`;
-  return new BoughError(`--mount=type=${type}: ${id} is required, and was not given`, {
+  return new BoughError(`--mount=type=${type}: ${id} is required, but was not given`, {
     kind: "usage",
-    hint: `Give it by ${option}${id}.${meant}`,
+    hint: `Give it with ${option}${id}.${meant}`,
   });
 }

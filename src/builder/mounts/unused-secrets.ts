@@ -34,7 +34,7 @@ export function unusedSecrets(
         const advice = meant === undefined ? "" : ` (did you mean ${meant}?)`;
         return {
           rule: "UnusedSecret",
-          message: `${option} has no effect: no RUN --mount=type=${type} in ${path} asks for it${advice}`,
+          message: `${option} has no effect: no RUN --mount=type=${type} in ${path} uses it${advice}`,
         };
       });
   });

@@ -61,7 +61,7 @@ export function cannotBeStarted(outcome: OperationOutcome): boolean {
 }
 
 export function describeEnd(outcome: OperationOutcome): string {
-  if (outcome.timedOut) return "it was stopped for taking too long";
+  if (outcome.timedOut) return "it was stopped by its timeout";
   if (outcome.status === "SUCCESS") return `exit code ${outcome.exitCode}`;
   return outcome.error ?? `it ended as ${outcome.status}`;
 }

@@ -6,7 +6,7 @@ import type { Layer } from "../cache/layer-cache.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
 
 /** The environment of a step's command, in which another command can be run. */
-export interface StepPlace {
+export interface StepEnvironment {
   /** The request sent for it, including its command. */
   request: InstanceRequest;
   /** The user, in the form that `processFields` takes. */
@@ -23,7 +23,7 @@ export class FailedStepError extends BoughError {
   /** The branch of the layer that the step began with. */
   readonly branch: string;
   /** `undefined`: the operation was begun by an earlier build. */
-  readonly place: StepPlace | undefined;
+  readonly place: StepEnvironment | undefined;
   readonly operation: string;
   /** The image with the files that the command has written, if the service keeps it. */
   readonly result: string | undefined;
@@ -33,7 +33,7 @@ export class FailedStepError extends BoughError {
   /** `layer`: the stage's layer, with its configuration. */
   constructor(
     error: BoughError,
-    place: StepPlace | undefined,
+    place: StepEnvironment | undefined,
     layer: Layer,
     outcome: OperationOutcome & { saysDiskFull?: boolean },
   ) {

@@ -25,7 +25,7 @@ export async function missingShell(
     `the image has no shell (/bin/sh) to run this with (operation ${outcome.operation})`,
     {
       hint: isScripted
-        ? "The service has no mounts, and what stands for them takes a shell. Build on the embedded engine with --local."
+        ? "The service does not support mounts, and bough's replacement needs /bin/sh. Build on the embedded engine with --local."
         : 'Copy one into the image, or name a program that it has: RUN ["/program", "argument"].',
     },
   );

@@ -120,8 +120,8 @@ function warnOfLimits(outcome: OperationOutcome, { emit }: BuildJob): void {
 /** The operation itself is missing, not something that its request needs: it had been started. */
 function missingOperation(operation: string, cause: NotFoundError): UnknownOutcomeError {
   return new UnknownOutcomeError(
-    `the service no longer knows operation ${operation}: what became of its command is unknown`,
-    { hint: "Build again: what is finished is cached, and this step is run anew.", cause },
+    `the service no longer knows operation ${operation}: the result of its command is unknown`,
+    { hint: "Build again: finished steps are cached, and this step is run again.", cause },
   );
 }
 
@@ -171,12 +171,12 @@ export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number
     );
   }
   if (image === undefined)
-    throw new BoughError(`operation ${operation} succeeded, but the service names no resulting image`);
+    throw new BoughError(`operation ${operation} succeeded, but the service returned no image`);
   return image;
 }
 
 const exitCodeHints: Partial<Record<number, string>> = {
-  126: "Exit code 126: a file was found that can't be executed. Is its mode right (COPY --chmod=755)?",
+  126: "Exit code 126: a file was found, but can't be executed. Check its mode (COPY --chmod=755).",
   127: "Exit code 127: a program was not found in the image.",
-  137: "Exit code 137: the command was killed, often for want of memory.",
+  137: "Exit code 137: the command was killed, often because memory ran out.",
 };

@@ -17,6 +17,6 @@ export async function runOperation(
   const operation = await startOperation(request, step, build);
   build.emit({ type: "spawned", operation, title: step.title });
   // The steps after it have to be run, too.
-  if (step.makesLayer === true) build.early.begin();
+  if (step.makesLayer === true) build.early.markNeeded();
   return followOperation(operation, step, build);
 }

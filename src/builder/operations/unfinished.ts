@@ -13,7 +13,7 @@ import {
 
 /** Time after which a request that was sent just before a kill has become an operation, or never will. */
 const settlingMilliseconds = 5000;
-const betweenLooksMilliseconds = 500;
+const searchIntervalMilliseconds = 500;
 
 /**
  * Returns the outcome of the step's operation if a dead build has started it. Follows it if it still runs; takes it over if it
@@ -26,10 +26,10 @@ export async function resumeOperation(
   const { store, session, owner } = build;
   const left = store.unfinished.takeOver(session, step.key, owner.id, owner.isAlive);
   if (left === undefined) return undefined;
-  const operation = left.operation ?? (await findAgain(left, step, build));
+  const operation = left.operation ?? (await findLostOperation(left, step, build));
   if (operation !== undefined) {
     store.unfinished.setOperation(left, operation);
-    const outcome = await goOnWith(operation, step, build);
+    const outcome = await continueOperation(operation, step, build);
     if (outcome !== undefined) return outcome;
   }
   store.unfinished.finish(session, [step.key], owner.id);
@@ -37,7 +37,7 @@ export async function resumeOperation(
 }
 
 /** Finds the operation if the build was killed before it received the response to its request. */
-async function findAgain(
+async function findLostOperation(
   { requestId, startedAt }: UnfinishedEntry,
   { title }: OperationStep,
   { service, clock, signal, emit }: BuildJob,
@@ -45,17 +45,17 @@ async function findAgain(
   for (;;) {
     const found = await service.findSpawned({ requestId, truncateAt: outputLimit, since: startedAt });
     if (service.capabilities.lacks("operationList")) {
-      const message = `a build was ended while it started ${title}, and the service can't be asked whether it runs that`;
+      const message = `an earlier build ended while starting ${title}, and the service can't tell whether that is still running`;
       emit({ type: "warning", message, line: undefined });
       return undefined;
     }
     const left = startedAt + settlingMilliseconds - clock.now();
     if (found !== undefined || left <= 0) return found;
-    await clock.sleep(Math.min(left, betweenLooksMilliseconds), signal);
+    await clock.sleep(Math.min(left, searchIntervalMilliseconds), signal);
   }
 }
 
-async function goOnWith(
+async function continueOperation(
   operation: string,
   step: OperationStep,
   build: BuildJob,

@@ -12,18 +12,18 @@ import { readRepository } from "./read-repository.ts";
 import type { RepositoryAddress, ResolvedRepository } from "./repository-address.ts";
 import { findCommit } from "./resolve-repository.ts";
 
-interface Staging {
+interface RepositoryStaging {
   words: Pick<CopyWords, "changeMode" | "exclude">;
   destination: CopyPlan["destination"];
   owner: Owner;
   line: number;
 }
 
-/** Stages the files of the commit that a repository's address means now. `reach`: returns the stage to add them to. */
+/** Stages the files of the commit that a repository's address means now. `stageBefore`: returns the stage to add them to. */
 export async function stageRepository(
   address: RepositoryAddress,
-  staging: Staging,
-  reach: () => Promise<StageState>,
+  staging: RepositoryStaging,
+  stageBefore: () => Promise<StageState>,
   build: BuildJob,
 ): ReturnType<typeof stageItems> {
   const { words, owner, line, destination } = staging;
@@ -40,7 +40,7 @@ export async function stageRepository(
     };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  return stageItems(items, { path, isDirectory: true }, { owner, line }, await reach(), build);
+  return stageItems(items, { path, isDirectory: true }, { owner, line }, await stageBefore(), build);
 }
 
 /** Resolves an address, once for all stages that ask. */

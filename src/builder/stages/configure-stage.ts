@@ -20,7 +20,7 @@ export async function configureLayer(
 ): Promise<Layer> {
   const { layer, base, env } = stage;
   const kept = keptVariables(stage, build);
-  const keeps = await whatIsKept(build);
+  const keeps = await configurationSupport(build);
   // The base does not belong to this Dockerfile: another one may start from it.
   const isOwn = layer.image !== base;
   const origin = originOf(stage, build.buildArgs);
@@ -35,11 +35,11 @@ export async function configureLayer(
   const path: [string, string][] = build.mode === "docker" || env.size > 0 ? [["PATH", defaultPath]] : [];
   const config = configurationOf(stage, [...path, ...variablesIn(stage.config), ...kept]);
   // The failed step is not part of the image's history.
-  const told = keeps.origin && occasion === "result" ? origin : undefined;
-  const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, told]));
+  const storedOrigin = keeps.origin && occasion === "result" ? origin : undefined;
+  const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, storedOrigin]));
   const known = build.layers.find(hash, layer);
   if (known !== undefined) return known;
-  const image = await build.service.configureImage(layer.image, config, told);
+  const image = await build.service.configureImage(layer.image, config, storedOrigin);
   if (!keeps.origin && isOwn && occasion === "result") noteOrigin(image, origin, build.store);
   if (image === layer.image) return layer;
   const entry = { hash, image, parent: layer, kind: "commit", title: "(the configuration)" } as const;
@@ -47,7 +47,7 @@ export async function configureLayer(
 }
 
 /** Tells what the service can store with an image. One without configurations is not asked, to save a request a build. */
-export async function whatIsKept({
+export async function configurationSupport({
   service: { capabilities },
 }: BuildJob): Promise<{ config: boolean; origin: boolean }> {
   if (!capabilities.has("config")) return { config: false, origin: false };

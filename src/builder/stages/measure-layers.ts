@@ -17,7 +17,7 @@ export async function measureLayers(
   } catch (error) {
     signal.throwIfAborted();
     // The image exists, even if its layers can't be measured.
-    const message = `what each layer adds to the image is not known: ${messageOf(error)}`;
+    const message = `cannot get the size of each layer: ${messageOf(error)}`;
     emit({ type: "warning", message, line: undefined });
     return new Map();
   }

@@ -63,7 +63,7 @@ export async function commitStage(
   const job = jobOf(last, stages);
   return inSlot(stages, async () => {
     const since = job.clock.now();
-    job.early.hold();
+    job.early.markUncertain();
     const place = { line: last.instruction.range.start, ordinal: stages.ordinals.ofCommit(index) };
     const committed = await withFailure(job, last.instruction, () => commitPending(state, place, job));
     if (committed !== state)
@@ -101,7 +101,7 @@ async function performStep(
   });
   const since = job.clock.now();
   if (instruction.name === "FROM" || instruction.name === "RUN") {
-    job.early.hold();
+    job.early.markUncertain();
     job.ahead.begin(step.step);
   }
   const world = createLiveWorld(job, stages.ordinals.ofStep(step));

@@ -22,10 +22,10 @@ export interface EarlyUploads {
     onBytes: (bytes: number) => void,
     decided: Promise<unknown>,
   ): Promise<string | undefined>;
-  /** Declares that everything offered since the last `hold` will be needed. */
-  begin(): void;
+  /** Declares that everything offered since the last `markUncertain` will be needed. */
+  markNeeded(): void;
   /** Declares that it is uncertain whether the next offers are needed. Drops earlier offers that have not been sent. */
-  hold(): void;
+  markUncertain(): void;
   /** Returns true if the content has been sent or is being sent, and no step has taken it over yet. */
   has(sha256: string): boolean;
   /**
@@ -50,7 +50,7 @@ interface Content {
 }
 
 /** A step that waits for its contents. Stages that share a feed can have one each at the same time. */
-interface Taker {
+interface WaitingStep {
   contents: ReadonlySet<string>;
   done: UploadProgress;
   onProgress: (done: UploadProgress) => void;
@@ -74,16 +74,16 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   /** Bytes sent of files that are not complete yet. */
   let bytesUnderWay = 0;
   let unhashedBytes = 0;
-  let onBegin = () => {};
+  let onNeeded = () => {};
   let count = 0;
-  const takers = new Set<Taker>();
+  const waitingSteps = new Set<WaitingStep>();
 
   function onOutcome(sha256: string, content: Content): void {
-    for (const { contents, done } of takers) if (contents.has(sha256)) add(done, content);
+    for (const { contents, done } of waitingSteps) if (contents.has(sha256)) add(done, content);
   }
 
   function onChange(): void {
-    for (const { done, onProgress } of takers)
+    for (const { done, onProgress } of waitingSteps)
       onProgress({ ...done, sentBytes: done.sentBytes + bytesUnderWay + unhashedBytes });
   }
 
@@ -161,11 +161,11 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
     return known.promise;
   }
 
-  function go(): void {
+  function sendNext(): void {
     if (!isNeeded || sending !== undefined || waiting.length === 0) return;
     sending = send(takeBatch()).then(() => {
       sending = undefined;
-      go();
+      sendNext();
     });
   }
 
@@ -174,22 +174,22 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
     offer({ absolutePath, size }, sha256) {
       if (waiting.length >= maxWaiting || signal.aborted) return;
       waiting.push({ absolutePath, sha256, size });
-      go();
+      sendNext();
     },
     async hashWhileSending(file, onBytes, decided) {
       const beginning = new Promise<void>((resolve) => {
-        onBegin = resolve;
+        onNeeded = resolve;
       });
       if (!isNeeded) await Promise.race([beginning, decided]);
       if (!isNeeded || sendingUnhashed !== undefined || signal.aborted) return undefined;
       return sendUnhashed(file, onBytes);
     },
-    begin() {
+    markNeeded() {
       isNeeded = true;
-      onBegin();
-      go();
+      onNeeded();
+      sendNext();
     },
-    hold() {
+    markUncertain() {
       isNeeded = false;
       waiting = [];
     },
@@ -201,11 +201,11 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
         const content = begun.get(sha256);
         if (content !== undefined) add(done, content);
       }
-      const taker: Taker = { contents: taken, done, onProgress };
-      takers.add(taker);
+      const waitingStep: WaitingStep = { contents: taken, done, onProgress };
+      waitingSteps.add(waitingStep);
       if ((sending ?? sendingUnhashed) !== undefined && taken.size > 0) onChange();
       await Promise.all([sending, sendingUnhashed]);
-      takers.delete(taker);
+      waitingSteps.delete(waitingStep);
       for (const sha256 of taken) begun.delete(sha256);
       return done;
     },

@@ -139,7 +139,9 @@ async function* writeArchive(
     const { image, tree, layer } = content;
     const archive = `the archive of ${tree} of image ${image}`;
     const changed = (path: string) =>
-      new BoughError(`${archive} is not what it was, at ${path}: an image never changes`);
+      new BoughError(
+        `${archive} has changed at ${path} since it was first read, although images are immutable`,
+      );
     const open = () => build.service.openArchive(image, tree);
     const stream = await detectLoss(layer && { layer }, build, open);
     const seen = new Set<string>();

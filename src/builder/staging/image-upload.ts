@@ -51,7 +51,9 @@ async function fetchAgain(
   { service }: BuildJob,
 ): Promise<string> {
   const changed = () =>
-    new BoughError(`${path} of image ${image} is not what it was: an image never changes`);
+    new BoughError(
+      `${path} of image ${image} has changed since it was first read, although images are immutable`,
+    );
   const body = await service.openFile(image, path);
   if (body === undefined) throw changed();
   const inspect = (actual: string) => {

@@ -85,7 +85,7 @@ async function canLink(
   { facts, emit }: BuildJob,
 ): Promise<boolean> {
   if (needsShell || (await facts.isFile(layer.image, "/bin/sh"))) return true;
-  const message = `the image has no shell, which it takes to make hard links: ${first?.paths.join(" and ")} are files of their own`;
+  const message = `the image has no shell, which is needed to make hard links: ${first?.paths.join(" and ")} become separate files`;
   emit({ type: "warning", message, line: first?.file.line });
   return false;
 }
@@ -95,14 +95,14 @@ function placementError(outcome: OperationOutcome, staged: Staged): PlacementErr
   const [path, first] = madeByScript(staged)[0] ?? [];
   if (exitCode === exitCodeWithoutShell) {
     const link = first?.type === "symlink" ? "the symbolic link" : "the directory";
-    const what = first === undefined ? "put the files that are copied in place" : `make ${link} ${path}`;
-    return new PlacementError(`the image has no shell, which it takes to ${what}`, first?.line, {
-      hint: "Start from an image with /bin/sh, or copy plain files alone, without --chown for their directories.",
+    const what = first === undefined ? "put the copied files in place" : `make ${link} ${path}`;
+    return new PlacementError(`the image has no shell, which is needed to ${what}`, first?.line, {
+      hint: "Start from an image with /bin/sh, or copy only regular files, without --chown for their directories.",
     });
   }
   const reason = stderr.text.trim() || `exit code ${exitCode}`;
   return new PlacementError(
-    `what is staged can't be put in place: ${reason} (operation ${operation})`,
+    `cannot put the staged files in place: ${reason} (operation ${operation})`,
     staged.get(stdout.text)?.line ?? lineNamedIn(reason, staged) ?? first?.line,
   );
 }

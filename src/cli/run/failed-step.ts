@@ -1,5 +1,5 @@
 /** The step that a build failed at, kept in the build's session so that other commands can run in its place. */
-import type { FailedStepError, StepPlace } from "../../builder/operations/failed-step.ts";
+import type { FailedStepError, StepEnvironment } from "../../builder/operations/failed-step.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
 import type { LentFile } from "../../service/wire/file.ts";
@@ -27,7 +27,7 @@ export interface FailedStep {
 /** Includes the step's secrets: the result must not leave this process. */
 export function failedStepOf(
   { branch, result }: FailedStepError,
-  { request, user, lent }: StepPlace,
+  { request, user, lent }: StepEnvironment,
 ): FailedStep {
   const { image, cwd, env, files, entries, copies, mounts, networking } = request;
   return {
@@ -51,7 +51,7 @@ export function failedStepOf(
 export function keepFailedStep(
   session: string,
   error: FailedStepError,
-  place: StepPlace,
+  place: StepEnvironment,
   store: Store,
 ): string[] {
   const step = failedStepOf(error, place);

@@ -48,7 +48,7 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   if (hint !== undefined) log.warn(hint);
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
   if (exitCode !== 0 && !asked.hasTerminal && saysDiskFull(outcome) && isEmbedded(runtime, globals))
-    log.warn(roomHint(runtime, whatIsKept(request, kept?.image !== image, globals)));
+    log.warn(roomHint(runtime, configurationSupport(request, kept?.image !== image, globals)));
   if (globals.format === "json") {
     printResult(invocation, {
       id: outcome.operation,
@@ -68,7 +68,11 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   return exitCode;
 }
 
-function whatIsKept({ isDisposable, key }: RunRequest, hasChanged: boolean, globals: GlobalOptions): string {
+function configurationSupport(
+  { isDisposable, key }: RunRequest,
+  hasChanged: boolean,
+  globals: GlobalOptions,
+): string {
   if (isDisposable || !hasChanged) return "What the command wrote was removed";
   const back = commandLine(globals, ["-S", key, "session", "rollback"]);
   return `What the command wrote is in the session's image: after \`${back}\` it can be removed as well`;

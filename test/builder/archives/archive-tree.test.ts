@@ -49,17 +49,25 @@ describe("an archive", () => {
   });
 
   test.each<[string, RawEntry[], string]>([
-    ["a device", [{ name: "null", flag: "3" }], "a.tar has a device in it: null"],
-    ["a pipe", [{ name: "p", flag: "6" }], "a.tar has a pipe in it: p"],
-    ["a file on the way", [file("f"), file("f/g")], "a.tar has f/g in it, and f is not a directory"],
+    ["a device", [{ name: "null", flag: "3" }], "a.tar contains a device: null"],
+    ["a pipe", [{ name: "p", flag: "6" }], "a.tar contains a pipe: p"],
+    ["a file on the way", [file("f"), file("f/g")], "a.tar contains f/g, but f is not a directory"],
     [
       "links that lead round",
       [link("a", "b"), link("b", "a"), file("a/f")],
-      "with links on the way that lead round",
+      "a/f: too many levels of symbolic links",
     ],
-    ["a hard link to nothing", [hardLink("g", "f")], "has g in it as a link to f, which is not a file in it"],
-    ["a hard link to a directory", [directory("d"), hardLink("g", "d")], "which is not a file in it"],
-    ["a name that is not UTF-8", [file("\ufffd")], "a name in it that is not UTF-8"],
+    [
+      "a hard link to nothing",
+      [hardLink("g", "f")],
+      "contains g as a link to f, which is not a file in the archive",
+    ],
+    [
+      "a hard link to a directory",
+      [directory("d"), hardLink("g", "d")],
+      "which is not a file in the archive",
+    ],
+    ["a name that is not UTF-8", [file("\ufffd")], "a name that is not UTF-8"],
   ])("with %s is refused", async (_, entries, message) => {
     await expect(unpack(entries)).rejects.toThrow(message);
   });

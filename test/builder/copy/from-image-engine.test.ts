@@ -108,7 +108,7 @@ test("names of one file are files of their own where the image has no shell for 
   expect(build.events).toContainEqual({
     type: "warning",
     message:
-      "the image has no shell, which it takes to make hard links: /h/a and /h/b are files of their own",
+      "the image has no shell, which is needed to make hard links: /h/a and /h/b become separate files",
     line: 2,
   });
 });

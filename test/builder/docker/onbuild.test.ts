@@ -33,7 +33,7 @@ describe("triggers of a base image", () => {
 
   test.each([
     ["RUN --security=insecure a", "not supported: --security=insecure"],
-    ["RUN --network=host a", "--network=host is not for a trigger to ask for"],
+    ["RUN --network=host a", "--network=host is not allowed in a trigger"],
   ])("%s is not performed", async (text, message) => {
     const [trigger] = triggersOf(text);
     if (trigger === undefined) throw new Error("no trigger");

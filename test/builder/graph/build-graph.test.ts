@@ -130,13 +130,13 @@ describe("a --from that can lead nowhere", () => {
       "a later stage",
       "FROM alpine\nCOPY --from=b /x /y\nFROM debian AS b",
       2,
-      "that stage begins further down, on line 3",
+      "that stage is defined later, on line 3",
     ],
     [
       "a later number",
       "FROM alpine\nCOPY --from=1 /x /y\nFROM debian AS b",
       2,
-      "that stage begins further down",
+      "that stage is defined later",
     ],
     ["no such number", "FROM alpine\nRUN x\nCOPY --from=7 /x /y", 3, "there is 1 stage, counted from 0"],
     [
