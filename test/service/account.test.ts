@@ -5,8 +5,8 @@ import { clientOf } from "./client.ts";
 test.each<[name: string, answer: unknown, extensions: readonly string[]]>([
   ["names some", { extensions: ["resource-limits", "x"] }, ["resource-limits", "x"]],
   ["names none", { permissions: {} }, []],
-  ["says something else by that name", { extensions: { mounts: true } }, []],
-  ["names some that are not names", { extensions: [1, null, "x"] }, ["x"]],
+  ["sends no list as extensions", { extensions: { mounts: true } }, []],
+  ["names some that are not texts", { extensions: [1, null, "x"] }, ["x"]],
   ["has no such route", undefined, []],
 ])("extensions of a service that %s", async (_, answer, extensions) => {
   const fake = await startFakeService({

@@ -2,14 +2,14 @@ import { expect, test } from "bun:test";
 import { watchedBody } from "../../src/service/http/body-stream.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 
-test("a body that has passed is not kept until its end", async () => {
+test("the part of a body that was read is not kept in memory", async () => {
   const count = 200;
   const passed: WeakRef<Uint8Array>[] = [];
   const stop = new AbortController();
   const body = watchedBody(
     new ReadableStream<Uint8Array>({
       async pull(controller) {
-        // A source that makes the reader wait, as a socket does.
+        // The source makes the reader wait, as a socket does.
         await Promise.resolve();
         const chunk = new Uint8Array(64 * 1024).fill(1);
         passed.push(new WeakRef(chunk));
@@ -32,7 +32,7 @@ test("a body that has passed is not kept until its end", async () => {
   expect(kept).toBeLessThan(count / 4);
 });
 
-test("a body that waits ends with the request, whatever its source does", async () => {
+test("a body that waits for its source ends with the request", async () => {
   const stop = new AbortController();
   const body = watchedBody(new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) }), {
     clock: createManualClock(),

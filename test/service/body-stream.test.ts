@@ -1,10 +1,10 @@
-/** The body of an answer while it is read. */
+/** The body of a response while it is read. */
 import { expect, test } from "bun:test";
 import { childOf } from "../../src/service/http/abort.ts";
 import { watchedBody } from "../../src/service/http/body-stream.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 
-test("a read ends with the request's signal, and so does the next one", async () => {
+test("the request's signal ends a pending read and the next one", async () => {
   const request = new AbortController();
   const silent = new ReadableStream<Uint8Array>({ pull: () => Promise.withResolvers<void>().promise });
   const stop = childOf(request.signal);

@@ -26,7 +26,7 @@ export function clientOf(url: string, options: Partial<ServiceOptions> = {}): Te
   return { service, notices, interrupt };
 }
 
-/** What a rejected promise was rejected with. */
+/** Returns the reason of a rejected promise. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;

@@ -1,4 +1,4 @@
-/** What goes wrong with event streams, and what comes of it. */
+/** Faults of event streams, and the outcomes that bough reports. */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { OutputChunk } from "../../src/service/service.ts";
 import type { OperationEvent } from "../../src/service/wire/operation.ts";
@@ -46,9 +46,9 @@ interface Bench extends TestClient {
 }
 
 interface Script {
-  /** What each connection to the events sends before it is closed, or left open. */
+  /** The text that each connection to the events sends before it is closed or left open. */
   streams: { text: string; leavesOpen?: boolean }[];
-  /** The record's output, and how many looks find the command still running. */
+  /** The record's output, and the number of requests that find the command still running. */
   record?: { stdout: string; truncated?: boolean; runningFor?: number };
   clock?: ReturnType<typeof createManualClock>;
 }
@@ -88,10 +88,10 @@ function streamOf(text: string, leavesOpen: boolean): Response {
   return new Response(body, { headers: { "content-type": "text/event-stream; charset=utf-8" } });
 }
 
-/** Waits are over at once. */
+/** A clock that skips short waits. */
 const impatient = () => createManualClock((milliseconds) => milliseconds <= 500);
 
-test("what was started beside the command says is not the command's, and its end is not the operation's", async () => {
+test("the output and exit of another process of the instance are not the command's", async () => {
   const beside = [
     { id: 2, ts: "", spid: 2, type: "stdout", data: { value: "beside", encoding: "ascii" } },
     { id: 3, ts: "", spid: 2, type: "truncated", data: { stream: "stdout", bytes_dropped: 9 } },
@@ -109,7 +109,7 @@ test("what was started beside the command says is not the command's, and its end
 });
 
 describe("a stream that breaks off", () => {
-  test("is taken up where it broke, and each output is reported once", async () => {
+  test("is resumed after the last event, and each output is reported once", async () => {
     const { follow, resumes } = await start({
       streams: [{ text: frames(1, 2) }, { text: frames(2, 4) }, { text: frames(5, 7) }],
       record: { stdout: "one", truncated: true, runningFor: 2 },
@@ -121,7 +121,7 @@ describe("a stream that breaks off", () => {
     expect(resumes()).toEqual([undefined, "2", "4"]);
   });
 
-  test("in the middle of a frame drops the half frame", async () => {
+  test("in the middle of a frame is resumed before that frame", async () => {
     const { follow } = await start({
       streams: [{ text: frames(1, 3).slice(0, -20) }, { text: frames(3, 7) }],
       record: { stdout: "", truncated: true, runningFor: 1 },
@@ -130,7 +130,7 @@ describe("a stream that breaks off", () => {
     expect(await follow()).toEqual({ text: whole, truncated: false });
   });
 
-  test("with sse_error is taken up likewise", async () => {
+  test("with sse_error is resumed too", async () => {
     const broken = `event: sse_error\ndata: {"error": "backend lost"}\n\n${frames(3, 7)}`;
     const { follow, resumes } = await start({
       streams: [{ text: frames(1, 2) + broken, leavesOpen: true }, { text: frames(3, 7) }],
@@ -141,13 +141,13 @@ describe("a stream that breaks off", () => {
     expect(resumes()).toEqual([undefined, "2"]);
   });
 
-  test("when the command has ended is not taken up: the record has it all", async () => {
+  test("after the command's end is not resumed, because the record has all output", async () => {
     const { follow, resumes } = await start({ streams: [{ text: frames(1, 2) }] });
     expect(await follow()).toEqual({ text: whole, truncated: false });
     expect(resumes()).toHaveLength(1);
   });
 
-  test("again and again is left for polling", async () => {
+  test("four times is replaced by polling", async () => {
     const { follow, resumes } = await start({
       streams: [],
       record: { stdout: whole, runningFor: 20 },
@@ -159,7 +159,7 @@ describe("a stream that breaks off", () => {
 });
 
 describe("a stream that never ends", () => {
-  test("is left two seconds after the command's exit, if the record says so", async () => {
+  test("is closed two seconds after the command's exit, if the record has ended", async () => {
     const clock = createManualClock();
     const { follow } = await start({ streams: [{ text: frames(1, 6), leavesOpen: true }], clock });
     const seen: OutputChunk[] = [];
@@ -169,7 +169,7 @@ describe("a stream that never ends", () => {
     expect(await followed).toEqual({ text: whole, truncated: false });
   });
 
-  test("is left when nothing has happened for half a minute and the command has ended", async () => {
+  test("is closed after 30 s without an event, if the record has ended", async () => {
     const clock = createManualClock();
     const { follow, fake } = await start({ streams: [{ text: frames(1, 2), leavesOpen: true }], clock });
     const seen: OutputChunk[] = [];
@@ -181,7 +181,7 @@ describe("a stream that never ends", () => {
     expect(await followed).toEqual({ text: whole, truncated: false });
   });
 
-  test("counts as dead when nothing comes for 45 s, not even a keepalive", async () => {
+  test("is reconnected after 45 s without any data, even a keepalive", async () => {
     const clock = createManualClock();
     const { follow, resumes, notices } = await start({
       streams: [{ text: frames(1, 2), leavesOpen: true }, { text: frames(3, 7) }],
@@ -208,11 +208,11 @@ describe("a stream that never ends", () => {
   });
 });
 
-describe("which output counts", () => {
+describe("the reported output is complete if possible:", () => {
   const skipped = frames(1, 2) + frames(4, 7);
   const cut = `${frames(1, 5)}${frameOf({ id: 6, ts: "", spid: 1, type: "truncated", data: { stream: "stdout", bytes_dropped: 9 } })}${frameOf({ id: 7, ts: "", spid: 0, type: "completion", data: {} })}`;
   test.each([
-    ["both have all", frames(1, 7), { stdout: whole }, { text: whole, truncated: false }],
+    ["events and record are complete", frames(1, 7), { stdout: whole }, { text: whole, truncated: false }],
     [
       "the record is cut",
       frames(1, 7),
@@ -233,7 +233,7 @@ describe("which output counts", () => {
       { text: whole, truncated: true },
     ],
     [
-      "the service cut the events, not the record",
+      "the service cut the events but not the record",
       cut,
       { stdout: `${whole} and more` },
       { text: `${whole} and more`, truncated: false },
@@ -244,7 +244,7 @@ describe("which output counts", () => {
   });
 });
 
-describe("whoever takes all of the output", () => {
+describe("a caller that takes all output", () => {
   const big = "0123456789".repeat(50_000);
   const stdout = (id: number, value: string) =>
     frameOf({ ...{ id, ts: "", spid: 1, type: "stdout" }, data: { value, encoding: "ascii" } });
@@ -264,20 +264,20 @@ describe("whoever takes all of the output", () => {
     return { outcome, seen: seen.join(""), rest, looks: fake.requestsTo(/\/op$/).length };
   }
 
-  test("hears of it once: the outcome holds none", async () => {
+  test("gets it once, and the outcome has none", async () => {
     const taken = await take({ streams: [{ text: frames(1, 7) }] });
     expect(taken).toMatchObject({ seen: whole, rest: [], looks: 1 });
     expect(taken.outcome.stdout).toEqual({ text: "", truncated: false });
   });
 
-  test("hears of what only the record has, and of all of it once more where events were lost", async () => {
+  test("gets the rest from the record, or all output again if events were lost", async () => {
     const cut = await take({ streams: [{ text: frames(1, 3) + frames(6, 6) }] });
     expect(cut).toMatchObject({ seen: "one two ", rest: ["three"] });
     const gap = await take({ streams: [{ text: frames(1, 2) + frames(5, 7) }] });
     expect(gap).toMatchObject({ seen: "one three", rest: [whole] });
   });
 
-  test("is not sent much of it again with the record, where the events say how the command has ended", async () => {
+  test("does not cause a request for the record if the events have a large output and the command's result", async () => {
     const text = stdout(1, big) + ended(2, { code: 7, timed_out: false }, success);
     const { outcome, looks } = await take({ streams: [{ text }] });
     expect(outcome).toMatchObject({ status: "SUCCESS", exitCode: 7, timedOut: false, image });
@@ -288,10 +288,10 @@ describe("whoever takes all of the output", () => {
     ["no exit", stdout(1, big) + frameOf({ id: 2, ts: "", spid: 0, type: "completion", data: success })],
     ["no exit code", stdout(1, big) + ended(2, {}, success)],
     ["no image", stdout(1, big) + ended(2, { code: 0 }, { status: "SUCCESS" })],
-    ["a status of the future", stdout(1, big) + ended(2, { code: 0 }, { ...success, status: "NEW" })],
+    ["an unknown status", stdout(1, big) + ended(2, { code: 0 }, { ...success, status: "NEW" })],
     ["a gap", stdout(1, big) + ended(3, { code: 0 }, success)],
     ["little output", stdout(1, "0") + ended(2, { code: 0 }, success)],
-  ])("has the record asked where the events have %s", async (_, text) => {
+  ])("causes a request for the record if the events have %s", async (_, text) => {
     expect((await take({ streams: [{ text }], record: { stdout: big } })).looks).toBe(1);
   });
 });

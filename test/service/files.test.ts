@@ -38,10 +38,10 @@ function knownFiles(entries: [string, string][] = []): Map<string, string> {
 }
 
 const posts = (fake: FakeService) => fake.requestsTo("POST /v1/files");
-const questions = (fake: FakeService) => fake.requestsTo(/^(GET|HEAD) \/v1\/files\//);
+const lookups = (fake: FakeService) => fake.requestsTo(/^(GET|HEAD) \/v1\/files\//);
 
-describe("a content is sent", () => {
-  test("once, however many files have it", async () => {
+describe("a file's content is sent", () => {
+  test("once for several files with the same content", async () => {
     const fake = await start();
     const files = [write("a", "same"), write("b", "same"), write("c", "other")];
     const ids = await clientOf(fake.url).service.uploadFiles(files);
@@ -71,7 +71,7 @@ describe("a content is sent", () => {
     expect(posts(fake)).toMatchObject([{ bytes: { sha256: file.sha256, size: 0 } }]);
   });
 
-  test("not at all where it was sent before", async () => {
+  test("not at all if it was sent before", async () => {
     const fake = await start();
     const file = write("a", "same");
     const known = knownFiles([[file.sha256, "file-1"]]);
@@ -80,7 +80,7 @@ describe("a content is sent", () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test("and then remembered", async () => {
+  test("and its id is remembered", async () => {
     const fake = await start();
     const file = write("a", "same");
     const known = knownFiles();
@@ -88,7 +88,7 @@ describe("a content is sent", () => {
     expect(known).toEqual(ids);
   });
 
-  test("as it was when it was hashed, where that is still known", async () => {
+  test("from memory if the hashed bytes are still there", async () => {
     const fake = await start();
     const { sha256, size } = write("a", "same");
     const gone: LocalFile = { absolutePath: join(directory, "gone"), sha256, size };
@@ -97,9 +97,9 @@ describe("a content is sent", () => {
   });
 });
 
-describe("at a time", () => {
-  /** The most requests at once for `count` files, and where each of them takes `milliseconds`, by the client's clock. */
-  async function mostAtOnce(
+describe("concurrent requests:", () => {
+  /** Returns the maximum of concurrent requests for `count` files if each takes `milliseconds` of the client's clock. */
+  async function maxConcurrent(
     { calls = 1, count = 200, bytes = 10, milliseconds = 0 },
     answer: (number: number) => Response | undefined = () => undefined,
   ): Promise<number> {
@@ -124,32 +124,32 @@ describe("at a time", () => {
     return Math.max(...posts(fake).map(({ inFlight }) => inFlight));
   }
 
-  test("eight are sent to a service that answers at once", async () => {
-    expect(await mostAtOnce({})).toBe(8);
+  test("eight to a service that responds at once", async () => {
+    expect(await maxConcurrent({})).toBe(8);
   });
 
-  test("up to 32 small ones are sent to one that is far away", async () => {
-    expect(await mostAtOnce({ milliseconds: 30 })).toBe(32);
+  test("up to 32 for small files if the service is far away", async () => {
+    expect(await maxConcurrent({ milliseconds: 30 })).toBe(32);
   });
 
-  test("as many are sent the next time", async () => {
-    expect(await mostAtOnce({ milliseconds: 30, count: 24 })).toBeLessThan(24);
-    expect(await mostAtOnce({ milliseconds: 30, count: 24, calls: 6 })).toBe(24);
+  test("the next upload starts with as many as the previous one reached", async () => {
+    expect(await maxConcurrent({ milliseconds: 30, count: 24 })).toBeLessThan(24);
+    expect(await maxConcurrent({ milliseconds: 30, count: 24, calls: 6 })).toBe(24);
   });
 
-  test("eight larger ones are, however far it is", async () => {
-    expect(await mostAtOnce({ milliseconds: 30, bytes: 65 * 1024, count: 40 })).toBe(8);
+  test("eight for larger files, even if the service is far away", async () => {
+    expect(await maxConcurrent({ milliseconds: 30, bytes: 65 * 1024, count: 40 })).toBe(8);
   });
 
-  test("eight are sent to one that has refused some", async () => {
+  test("eight to a service that refused some", async () => {
     const refuse = (number: number) =>
       number < 8 ? Response.json({ error: "busy" }, { status: 429 }) : undefined;
-    expect(await mostAtOnce({ milliseconds: 30 }, refuse)).toBe(8);
+    expect(await maxConcurrent({ milliseconds: 30 }, refuse)).toBe(8);
   });
 });
 
 describe("a file over 1 MiB", () => {
-  test("is asked for first, and not sent where the service has it", async () => {
+  test("is looked up first, and not sent if the service has it", async () => {
     const fake = await start();
     const file = write("large", new Uint8Array(megabyte + 1));
     await clientOf(fake.url).service.uploadFiles([file]);
@@ -162,13 +162,13 @@ describe("a file over 1 MiB", () => {
     expect(progress).toEqual([{ files: 1, sentBytes: 0, reused: 1 }]);
   });
 
-  test("of 1 MiB is not: sending is cheaper than asking", async () => {
+  test("of exactly 1 MiB is not looked up, because sending is cheaper", async () => {
     const fake = await start();
     await clientOf(fake.url).service.uploadFiles([write("small", new Uint8Array(megabyte))]);
-    expect(questions(fake)).toEqual([]);
+    expect(lookups(fake)).toEqual([]);
   });
 
-  test.each([404, 405, 500, 501])("is sent where the question is answered with %d", async (status) => {
+  test.each([404, 405, 500, 501])("is sent if the lookup responds with %d", async (status) => {
     const fake = await start({
       intercept: ({ method }) => (method === "GET" ? new Response("", { status }) : undefined),
     });
@@ -178,11 +178,11 @@ describe("a file over 1 MiB", () => {
   });
 });
 
-describe("a file that is not what was hashed any more is noticed", () => {
+describe("a file that has changed since it was hashed is an error", () => {
   test.each([
     ["small", 10],
     ["large", 2 * megabyte],
-  ])("%s, before it is sent", async (name, size) => {
+  ])("if it is %s and changed before it was sent", async (name, size) => {
     const fake = await start();
     const file = write(name, new Uint8Array(size));
     writeFileSync(file.absolutePath, new Uint8Array(size).fill(1));
@@ -193,7 +193,7 @@ describe("a file that is not what was hashed any more is noticed", () => {
     });
   });
 
-  test("one that grew is not even sent", async () => {
+  test("without a request if it grew", async () => {
     const fake = await start();
     const files = [write("small", "abc"), write("large", new Uint8Array(2 * megabyte))];
     for (const file of files) {
@@ -204,7 +204,7 @@ describe("a file that is not what was hashed any more is noticed", () => {
     expect(posts(fake)).toEqual([]);
   });
 
-  test("where the service does not say what it got", async () => {
+  test("if the service does not report the hash of what it got", async () => {
     const fake = await start({ reportsHashes: false });
     const file = write("large", new Uint8Array(2 * megabyte));
     expect((await clientOf(fake.url).service.uploadFiles([file])).size).toBe(1);
@@ -214,7 +214,7 @@ describe("a file that is not what was hashed any more is noticed", () => {
     expect(error).toMatchObject({ message: expect.stringContaining("changed while it was being read") });
   });
 
-  test("while it is sent, and put back before the service answers", async () => {
+  test("if it was changed and restored before the service responds", async () => {
     let file: LocalFile;
     const fake = await start({
       reportsHashes: false,
@@ -230,7 +230,7 @@ describe("a file that is not what was hashed any more is noticed", () => {
     expect(error).toMatchObject({ message: expect.stringContaining("changed while it was being read") });
   });
 
-  test("one that shrinks while it is sent, where the request would wait for the rest for ever", async () => {
+  test("if it shrinks while it is sent, when the request would wait forever for the rest", async () => {
     const fake = await start({
       intercept: ({ method }) => (method === "POST" ? new Promise(() => {}) : undefined),
     });
@@ -243,7 +243,7 @@ describe("a file that is not what was hashed any more is noticed", () => {
     expect(await failed).toMatchObject({ message: `${file.absolutePath} changed while it was being read` });
   });
 
-  test("one that is gone", async () => {
+  test("if it is missing", async () => {
     const fake = await start();
     const file = write("small", "abc");
     rmSync(file.absolutePath);
@@ -252,7 +252,7 @@ describe("a file that is not what was hashed any more is noticed", () => {
   });
 });
 
-test("progress counts files, bytes that were sent, and what the service had already", async () => {
+test("progress counts files, sent bytes, and files that the service already had", async () => {
   const fake = await start();
   const known = write("known", "known");
   const progress: UploadProgress[] = [];
@@ -266,7 +266,7 @@ test("progress counts files, bytes that were sent, and what the service had alre
   ]);
 });
 
-test("progress of a large file counts what of it is on its way", async () => {
+test("progress of a large file counts the bytes sent so far", async () => {
   const fake = await start();
   const file = write("large", new Uint8Array(5 * megabyte).fill(3));
   const progress: UploadProgress[] = [];
@@ -293,7 +293,7 @@ test("an upload is repeated after a fault, with the same bytes", async () => {
   expect(fake.state.files.get(files[0]?.sha256 ?? "")?.size).toBe(2 * megabyte);
 });
 
-test("a small file that gets no answer in three minutes is sent again, whatever was sent before it", async () => {
+test("a small file that gets no response in three minutes is sent again, also on a used connection", async () => {
   let hangs = 1;
   const fake = await start({
     intercept: ({ headers }) =>
@@ -318,7 +318,7 @@ test("a small file that gets no answer in three minutes is sent again, whatever 
   expect(posts(fake)).toHaveLength(22);
 });
 
-test("a full disk is not waited for, and the hint says what makes room", async () => {
+test("a full disk is an error at once, with a hint for making room", async () => {
   const fake = await start({
     intercept: ({ method }) =>
       method === "POST" ? Response.json({ error: "no space left" }, { status: 507 }) : undefined,
@@ -331,7 +331,7 @@ test("a full disk is not waited for, and the hint says what makes room", async (
   expect(posts(fake)).toHaveLength(1);
 });
 
-test("the first failure stops the others", async () => {
+test("the first failure stops the other uploads", async () => {
   const fake = await start({
     intercept: async ({ method, headers }) => {
       if (method !== "POST") return undefined;

@@ -16,7 +16,7 @@ async function start(options: FakeServiceOptions = {}) {
 }
 
 describe("finding an image", () => {
-  test("by a tag: as written, then with :latest; its beginning is not enough", async () => {
+  test("by a tag: as written, then with :latest, and not by a prefix", async () => {
     const { fake, service } = await start();
     fake.state.addImage("app-two:latest");
     fake.state.addImage("app:1");
@@ -30,7 +30,7 @@ describe("finding an image", () => {
     expect(await service.findImage("ap")).toBeUndefined();
   });
 
-  test("among more than one page of them", async () => {
+  test("reads more than one page of the list", async () => {
     const { fake, service } = await start();
     for (let number = 0; number < 1001; number++) fake.state.addImage(`app-${number}`);
     const wanted = fake.state.addImage("app:latest");
@@ -39,7 +39,7 @@ describe("finding an image", () => {
     expect(await service.listImages()).toHaveLength(1002);
   });
 
-  test("on a service that ignores the offset comes to an end", async () => {
+  test("ends on a service that ignores the offset", async () => {
     const images = Array.from({ length: 1000 }, (_, number) => ({ uuid: `i-${number}`, tag: null }));
     const { fake, service } = await start({ intercept: () => Response.json({ images }) });
     expect(await service.findImage("app")).toBeUndefined();
@@ -54,7 +54,7 @@ describe("finding an image", () => {
     expect(await service.findImage(uuid)).toBeUndefined();
   });
 
-  test("with what it was made to be started with, where the service says so", async () => {
+  test("reads its configuration if the service reports it", async () => {
     const config = { Env: ["A=1"], WorkingDir: "/srv", User: 7, Labels: { a: "b" }, Cmd: null, Other: 1 };
     const images = [
       { uuid: "i-1", tag: "app:1", oci_config: config },
@@ -68,18 +68,18 @@ describe("finding an image", () => {
     expect(await service.findImage("app:3")).toEqual({ uuid: "i-3" });
   });
 
-  test("that no tag can name is not asked for", async () => {
+  test("sends no request for an invalid tag", async () => {
     const { fake, service } = await start();
     expect(await service.findImage(`alpine@sha256:${"0".repeat(64)}`)).toBeUndefined();
     expect(fake.requests).toEqual([]);
   });
 
-  test.each([404, 405, 501])("on a service without a list (%d) cannot be told", async (status) => {
+  test.each([404, 405, 501])("is unsupported on a service without a list (%d)", async (status) => {
     const { service } = await start({ intercept: () => new Response("", { status }) });
     expect(await service.findImage("app")).toBe("unsupported");
     expect(await service.listImages()).toEqual([]);
     expect(service.capabilities.lacks("imageList")).toBe(true);
-    // An id needs no list.
+    // Finding an image by its id needs no list.
     const uuid = "3f2504e0-4f89-11d3-9a0c-0305e82c3301";
     expect(await service.findImage(uuid)).toEqual({ uuid });
   });
@@ -88,7 +88,7 @@ describe("finding an image", () => {
 describe("importing an image", () => {
   const request = { url: "docker://docker.io/library/alpine:3.20", tag: "alpine:3.20", timeoutSeconds: 600 };
 
-  test("says what, under which tag, and how long it may take", async () => {
+  test("sends the address, the tag and the timeout", async () => {
     const { fake, service } = await start();
     const uuid = await service.importImage(request);
     expect(fake.state.images.get(uuid)?.tag).toBe("alpine:3.20");
@@ -97,13 +97,13 @@ describe("importing an image", () => {
     ]);
   });
 
-  test("without a tag sends none", async () => {
+  test("sends no tag if there is none", async () => {
     const { fake, service } = await start();
     await service.importImage({ url: request.url, tag: undefined, timeoutSeconds: 1 });
     expect(Object.keys(fake.requests[0]?.json ?? {})).toEqual(["registry", "timeout"]);
   });
 
-  test("is followed by looking, unless somebody wants to hear of its progress", async () => {
+  test("polls the operation, and reads its events only to report progress", async () => {
     const { fake, service } = await start();
     await service.importImage(request);
     expect(fake.requestsTo(/events$/)).toEqual([]);
@@ -111,7 +111,7 @@ describe("importing an image", () => {
     expect(fake.requestsTo(/events$/)).toHaveLength(1);
   });
 
-  test("without events of its own says nothing about those of commands", async () => {
+  test("without events does not disable the events of commands", async () => {
     const { fake, service } = await start({
       intercept: ({ url }) =>
         url.endsWith(`${importOperation()}/events?follow=true`)
@@ -127,7 +127,7 @@ describe("importing an image", () => {
   });
 
   test.each(["image", "image id"] as const)(
-    "on a service that answers with the %s",
+    "works on a service that responds with the %s",
     async (importAnswers) => {
       const { fake, service } = await start({ importAnswers, sixCallsOnly: true });
       const uuid = await service.importImage(request);
@@ -135,7 +135,7 @@ describe("importing an image", () => {
     },
   );
 
-  test("that fails says why", async () => {
+  test("reports the reason of a failure", async () => {
     const { service } = await start({ importError: () => "manifest unknown" });
     expect(await rejection(service.importImage(request))).toMatchObject({
       message: "importing docker://docker.io/library/alpine:3.20 failed: manifest unknown",
@@ -143,7 +143,7 @@ describe("importing an image", () => {
     });
   });
 
-  test("whose operation is lost is an error, not an image", async () => {
+  test("fails if the operation is lost", async () => {
     const { fake, service } = await start();
     fake.intercept = ({ method }) => {
       if (method === "GET") fake.state.operations.clear();
@@ -165,7 +165,7 @@ describe("tagging an image", () => {
     expect([before, after].map((uuid) => fake.state.images.get(uuid)?.tag)).toEqual([null, "app:latest"]);
   });
 
-  test("that is gone", async () => {
+  test("fails if the image is missing", async () => {
     const { fake, service } = await start();
     const uuid = fake.state.addImage();
     fake.state.forgetImage(uuid);
@@ -173,11 +173,11 @@ describe("tagging an image", () => {
   });
 });
 
-describe("taking one of several tags away leaves the others, on a service that", () => {
+describe("removing one of several tags keeps the others on a service that", () => {
   const answer = (status: number) => Response.json({ error: "no", status }, { status });
   test.each<[string, FakeServiceOptions]>([
     ["has ?tag=", {}],
-    ["passes it over and takes all away", { removesAllTags: true }],
+    ["ignores it and removes all tags", { removesAllTags: true }],
     [
       "refuses it",
       {
@@ -193,7 +193,7 @@ describe("taking one of several tags away leaves the others, on a service that",
       },
     ],
     [
-      "passes it over, and what a list is asked for, too",
+      "ignores it, and the filters of a list too",
       {
         removesAllTags: true,
         intercept: ({ url }, { method, path }) => {
@@ -224,7 +224,7 @@ describe("the list of operations", () => {
     [{ since: "2026-01-01T00:00:02Z" }, ["e3", "i2"]],
     [{ until: "2026-01-01T00:00:02Z" }, ["i2", "e1"]],
     [{}, ["e3", "i2", "e1"]],
-  ])("of a service that passes the filter %j over is filtered", async (filter, expected) => {
+  ])("is filtered by bough if the service ignores the filter %j", async (filter, expected) => {
     const operation = (uuid: string, second: number, kind: string, status: string) => ({
       uuid,
       kind,
@@ -249,8 +249,8 @@ describe("the list of operations", () => {
   });
 });
 
-describe("looking into an image", () => {
-  test("tells directories from other things, and what is not there", async () => {
+describe("reading an image", () => {
+  test("returns the types of paths and the contents of files, and undefined for missing ones", async () => {
     const { fake, service } = await start();
     const image = fake.state.addImage();
     fake.state.tree.set("/etc", { type: "directory" });
@@ -267,7 +267,7 @@ describe("looking into an image", () => {
     expect(await service.readFile(image, "/etc")).toBeUndefined();
   });
 
-  test("on a service without these routes cannot be told", async () => {
+  test("is unsupported on a service without these routes", async () => {
     const { fake, service } = await start({ sixCallsOnly: true });
     const image = fake.state.addImage();
     expect(await service.pathType(image, "/etc")).toBe("unsupported");

@@ -1,4 +1,4 @@
-/** Changes to INI files: what is asked for, and nothing else. */
+/** Changes to INI files change the requested value and nothing else. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {
@@ -10,30 +10,30 @@ import {
 import { readProfiles } from "../../src/service/profiles/profile-text.ts";
 import { runs } from "../support/random.ts";
 
-describe("a value that is there is changed in its place", () => {
+describe("an existing value is changed in its place:", () => {
   test.each([
     ["plain", "[a]\nk = 1\n", "[a]\nk = 2\n"],
-    ["a comment stays behind it", "[a]\nk=1   ; why\n", "[a]\nk=2   ; why\n"],
-    ["another kind of comment", "[a]\nk = 1 # why\n", "[a]\nk = 2 # why\n"],
+    ["the comment after it stays", "[a]\nk=1   ; why\n", "[a]\nk=2   ; why\n"],
+    ["the comment after # stays", "[a]\nk = 1 # why\n", "[a]\nk = 2 # why\n"],
     ["an empty value", "[a]\nk =\nl = 3\n", "[a]\nk =2\nl = 3\n"],
-    ["in quotes, with a semicolon", '[a]\nk = "1;0" ; why\n', "[a]\nk = 2 ; why\n"],
-    ["its own spelling and indentation stay", "[a]\n  K\t=\t1\n", "[a]\n  K\t=\t2\n"],
+    ["a value in quotes with a semicolon", '[a]\nk = "1;0" ; why\n', "[a]\nk = 2 ; why\n"],
+    ["spelling and indentation of the key stay", "[a]\n  K\t=\t1\n", "[a]\n  K\t=\t2\n"],
     ["Windows line ends", "[a]\r\nk = 1\r\n", "[a]\r\nk = 2\r\n"],
     ["no line end at the end", "[a]\nk = 1", "[a]\nk = 2"],
     ["a byte order mark", "\ufeff[a]\nk = 1\n", "\ufeff[a]\nk = 2\n"],
-    ["of two lines the one that counts", "[a]\nk = 0\nk = 1\n", "[a]\nk = 0\nk = 2\n"],
+    ["the last of two lines, which takes effect", "[a]\nk = 0\nk = 1\n", "[a]\nk = 0\nk = 2\n"],
     [
-      "of two sections the one that counts",
+      "the line in the last of two sections, which takes effect",
       "[a]\nk = 0\n[b]\nk = 9\n[a]\nk = 1\n",
       "[a]\nk = 0\n[b]\nk = 9\n[a]\nk = 2\n",
     ],
-    ["not the one that is a comment", "[a]\n;k = 0\n# k = 0\nk = 1\n", "[a]\n;k = 0\n# k = 0\nk = 2\n"],
+    ["commented lines stay", "[a]\n;k = 0\n# k = 0\nk = 1\n", "[a]\n;k = 0\n# k = 0\nk = 2\n"],
   ])("%s", (_, before, after) => {
     expect(setIniValue(before, "a", "k", "2")).toBe(after);
   });
 });
 
-describe("a value that is not there gets a line", () => {
+describe("a missing value gets a line", () => {
   test.each([
     ["in an empty file", "", "[a]\nk = 2\n"],
     [
@@ -42,14 +42,14 @@ describe("a value that is not there gets a line", () => {
       "[a]\nl = 1\nk = 2\n\n; of b\n[b]\nm = 1\n",
     ],
     ["in a section without keys", "[a]\n[b]\n", "[a]\nk = 2\n[b]\n"],
-    ["in a section of its own", "[b]\nk = 1\n", "[b]\nk = 1\n\n[a]\nk = 2\n"],
-    ["after a line without an end", "[a]\nl = 1", "[a]\nl = 1\nk = 2\n"],
+    ["in a new section", "[b]\nk = 1\n", "[b]\nk = 1\n\n[a]\nk = 2\n"],
+    ["after a last line without a line end", "[a]\nl = 1", "[a]\nl = 1\nk = 2\n"],
     ["with the file's line ends", "[a]\r\nl = 1\r\n", "[a]\r\nl = 1\r\nk = 2\r\n"],
   ])("%s", (_, before, after) => {
     expect(setIniValue(before, "a", "k", "2")).toBe(after);
   });
 
-  test("defaults stand before all sections, and after what the file begins with", () => {
+  test("a [DEFAULT] section is added before all sections, after the comment at the top", () => {
     expect(setIniValue("; mine\n\n[b]\nk = 1\n", "DEFAULT", "profile", "b")).toBe(
       "; mine\n\n[DEFAULT]\nprofile = b\n\n[b]\nk = 1\n",
     );
@@ -58,21 +58,21 @@ describe("a value that is not there gets a line", () => {
 
 describe("removing", () => {
   test.each([
-    ["a section with what is in it", "[a]\nk = 1\n; about k\nl = 1\n\n[b]\nm = 1\n", "[b]\nm = 1\n"],
+    ["a section with its keys and comments", "[a]\nk = 1\n; about k\nl = 1\n\n[b]\nm = 1\n", "[b]\nm = 1\n"],
     [
-      "and not the comment on the next one",
+      "a section, but not the comment above the next one",
       "[a]\nk = 1\n\n; about b\n[b]\nm = 1\n",
       "; about b\n[b]\nm = 1\n",
     ],
-    ["the last one", "[b]\nm = 1\n\n[a]\nk = 1\n", "[b]\nm = 1\n\n"],
-    ["an empty one", "[a]\n[b]\nm = 1\n", "[b]\nm = 1\n"],
-    ["each of that name", "[a]\nk = 1\n[b]\nm = 1\n[a]\nk = 2\n", "[b]\nm = 1\n"],
-    ["none", "[ab]\nk = 1\n", "[ab]\nk = 1\n"],
+    ["the last section", "[b]\nm = 1\n\n[a]\nk = 1\n", "[b]\nm = 1\n\n"],
+    ["an empty section", "[a]\n[b]\nm = 1\n", "[b]\nm = 1\n"],
+    ["all sections of that name", "[a]\nk = 1\n[b]\nm = 1\n[a]\nk = 2\n", "[b]\nm = 1\n"],
+    ["nothing if the name only begins alike", "[ab]\nk = 1\n", "[ab]\nk = 1\n"],
   ])("%s", (_, before, after) => {
     expect(removeIniSection(before, "a")).toBe(after);
   });
 
-  test("a key takes every line for it, in its section alone", () => {
+  test("a key with all its lines, in its section only", () => {
     expect(removeIniValue("[a]\nk = 1\nK = 2\nl = 1\n[b]\nk = 1\n", "a", "k")).toBe(
       "[a]\nl = 1\n[b]\nk = 1\n",
     );
@@ -80,7 +80,7 @@ describe("removing", () => {
   });
 });
 
-test("whatever a file looks like: the value is read back, and at most one line is another", () => {
+test("in any file a changed value is read back, and at most one line differs", () => {
   const line = fc.oneof(
     fc.constantFrom(
       "[profile:a]",

@@ -36,7 +36,7 @@ const doing = (outcome: RunOutcome) => ({ run: () => outcome });
 const looks = (fake: FakeService) => fake.requestsTo(/^GET \/v1\/operations\/[^/]+$/);
 const connections = (fake: FakeService) => fake.requestsTo(/\/events$/);
 
-/** Every kind of server comes to the same outcome. */
+/** Every kind of server must give the same outcome. */
 const servers: [what: string, options: FakeServiceOptions][] = [
   ["events", {}],
   ["events, compressed", { gzip: true }],
@@ -46,7 +46,7 @@ const servers: [what: string, options: FakeServiceOptions][] = [
 ];
 
 describe.each(servers)("a server with %s", (_, server) => {
-  test("a command that succeeds", async () => {
+  test("reports a command that succeeds", async () => {
     const { fake, service, spawn } = await start({
       ...server,
       ...doing({ stdout: "hello\n", stderr: "oh\n" }),
@@ -69,7 +69,7 @@ describe.each(servers)("a server with %s", (_, server) => {
     expect(fake.state.images.has(outcome.image ?? "")).toBe(true);
   });
 
-  test("a command that fails", async () => {
+  test("reports a command that fails", async () => {
     const { service, spawn } = await start({ ...server, ...doing({ exitCode: 7, stderr: "no\n" }) });
     expect(await service.follow(await spawn())).toMatchObject({
       status: "SUCCESS",
@@ -78,12 +78,12 @@ describe.each(servers)("a server with %s", (_, server) => {
     });
   });
 
-  test("a command that takes too long", async () => {
+  test("reports a command that exceeds its timeout", async () => {
     const { service, spawn } = await start({ ...server, ...doing({ exitCode: 137, timedOut: true }) });
     expect(await service.follow(await spawn())).toMatchObject({ exitCode: 137, timedOut: true });
   });
 
-  test("a command that the service could not run", async () => {
+  test("reports a command that the service could not run", async () => {
     const { service, spawn } = await start({ ...server, ...doing({ error: "no capacity" }) });
     expect(await service.follow(await spawn())).toMatchObject({
       status: "FAILED",
@@ -93,12 +93,12 @@ describe.each(servers)("a server with %s", (_, server) => {
     });
   });
 
-  test("a command that changes nothing", async () => {
+  test("reports the same image for a command that changes nothing", async () => {
     const { service, spawn, image } = await start({ ...server, ...doing({ image: "unchanged" }) });
     expect(await service.follow(await spawn())).toMatchObject({ image });
   });
 
-  test("a command that takes its time", async () => {
+  test("waits for a slow command", async () => {
     const { service, spawn } = await start({ ...server, ...doing({ stdout: "late", delayMs: 120 }) });
     expect(await service.follow(await spawn())).toMatchObject({
       status: "SUCCESS",
@@ -106,7 +106,7 @@ describe.each(servers)("a server with %s", (_, server) => {
     });
   });
 
-  test("output that is not UTF-8", async () => {
+  test("replaces output bytes that are not UTF-8", async () => {
     const bytes = new Uint8Array([0x61, 0xff, 0xc3, 0xa9, 0xe2, 0x82]);
     const { service, spawn } = await start({ ...server, ...doing({ stdout: bytes }) });
     expect((await service.follow(await spawn())).stdout).toEqual({
@@ -115,7 +115,7 @@ describe.each(servers)("a server with %s", (_, server) => {
     });
   });
 
-  test("seven commands that end at once are waited for under 0.3 s in all", async () => {
+  test("waits less than 0.3 s for seven commands that end at once", async () => {
     const clock = impatient();
     const { service, spawn } = await start(server, { clock });
     await service.follow(await spawn());
@@ -124,7 +124,7 @@ describe.each(servers)("a server with %s", (_, server) => {
     expect(clock.now() - started).toBeLessThan(300);
   });
 
-  test("an interruption while it runs", async () => {
+  test("stops waiting on an interruption, and cancels the command if it can", async () => {
     const { fake, service, spawn, interrupt } = await start({
       ...server,
       ...doing({ until: new Promise(() => {}) }),
@@ -144,7 +144,7 @@ describe.each(servers)("a server with %s", (_, server) => {
 test.each([
   ["events", {}],
   ["polling", { events: false }],
-])("a command that says nothing for a minute: who waits is told so (%s)", async (_, server) => {
+])("a command without output for a minute causes a notice (%s)", async (_, server) => {
   let release = () => {};
   const until = new Promise<void>((resolve) => {
     release = resolve;
@@ -160,7 +160,7 @@ test.each([
   const told = () => notices.filter(({ level }) => level === "info").map(({ text }) => text);
   while (!isOver) {
     await clock.advance(1000);
-    // What is on its way gets there before the next second.
+    // Responses on their way arrive before the next second.
     await Bun.sleep(3);
     if (told().length > 0) release();
   }
@@ -170,7 +170,7 @@ test.each([
 });
 
 describe("events", () => {
-  test("bring output while it is written; a character may come in two parts", async () => {
+  test("have output while it is written, also if a character is split", async () => {
     const [first = 0, second = 0] = new TextEncoder().encode("é");
     let release = () => {};
     const until = new Promise<void>((resolve) => {
@@ -195,14 +195,14 @@ describe("events", () => {
     expect(await outcome).toMatchObject({ stdout: { text: "1\né\n" }, stderr: { text: "warning\n" } });
   });
 
-  test("cost one stream and one look at the record", async () => {
+  test("need one stream and one request for the record", async () => {
     const { fake, service, spawn } = await start();
     await service.follow(await spawn());
     expect(connections(fake)).toHaveLength(1);
     expect(looks(fake)).toHaveLength(1);
   });
 
-  test("have what the record leaves out", async () => {
+  test("have output that the record leaves out", async () => {
     const { service, spawn } = await start(doing({ stdout: "x".repeat(1000), truncateAt: 10 }));
     expect((await service.follow(await spawn())).stdout).toEqual({
       text: "x".repeat(1000),
@@ -210,7 +210,7 @@ describe("events", () => {
     });
   });
 
-  test.each([400, 404, 405, 406])("that a server refuses with %d are not asked for again", async (status) => {
+  test.each([400, 404, 405, 406])("are not requested again after a refusal with %d", async (status) => {
     const { fake, service, spawn } = await start({
       ...doing({ stdout: "hi" }),
       intercept: ({ url }) => (url.includes("/events") ? new Response("", { status }) : undefined),
@@ -221,7 +221,7 @@ describe("events", () => {
     expect(connections(fake)).toHaveLength(1);
   });
 
-  test("that are a proxy's page are none", async () => {
+  test("are not requested again after an HTML page of a proxy", async () => {
     const { fake, service, spawn } = await start({
       intercept: ({ url }) => (url.includes("/events") ? new Response("<html>") : undefined),
     });
@@ -230,7 +230,7 @@ describe("events", () => {
     expect(connections(fake)).toHaveLength(1);
   });
 
-  test("that are not ready (425) are come back for", async () => {
+  test("are requested again if they are not ready (425)", async () => {
     let left = 2;
     const { fake, service, spawn } = await start({
       ...doing({ stdout: "hi", delayMs: 300 }),
@@ -243,7 +243,7 @@ describe("events", () => {
     expect(seen).toEqual([{ stream: "stdout", text: "hi" }]);
   });
 
-  test("that are not ready although the command has ended are not waited for", async () => {
+  test("are not requested again if they are not ready but the command has ended", async () => {
     const { fake, service, spawn } = await start({
       ...doing({ stdout: "hi" }),
       intercept: ({ url }) => (url.includes("/events") ? new Response("", { status: 425 }) : undefined),
@@ -252,20 +252,20 @@ describe("events", () => {
     expect(connections(fake)).toHaveLength(1);
   });
 
-  test("that are gone (410) leave the record", async () => {
+  test("are replaced by the record if they are gone (410)", async () => {
     const { fake, service, spawn } = await start({
       ...doing({ stdout: "hi" }),
       intercept: ({ url }) => (url.includes("/events") ? new Response("", { status: 410 }) : undefined),
     });
     expect((await service.follow(await spawn())).stdout.text).toBe("hi");
-    // It is this operation's log that is gone; the next one may have one.
+    // Only this operation's log is gone; the next operation may have one.
     await service.follow(await spawn());
     expect(connections(fake)).toHaveLength(2);
   });
 });
 
 describe("polling", () => {
-  test("looks at once, then after 50 ms, then less and less often, down to every 2 s", async () => {
+  test("requests the record at once, then after 50 ms, then at growing intervals up to 2 s", async () => {
     const clock = impatient();
     let left = 14;
     const { fake, service, spawn } = await start(
@@ -286,7 +286,7 @@ describe("polling", () => {
     expect(waits).toEqual([50, 75, 113, 169, 253, 380, 570, 854, 1281, 1922, 2000, 2000, 2000, 2000]);
   });
 
-  test("comes back when the service says", async () => {
+  test("waits as long as the service's Retry-After says", async () => {
     const clock = impatient();
     let left = 1;
     const { service, spawn } = await start(
@@ -303,7 +303,7 @@ describe("polling", () => {
     expect(clock.sleeps).toContain(5000);
   });
 
-  test("says which output is cut, and that of the other is not", async () => {
+  test("reports the truncation of each stream separately", async () => {
     const { service, spawn } = await start({
       events: false,
       ...doing({ stdout: "x".repeat(100), stderr: "short", truncateAt: 10 }),
@@ -314,7 +314,7 @@ describe("polling", () => {
     });
   });
 
-  test("takes statuses in any case", async () => {
+  test("accepts statuses in upper or lower case", async () => {
     const { service, spawn } = await start({
       events: false,
       intercept: ({ method }) =>
@@ -330,7 +330,7 @@ describe("polling", () => {
     });
   });
 
-  test("waits for a status that it does not know to become another, for as long as the command may take", async () => {
+  test("waits on an unknown status until the command's time is over, then fails", async () => {
     const clock = impatient();
     const { service, spawn, notices } = await start(
       {
@@ -348,7 +348,7 @@ describe("polling", () => {
     expect(notices.filter(({ level }) => level === "warn")).toHaveLength(1);
   });
 
-  test("of an operation that is not there", async () => {
+  test("fails for a missing operation", async () => {
     const { fake, service, spawn } = await start();
     const operation = await spawn();
     fake.state.operations.clear();
@@ -357,17 +357,17 @@ describe("polling", () => {
 });
 
 describe("cancelling", () => {
-  test("an operation that has ended", async () => {
+  test("succeeds for an operation that has ended", async () => {
     const { service, spawn } = await start();
     expect(await service.cancel(await spawn())).toBe(true);
   });
 
-  test("one that the service does not know", async () => {
+  test("succeeds for an operation that the service does not have", async () => {
     const { service } = await start();
     expect(await service.cancel("gone")).toBe(true);
   });
 
-  test("waits until the service says that it has ended", async () => {
+  test("waits until the service reports the operation's end", async () => {
     let looked = 0;
     const { fake, service, spawn } = await start({
       ...doing({ until: new Promise(() => {}) }),
@@ -381,7 +381,7 @@ describe("cancelling", () => {
     expect(looks(fake)).toHaveLength(3);
   });
 
-  test("does not wait for ever", async () => {
+  test("gives up if the service does not respond", async () => {
     const clock = impatient();
     const { service, spawn } = await start(
       {

@@ -1,4 +1,4 @@
-/** Operations that never end: how long they are waited for, and what is said and done then. */
+/** Operations that never end: the waiting time, the warning and the cancellation. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { OverdueError } from "../../src/service/http/errors.ts";
 import { withTimeLimit } from "../../src/service/operations/overdue.ts";
@@ -33,24 +33,27 @@ test.each([
   [600, 660, 1200],
   [3600, 3660, 7200],
   [5, 65, 125],
-])("given %d s: a warning after %d s, an end after %d s", async (timeout, warning, end) => {
-  const { clock, warnings, failed } = wait(timeout);
-  await clock.advance(warning * 1000 - 1);
-  expect(warnings).toEqual([]);
-  await clock.advance(1);
-  expect(warnings).toEqual([
-    `operation op should have ended by now: its timeout is ${timeout} s; waiting for another ${end - warning} s`,
-  ]);
-  await clock.advance((end - warning) * 1000 - 1);
-  expect(await Promise.race([failed, "waits"])).toBe("waits");
-  await clock.advance(1);
-  const error = await failed;
-  expect(error).toBeInstanceOf(OverdueError);
-  expect(error).toMatchObject({
-    message: `operation op has not ended after ${end} s, although its timeout is ${timeout} s`,
-  });
-  expect(warnings).toHaveLength(1);
-});
+])(
+  "an operation with a timeout of %d s causes a warning after %d s and fails after %d s",
+  async (timeout, warning, end) => {
+    const { clock, warnings, failed } = wait(timeout);
+    await clock.advance(warning * 1000 - 1);
+    expect(warnings).toEqual([]);
+    await clock.advance(1);
+    expect(warnings).toEqual([
+      `operation op should have ended by now: its timeout is ${timeout} s; waiting for another ${end - warning} s`,
+    ]);
+    await clock.advance((end - warning) * 1000 - 1);
+    expect(await Promise.race([failed, "waits"])).toBe("waits");
+    await clock.advance(1);
+    const error = await failed;
+    expect(error).toBeInstanceOf(OverdueError);
+    expect(error).toMatchObject({
+      message: `operation op has not ended after ${end} s, although its timeout is ${timeout} s`,
+    });
+    expect(warnings).toHaveLength(1);
+  },
+);
 
 test("time in the queue does not count", async () => {
   let isQueued = true;
@@ -67,7 +70,7 @@ test("time in the queue does not count", async () => {
   expect(await failed).toBeInstanceOf(OverdueError);
 });
 
-test("nobody waits for a turn for more than a day", async () => {
+test("an operation queued for a day fails", async () => {
   const { clock, warnings, failed } = wait(600, async () => true);
   await clock.advance(23 * 3_600_000);
   expect(await Promise.race([failed, "waits"])).toBe("waits");
@@ -76,7 +79,7 @@ test("nobody waits for a turn for more than a day", async () => {
   expect(warnings).toEqual([]);
 });
 
-test("an interruption is passed on at once", async () => {
+test("an interruption ends the wait at once", async () => {
   const { interrupt, failed } = wait(600);
   const reason = new Error("interrupted");
   interrupt.abort(reason);
@@ -97,10 +100,10 @@ describe.each<[what: string, server: FakeServiceOptions]>([
     return { ...client, fake, clock, operation: await client.service.spawn(request) };
   }
 
-  test("that never ends an operation: it is told, and told to stop", async () => {
+  test("an operation that never ends causes a warning, then is cancelled", async () => {
     const { fake, clock, service, operation, notices } = await start(60);
     const failed = rejection(service.follow(operation));
-    // In steps that leave each request the time that it takes.
+    // The clock advances in steps that leave time for each request.
     for (let seconds = 0; seconds < 200; seconds++) {
       await clock.advance(1000);
       await Bun.sleep(3);
@@ -112,7 +115,7 @@ describe.each<[what: string, server: FakeServiceOptions]>([
     expect(fake.state.operations.get(operation)?.record.status).toBe("CANCELLED");
   });
 
-  test("an operation that somebody else has started has no end to be waited for", async () => {
+  test("an operation of another client has no time limit", async () => {
     const { fake, operation } = await start(1000);
     const clock = createManualClock();
     const { service, interrupt } = clientOf(fake.url, { clock });

@@ -1,4 +1,4 @@
-/** What a path of an image is: asked of the engine, which lists names, and of a service that lists whole paths. */
+/** The type of a path of an image, on the engine, which lists names, and on a service that lists whole paths. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Service } from "../../src/service/client.ts";
 import { TestEngine } from "../support/engine.ts";

@@ -19,7 +19,7 @@ test.each([
   expect(profileDirectory(environment)).toBe(directory);
 });
 
-test("cli.ini comes first, so that auth.ini stands over it", () => {
+test("auth.ini is read after cli.ini, so its values take precedence", () => {
   writeFileSync(join(home, "auth.ini"), "[profile:a]\n");
   writeFileSync(join(home, "cli.ini"), "[DEFAULT]\n");
   expect(readProfileFiles({ CONTREE_HOME: home }).map(({ text }) => text)).toEqual([
@@ -28,11 +28,11 @@ test("cli.ini comes first, so that auth.ini stands over it", () => {
   ]);
 });
 
-test("no files, no profiles", () => {
+test("without files there are no profiles", () => {
   expect(readProfileFiles({ CONTREE_HOME: join(home, "none") })).toEqual([]);
 });
 
-test("a file that cannot be read is named", () => {
+test("an unreadable file is an error with its path", () => {
   mkdirSync(join(home, "cli.ini"));
   expect(() => readProfileFiles({ CONTREE_HOME: home })).toThrow(join(home, "cli.ini"));
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
 import { chooseService, type Environment, type ServiceFlags } from "../../src/service/profiles/profile.ts";
 
-/** As the service's clients write them. */
+/** Files as the service's clients write them. */
 const cli = `# written by hand
 [DEFAULT]
 profile = work
@@ -46,11 +46,11 @@ type Case = [
   expected: object,
 ];
 
-describe("which service", () => {
+describe("the service is chosen by", () => {
   const cases: Case[] = [
-    ["nothing is configured", { files: [] }, { kind: "embedded" }],
+    ["no configuration: the embedded engine", { files: [] }, { kind: "embedded" }],
     [
-      "--local, whatever is configured",
+      "--local, although a profile is active",
       { flags: { local: true, url: "https://x.example" } },
       { kind: "embedded" },
     ],
@@ -76,7 +76,7 @@ describe("which service", () => {
       { kind: "remote", ...work, source: "profile work" },
     ],
     [
-      "a profile named default needs no [DEFAULT]",
+      "a profile named default, without a [DEFAULT]",
       { files: [{ path: "cli.ini", text: "[profile:default]\nurl = https://d.example\n" }] },
       {
         kind: "remote",
@@ -87,7 +87,7 @@ describe("which service", () => {
       },
     ],
     [
-      "values of [DEFAULT] stand in every profile",
+      "a profile with values of [DEFAULT]",
       {
         files: [
           {
@@ -99,7 +99,7 @@ describe("which service", () => {
       { kind: "remote", url: "https://all.example", token: "t", project: undefined, source: "profile a" },
     ],
     [
-      "a comment behind a section's name",
+      "a profile with a comment after its section's name",
       {
         files: [
           {
@@ -111,12 +111,12 @@ describe("which service", () => {
       { kind: "remote", url: "https://a.example", token: "t", project: undefined, source: "profile a" },
     ],
     [
-      "flags over the profile",
+      "flags before the profile",
       { flags: { token: "mine", project: "p-9" } },
       { kind: "remote", ...work, token: "mine", project: "p-9", source: "profile work" },
     ],
     [
-      "no file: variables",
+      "variables if there is no file",
       {
         files: [],
         environment: { CONTREE_URL: "https://env.example/", CONTREE_TOKEN: "e", CONTREE_PROJECT: "p" },
@@ -132,12 +132,12 @@ describe("which service", () => {
       { kind: "remote", url: "https://env.example", token: "k", project: "p", source: "CONTREE_URL" },
     ],
     [
-      "a variable of other tools alone is not a service",
+      "no variable of another tool",
       { files: [], environment: { NEBIUS_API_KEY: "k" } },
       { kind: "embedded" },
     ],
     [
-      "empty variables are none",
+      "no empty variables",
       { files: [], environment: { CONTREE_URL: "", CONTREE_TOKEN: "" } },
       { kind: "embedded" },
     ],
@@ -152,7 +152,7 @@ describe("which service", () => {
       { kind: "remote", url: "https://x.example", token: "e", project: undefined, source: "--url" },
     ],
     [
-      "--url of the profile's own host keeps its token",
+      "--url with the profile's token if the host is the profile's",
       { flags: { url: "https://work.example/other" } },
       {
         kind: "remote",
@@ -163,12 +163,12 @@ describe("which service", () => {
       },
     ],
     [
-      "--url of another host never gets the profile's token",
+      "--url without the profile's token if the host is another",
       { flags: { url: "https://evil.example" } },
       { kind: "remote", url: "https://evil.example", token: undefined, project: undefined, source: "--url" },
     ],
     [
-      "nor a variable's",
+      "--url without a variable's token if the host is another",
       {
         files: [],
         flags: { url: "https://evil.example" },
@@ -177,7 +177,7 @@ describe("which service", () => {
       { kind: "remote", url: "https://evil.example", token: undefined, project: undefined, source: "--url" },
     ],
     [
-      "--url beside --profile: both were meant",
+      "--url and --profile together",
       { flags: { url: "https://moved.example", profile: "work" } },
       {
         kind: "remote",
@@ -188,7 +188,7 @@ describe("which service", () => {
       },
     ],
     [
-      "--url needs no profile, so a missing one is no matter",
+      "--url, although CONTREE_PROFILE names a missing profile",
       { flags: { url: "https://x.example" }, environment: { CONTREE_PROFILE: "gone" } },
       { kind: "remote", url: "https://x.example", token: undefined, project: undefined, source: "--url" },
     ],
@@ -200,7 +200,7 @@ describe("which service", () => {
   });
 });
 
-describe("what is configured but makes no service", () => {
+describe("an invalid configuration is an error:", () => {
   const cases: [
     what: string,
     input: { flags?: ServiceFlags; environment?: Environment; files?: typeof files },
@@ -208,19 +208,19 @@ describe("what is configured but makes no service", () => {
     hint: string,
   ][] = [
     [
-      "--profile that does not exist",
+      "a --profile that does not exist",
       { flags: { profile: "wrok" } },
       'no profile "wrok" (--profile)',
       "cloud.eu-1, no-project, no-url, work",
     ],
     [
-      "CONTREE_PROFILE that does not exist",
+      "a CONTREE_PROFILE that does not exist",
       { environment: { CONTREE_PROFILE: "x" } },
       "(CONTREE_PROFILE)",
       "work",
     ],
     [
-      "ports, as docker run -p has them",
+      "a --profile with ports, as of docker run -p",
       { flags: { profile: "127.0.0.1:8080:80/tcp" } },
       "there is no profile",
       "No ports are published",
@@ -241,7 +241,7 @@ describe("what is configured but makes no service", () => {
       "CONTREE_URL",
     ],
     [
-      "an address that is none",
+      "an address without a scheme",
       { files: [], flags: { url: "work.example" } },
       "not a service address: work.example",
       "https://",
@@ -272,7 +272,7 @@ describe("what is configured but makes no service", () => {
     }
   });
 
-  test("a project on the command line makes up for the profile's", () => {
+  test("a project on the command line replaces the profile's", () => {
     const choice = chooseService({ flags: { profile: "no-project", project: "p" }, environment: {}, files });
     expect(choice).toMatchObject({ kind: "remote", project: "p" });
   });

@@ -7,7 +7,7 @@ export interface RawServer {
   close(): Promise<void>;
 }
 
-/** A server below HTTP: `answer` gets the number of the request, from 0, and does to its socket what it likes. */
+/** Starts a TCP server. `answer` gets each request's socket and number, from 0, and writes any bytes to it. */
 export async function startRawServer(answer: (socket: Socket, count: number) => void): Promise<RawServer> {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
@@ -17,7 +17,7 @@ export async function startRawServer(answer: (socket: Socket, count: number) => 
     socket.on("close", () => sockets.delete(socket));
     socket.on("data", (data) => {
       const line = data.toString("latin1").split("\r\n", 1)[0] ?? "";
-      // A body may come in a packet of its own.
+      // A body may come in a separate packet.
       if (!/ HTTP\/1\.1$/.test(line)) return;
       requests.push(line.replace(/ HTTP\/1\.1$/, ""));
       answer(socket, requests.length - 1);
@@ -36,7 +36,7 @@ export async function startRawServer(answer: (socket: Socket, count: number) => 
   };
 }
 
-/** A whole answer, as text. */
+/** Returns a whole response as text. */
 export function rawAnswer(status: string, body: string, headers: Record<string, string> = {}): string {
   const all = {
     "Content-Type": "application/json",

@@ -6,7 +6,7 @@ import { parseTag } from "../../src/service/images/tag.ts";
 const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
 const uuid = "3F2504E0-4F89-11D3-9A0C-0305E82C3301";
 
-describe("what is imported for a reference, and under which tag", () => {
+describe("the address and the tag of an import for a reference:", () => {
   test.each([
     ["alpine", "docker://docker.io/library/alpine:latest", "alpine:latest"],
     ["alpine:3.20", "docker://docker.io/library/alpine:3.20", "alpine:3.20"],
@@ -23,17 +23,17 @@ describe("what is imported for a reference, and under which tag", () => {
     ["localhost/app", "docker://localhost/app:latest", "localhost/app:latest"],
     ["localhost:5000/app", "docker://localhost:5000/app:latest", "localhost:5000/app:latest"],
     ["a__b/c-d.e", "docker://docker.io/a__b/c-d.e:latest", "a__b/c-d.e:latest"],
-    // The digest says it all: a tag beside it is dropped, and none is made of it.
+    // A digest is enough: a tag next to it is dropped, and the image gets no tag.
     [`alpine@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
     [`alpine:3.20@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
-    // A registry's tag may have capital letters, the service's may not.
+    // A registry's tag may have capital letters; the service's may not.
     ["quay.example/app:RELEASE.1", "docker://quay.example/app:RELEASE.1", undefined],
-    // Transports.
+    // References with a transport.
     ["docker://docker.io/library/alpine:3.20", "docker://docker.io/library/alpine:3.20", "alpine:3.20"],
     ["docker://team/app", "docker://docker.io/team/app:latest", "team/app:latest"],
     ["docker://localhost:5000/app:1", "docker://localhost:5000/app:1", "localhost:5000/app:1"],
     [`docker://alpine@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
-    // Images that are named as a transport is.
+    // Images with the name of a transport.
     ["oci", "docker://docker.io/library/oci:latest", "oci:latest"],
     ["dir:1.0", "docker://docker.io/library/dir:1.0", "dir:1.0"],
   ])("%s", (text, url, tag) => {
@@ -66,13 +66,13 @@ describe("what is imported for a reference, and under which tag", () => {
     "ostree:app",
     "sif:./app.sif",
     "tarball:/app.tar",
-  ])("%s is no place that images are taken from", (text) => {
+  ])("%s has an unsupported transport", (text) => {
     expect(() => parseReference(text)).toThrow(
       `importing from ${text.slice(0, text.indexOf(":") + 1)} is not supported`,
     );
   });
 
-  test("an id and a tag name an image of the service: there is nothing to import", () => {
+  test("a UUID and tag: name images of the service, which need no import", () => {
     expect(parseReference(uuid)).toEqual({ kind: "uuid", uuid: uuid.toLowerCase() });
     expect(parseReference("tag:app:dev")).toEqual({ kind: "tag", tag: "app:dev" });
   });
@@ -102,7 +102,7 @@ test.each([
   "images/Base.tgz",
   "~/base.oci",
   "oci:layout:3.20",
-])("%s looks like a path: the hint says how one is given", (text) => {
+])("%s looks like a path, and the hint has the right form", (text) => {
   const message = expect.stringContaining("not an image reference");
   const hint = expect.stringContaining("docker-archive:/path");
   expect(() => parseReference(text)).toThrow(expect.objectContaining({ message, hint }));

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { registryHint } from "../../src/service/images/registry-hint.ts";
 
-/** What skopeo says, shortened. */
+/** Messages of skopeo, shortened. */
 test.each([
   ['Get "http://h:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused', "Nothing answers at h:1"],
   ["checking whether a blob exists in h:1/x: unauthorized: authentication required", "requires a login"],

@@ -24,33 +24,38 @@ const excessive: Failure = { kind: "excessive" };
 const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expected: number | "give up"][] = [
   ["429 waits as long as the service asks", status(429, "7"), {}, 7000],
   ["429 with a date", status(429, "Thu, 01 Jan 2026 12:00:03 GMT"), {}, 3000],
-  [
-    "429 with a date in the past still leaves the service a moment",
-    status(429, "Thu, 01 Jan 2026 11:00:00 GMT"),
-    {},
-    200,
-  ],
-  ["429 with a Retry-After that is none", status(429, "soon"), {}, 200],
+  ["429 with a date in the past still waits a moment", status(429, "Thu, 01 Jan 2026 11:00:00 GMT"), {}, 200],
+  ["429 with an invalid Retry-After backs off", status(429, "soon"), {}, 200],
   ["429 without Retry-After backs off", status(429), { number: 3 }, 800],
-  ["429 is repeated even for what must not run twice", status(429, "1"), { repeatable: false }, 1000],
-  ["425 too", status(425), { repeatable: false }, 200],
-  ["429 for longer than anybody waits", status(429, "3600"), {}, "give up"],
-  ["429 is waited for longer than a fault", status(429, "1"), { elapsedMilliseconds: 200_000 }, 1000],
-  ["429 has its limit", status(429, "1"), { elapsedMilliseconds: 300_000 }, "give up"],
+  ["429 is repeated even for a call that must not run twice", status(429, "1"), { repeatable: false }, 1000],
+  ["425 is repeated even for a call that must not run twice", status(425), { repeatable: false }, 200],
+  ["429 with a wait of an hour", status(429, "3600"), {}, "give up"],
+  ["429 is repeated for longer than a fault", status(429, "1"), { elapsedMilliseconds: 200_000 }, 1000],
+  ["429 after five minutes", status(429, "1"), { elapsedMilliseconds: 300_000 }, "give up"],
 
   ["503 of a repeatable call", status(503), {}, 200],
   ["503, second time", status(503), { number: 2 }, 400],
-  ["503, many times: the wait is capped", status(503), { number: 9 }, 10_000],
+  ["503, many times, waits ten seconds at most", status(503), { number: 9 }, 10_000],
   ["503 with Retry-After", status(503, "2"), {}, 2000],
-  ["503 of a call that must not run twice: it was refused", status(503), { repeatable: false }, 200],
-  ["503 of such a call, with Retry-After", status(503, "2"), { repeatable: false }, 2000],
+  [
+    "503 of a call that must not run twice is repeated: the call was refused",
+    status(503),
+    { repeatable: false },
+    200,
+  ],
+  ["503 of a call that must not run twice, with Retry-After", status(503, "2"), { repeatable: false }, 2000],
   ["502", status(502), {}, 200],
   ["504", status(504), {}, 200],
-  ["503 when the minute is over", status(503), { elapsedMilliseconds: 59_900 }, "give up"],
-  ["500 is given less time: it is more often a defect", status(500), { elapsedMilliseconds: 14_000 }, 200],
-  ["500 after that", status(500), { elapsedMilliseconds: 15_000 }, "give up"],
+  ["503 after a minute", status(503), { elapsedMilliseconds: 59_900 }, "give up"],
+  [
+    "500 within 15 s, which is less because it is often a defect",
+    status(500),
+    { elapsedMilliseconds: 14_000 },
+    200,
+  ],
+  ["500 after 15 s", status(500), { elapsedMilliseconds: 15_000 }, "give up"],
   ["501 will never work", status(501), {}, "give up"],
-  ["507: a disk is full, and stays so", status(507), {}, "give up"],
+  ["507, because a full disk stays full", status(507), {}, "give up"],
   ["408", status(408), {}, 200],
   ["400", status(400), {}, "give up"],
   ["401", status(401), {}, "give up"],
@@ -59,29 +64,29 @@ const table: [what: string, failure: Failure, attempt: Partial<Attempt>, expecte
 
   ["refused connection", refused, {}, 200],
   [
-    "refused connection of a call that must not run twice: it was not received",
+    "refused connection of a call that must not run twice is repeated: it was not received",
     refused,
     { repeatable: false },
     200,
   ],
   [
-    "refused connection, never reached: a mistyped address",
+    "refused connection of an address that was never reached",
     refused,
     { answeredBefore: false, elapsedMilliseconds: 5000 },
     "give up",
   ],
-  ["refused connection, reached before: a restart", refused, { elapsedMilliseconds: 30_000 }, 200],
+  ["refused connection of an address that was reached before", refused, { elapsedMilliseconds: 30_000 }, 200],
   ["reset connection", reset, {}, 200],
   ["reset connection of a call that must not run twice", reset, { repeatable: false }, "give up"],
   ["certificate", badCertificate, {}, "give up"],
 
   ["malformed answer", malformed, {}, 200],
-  ["an answer that is too large is not asked for again", excessive, {}, "give up"],
+  ["too large an answer", excessive, {}, "give up"],
   ["malformed answer, third time", malformed, { number: 3 }, "give up"],
   ["malformed answer of a call that must not run twice", malformed, { repeatable: false }, "give up"],
 ];
 
-describe("whether and when a call is sent again", () => {
+describe("a failed call is sent again or given up:", () => {
   test.each(table)("%s", (_, failure, attempt, expected) => {
     const facts = {
       number: 1,
@@ -97,7 +102,7 @@ describe("whether and when a call is sent again", () => {
     );
   });
 
-  test("jitter takes away up to half of a wait, and nothing of what the service asked for", () => {
+  test("jitter shortens a wait by up to half, but not a wait that the service asked for", () => {
     const facts = { number: 4, repeatable: true, answeredBefore: true, elapsedMilliseconds: 0 };
     expect(decide({ ...facts, failure: status(503) }, now, 0.999)).toEqual({
       action: "wait",

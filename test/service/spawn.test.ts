@@ -1,4 +1,4 @@
-/** An instance is started once: what is done where nobody knows whether the service has received the request. */
+/** An instance is started once, also if bough cannot know whether the service has received the request. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { UnknownOutcomeError } from "../../src/service/http/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
@@ -21,7 +21,7 @@ async function start(options: FakeServiceOptions = {}) {
   return { fake, request };
 }
 
-/** The service starts it, and a proxy says that it has not. */
+/** Makes the service start the instance, and a proxy respond with an error. */
 function loseAnswers(fake: FakeService): void {
   fake.overrule = ({ method, path }) =>
     method === "POST" && path === "/v1/instances"
@@ -29,8 +29,8 @@ function loseAnswers(fake: FakeService): void {
       : undefined;
 }
 
-describe("an answer that is lost", () => {
-  test.each([0, 1])("is looked for, and the operation found %d looks later", async (late) => {
+describe("a lost response", () => {
+  test.each([0, 1])("makes bough find the operation in the list, after %d lists without it", async (late) => {
     const { fake, request } = await start();
     let looks = 0;
     fake.intercept = (_, { path }) =>
@@ -45,7 +45,7 @@ describe("an answer that is lost", () => {
     expect(notices.at(-1)?.text).toEndWith(`the service is running it anyway, as ${operation}`);
   });
 
-  test("is told from the same command of others", async () => {
+  test("does not make bough take the same command of another client", async () => {
     const { fake, request } = await start();
     const others = clientOf(fake.url, { random: () => 0.5 }).service;
     await others.spawn(request);
@@ -55,7 +55,7 @@ describe("an answer that is lost", () => {
     expect([...fake.state.operations.keys()].indexOf(operation)).toBe(1);
   });
 
-  test("on a service that does not tell what tells them apart: stopped, and said what it may be", async () => {
+  test("is an error with the likely operation if the service does not report the request id", async () => {
     const { fake, request } = await start({ tellsLimits: false });
     loseAnswers(fake);
     const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.spawn(request));
@@ -72,12 +72,12 @@ describe("an answer that is lost", () => {
 
   test.each([
     [
-      "that was not received",
+      "of a request that was not received",
       () => new Response("", { status: 502 }),
       "the command is not in its list of operations",
     ],
-    ["on a service without a list", undefined, "the service can't list its operations"],
-  ])("of a request %s: stopped, and said what is unknown", async (_, answer, message) => {
+    ["of a service without a list", undefined, "the service can't list its operations"],
+  ])("%s is an error that says what is unknown", async (_, answer, message) => {
     const { fake, request } = await start(answer === undefined ? { sixCallsOnly: true } : {});
     fake.intercept = ({ method }) =>
       method === "POST" ? (answer?.() ?? new Response("", { status: 502 })) : undefined;
@@ -94,7 +94,7 @@ describe("an answer that is lost", () => {
 
   describe("of a request that may run twice", () => {
     const twice = { mayRunTwice: true };
-    /** The first so many requests are lost: on their way there, or their answers on the way back. */
+    /** Loses the first `count` requests, or their responses if `isReceived`. */
     function lose(fake: FakeService, count: number, isReceived: boolean): void {
       let lost = 0;
       const strikes = (method: string) => method === "POST" && lost < count && lost++ >= 0;
@@ -104,19 +104,19 @@ describe("an answer that is lost", () => {
     }
 
     test.each([
-      { title: "not received, and not in the list", lost: 1, isReceived: false, runs: 1 },
+      { title: "not received and not in the list", lost: 1, isReceived: false, runs: 1 },
       { title: "not received, twice", lost: 2, isReceived: false, runs: 1 },
-      { title: "received, and in the list", lost: 1, isReceived: true, runs: 1 },
+      { title: "received and in the list", lost: 1, isReceived: true, runs: 1 },
       { title: "received, without a list", lost: 1, isReceived: true, plain: true, runs: 2 },
       { title: "not received, without a list", lost: 1, isReceived: false, plain: true, runs: 1 },
       {
-        title: "received, by a list that tells no request ids",
+        title: "received, with a list without request ids",
         lost: 1,
         isReceived: true,
         ids: false,
         runs: 2,
       },
-    ])("$title: it ends well, after $runs run(s)", async (row) => {
+    ])("is repaired if the request was $title, with $runs run(s)", async (row) => {
       const { fake, request } = await start({
         sixCallsOnly: row.plain === true,
         tellsLimits: row.ids ?? true,
@@ -131,9 +131,9 @@ describe("an answer that is lost", () => {
     });
 
     test.each([
-      { title: "three times, with a list", lost: 3, plain: false, sent: 3 },
-      { title: "twice, without one", lost: 2, plain: true, sent: 2 },
-    ])("$title: given up, and said what is unknown", async ({ lost, plain, sent }) => {
+      { title: "three times with a list", lost: 3, plain: false, sent: 3 },
+      { title: "twice without a list", lost: 2, plain: true, sent: 2 },
+    ])("$title is an error that says what is unknown", async ({ lost, plain, sent }) => {
       const { fake, request } = await start({ sixCallsOnly: plain });
       lose(fake, lost, false);
       const { service } = clientOf(fake.url, { clock: impatient() });
@@ -142,7 +142,7 @@ describe("an answer that is lost", () => {
     });
   });
 
-  test("when interrupted before it came: what was started all the same is found and stopped", async () => {
+  test("after an interruption makes bough find and cancel the operation", async () => {
     const { fake, request } = await start({ run: () => ({ until: new Promise(() => {}) }) });
     const clock = createManualClock();
     fake.intercept = async (received) => {
@@ -165,7 +165,7 @@ describe("an answer that is lost", () => {
   });
 });
 
-test("the request id is in no field that the command could see, and adds to what is asked for", async () => {
+test("the request id is added to truncate_output_at, which the command cannot see", async () => {
   const { fake, request } = await start();
   const { service } = clientOf(fake.url, { random: () => 0.5 });
   await service.spawn(request);
@@ -176,7 +176,7 @@ test("the request id is in no field that the command could see, and adds to what
   ]);
 });
 
-test("a connection that has been idle is not used: the server may be closing it at that very moment", async () => {
+test("an idle connection is not used, because the server may be closing it", async () => {
   const connections = new Set<unknown>();
   const server = await startRawServer((socket) => {
     connections.add(socket);

@@ -19,11 +19,11 @@ async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
 }
 
 const token = "tok-5ecret";
-/** Waits before a repeat pass at once, deadlines do not. */
+/** A clock that skips waits before a repeat, but not deadlines. */
 const impatient = () => createManualClock((milliseconds) => milliseconds < 15_000 || milliseconds === 17_000);
 
 describe("every request", () => {
-  test("says who asks, with the token and the project", async () => {
+  test("has bough's name, the token and the project", async () => {
     const fake = await start({ token });
     const { service } = clientOf(fake.url, { token, project: "p-1" });
     await service.findImage("app");
@@ -34,7 +34,7 @@ describe("every request", () => {
     });
   });
 
-  test("goes below the base address's path, whatever slashes it ends in", async () => {
+  test("goes below the base address's path, with or without slashes at its end", async () => {
     const fake = await start({ prefix: "/sandboxes/eu" });
     const { service } = clientOf(`${fake.url}//`);
     const image = fake.state.addImage("app:latest");
@@ -42,7 +42,7 @@ describe("every request", () => {
     expect(service.address).toBe(fake.url);
   });
 
-  test("takes answers and errors that are compressed", async () => {
+  test("accepts compressed responses and errors", async () => {
     const fake = await start({ gzip: true });
     const { service } = clientOf(fake.url);
     const image = fake.state.addImage("app:latest");
@@ -53,7 +53,7 @@ describe("every request", () => {
   });
 });
 
-describe("an error names the call, the address, the status and what the service said", () => {
+describe("an error has the call, the address, the status and the service's message:", () => {
   const answers: [what: string, response: () => Response, message: string][] = [
     [
       "JSON",
@@ -76,10 +76,10 @@ describe("an error names the call, the address, the status and what the service 
       "400 Bad Request: Sorry , gone",
     ],
     ["plain text", () => new Response("out of cheese\n", { status: 418 }), "418 I'm a Teapot: out of cheese"],
-    ["nothing", () => new Response(null, { status: 400 }), "400 Bad Request"],
+    ["an empty body", () => new Response(null, { status: 400 }), "400 Bad Request"],
     ["broken JSON", () => new Response('{"error": "cut', { status: 400 }), '400 Bad Request: {"error": "cut'],
     [
-      "text that would steer the terminal",
+      "text with control characters",
       () => new Response("\u001b[2Jboo\u0007\r\nhoo", { status: 400 }),
       "400 Bad Request: [2Jboo hoo",
     ],
@@ -92,7 +92,7 @@ describe("an error names the call, the address, the status and what the service 
     expect((error as BoughError).message).toBe(`PATCH ${fake.url}/v1/images/i/tag answered ${message}`);
   });
 
-  test("without the address where that is not for people", async () => {
+  test("it has no address for the embedded engine", async () => {
     const fake = await start();
     const { service } = clientOf(fake.url, { address: "embedded engine (/srv/engine)" });
     expect(service.address).toBe("embedded engine (/srv/engine)");
@@ -101,20 +101,20 @@ describe("an error names the call, the address, the status and what the service 
     });
   });
 
-  test("a very long one is cut", async () => {
+  test("a very long message is cut", async () => {
     const fake = await start({ intercept: () => new Response("x".repeat(1_000_000), { status: 400 }) });
     const error = await rejection(clientOf(fake.url).service.tagImage("i", "app:1"));
     expect((error as BoughError).message.length).toBeLessThan(700);
   });
 
-  test("404 is a class of its own", async () => {
+  test("404 is a NotFoundError", async () => {
     const fake = await start();
     expect(await rejection(clientOf(fake.url).service.tagImage("gone", "app:1"))).toBeInstanceOf(
       NotFoundError,
     );
   });
 
-  test("without a token, 401 says how to give one", async () => {
+  test("401 without a token has a hint for giving one", async () => {
     const fake = await start({ token });
     expect(await rejection(clientOf(fake.url).service.tagImage("i", "app:1"))).toMatchObject({
       message: expect.stringContaining("401 Unauthorized: invalid or missing token"),
@@ -122,7 +122,7 @@ describe("an error names the call, the address, the status and what the service 
     });
   });
 
-  test("with one, that it is not accepted", async () => {
+  test("401 with a token has a hint that it is not accepted", async () => {
     const fake = await start({ token });
     const { service } = clientOf(fake.url, { token: "other" });
     expect(await rejection(service.tagImage("i", "app:1"))).toMatchObject({
@@ -130,7 +130,7 @@ describe("an error names the call, the address, the status and what the service 
     });
   });
 
-  test("a connection that cannot be made", async () => {
+  test("a refused connection is given up after five seconds", async () => {
     const fake = await start();
     await fake.close();
     const clock = impatient();
@@ -144,7 +144,7 @@ describe("an error names the call, the address, the status and what the service 
 });
 
 describe("a call is sent again", () => {
-  test("after a 503, for as long as that helps, and says so", async () => {
+  test("after a 503, with a debug message", async () => {
     let left = 3;
     const fake = await start({
       intercept: () => (left-- > 0 ? new Response("", { status: 503 }) : undefined),
@@ -156,7 +156,7 @@ describe("a call is sent again", () => {
     expect(notices[0]?.text).toContain("503 Service Unavailable; trying again in 0.2 s");
   });
 
-  test("after a 429, when the service says", async () => {
+  test("after a 429, when its Retry-After is over", async () => {
     let left = 1;
     const fake = await start({
       intercept: () =>
@@ -169,7 +169,7 @@ describe("a call is sent again", () => {
     expect(notices).toMatchObject([{ level: "warn" }]);
   });
 
-  test("after answers that are not JSON, three times in all", async () => {
+  test("after responses that are not JSON, three times in all", async () => {
     const fake = await start({
       intercept: () => page("<html><title>Log in to the Wi-Fi</title></html>", 200),
     });
@@ -180,7 +180,7 @@ describe("a call is sent again", () => {
     expect(fake.requests).toHaveLength(3);
   });
 
-  test("after an empty answer where there should be one", async () => {
+  test("after an empty response instead of JSON", async () => {
     let left = 1;
     const fake = await start({ intercept: () => (left-- > 0 ? new Response(null) : undefined) });
     const { service, notices } = clientOf(fake.url, { clock: impatient() });
@@ -190,7 +190,7 @@ describe("a call is sent again", () => {
     ]);
   });
 
-  test("after a connection that breaks in the middle of the answer", async () => {
+  test("after a connection breaks in the middle of the response", async () => {
     const server = await startRawServer((socket, count) => {
       if (count === 0) socket.end(rawAnswer("200 OK", '{"images": [', { "Content-Length": "40" }));
       else socket.write(rawAnswer("200 OK", '{"images": []}'));
@@ -201,7 +201,7 @@ describe("a call is sent again", () => {
     expect(server.requests).toHaveLength(2);
   });
 
-  test("when an answer does not come within half a minute", async () => {
+  test("if no response comes within half a minute", async () => {
     const server = await startRawServer((socket, count) => {
       if (count !== 1) socket.write(rawAnswer("200 OK", '{"images": []}'));
     });
@@ -234,7 +234,7 @@ describe("redirects", () => {
     expect(await clientOf(fake.url).service.findImage("app")).toEqual({ uuid: image });
   });
 
-  test("to another host are not: it would get the token", async () => {
+  test("to another host are refused, because it would get the token", async () => {
     const elsewhere = await start();
     const fake = await start({
       intercept: () =>
@@ -248,7 +248,7 @@ describe("redirects", () => {
     expect(elsewhere.requests).toEqual([]);
   });
 
-  test("of anything but a GET are not", async () => {
+  test("of other methods are refused", async () => {
     const fake = await start({
       intercept: () => new Response(null, { status: 308, headers: { location: "/v2" } }),
     });
@@ -257,7 +257,7 @@ describe("redirects", () => {
     expect(fake.requests).toHaveLength(1);
   });
 
-  test("in a circle come to an end", async () => {
+  test("in a circle are given up", async () => {
     const fake = await start({
       intercept: () => new Response(null, { status: 302, headers: { location: "/again" } }),
     });
@@ -267,7 +267,7 @@ describe("redirects", () => {
 });
 
 describe("the token", () => {
-  test("is in no error, even where the service repeats it", async () => {
+  test("is in no error, even if the service repeats it", async () => {
     const fake = await start({
       intercept: ({ headers }) => new Response(`bad: ${headers.get("authorization")}`, { status: 400 }),
     });
@@ -277,14 +277,14 @@ describe("the token", () => {
     expect(Bun.inspect([error, notices], { depth: 10 })).not.toContain(token);
   });
 
-  test("that cannot be sent is not shown", () => {
+  test("is not shown if it is invalid", () => {
     const make = () => clientOf("http://127.0.0.1:1", { token: `${token}\nX-Other: 1` });
     expect(make).toThrow("invalid token: it is empty or contains a character that is not allowed");
     expect(make).not.toThrow(token);
   });
 });
 
-test("an interruption ends a call at once, with its own reason", async () => {
+test("an interruption ends a call at once with its reason", async () => {
   const server = await startRawServer(() => undefined);
   open.push(server);
   const { service, interrupt } = clientOf(server.url);
@@ -319,7 +319,7 @@ describe("starting an instance", () => {
     expect(server.requests.filter((line) => line.startsWith("POST"))).toEqual(["POST /v1/instances"]);
   });
 
-  test("is sent again where it was refused before any processing", async () => {
+  test("is sent again if it was refused before any processing", async () => {
     let left = 2;
     const fake = await start({
       intercept: () => (left-- > 0 ? new Response("", { status: left === 0 ? 425 : 429 }) : undefined),
@@ -330,7 +330,7 @@ describe("starting an instance", () => {
     expect(fake.requests).toHaveLength(3);
   });
 
-  test("is content with a Location instead of a body", async () => {
+  test("accepts a Location instead of a body", async () => {
     const server = await startRawServer((socket) => {
       socket.write(rawAnswer("201 Created", "made", { Location: "/v1/operations/op-1" }));
     });
@@ -338,14 +338,14 @@ describe("starting an instance", () => {
     expect(await clientOf(server.url).service.spawn(request)).toBe("op-1");
   });
 
-  test("that is refused says why", async () => {
+  test("reports the reason of a refusal", async () => {
     const fake = await start();
     const error = await rejection(clientOf(fake.url).service.spawn({ ...request, image: "gone" }));
     expect(error).toBeInstanceOf(NotFoundError);
     expect(error).toMatchObject({ message: expect.stringContaining("image gone not found") });
   });
 
-  test("when interrupted, waits for the operation's id and stops it", async () => {
+  test("waits for the operation's id on an interruption, and cancels it", async () => {
     let answer = () => {};
     const held = new Promise<undefined>((resolve) => {
       answer = () => resolve(undefined);

@@ -10,7 +10,7 @@ import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { clientOf, rejection } from "./client.ts";
 
-/** No whole number of pieces, none like another. */
+/** Content that is no multiple of a piece, and in which no piece repeats. */
 const content = new Uint8Array(
   new Uint32Array(1_500_001).map((_, at) => Math.imul(at, 2_654_435_761)).buffer,
 );
@@ -24,7 +24,7 @@ const fakes: FakeService[] = [];
 beforeEach(() => {
   path = join(temporaryDirectory(), "large");
   writeFileSync(path, content);
-  // Time stands still: however slow the machine is, the service keeps up. Waits before a repeat are over at once.
+  // The clock stands still, so the service keeps up even on a slow machine. Waits before a repeat are skipped.
   clock = createManualClock((milliseconds) => milliseconds > 0 && milliseconds < 500);
   bytesRead = 0;
   hashes = [];
@@ -66,11 +66,11 @@ function send({ url }: FakeService, options: Partial<UnhashedOptions> = {}) {
   );
 }
 
-const questions = (fake: FakeService) => fake.requestsTo(`GET /v1/files/${sha256}`);
+const lookups = (fake: FakeService) => fake.requestsTo(`GET /v1/files/${sha256}`);
 const posts = (fake: FakeService) => fake.requestsTo("POST /v1/files");
 
 test.each([true, false])(
-  "is read once and asked for never; the service says what it got: %p",
+  "a file is read once and never looked up (the service reports hashes: %p)",
   async (reports) => {
     const fake = await start({ reportsHashes: reports });
     const taken: number[] = [];
@@ -83,15 +83,15 @@ test.each([true, false])(
     });
     const headers = { "content-length": String(content.length) };
     expect(posts(fake)).toMatchObject([{ headers, bytes: { sha256 } }]);
-    expect(questions(fake)).toEqual([]);
+    expect(lookups(fake)).toEqual([]);
   },
 );
 
-test("is read anew for each attempt", async () => {
+test("a file is read again for each attempt", async () => {
   const fake = await start();
   fake.intercept = async (request) => {
     fake.intercept = undefined;
-    // Before all of it has come.
+    // The service responds before it has the whole body.
     await request.body?.getReader().read();
     return new Response("busy", { status: 503 });
   };
@@ -100,7 +100,7 @@ test("is read anew for each attempt", async () => {
   expect(hashes).toEqual([sha256]);
 });
 
-test("whose answer is lost is asked for", async () => {
+test("a file is looked up if the response is lost", async () => {
   const fake = await start();
   fake.intercept = async (request) => {
     fake.intercept = undefined;
@@ -108,24 +108,24 @@ test("whose answer is lost is asked for", async () => {
     return new Response("gone", { status: 502 });
   };
   expect(await send(fake)).toMatchObject({ sha256, uuid: fake.state.files.get(sha256)?.uuid ?? "none" });
-  expect({ bytesRead, questions: questions(fake).length }).toEqual({
+  expect({ bytesRead, lookups: lookups(fake).length }).toEqual({
     bytesRead: content.length,
-    questions: 1,
+    lookups: 1,
   });
 });
 
-test("that is refused is hashed to its end", async () => {
+test("a refused file is still hashed completely", async () => {
   const fake = await start({ intercept: () => Response.json({ error: "too large" }, { status: 413 }) });
   expect(await rejection(send(fake))).toMatchObject({ message: expect.stringContaining("413") });
   expect(hashes).toEqual([sha256]);
 });
 
-describe("a service that does not keep up", () => {
-  /** Takes nothing until it is asked. */
+describe("if the service is slow, a file", () => {
+  /** Makes the service read no body before a lookup. */
   function makeSlow(fake: FakeService): void {
     fake.intercept = async ({ method }) => {
       if (method !== "POST") return undefined;
-      while (questions(fake).length === 0) await Bun.sleep(1);
+      while (lookups(fake).length === 0) await Bun.sleep(1);
       return undefined;
     };
   }
@@ -138,20 +138,23 @@ describe("a service that does not keep up", () => {
     return sent;
   }
 
-  test.each([true, false])("is asked, and sent the rest; it says what it got: %p", async (reportsHashes) => {
-    const fake = await start({ reportsHashes });
-    const sent = await sendSlowly(fake);
-    expect(sent).toEqual({ sha256, uuid: fake.state.fileId(sha256), isReused: false });
-    expect(posts(fake)).toMatchObject([{ bytes: { sha256 } }]);
-    expect(hashes).toEqual([sha256]);
-  });
+  test.each([true, false])(
+    "is looked up, then sent completely (the service reports hashes: %p)",
+    async (reportsHashes) => {
+      const fake = await start({ reportsHashes });
+      const sent = await sendSlowly(fake);
+      expect(sent).toEqual({ sha256, uuid: fake.state.fileId(sha256), isReused: false });
+      expect(posts(fake)).toMatchObject([{ bytes: { sha256 } }]);
+      expect(hashes).toEqual([sha256]);
+    },
+  );
 
-  test("is not sent the rest of what it has", async () => {
+  test("is not sent completely if the service has it", async () => {
     const fake = await start();
     const { uuid } = await send(fake);
     fake.clearRequests();
     expect(await sendSlowly(fake)).toEqual({ sha256, uuid, isReused: true });
-    expect(questions(fake)).toHaveLength(1);
+    expect(lookups(fake)).toHaveLength(1);
   });
 });
 
@@ -160,7 +163,7 @@ describe.each([
   ["shrinks", () => truncateSync(path, 3_000_000)],
   ["is written over", () => writeFileSync(path, content.toReversed())],
 ])("a file that %s while it is sent", (_, change) => {
-  test.each([true, false])("is an error; the service says what it got: %p", async (reportsHashes) => {
+  test.each([true, false])("is an error (the service reports hashes: %p)", async (reportsHashes) => {
     const fake = await start({ reportsHashes });
     fake.intercept = () => {
       change();
@@ -171,7 +174,7 @@ describe.each([
   });
 });
 
-test("an interruption ends it at once", async () => {
+test("an interruption ends an upload at once", async () => {
   const fake = await start({ intercept: () => new Promise(() => {}) });
   const interrupt = new AbortController();
   const failed = rejection(send(fake, { signal: interrupt.signal }));

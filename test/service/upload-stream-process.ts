@@ -1,4 +1,4 @@
-/** Started by upload-stream.test.ts: passes so many bytes on, said beforehand or not, and prints what that took. */
+/** Started by upload-stream.test.ts: uploads a stream of known or unknown length, and prints the memory that it took. */
 import { readFileSync } from "node:fs";
 import { clientOf } from "./client.ts";
 

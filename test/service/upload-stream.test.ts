@@ -35,7 +35,7 @@ function bytesOf(bytes: Uint8Array, fault?: Error): ReadableStream<Uint8Array> {
       const chunk = new Uint8Array(bytes.subarray(at, at + 65_536));
       at += chunk.byteLength;
       if (chunk.byteLength > 0) return controller.enqueue(chunk);
-      // Time enough for the service to take all that was sent.
+      // This leaves the service time to read everything that was sent.
       await Bun.sleep(20);
       if (fault !== undefined) controller.error(fault);
       else controller.close();
@@ -44,7 +44,7 @@ function bytesOf(bytes: Uint8Array, fault?: Error): ReadableStream<Uint8Array> {
 }
 
 describe("a stream", () => {
-  test.each([true, false])("is sent in chunks; the service says what it got: %p", async (reportsHashes) => {
+  test.each([true, false])("is sent in chunks (the service reports hashes: %p)", async (reportsHashes) => {
     const fake = await start({ reportsHashes });
     const file = await clientOf(fake.url).service.uploadStream(streamOf("some bytes ", "of unknown length"));
     expect(file).toEqual({ uuid: fake.state.fileId(sha256), sha256, size: content.length });
@@ -52,7 +52,7 @@ describe("a stream", () => {
   });
 
   test.each([1, content.length, 1024 * 1024, 3 * 1024 * 1024 + 1])(
-    "of known length is announced with it: %d bytes",
+    "of a known length, %d bytes, is sent with that Content-Length",
     async (contentLength) => {
       const fake = await start();
       const bytes = Buffer.alloc(contentLength, content);
@@ -65,20 +65,20 @@ describe("a stream", () => {
     },
   );
 
-  describe.each([4 * 1024 * 1024, 1000])("of %d bytes, stores nothing where the source", (contentLength) => {
+  describe.each([4 * 1024 * 1024, 1000])("of %d bytes stores nothing if the source", (contentLength) => {
     const announced = "did not send the";
     test.each([
       ["gives less", -1, undefined, announced],
       ["gives more", 1, undefined, announced],
       ["gives much more", 1_500_000, undefined, announced],
-      ["finds fault with it at its end", 0, new Error("another digest"), "another digest"],
+      ["fails at its end", 0, new Error("another digest"), "another digest"],
       ["breaks off", -500, new Error("the source is gone"), "the source is gone"],
     ])("%s", async (_, difference, fault, message) => {
       const fake = await start();
       const source = bytesOf(new Uint8Array(contentLength + difference), fault);
       const error = await rejection(clientOf(fake.url).service.uploadStream(source, { contentLength }));
       expect(error).toMatchObject({ message: expect.stringContaining(message) });
-      // What the service has begun to take it drops when the connection closes.
+      // The service drops an incomplete body when the connection closes.
       await Bun.sleep(20);
       expect(fake.state.files.size).toBe(0);
     });
@@ -91,32 +91,35 @@ describe("a stream", () => {
     ["1000 bytes", 1000, false],
     ["no bytes", 0, true],
     ["no bytes", 0, false],
-  ])("of %s is inspected before the service has it all (%d, known: %p)", async (_, length, isKnown) => {
-    const bytes = Buffer.alloc(length, content);
-    const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
-    const options = isKnown ? { contentLength: length } : {};
-    const fake = await start();
-    const refused = new Error("refused");
-    const refuse = () => {
-      throw refused;
-    };
-    const { service } = clientOf(fake.url);
-    expect(await rejection(service.uploadStream(bytesOf(bytes), { ...options, inspect: refuse }))).toBe(
-      refused,
-    );
-    await Bun.sleep(20);
-    expect(fake.state.files.size).toBe(0);
-    const seen: string[] = [];
-    const inspect = (digest: string) => void seen.push(digest);
-    expect(await service.uploadStream(bytesOf(bytes), { ...options, inspect })).toMatchObject({ sha256 });
-    expect(seen).toEqual([sha256]);
-    // Nor is it taken from there when it is.
-    expect(await rejection(service.uploadStream(bytesOf(bytes), { ...options, inspect: refuse }))).toBe(
-      refused,
-    );
-  });
+  ])(
+    "of %s is inspected before the service has all of it (%d bytes, length known: %p)",
+    async (_, length, isKnown) => {
+      const bytes = Buffer.alloc(length, content);
+      const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+      const options = isKnown ? { contentLength: length } : {};
+      const fake = await start();
+      const refused = new Error("refused");
+      const refuse = () => {
+        throw refused;
+      };
+      const { service } = clientOf(fake.url);
+      expect(await rejection(service.uploadStream(bytesOf(bytes), { ...options, inspect: refuse }))).toBe(
+        refused,
+      );
+      await Bun.sleep(20);
+      expect(fake.state.files.size).toBe(0);
+      const seen: string[] = [];
+      const inspect = (digest: string) => void seen.push(digest);
+      expect(await service.uploadStream(bytesOf(bytes), { ...options, inspect })).toMatchObject({ sha256 });
+      expect(seen).toEqual([sha256]);
+      // A refused file is not reused either if the service has it already.
+      expect(await rejection(service.uploadStream(bytesOf(bytes), { ...options, inspect: refuse }))).toBe(
+        refused,
+      );
+    },
+  );
 
-  test("that is stored as something else is an error", async () => {
+  test("is an error if the service reports another hash", async () => {
     const fake = await start({
       intercept: () => Response.json({ uuid: "f", sha256: "0".repeat(64) }, { status: 201 }),
     });
@@ -126,7 +129,7 @@ describe("a stream", () => {
     });
   });
 
-  test("cannot be sent twice", async () => {
+  test("is not sent twice", async () => {
     const fake = await start({
       intercept: async (request) => {
         await request.arrayBuffer();
@@ -139,7 +142,7 @@ describe("a stream", () => {
   });
 
   test.each([undefined, content.length])(
-    "of length %p whose answer is lost is asked for: what has arrived need not be fetched again",
+    "of length %p is looked up if the response is lost",
     async (contentLength) => {
       const fake = await start();
       fake.intercept = async (request) => {
@@ -154,7 +157,7 @@ describe("a stream", () => {
     },
   );
 
-  test("that breaks off is the source's error, and nothing is stored", async () => {
+  test("that breaks off fails with the source's error, and nothing is stored", async () => {
     const fake = await start();
     const broken = new Error("the source is gone");
     let pulls = 0;
@@ -168,7 +171,7 @@ describe("a stream", () => {
     expect(fake.state.files.size).toBe(0);
   });
 
-  test("that the service refuses at once is not read to its end", async () => {
+  test("is not read to its end if the service refuses it at once", async () => {
     const fake = await start({ intercept: () => Response.json({ error: "too large" }, { status: 413 }) });
     let cancelled = false;
     const endless = new ReadableStream<Uint8Array>({
@@ -185,7 +188,7 @@ describe("a stream", () => {
     expect(cancelled).toBe(true);
   });
 
-  test("that the service stops taking is given up after two minutes", async () => {
+  test("is given up two minutes after the service stops reading it", async () => {
     const fake = await start({ intercept: () => new Promise(() => {}) });
     const clock = createManualClock();
     const failed = rejection(clientOf(fake.url, { clock }).service.uploadStream(streamOf(content)));
@@ -200,7 +203,7 @@ describe("a stream", () => {
   test.each([
     [59, "is waited for"],
     [60, "is given up"],
-  ])("whose source has nothing to give for %d s %s", async (seconds) => {
+  ])("whose source gives nothing for %d s %s", async (seconds) => {
     const fake = await start();
     const clock = createManualClock();
     let proceed: (() => void) | undefined;
@@ -229,7 +232,7 @@ describe("a stream", () => {
     ["of unknown length", undefined],
     ["of known length, hashed on a thread", "known"],
   ])(
-    "of 512 MiB, %s, never lies in memory",
+    "of 512 MiB, %s, takes less than 100 MiB of memory",
     async (_, known) => {
       const fake = await start();
       const program = join(import.meta.dir, "upload-stream-process.ts");
@@ -244,10 +247,10 @@ describe("a stream", () => {
 
   test.each([
     ["on this thread", 12, false],
-    ["on this thread, its length known", 12, true],
-    ["on a thread of its own", 96, true],
-  ])("arrives as it is where the service is slow, hashed %s", async (_, count, isLengthKnown) => {
-    // Chunks that fit into no number of buffers, none like another; buffers are filled again while others are sent.
+    ["on this thread, with a known length", 12, true],
+    ["on another thread", 96, true],
+  ])("arrives unchanged on a slow service, hashed %s", async (_, count, isLengthKnown) => {
+    // All chunks differ, and do not fill whole buffers; a buffer is filled again while others are sent.
     const chunks = Array.from({ length: count }, (_, index) => {
       const numbers = new Uint32Array(300_001 + 100_000 * (index % 3));
       return new Uint8Array(numbers.map((_, at) => Math.imul(at + index, 2_654_435_761)).buffer);
