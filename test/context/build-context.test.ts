@@ -23,7 +23,7 @@ async function refusal(
   throw new Error("nothing was refused");
 }
 
-test("a context is kept as it was given, as an absolute path, and without links", async () => {
+test("a context has its path as given, as an absolute path, and with its links resolved", async () => {
   const root = makeTree("real/a");
   symlinkSync("real", join(root, "link"));
   expect(await openBuildContext("./link", root)).toEqual({
@@ -46,7 +46,7 @@ test.each([
   expect(refused.exitCode).toBe(2);
 });
 
-test("a context that may not be read is refused", async () => {
+test("a context without read permission is refused", async () => {
   const root = makeTree("closed/a");
   chmodSync(root, 0o755);
   chmodSync(join(root, "closed"), 0o311);
@@ -67,7 +67,7 @@ function ruleTexts(contextPath: string, dockerfilePath: string | undefined): str
   );
 }
 
-test("the ignore file beside the Dockerfile comes before the one in the context", () => {
+test("the ignore file next to the Dockerfile replaces the one in the context", () => {
   const root = makeTree("docker/");
   writeFileSync(join(root, ".dockerignore"), "\nof-the-context");
   writeFileSync(join(root, "docker/Dockerfile.dev.dockerignore"), "of-the-dockerfile");
@@ -80,7 +80,7 @@ test("the ignore file beside the Dockerfile comes before the one in the context"
   expect(ruleTexts(join(root, "docker"), undefined)).toEqual([]);
 });
 
-test("an empty ignore file beside the Dockerfile stands for no rules at all", () => {
+test("an empty ignore file next to the Dockerfile means no rules", () => {
   const root = makeTree("");
   writeFileSync(join(root, ".dockerignore"), "a");
   writeFileSync(join(root, "Dockerfile.dockerignore"), "");
@@ -95,7 +95,7 @@ test.each([
     (path: string) => writeFileSync(path, Buffer.from("\uFEFFdist\n", "utf16le")),
     "it is not UTF-8 text",
   ],
-  ["a link in a circle", (path: string) => symlinkSync(".dockerignore", path), "it is a symbolic link"],
+  ["a circular link", (path: string) => symlinkSync(".dockerignore", path), "it is a symbolic link"],
 ])("an ignore file that is %s is refused", async (_, make, message) => {
   const root = makeTree("");
   make(join(root, ".dockerignore"));

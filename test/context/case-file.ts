@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A part of a golden file, between `--- title` and the next such line. */
+/** A part of a golden file, from a line `--- title` to the next one. */
 export interface Section {
   title: string;
   body: string;
@@ -13,7 +13,7 @@ export interface CaseFile {
   sections: readonly Section[];
 }
 
-/** The golden files of one area, in the order of their names. */
+/** Returns the golden files of one area in the order of their names. */
 export function readCases(area: string): CaseFile[] {
   const directory = join(import.meta.dir, "../cases", area);
   return readdirSync(directory)
@@ -24,7 +24,7 @@ export function readCases(area: string): CaseFile[] {
     });
 }
 
-/** What stands before the first title belongs to a section without one: a comment on the case. */
+/** Splits a golden file. Text before the first title, a comment on the case, is a section without a title. */
 export function parseSections(text: string): Section[] {
   const [comment = "", ...rest] = text.split(/^--- /m);
   return [
@@ -40,7 +40,7 @@ export function formatSections(sections: readonly Section[]): string {
   return sections.map(({ title, body }) => (title === "" ? body : `--- ${title}\n${body}`)).join("");
 }
 
-/** A path as it stands in a golden file: as JSON where it has white space or what no editor shows. */
+/** Returns a path for a golden file: as JSON if it has white space or control characters. */
 export function writePath(path: string): string {
   return /^[^\s"\p{Cc}]+$/u.test(path) ? path : JSON.stringify(path);
 }

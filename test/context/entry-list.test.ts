@@ -43,7 +43,7 @@ function listOf(all: typeof children extends fc.Arbitrary<infer Children> ? Chil
   return list;
 }
 
-test("entries come back as they were added, and a digest tells lists apart", () => {
+test("a list returns its entries as added, and different lists have different digests", () => {
   fc.assert(
     fc.property(children, children, (one, other) => {
       const [list, second] = [listOf(one), listOf(other)];
@@ -58,7 +58,7 @@ test("entries come back as they were added, and a digest tells lists apart", () 
   );
 });
 
-test("a file without a hash is an error, also where another one has its own", () => {
+test("asking for a missing hash is an error, also if another file has one", () => {
   const file = { mode: 0o100644 as const, dev: 1, ino: 1, size: 1, mtimeMs: 1, ctimeMs: 1 };
   const list = listOf([
     [0, "a", { stat: file, target: undefined }],

@@ -47,7 +47,7 @@ function sha256(content: string | Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(content).digest("hex");
 }
 
-test("a hash is that of the file's bytes, whatever its size", async () => {
+test("a file's hash is that of its bytes, for any size", async () => {
   const root = makeTree("empty\nsmall");
   const mebibyte = 1024 * 1024;
   for (const size of [0, 1, mebibyte - 1, mebibyte, mebibyte + 1, 3 * mebibyte + 7])
@@ -62,7 +62,7 @@ test("a hash is that of the file's bytes, whatever its size", async () => {
 
 const big = Buffer.alloc(2 * 1024 * 1024, "x");
 
-/** What can happen to a file between the walk and the reading, and what is said of it. */
+/** Changes of a file between the walk and the reading, and the errors. */
 const changes: [string, (path: string) => void, string][] = [
   ["grows", (path) => appendFileSync(path, "more"), "changed while the build read it"],
   ["shrinks", (path) => truncateSync(path, 1), "changed while the build read it"],
@@ -75,7 +75,7 @@ const changes: [string, (path: string) => void, string][] = [
     "changed while the build read it",
   ],
   [
-    "is replaced by one of the same size and time",
+    "is replaced by a file of the same size and time",
     (path) => {
       const { atime, mtime } = statSync(path);
       copyFileSync(path, `${path}.new`);
@@ -85,7 +85,7 @@ const changes: [string, (path: string) => void, string][] = [
     "changed while the build read it",
   ],
   [
-    "becomes a link to its like",
+    "becomes a link to an equal file",
     (path) => {
       renameSync(path, `${path}.real`);
       symlinkSync(`${path}.real`, path);
@@ -93,7 +93,7 @@ const changes: [string, (path: string) => void, string][] = [
     "changed while the build read it",
   ],
   [
-    "becomes a pipe that nobody writes to",
+    "becomes a pipe without a writer",
     (path) => {
       rmSync(path);
       Bun.spawnSync(["mkfifo", path]);
@@ -115,7 +115,7 @@ for (const [what, change, message] of changes) {
     ["small", "hello"],
     ["large", big],
   ] as const) {
-    test(`a ${size} file that ${what} after the walk is noticed`, async () => {
+    test(`a ${size} file that ${what} after the walk is an error`, async () => {
       const root = makeTree("f");
       writeFileSync(join(root, "f"), content);
       const entry = await fileEntry(root);
@@ -125,7 +125,7 @@ for (const [what, change, message] of changes) {
   }
 }
 
-test("a file that may not be read is an error that names it", async () => {
+test("a file without read permission is an error with its path", async () => {
   const root = makeTree("secret 0000");
   chmodSync(root, 0o755);
   const entry = await fileEntry(root);
@@ -156,12 +156,12 @@ test("with a cache, a file that has not changed is not read again", async () => 
   const cache = new MapCache();
   const hashes = await hashFiles(await fileEntries(root), { cache, clock: inAnHour });
   const again = await fileEntries(root);
-  // Nothing could be read from these any more.
+  // The files are gone, so only the cache has their hashes.
   rmSync(root, { recursive: true });
   expect(await hashFiles(again, { cache, clock: inAnHour })).toEqual(hashes);
 });
 
-test("a replacement of the same size and modification time is not taken for the file that was cached", async () => {
+test("a file replaced by one of the same size and modification time is read again", async () => {
   const root = makeTree("f");
   const path = join(root, "f");
   writeFileSync(path, "old!");
@@ -175,7 +175,7 @@ test("a replacement of the same size and modification time is not taken for the 
   expect([...hashes.values()]).toEqual([sha256("new!")]);
 });
 
-test("a file that has only just changed is not remembered: its next change might not show", async () => {
+test("a file that has just changed is not cached, because its next change might not change its state", async () => {
   const root = makeTree("f");
   const entry = await fileEntry(root);
   const cache = new MapCache();
@@ -185,19 +185,19 @@ test("a file that has only just changed is not remembered: its next change might
 });
 
 test.each([
-  ["long ago", 1_000_000_000.123, 2_000_000_000_000, true],
-  ["an instant ago", 1_000.123, 1_000_124, false],
-  ["more than a tick ago", 1_000.123, 1_000_324, true],
-  ["in the future", 2_000.5, 1_000_000, false],
-  ["a second ago, where only whole seconds are kept", 1_000, 1_001_000, false],
-  ["four seconds ago, where only whole seconds are kept", 1_000, 1_004_001, true],
-])("settled or racy: changed %s", (_, changedSeconds, readAt, expected) => {
+  ["settled if it changed long ago", 1_000_000_000.123, 2_000_000_000_000, true],
+  ["not settled if it changed an instant ago", 1_000.123, 1_000_124, false],
+  ["settled if it changed more than a tick ago", 1_000.123, 1_000_324, true],
+  ["not settled if it changed in the future", 2_000.5, 1_000_000, false],
+  ["not settled if it changed a second ago and times are whole seconds", 1_000, 1_001_000, false],
+  ["settled if it changed four seconds ago and times are whole seconds", 1_000, 1_004_001, true],
+])("a file's state is %s", (_, changedSeconds, readAt, expected) => {
   const changed = Math.round(changedSeconds * 1000);
   const stat = { device: 1, inode: 1, size: 1, mtimeMs: changed, ctimeMs: changed };
   expect(isSettled(stat, readAt)).toBe(expected);
 });
 
-test("hashing ends with the signal", async () => {
+test("hashing ends with the signal's reason", async () => {
   const root = makeTree("f");
   const entry = await fileEntry(root);
   await expect(hashFiles([entry], { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow(
@@ -205,7 +205,7 @@ test("hashing ends with the signal", async () => {
   );
 });
 
-describe("several large files, each on a thread", () => {
+describe("several large files, hashed on threads,", () => {
   const sizes = { a: 70_000_001, b: 80_000_000, c: 20_000_000, d: 5 };
 
   async function makeLargeFiles(): Promise<FileEntry[]> {
@@ -217,7 +217,7 @@ describe("several large files, each on a thread", () => {
     return fileEntries(root);
   }
 
-  test("have the hashes of their bytes, and are remembered", async () => {
+  test("have the hashes of their bytes, and are cached", async () => {
     const entries = await makeLargeFiles();
     const remembered = new Map<string, string>();
     const cache: HashCache = {
@@ -234,7 +234,7 @@ describe("several large files, each on a thread", () => {
     expect(progress.at(-1)).toBe(Object.values(sizes).reduce((sum, size) => sum + size));
   });
 
-  test("one that changes ends all, and is named", async () => {
+  test("fail together if one of them changes", async () => {
     const entries = await makeLargeFiles();
     appendFileSync(entries[2]?.absolutePath ?? "", "more");
     const error = await hashFiles(entries).catch((reason: unknown) => reason);
@@ -245,7 +245,7 @@ describe("several large files, each on a thread", () => {
     });
   });
 
-  test("end with the signal", async () => {
+  test("end with the signal's reason", async () => {
     const entries = await makeLargeFiles();
     const stop = new AbortController();
     const onProgress = () => stop.abort(new Error("enough"));

@@ -1,7 +1,7 @@
 /**
  * Runs the golden files in `test/cases/ignore`. Each has a section `rules`, an ignore file, and then either
- * `paths`, where `-` is left out and `+` is kept, with the line of the rule that decides, or `error`, the
- * message. `UPDATE_GOLDEN=1` writes what is so now.
+ * `paths`, where `-` means left out and `+` kept, with the line of the rule that decides, or `error`, the
+ * message. `UPDATE_GOLDEN=1` writes the current results.
  */
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

@@ -44,13 +44,13 @@ function rulesOf(matches: SourceMatch[]) {
   return findLargeContext(matches)?.largest.map(({ rule }) => rule);
 }
 
-test("what is small needs no warning", () => {
+test("a small context causes no warning", () => {
   expect(
     findLargeContext([directory("", { "src/a": 100 * mebibyte, ...many("src/", 1000) })]),
   ).toBeUndefined();
 });
 
-test("the five largest paths, the largest first", () => {
+test("the warning has the five largest paths, the largest first", () => {
   const sizes = { "a/x": 50, "b/x": 10, "b/y": 10, c: 30, "d/x": 5, "e/x": 6, "f/x": 1, g: 100 };
   const files = Object.fromEntries(Object.entries(sizes).map(([path, size]) => [path, size * mebibyte]));
   const found = findLargeContext([directory("", files)]);
@@ -63,25 +63,25 @@ test("the five largest paths, the largest first", () => {
   expect(found?.largest.map(({ rule }) => rule)).toEqual(["g", "a/x", "c", "b/", "e/x"]);
 });
 
-test("many small files are large too, and count by their number", () => {
+test("a directory of 20,000 small files counts as large", () => {
   const files = { ...many("cache/v1/objects/", 20_000), ...many("src/", 300), "src/big": mebibyte };
   expect(rulesOf([directory("", files)])).toEqual(["cache/v1/objects/", "src/"]);
 });
 
-test("a source directory as a whole is wanted: what is in it is named", () => {
+test("the rules are for paths in a source directory, not for the directory itself", () => {
   const files = { "data/models/a": 150 * mebibyte, "data/models/b": 100 * mebibyte, "data/notes": 1 };
   expect(rulesOf([directory("data", files)])).toEqual(["data/models/"]);
 });
 
-test("what is tiny beside the largest path is not worth a rule", () => {
+test("paths that are tiny compared with the largest get no rule", () => {
   const files = { "data/a": 150 * mebibyte, "data/b": 100 * mebibyte, Dockerfile: 35 };
   expect(rulesOf([directory("", files)])).toEqual(["data/"]);
-  // As many directories of one size as there are: all of them are.
+  // Directories of equal size are all as large as the largest.
   const alike = Object.fromEntries(Array.from({ length: 20_001 }, (_, index) => [`d${index}/x`, 1]));
   expect(rulesOf([directory("", alike)])).toHaveLength(5);
 });
 
-test("a file that the Dockerfile names is wanted, one that a pattern finds may not be", () => {
+test("a file matched by a pattern gets a rule, but not a file that the Dockerfile names", () => {
   const big = file("a/disk.img", 500 * mebibyte);
   expect(
     findLargeContext([{ source: "a/disk.img", isDirectory: false, entries: EntryList.of(big) }]),
@@ -103,7 +103,7 @@ test.each([
   "a/#b",
   "line\nend",
   "esc\u001b[2J",
-])("the rule leaves %j out", (path) => {
+])("the suggested rule for %j ignores that path", (path) => {
   const [rule = ""] = rulesOf([directory("", { [path]: 300 * mebibyte, other: 1 })]) ?? [];
   const rules = parseIgnoreFile(`${rule}\n`, ".dockerignore");
   expect(isMatch(decidePath(rules, path))).toBe(true);

@@ -6,8 +6,8 @@ import { readPath } from "./case-file.ts";
 const made: string[] = [];
 
 /**
- * A directory made from lines such as `dir/file 0755`, `dir/`, `link -> target` and `pipe |`; what a path
- * needs above it is made too. A file holds its own path.
+ * Makes a directory from lines such as `dir/file 0755`, `dir/`, `link -> target` and `pipe |`, with all parent
+ * directories. A file's content is its own path.
  */
 export function makeTree(lines: string): string {
   const root = mkdtempSync(join(tmpdir(), "bough-context-"));
@@ -30,7 +30,7 @@ export function makeTree(lines: string): string {
   return root;
 }
 
-/** Call it in `afterEach`. */
+/** Removes the directories of `makeTree`. To be called in `afterEach`. */
 export function removeTrees(): void {
   for (const root of made.splice(0)) rmSync(root, { recursive: true, force: true });
 }

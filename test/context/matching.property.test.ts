@@ -11,7 +11,7 @@ import { decidePath, isMatch } from "../../src/context/patterns/rules.ts";
 import { runs } from "../support/random.ts";
 import { referenceDecision, referenceGoMatch } from "./reference-matcher.ts";
 
-/** Few and short names, so that patterns hit them often; some with what regular expressions take for their own. */
+/** Few and short names, so that patterns often match; some have special characters of regular expressions. */
 const name = fc
   .array(fc.constantFrom("a", "b", "c", ".", "+", "(", "\n", "é", "-", "^", "[", "]", "[ab]", "[a]"), {
     minLength: 1,

@@ -1,9 +1,9 @@
 /**
- * Docker's matching once more, slow and obvious: no compiled patterns, no state, every question answered from
- * the start. It follows moby's patternmatcher, which turns a pattern into a regular expression.
+ * A second implementation of Docker's matching, slow and obvious: without compiled patterns and without state. It
+ * follows moby's patternmatcher, which turns a pattern into a regular expression.
  */
 
-/** The line number of the rule that decides about a path, and whether it ignores the path. */
+/** Returns the line number of the rule that decides about a path, and whether it ignores the path. */
 export function referenceDecision(
   lines: readonly string[],
   path: string,
@@ -19,13 +19,13 @@ export function referenceDecision(
   return decision;
 }
 
-/** Whether a pattern (clean, no leading slash) matches exactly this path. */
+/** True if a pattern (clean, no leading slash) matches exactly this path. */
 export function referenceMatch(pattern: string, path: string): boolean {
   const isPlainSuffix = /^\*\*[^/*?[\]\\][^*?[\]\\]*$/.test(pattern);
   return isPlainSuffix ? path.endsWith(pattern.slice(2)) : matches(pattern, path);
 }
 
-/** Go's filepath.Match, as far as single names go: `**` is nothing but two stars. */
+/** Go's filepath.Match: each name matches separately, and `**` is two stars. */
 export function referenceGoMatch(pattern: string, path: string): boolean {
   return matches(pattern.replace(/\*+/g, "*"), path);
 }

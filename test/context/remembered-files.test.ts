@@ -5,7 +5,7 @@ import { localFileSystem } from "../../src/context/file-system/local-file-system
 import { rememberFiles } from "../../src/context/file-system/remembered-files.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
-test("what was asked once stays as it was, what was not there is asked again", () => {
+test("results are remembered, but a missing file is looked up again", () => {
   const directory = temporaryDirectory();
   const path = (name: string) => join(directory, name);
   writeFileSync(path("file"), "old");

@@ -1,7 +1,7 @@
 /**
- * Runs the golden files in `test/cases/sources`. Each has a section `context` (see make-tree.ts), perhaps
- * `.dockerignore`, and then a section for each COPY with what its sources come to: kind, mode, the path below
- * the destination, and the path in the context. `UPDATE_GOLDEN=1` writes what is so now.
+ * Runs the golden files in `test/cases/sources`. Each has a section `context` (see make-tree.ts), optionally
+ * `.dockerignore`, and then a section for each COPY with its entries: kind, mode, the path below the
+ * destination, and the path in the context. `UPDATE_GOLDEN=1` writes the current results.
  */
 import { afterEach, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

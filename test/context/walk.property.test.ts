@@ -14,7 +14,7 @@ const root = mkdtempSync(join(tmpdir(), "bough-walk-"));
 afterAll(() => rmSync(root, { recursive: true }));
 
 const name = fc.constantFrom("a", "b", "ab", "ba", "c.d");
-/** The files and empty directories (with a slash at their end) of a tree, no path both a file and a directory. */
+/** The files and empty directories (with a final slash) of a tree. No path is both a file and a directory. */
 const tree = fc
   .uniqueArray(fc.tuple(fc.array(name, { minLength: 1, maxLength: 4 }), fc.constantFrom("", "", "/")), {
     maxLength: 12,
@@ -34,7 +34,7 @@ const lines = fc.array(
   { maxLength: 5 },
 );
 
-test("a walk keeps exactly what the reference matcher keeps, and the directories above it", async () => {
+test("a walk keeps exactly the paths that the reference matcher keeps, with their parents", async () => {
   let directories = 0;
   await fc.assert(
     fc.asyncProperty(tree, lines, async (tree, lines) => {

@@ -17,7 +17,7 @@ function rules(...lines: string[]): IgnoreRules {
   return ignoreRules(parseIgnoreFile(lines.join("\n"), ".dockerignore"), { defaultExcludes: true });
 }
 
-/** The directories that were read for the sources, relative to the context, and what they came to. */
+/** Resolves sources; returns their paths, and the directories and files that were read, relative to the context. */
 async function record(root: string, ignore: IgnoreRules, sources: string[], parents = false) {
   const context = await openBuildContext(root, "/");
   const read: string[] = [];
@@ -42,14 +42,14 @@ async function record(root: string, ignore: IgnoreRules, sources: string[], pare
   };
 }
 
-test("an ignored tree is not read, and what is in it is not looked at", async () => {
+test("an ignored directory is not read, and its entries are not examined", async () => {
   const root = makeTree("src/main.ts\nnode_modules/a/b/c.js\nlogs/2024/today.log\nout.log");
   const { read, stated } = await record(root, rules("logs", "*.log"), ["."]);
   expect(read).toEqual([".", "src"]);
   expect(stated.filter((path) => /log|node_modules/.test(path))).toEqual([]);
 });
 
-test("an ignored tree is read only as far as a `!` rule can reach into it", async () => {
+test("an ignored directory is read only as far as a `!` rule can match in it", async () => {
   const root = makeTree("data/keep/x\ndata/drop/y\ndata/drop/keep/z\ndata/big/a/b/c\nother/keep/x");
   expect(await record(root, rules("*", "!data/keep"), ["."])).toMatchObject({
     read: [".", "data", "data/keep"],
@@ -60,19 +60,19 @@ test("an ignored tree is read only as far as a `!` rule can reach into it", asyn
   ]);
 });
 
-test("a rule that comes after the `!` rule closes the tree again", async () => {
+test("a directory is not read if a rule after the `!` rule ignores it again", async () => {
   const root = makeTree("data/keep/x\na");
   expect((await record(root, rules("data", "!data/keep", "data"), ["."])).read).toEqual(["."]);
 });
 
-test("patterns read the directories that they can match in, and no others", async () => {
+test("patterns read only directories in which they can match", async () => {
   const root = makeTree("src/a/x.js\nsrc/b/deep/x.js\nlib/a/x.js");
   expect((await record(root, noRules, ["src/*/x.js"])).read).toEqual(["src", "src/a", "src/b"]);
   expect((await record(root, noRules, ["src/*/x.js"], true)).read).toEqual([".", "src", "src/a", "src/b"]);
   expect((await record(root, noRules, ["lib/a/x.js"])).read).toEqual([]);
 });
 
-test("a directory that can't be read is an error that names it", async () => {
+test("an unreadable directory is an error with its path", async () => {
   const root = makeTree("open/file\nclosed/file");
   chmodSync(join(root, "closed"), 0);
   await asOrdinaryUser(root, async () => {
@@ -87,7 +87,7 @@ test("a directory that can't be read is an error that names it", async () => {
   chmodSync(join(root, "closed"), 0o755);
 });
 
-/** Root may read everything: these tests need somebody who may not. */
+/** Runs as an ordinary user, because root may read everything. */
 async function asOrdinaryUser(root: string, run: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0) return await run();
   chmodSync(root, 0o755);
@@ -99,7 +99,7 @@ async function asOrdinaryUser(root: string, run: () => Promise<void>): Promise<v
   }
 }
 
-test("a file that vanishes while the context is read is an error that names it", async () => {
+test("a file that vanishes while the context is read is an error with its path", async () => {
   const root = makeTree("a\nb");
   const context = await openBuildContext(root, "/");
   const files: FileSystem = {
@@ -115,13 +115,13 @@ test("a file that vanishes while the context is read is an error that names it",
   );
 });
 
-test("a name that is not UTF-8 is an error that says so", async () => {
+test("a name that is not UTF-8 is an error", async () => {
   const root = makeTree("a");
   writeFileSync(Buffer.concat([Buffer.from(`${root}/caf`), Buffer.from([0xe9])]), "");
   await expect(record(root, noRules, ["."])).rejects.toThrow("caf\uFFFD: its name is not valid UTF-8");
 });
 
-test("hard links are files of their own, sockets and devices are passed over", async () => {
+test("hard links are separate files, and sockets are left out", async () => {
   const root = makeTree("d/one");
   Bun.spawnSync(["ln", join(root, "d/one"), join(root, "d/two")]);
   const server = createServer().listen(join(root, "d/socket"));
@@ -157,7 +157,7 @@ test("a file's state is kept in fractions of milliseconds", async () => {
   });
 });
 
-test("names beyond what the system allows are missing, not a crash", async () => {
+test("names too long for the system count as missing", async () => {
   const root = makeTree("a");
   mkdirSync(join(root, "d"));
   await expect(record(root, noRules, ["x".repeat(300)])).rejects.toThrow("no such file or directory");
@@ -166,7 +166,7 @@ test("names beyond what the system allows are missing, not a crash", async () =>
   );
 });
 
-test("a walk that would take for ever gives way and ends with the signal", async () => {
+test("an endless walk pauses for other work and ends with the signal's reason", async () => {
   const root = makeTree("d/");
   const context = await openBuildContext(root, "/");
   const files: FileSystem = {
@@ -182,7 +182,7 @@ test("a walk that would take for ever gives way and ends with the signal", async
   );
 });
 
-test("hostile patterns end: nothing is tried twice", async () => {
+test("hostile patterns take bounded time", async () => {
   const names = ["a".repeat(250), ...Array.from({ length: 15 }, () => "a".repeat(200))];
   const root = makeTree(names.join("/"));
   const patterns = [

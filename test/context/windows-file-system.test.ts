@@ -1,4 +1,4 @@
-/** The part of a context's reading that is Windows' own, on a file system that answers as Windows does. */
+/** Reading a context on Windows, with a file system that behaves like Windows'. */
 import { describe, expect, test } from "bun:test";
 import { chmodSync, lstatSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -9,13 +9,13 @@ import { resolveSources } from "../../src/context/sources/sources.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
-/** Takes backslashes for separators, has no modes, and tells targets of links with backslashes. */
-const asWindowsAnswers: FileSystem = {
+/** A file system with backslashes as separators and in targets of links, and without modes. */
+const likeWindows: FileSystem = {
   readDirectory: (path) => readdirSync(withSlashes(path)),
   stat: (path) => lstatSync(withSlashes(path)),
   readLink: () => "d\\deep\\file.sh",
 };
-const files = windowsFileSystem(asWindowsAnswers);
+const files = windowsFileSystem(likeWindows);
 
 function makeContext(): string {
   const context = join(temporaryDirectory(), "context");
@@ -37,7 +37,7 @@ async function take(source: string) {
   return matches.flatMap(({ entries }) => [...entries]);
 }
 
-test("files and directories have the mode that Docker gives them there", async () => {
+test("files and directories have the mode that Docker gives them on Windows", async () => {
   const entries = await take("d");
   expect(entries.map(({ relativePath, mode }) => [relativePath, mode.toString(8)])).toEqual([
     ["", "755"],
@@ -52,7 +52,7 @@ test("a link's target is followed, and staged, with slashes", async () => {
   expect(all.find(({ type }) => type === "symlink")).toMatchObject({ target: "d/deep/file.sh" });
 });
 
-describe("a backslash is no way out of the context", () => {
+describe("a source with a backslash is not found:", () => {
   test.each(["..\\secret", "d\\..\\..\\secret", "d\\deep\\file.sh"])("COPY %s", async (source) => {
     expect(lstatSync(join(makeContext(), "../secret")).isFile()).toBe(true);
     await expect(take(source)).rejects.toThrow(/does not exist|no such file|not found|nothing/i);
