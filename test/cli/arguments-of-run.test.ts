@@ -60,7 +60,7 @@ test.each(["main", "try/2", "a.b_c-d:e@f", "v1", "ü"])("%s names a branch", (na
 test.each(["", "12", "HEAD", "layer:abc", "-x", "a b", "a\nb", "*", "x".repeat(200)])(
   "%p does not",
   (name) => {
-    expect(() => checkBranchName(name)).toThrow("not a name for a branch");
+    expect(() => checkBranchName(name)).toThrow("invalid branch name");
   },
 );
 

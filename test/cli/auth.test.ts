@@ -104,7 +104,7 @@ describe("saving", () => {
   });
 
   test.each([
-    ["auth --url {url}", "there is no token, and nobody to ask for one"],
+    ["auth --url {url}", "no token given, and there is no terminal to ask for it"],
     ["auth --url {url} --token -", "--token - reads standard input, and nothing is piped in"],
     ["auth --token t", "profile default: the service's address is missing"],
     ["auth --url ftp://x --token t", "not a service address"],
@@ -125,7 +125,7 @@ describe("saving", () => {
   test("a second profile does not take over, and one with a project is of type iam", async () => {
     await bough("auth --url {url} --token good-token");
     const second = await bough("auth -p work --url {url} --token good-token --project p1");
-    expect(second.stderr).toContain("profile default stays the active one: `bough auth switch work`");
+    expect(second.stderr).toContain("profile default stays active: `bough auth switch work`");
     expect(read()).toContain("[profile:work]\n");
     expect(read()).toContain("type = iam\nproject = p1\n");
     expect((await bough("-p work images")).stderr).toContain("(profile work)");
@@ -195,7 +195,7 @@ describe("a file written by hand, with two profiles and comments", () => {
     expect(await bough("auth remove work")).toMatchObject({ exitCode: 0, stdout: "work\n", stderr: "" });
     expect(read()).toBe(handWritten.slice(0, handWritten.indexOf("[profile:work]")));
     const active = await bough("auth remove default");
-    expect(active.stderr).toContain("it was the active profile");
+    expect(active.stderr).toContain("the active profile was removed");
     expect(read()).toBe(
       "; profiles of the service, by hand\n[DEFAULT]\n\n# of another tool\n[editor]\ntheme = dark\n\n",
     );

@@ -74,13 +74,13 @@ test("show takes several, by their place in the session, too", async () => {
   expect(table.stdout.match(/^OPERATION/gm)).toHaveLength(2);
   expect((await json<{ uuid: string }>("-S k show @")).uuid).toBe(two?.operation ?? "");
   const none = await bough(`-S k show @${used?.id}`);
-  expect(none.stderr).toContain(`@${used?.id} of session k (use base:1) comes of no operation`);
-  expect((await bough("-S k show HEAD~9")).stderr).toContain("session k has nothing at HEAD~9");
+  expect(none.stderr).toContain(`@${used?.id} of session k (use base:1) has no operation`);
+  expect((await bough("-S k show HEAD~9")).stderr).toContain("session k has no history entry HEAD~9");
   expect((await bough("-S k logs @")).exitCode).toBe(0);
   const partly = await bough(`-S k -f json show nothing @ HEAD~9`);
   expect(partly.exitCode).toBe(1);
   expect(JSON.parse(partly.stdout).map(({ uuid }: { uuid: string }) => uuid)).toEqual([two?.operation]);
-  expect(partly.stderr).toContain("there is no operation nothing\\nsession k has nothing at HEAD~9");
+  expect(partly.stderr).toContain("there is no operation nothing\\nsession k has no history entry HEAD~9");
 });
 
 test("rollback, branch --from and use take them, and forward is the latest", async () => {

@@ -152,19 +152,19 @@ describe("what the engine lacks is a failure where it is needed, else a warning"
 });
 
 test.each<[string, Partial<RuntimeFacts>, string, string]>([
-  ["a crun that has passed", { crun: "works" }, "ok", "crun; a RUN on a terminal has runc"],
+  ["a crun that has passed", { crun: "works" }, "ok", "crun; a RUN on a terminal uses runc"],
   [
     "one that was not tried",
     { crun: "untried" },
     "ok",
-    "crun, which the next RUN tries; a RUN on a terminal has runc",
+    "crun, which the next RUN tries; a RUN on a terminal uses runc",
   ],
-  ["no runc", { hasRunc: false }, "ok", "crun; there is no runc, which a RUN on a terminal needs"],
+  ["no runc", { hasRunc: false }, "ok", "crun; runc is missing, which a RUN on a terminal needs"],
   [
     "a crun that has failed",
     { crun: { problem: "why" } },
     "ok",
-    "runc; crun would start a RUN in a third of its time: why",
+    "runc; crun would start a RUN in a third of the time, but cannot be used: why",
   ],
   ["runc that is asked for", { wanted: "runc" }, "ok", "runc, as BOUGH_RUNTIME says"],
   [
@@ -211,8 +211,7 @@ test.each<[string, LimitFacts, Partial<CheckResult>]>([
     { isRoot: true, hasVersionTwo: false, controllers: {} },
     {
       status: "failed",
-      detail:
-        "no control group can be made, and without one that keeps devices from it no RUN starts as root",
+      detail: "control groups cannot be created, but as root each RUN needs one that restricts its devices",
       fix: "Mount /sys/fs/cgroup writable (inside of a container: --privileged).",
     },
   ],
@@ -221,14 +220,14 @@ test.each<[string, LimitFacts, Partial<CheckResult>]>([
     { isRoot: false, hasVersionTwo: true, controllers: {} },
     {
       detail:
-        "no control group for memory, processes, processors; memory, processes are watched by bough, which can be a moment late; --cpus is refused",
+        "no control group for memory, processes, processors; memory, processes are checked by bough itself, which may notice an excess a moment late; --cpus is not supported",
       fix: "With systemd: systemd-run --user --scope -p Delegate=yes bough ..., or run bough as root.",
     },
   ],
   [
     "an ordinary user, version 2 without processors",
     { isRoot: false, hasVersionTwo: true, controllers: { memory: two, pids: two } },
-    { detail: "no control group for processors; --cpus is refused" },
+    { detail: "no control group for processors; --cpus is not supported" },
   ],
   [
     "an ordinary user, version 1",

@@ -30,12 +30,12 @@ test("prune says what it would remove, removes it with -y, and leaves what tags 
   expect(usage.caches).toMatchObject({ count: 1 });
   expect(usage.files.bytes).toBeGreaterThanOrEqual(100_000);
   expect((await bough("engine", "df")).stdout).toMatch(/^caches +1 +\S+ .+ of RUN --mount=type=cache$/m);
-  expect((await bough("engine", "df")).stdout).toMatch(/^in all .* 2 images, 1 tagged$/m);
+  expect((await bough("engine", "df")).stdout).toMatch(/^total .* 2 images, 1 tagged$/m);
   expect((await bough("engine", "df")).stdout).toMatch(/^build:\w{16} +1 +\S+ .+ - +\S/m);
 
   const planned = await bough("engine", "prune");
   expect(planned.stdout).toStartWith("would remove 1 uploaded file, ");
-  expect(planned.stderr).toContain("-y does it");
+  expect(planned.stderr).toContain("-y removes it");
   expect(JSON.parse((await bough("-f", "json", "engine", "df")).stdout)).toEqual(usage);
 
   expect((await bough("engine", "prune", "-y")).stdout).toStartWith("removed 1 uploaded file, ");
@@ -50,7 +50,7 @@ test("prune says what it would remove, removes it with -y, and leaves what tags 
   expect(fresh.stderr).toContain("1 uploaded file is gone: sending again");
 
   const everything = await bough("engine", "prune", "--all", "-y");
-  expect(everything.stdout).toContain("tags that are gone: busybox:1");
+  expect(everything.stdout).toContain("removed tags: busybox:1");
   expect((await bough("images", "-q")).stdout).toBe("");
 });
 
@@ -98,7 +98,7 @@ test("what later builds have superseded goes first; then the least recently used
   expect(layersOf() - before).toBeWithin(3_000_000, 3_500_000);
 
   expect((await json("engine prune --sessions --older-than 1h")).sessions).toEqual([]);
-  expect((await bough("engine prune --sessions -y")).stdout).toContain("sessions that are gone: ");
+  expect((await bough("engine prune --sessions -y")).stdout).toContain("removed sessions: ");
   expect(await json("session list")).toEqual([]);
   expect((await json("images --all")).map(({ tag }: { tag: string }) => tag)).toEqual([
     "app:dev",

@@ -48,7 +48,7 @@ test("files, directories and links, with modes and times; setuid bits stay behin
   expect((lstatSync(join(root, "d")).mode & 0o777).toString(8)).toBe("555");
   expect(lstatSync(join(root, "d/a")).mtimeMs).toBe(1_700_000_000_000);
   expect(lstatSync(join(root, "link")).isSymbolicLink()).toBe(true);
-  expect(warnings).toEqual(["./null is a device or a pipe, and is left out"]);
+  expect(warnings).toEqual(["./null is a device or a pipe, which is left out"]);
 });
 
 describe("what would lead elsewhere is refused:", () => {

@@ -127,7 +127,7 @@ describe("an archive", () => {
     [
       "compressed, but no archive",
       Bun.gzipSync(Buffer.from("hello")),
-      "standard input is compressed, but no tar",
+      "standard input is compressed, but not a tar",
       2,
     ],
     ["neither", new Uint8Array(1000), "standard input is neither a tar archive nor a Dockerfile", 2],
@@ -137,11 +137,21 @@ describe("an archive", () => {
     [
       "a name that is too long",
       pax("path", "n".repeat(256)),
-      "has something in it that no disk takes: nnn",
+      "contains an entry that can't be written: nnn",
       2,
     ],
-    ["a link that is too long", pax("linkpath", "n".repeat(5000)), "takes: link: the name is too long", 2],
-    ["a link to nothing", tarOf([{ name: "link", flag: "2" }]), "takes: link: no such file or directory", 2],
+    [
+      "a link that is too long",
+      pax("linkpath", "n".repeat(5000)),
+      "be written: link: the name is too long",
+      2,
+    ],
+    [
+      "a link to nothing",
+      tarOf([{ name: "link", flag: "2" }]),
+      "be written: link: no such file or directory",
+      2,
+    ],
     ["without a Dockerfile", tarOf([{ name: "a", content: "a" }]), "standard input has no such file", 2],
   ])("%s", async (_, stdin, message, code) => {
     const { exitCode, stderr } = await build(["-"], { stdin });
@@ -302,7 +312,7 @@ describe("a Dockerfile alone", () => {
 
   test("is the only one", async () => {
     const { exitCode, stderr } = await build(["-", "--dockerfile", "other"], { stdin: alone });
-    expect(stderr).toContain("--dockerfile other names one, and standard input is a Dockerfile itself");
+    expect(stderr).toContain("--dockerfile other cannot be used: standard input is a Dockerfile itself");
     expect(exitCode).toBe(2);
   });
 });

@@ -100,7 +100,7 @@ describe("bough images remove", () => {
   test("what a session works on goes with --force only", async () => {
     const [image = ""] = await ids("-S work use");
     const refused = await bough(`rmi ${image}`);
-    expect(refused.stderr).toContain(`session work is at image ${image} on its branch main`);
+    expect(refused.stderr).toContain(`image ${image} is used by session work on its branch main`);
     expect((await bough(`rmi ${image} nothing:1 --force`)).stderr).toContain("has no image nothing:1");
     expect(await ids("images --all")).not.toContain(image);
   });

@@ -54,7 +54,7 @@ describe("listening", () => {
     });
     const response = await fetch(server.url);
     expect(response.status).toBe(500);
-    expect(await response.json()).toEqual({ error: "the server has failed", status: 500 });
+    expect(await response.json()).toEqual({ error: "internal server error", status: 500 });
     expect(faults.map(String)).toEqual(["Error: secret /path"]);
   });
 
@@ -84,8 +84,8 @@ describe("who else can get there", () => {
   ])("%s: nobody", (given) => expect(describeExposure(parseListenAddress(given, "/"))).toBeUndefined());
 
   test.each([
-    ["0.0.0.0:8080", "all addresses of this machine without TLS: whoever can reach port 8080"],
-    ["[::]:0", "all addresses of this machine without TLS: whoever can reach it"],
+    ["0.0.0.0:8080", "all addresses of this machine without TLS: anyone who can reach port 8080"],
+    ["[::]:0", "all addresses of this machine without TLS: anyone who can reach it"],
     ["[0:0::0]:80", "all addresses of this machine"],
     ["192.0.2.7:80", "192.0.2.7 without TLS"],
     ["[2001:db8::1]:80", "2001:db8::1 without TLS"],

@@ -4,16 +4,16 @@ import { failureForAgent, hintForAgent, warningForAgent } from "../../src/cli/mc
 
 test.each<[hint: string, told: string | undefined]>([
   [
-    "`bough images` lists those it has; `bough images import REFERENCE` brings one from a registry.",
-    "The tool `images` lists those it has.",
+    "`bough images` lists its images; `bough images import REFERENCE` imports one from a registry.",
+    "The tool `images` lists its images.",
   ],
   [
-    "`bough -S work session checkout BRANCH` goes to another branch; `bough -S work use IMAGE` starts this one.",
-    "The tool `run` with session: work, image: IMAGE, keep: true starts this one.",
+    "`bough -S work session checkout BRANCH` switches to another branch; `bough -S work use IMAGE` sets an image for this one.",
+    "The tool `run` with session: work, image: IMAGE, keep: true sets an image for this one.",
   ],
   [
-    "Give more of it; `bough ps --all` lists them.",
-    "Give more of it; the tool `operations` with all: true lists them.",
+    "Give more digits; `bough ps --all` lists them.",
+    "Give more digits; the tool `operations` with all: true lists them.",
   ],
   ["`bough session show k` shows them.", "The tool `sessions` with session: k shows them."],
   ["Allow it more time with --timeout SECONDS.", "Allow it more time with timeout_seconds."],

@@ -167,8 +167,8 @@ describe("the store", () => {
     await build();
     const pruned = await run(user, ["engine", "prune", "--all", "-y"]);
     expect(pruned.stdout).toMatch(/^removed \d+ images?, \d+ layers?/);
-    expect(pruned.stdout).toContain("tags that are gone: busybox:1");
-    expect(pruned.stdout).toMatch(/^sessions that are gone: build:\w{16}/m);
+    expect(pruned.stdout).toContain("removed tags: busybox:1");
+    expect(pruned.stdout).toMatch(/^removed sessions: build:\w{16}/m);
     expect(pruned.stderr).toContain("it can be deleted");
     expect(remove().exitCode).toBe(0);
     expect(existsSync(state())).toBe(false);

@@ -214,7 +214,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
     ],
     [
       "cp notes app:dev:/srv/",
-      "[ERROR] files are copied out of an image, not into one\nA run puts files in place: `bough run -F FILE:PATH IMAGE COMMAND`.\n",
+      "[ERROR] files are copied out of an image, not into one\nTo run a command with local files: `bough run -F FILE:PATH IMAGE COMMAND`.\n",
     ],
     [
       "session",

@@ -284,7 +284,7 @@ describe("a place", () => {
       mkdirSync(join(places, "full"), { recursive: true });
       writeFileSync(join(places, "full/mine"), "");
       const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", place]);
-      expect(stderr).toContain("full is there already, and is not an empty directory");
+      expect(stderr).toContain("full already exists and is not an empty directory");
       expect(exitCode).toBe(1);
       expect(readdirSync(join(places, "full"))).toEqual(["mine"]);
     },
@@ -324,9 +324,9 @@ describe("a place", () => {
   });
 
   test.each([
-    ["oci", "names no place for an image"],
-    ["ostree:/x", "names no place for an image"],
-    ["docker:///x", "names no place in a registry"],
+    ["oci", "invalid destination"],
+    ["ostree:/x", "invalid destination"],
+    ["docker:///x", "is not a place in a registry"],
     ["oci:x:a b", "is not a valid image name"],
   ])("must be one: %s", async (place, problem) => {
     const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", place]);

@@ -121,7 +121,7 @@ describe("an image leaves as its base's layers and one more", () => {
     await remote("push", "app:1", name);
     expect(layersOf(`docker://${name}`)).toHaveLength(4);
     const { stderr } = await remote("push", "app:1", name);
-    expect(stderr).toContain("already there: 4 of 4 layers");
+    expect(stderr).toContain("already in the registry: 4 of 4 layers");
     await local(taker, "images", "import", name);
   });
 
@@ -142,7 +142,7 @@ test("a registry that has the base no more: all is one layer, and that is said",
   await gone.stop();
   const { stderr } = await remote("images", "export", "gone:1", "oci:gone-layout:1");
   expect(stderr).toContain(
-    "[WARN] all of the image is one layer: the layers of its base can't be had: skopeo:",
+    "[WARN] the image is exported as one layer, because the layers of its base cannot be fetched: skopeo:",
   );
   expect(layersOf("oci:gone-layout:1")).toHaveLength(1);
   expect(readdirSync(temporary)).toEqual([]);

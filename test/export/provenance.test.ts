@@ -196,10 +196,10 @@ describe("others", () => {
 });
 
 test.each([
-  [[], "--provenance goes with an image that is written"],
-  [["-o", "type=docker,dest=x"], "type=docker has no place for it"],
-  [["-o", "out"], "type=local has no place for it"],
-  [["-o", "-"], "type=tar has no place for it"],
+  [[], "--provenance needs an image that is written or pushed"],
+  [["-o", "type=docker,dest=x"], "type=docker does not support it"],
+  [["-o", "out"], "type=local does not support it"],
+  [["-o", "-"], "type=tar does not support it"],
 ])("is refused where it has no place: %j", async (words, problem) => {
   const { exitCode, stderr } = await bough(homes[0], ["build", "context", "--provenance", ...words]);
   expect(stderr).toContain(problem);

@@ -114,7 +114,7 @@ describe("an image of a service", () => {
         },
       },
     );
-    expect(stderr).toContain("sends files with the times that they have");
+    expect(stderr).toContain("does not support rewriting timestamps");
     expect(exitCode).toBe(1);
   });
 

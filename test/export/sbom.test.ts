@@ -130,13 +130,13 @@ test("goes beside the image, with --provenance as well", async () => {
 
 test("a database that is not read is not a list of nothing", async () => {
   const { exitCode, stderr } = await bough("build", "rpm", "--sbom", "-o", "type=oci,dest=rpm.tar");
-  expect(stderr).toContain("--sbom: the packages of the image are rpm's");
+  expect(stderr).toContain("--sbom: the image has an rpm database");
   expect(exitCode).toBe(1);
   expect(readdirSync(places)).not.toContain("rpm.tar");
 });
 
 test("is refused where it has no place", async () => {
   const { exitCode, stderr } = await bough("build", "context", "--sbom");
-  expect(stderr).toContain("--sbom goes with an image that is written");
+  expect(stderr).toContain("--sbom needs an image that is written or pushed");
   expect(exitCode).toBe(2);
 });

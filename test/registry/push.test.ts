@@ -57,7 +57,7 @@ test("a second push sends nothing, and packs nothing", async () => {
   const { exitCode, stderr } = await bough(["-L", "debug", "push", `${open.host}/team/app:1`]);
   expect(exitCode).toBe(0);
   expect(stderr).not.toContain("layer 1/2");
-  expect(stderr).toContain("already there: 2 of 2 layers");
+  expect(stderr).toContain("already in the registry: 2 of 2 layers");
 });
 
 test("what was pushed elsewhere is sent to a registry that lacks it", async () => {
@@ -86,7 +86,7 @@ test("of what a registry lacks only that is packed again", async () => {
     expect(exitCode).toBe(0);
     expect(stderr).not.toContain("layer 1/3");
     expect(stderr).toContain("layer 2/3");
-    expect(stderr).toContain("already there: 1 of 3 layers");
+    expect(stderr).toContain("already in the registry: 1 of 3 layers");
     expect(inspect(`${other.host}/base:three`).Layers).toHaveLength(3);
     expect(readdirSync(temporary)).toEqual([]);
   } finally {
@@ -125,7 +125,7 @@ test("credentials are those of docker login; a wrong password is refused", async
 
 test.each([
   ["push base:1", "base:1 does not say which registry to push to"],
-  ["push base:1 HOST/a@b", "names no place in a registry"],
+  ["push base:1 HOST/a@b", "is not a place in a registry"],
 ])("%s is refused before anything is read", async (line, problem) => {
   const { exitCode, stderr } = await bough(line.split(" "));
   expect(stderr).toContain(problem);

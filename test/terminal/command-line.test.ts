@@ -107,7 +107,9 @@ test("Ctrl-C at the question saves nothing, and leaves the terminal in order", a
 test("in CI nobody is asked", async () => {
   const shown = await open({ CI: "true" });
   shown.type(`bough auth --url ${service.url}; echo "exit code $?"`);
-  expect(await shown.waitFor("exit code 2")).toContain("there is no token, and nobody to ask for one");
+  expect(await shown.waitFor("exit code 2")).toContain(
+    "no token given, and there is no terminal to ask for it",
+  );
 });
 
 test("tables fit the terminal, and are whole with --wide", async () => {

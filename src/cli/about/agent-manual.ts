@@ -128,5 +128,5 @@ CONTREE_PROJECT, else the embedded engine; --local always takes the engine. The 
   bough --local engine df                       what the engine keeps on this machine, and whose it is
   bough --local engine check                    whether it is whole: reads all of it; --repair drops what is damaged
   bough --local engine prune                    what nothing needs; -y removes it
-  bough --local engine prune --keep 10GB        and, the least recently used first, what is above 10 GB
+  bough --local engine prune --keep 10GB        also remove the least recently used, until 10 GB are left
 `;

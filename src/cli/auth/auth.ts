@@ -24,7 +24,7 @@ export const save = command({
     },
     "no-verify": {
       type: "boolean",
-      description: "Save without asking the service whether it takes the token",
+      description: "Save without checking that the service accepts the token",
     },
   },
   run: saveCommand,
@@ -37,7 +37,7 @@ export const save = command({
     ["auth -p ci --no-verify", "address and token from CONTREE_URL and CONTREE_TOKEN"],
   ],
   agentNote:
-    "The token is --token, else CONTREE_TOKEN or NEBIUS_API_KEY, else asked for; --token - reads standard input.",
+    "The token is that of --token, else CONTREE_TOKEN or NEBIUS_API_KEY, else it is asked for; --token - reads standard input.",
 });
 
 async function saveCommand(invocation: Invocation): Promise<void> {
@@ -67,7 +67,8 @@ async function saveCommand(invocation: Invocation): Promise<void> {
   const saved = saveProfile(texts, profile);
   const isNamed = profiles.active === name;
   storeProfiles(runtime, texts, isActive && !isNamed ? switchProfile(saved, name) : saved);
-  if (!isActive) log.info(`profile ${active} stays the active one: \`bough auth switch ${name}\``);
+  if (!isActive)
+    log.info(`profile ${active} stays active: \`bough auth switch ${name}\` switches to this one`);
   printResult(invocation, {
     id: name,
     json: {
@@ -101,11 +102,11 @@ async function readToken({ globals, runtime, log }: Invocation): Promise<string>
   for (const variable of ["CONTREE_TOKEN", "NEBIUS_API_KEY"]) {
     const value = runtime.environment[variable];
     if (!value) continue;
-    log.info(`the token is that of ${variable}`);
+    log.info(`using the token in ${variable}`);
     return value;
   }
   if (!canAsk(runtime)) {
-    throw new BoughError("there is no token, and nobody to ask for one", {
+    throw new BoughError("no token given, and there is no terminal to ask for it", {
       kind: "usage",
       hint: "Pipe it in with --token -, or set CONTREE_TOKEN.",
     });
@@ -129,7 +130,7 @@ async function verify(profile: Profile, { runtime, log }: Invocation): Promise<A
   } catch (error) {
     runtime.signal.throwIfAborted();
     throw new BoughError(`profile ${profile.name} is not saved: ${messageOf(error)}`, {
-      hint: "Check address, token and project; --no-verify saves it as it is.",
+      hint: "Check the address, token and project; --no-verify saves them unchecked.",
       cause: error,
     });
   }

@@ -10,11 +10,11 @@ import { loadProfiles } from "./profiles.ts";
 
 export const list = command({
   name: "list",
-  description: "List the saved profiles, and ask each service whether it takes the token.",
+  description: "List the saved profiles, and check that each service accepts its token.",
   run: listProfiles,
   examples: [
     ["auth list", "all of them; * is the active one"],
-    ["auth list -f json", "as JSON, with the reason where something is wrong"],
+    ["auth list -f json", "as JSON, with the reason for each failure"],
   ],
   agentNote: "Tokens are never printed.",
 });

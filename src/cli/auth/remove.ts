@@ -13,9 +13,9 @@ export const remove = command({
   run: removeNamed,
   examples: [
     ["auth remove work", "the profile `work`"],
-    ["auth list", "which ones there are"],
+    ["auth list", "the profiles that are left"],
   ],
-  agentNote: "The token stays valid at the service: it is only forgotten here.",
+  agentNote: "The token stays valid on the service: it is only removed from this machine.",
 });
 
 function removeNamed(invocation: Invocation): void {
@@ -24,6 +24,6 @@ function removeNamed(invocation: Invocation): void {
   const { name } = requireProfile(profiles, values.positionals[0] ?? "");
   storeProfiles(runtime, texts, removeProfile(texts, name));
   if (name === active)
-    log.warn("it was the active profile: `bough auth switch NAME` makes another one active");
+    log.warn("the active profile was removed: `bough auth switch NAME` makes another one active");
   printResult(invocation, { id: name, json: { removed: name }, table: () => `${visible(name)}\n` });
 }

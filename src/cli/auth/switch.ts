@@ -12,10 +12,11 @@ export const switchCommand = command({
   },
   run: switchTo,
   examples: [
-    ["auth switch work", "from now on"],
-    ["-p work images", "for one command there is -p, or CONTREE_PROFILE"],
+    ["auth switch work", "use the profile `work` from now on"],
+    ["-p work images", "use it for one command only; CONTREE_PROFILE does the same"],
   ],
-  agentNote: "It changes one line of the shared files. Prefer -p NAME: it leaves no trace.",
+  agentNote:
+    "It changes a file that the service's other clients read. Prefer -p NAME, which changes nothing.",
 });
 
 function switchTo(invocation: Invocation): void {

@@ -42,7 +42,7 @@ export function chooseAutomatically(environment: Environment, context: string | 
   const mainScope = main === undefined ? undefined : scopeOfBranch(main);
   const known = main === undefined ? "the default branch is not known" : `${main} is the default branch`;
   if (job === undefined) {
-    const where = isCi(environment.CI) ? "in a CI that bough does not know" : "not in CI";
+    const where = isCi(environment.CI) ? "in an unknown CI system" : "not in CI";
     return { from: scopes(mainScope), to: undefined, reason: `${where}, and ${known}` };
   }
   const { system, branch, request, target } = job;

@@ -11,13 +11,13 @@ const maxConcurrent = 4;
 
 export const list = command({
   name: "list",
-  description: "List the scopes that builds share their layers in.",
+  description: "List the scopes in which builds share their layers.",
   run: listScopes,
   examples: [
     ["cache list", "all of them"],
     ["cache list -f json", "as JSON, for other programs"],
   ],
-  agentNote: "Each scope's index is read for it: one small download each.",
+  agentNote: "It reads the index of each scope: one small download each.",
 });
 
 async function listScopes(invocation: Invocation): Promise<void> {
@@ -26,7 +26,7 @@ async function listScopes(invocation: Invocation): Promise<void> {
   const { service } = connection;
   const names = await listScopeNames(service);
   if (service.capabilities.lacks("imageList"))
-    throw new BoughError(`${service.address} has no list of its images, by which scopes are found`);
+    throw new BoughError(`${service.address} does not support listing images, which cache scopes need`);
   const scopes = new Map<string, ReadScope>();
   await forEachConcurrently(names, maxConcurrent, runtime.signal, async (name) => {
     scopes.set(name, await readScope(name, { service, known: new Map(), warn: log.warn }));

@@ -11,11 +11,11 @@ export const remove = command({
   args: { scope: scopeArgument },
   run: removeScope,
   examples: [
-    ["cache remove feature/x", "that of a branch that is gone"],
+    ["cache remove feature/x", "the scope of a deleted branch"],
     ["cache remove main", "the next builds start without it"],
   ],
   agentNote:
-    "This command is mutating, for all machines. It does not ask. A build that is just writing may leave it again.",
+    "This command is mutating, for all machines. It does not ask for confirmation. A build that is writing the scope may create it again.",
 });
 
 async function removeScope(invocation: Invocation): Promise<void> {

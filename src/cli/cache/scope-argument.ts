@@ -21,7 +21,7 @@ export async function noSuchScope(name: string, service: Pick<Service, "listImag
   return new BoughError(`there is no scope ${name}`, {
     hint:
       guess === undefined
-        ? "`bough cache list` shows those there are; `bough build --cache-to NAME` makes one."
+        ? "`bough cache list` lists the scopes; `bough build --cache-to NAME` creates one."
         : `Did you mean ${guess}?`,
   });
 }

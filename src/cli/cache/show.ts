@@ -9,14 +9,14 @@ import { noSuchScope, readScopeArgument, scopeArgument } from "./scope-argument.
 
 export const show = command({
   name: "show",
-  description: "Show the layers of a scope, the last used first.",
+  description: "Show the layers of a scope, most recently used first.",
   args: { scope: scopeArgument },
   run: showScope,
   examples: [
     ["cache show main", "its layers: the instruction, the image, when it was made and last used"],
     ["cache show main -f json", "as JSON, with whole hashes"],
   ],
-  agentNote: "That an image is listed does not say that the service still has it: the next build finds out.",
+  agentNote: "The service may no longer have an image that is listed: the next build checks that.",
 });
 
 async function showScope(invocation: Invocation): Promise<void> {

@@ -36,9 +36,9 @@ export function readContextSource(word: string, workingDirectory: string): Conte
   if (address !== undefined) return { kind: "repository", address };
   if (isUrl(word)) return { kind: "url", url: word };
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word))
-    throw new BoughError(`the build context ${redactUrl(word)}: such an address is not supported`, {
+    throw new BoughError(`the build context ${redactUrl(word)}: unsupported address`, {
       kind: "usage",
-      hint: "A git repository is https://HOST/X.git, git@HOST:X, ssh:// or git://, an archive https://; a directory is named by its path.",
+      hint: "Give https://HOST/X.git, git@HOST:X, ssh:// or git:// for a git repository, https:// for an archive, or the path of a directory.",
     });
   return { kind: "directory", path: word };
 }

@@ -30,7 +30,8 @@ export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedCo
   const name = `${access.subject} ${shown}`;
   log.info(`downloading ${shown}`);
   return withRetries(access, false, async () => {
-    const hint = "Is the address right, and may this machine have it? That of a git repository ends in .git.";
+    const hint =
+      "Check that the address is right and that this machine may access it. The address of a git repository ends in .git.";
     const { body } = await fetchContent(url, access, hint);
     const content = watched(body, access);
     try {
@@ -52,7 +53,7 @@ export async function readFromStdin(fetching: Fetching): Promise<FetchedContext>
   const { clock, signal } = fetching.access;
   const { stdin, workingDirectory } = fetching.runtime;
   if (!stdin.isPiped)
-    throw new BoughError("the build context is to come from standard input, and nothing is piped in", {
+    throw new BoughError("the build context is read from standard input, and nothing is piped in", {
       kind: "usage",
       hint: "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
     });

@@ -208,7 +208,7 @@ function usedAt(path: string): number {
 }
 
 export function cannotKeep(path: string, error: unknown): BoughError {
-  return new BoughError(`cannot keep the build context in ${path}: ${reasonOf(error)}`, {
+  return new BoughError(`cannot store the build context in ${path}: ${reasonOf(error)}`, {
     hint: "Check the directory's permissions and the disk's free space, or set BOUGH_HOME to another directory.",
     cause: error,
   });

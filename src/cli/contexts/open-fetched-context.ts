@@ -136,7 +136,7 @@ async function readOwn(
   if (found.kind === "missing")
     throw new BoughError(`cannot read the Dockerfile ${displayPath(path)}: ${name} has no such file`, {
       kind: "usage",
-      hint: "--dockerfile PATH counts from the context's root; an absolute PATH is a file of this machine.",
+      hint: "--dockerfile PATH is relative to the context's root; an absolute PATH is a file on this machine.",
     });
   const { absolutePath } = found;
   const text = await readDockerfile({ path, absolutePath, isNamed: false }, signal);
@@ -144,7 +144,7 @@ async function readOwn(
 }
 
 function twoDockerfiles(path: string, name: string): BoughError {
-  return new BoughError(`--dockerfile ${displayPath(path)} names one, and ${name} is a Dockerfile itself`, {
+  return new BoughError(`--dockerfile ${displayPath(path)} cannot be used: ${name} is a Dockerfile itself`, {
     kind: "usage",
     hint: "Leave one of them out, or give an archive as the build context.",
   });
@@ -161,7 +161,7 @@ function readRules(
   if (mode === "default") return readIgnoreRules({ ...places, defaultExcludes, locate });
   const unread = ignoreFileCandidates(places).find((path) => existsSync(locate(path) ?? ""));
   if (unread !== undefined)
-    log.warn(`${displayPath(unread)} leaves nothing of ${name} out, as in Docker; without --docker it does`);
+    log.warn(`${displayPath(unread)} is not applied to ${name}, as in Docker; without --docker it is`);
   return ignoreRules([], { defaultExcludes });
 }
 

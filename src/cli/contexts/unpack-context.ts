@@ -59,7 +59,7 @@ export async function unpackContext(
   const isPacked = detectCompression(beginning) !== "none";
   const archive = isPacked || isTar(beginning) ? await openPeeked(peeked, name, unpacking) : undefined;
   if (archive !== undefined) await unpack(archive, place, unpacking);
-  else if (isPacked) throw refuse(name, "is compressed, but no tar archive");
+  else if (isPacked) throw refuse(name, "is compressed, but not a tar archive");
   else if (isTar(beginning)) throw refuse(name, "is neither a tar archive nor a Dockerfile");
   else if (isWebPage(beginning))
     throw new BoughError(`${name} is a web page, and neither a tar archive nor a Dockerfile`, {
@@ -90,7 +90,7 @@ function isWebPage(beginning: Uint8Array): boolean {
 function refuse(name: string, problem: string): BoughError {
   return new BoughError(`${name} ${problem}`, {
     kind: "usage",
-    hint: "It is a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or a Dockerfile.",
+    hint: "Give a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or a Dockerfile.",
   });
 }
 
@@ -162,7 +162,7 @@ async function putInPlace(
       write(path);
     } catch (error) {
       if (!ownFaults.includes(errorCode(error) ?? "")) throw cannotKeep(path, error);
-      throw refuse(name, `has something in it that no disk takes: ${shown(entry.path)}: ${reasonOf(error)}`);
+      throw refuse(name, `contains an entry that can't be written: ${shown(entry.path)}: ${reasonOf(error)}`);
     }
   };
   for (const entry of entries) {

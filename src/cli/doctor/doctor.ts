@@ -10,13 +10,13 @@ import { checkState } from "./state.ts";
 export const doctor = command({
   name: "doctor",
   description:
-    "Check what bough needs: the service, the credentials, the state directory, and what the embedded engine stands on.",
+    "Check what bough needs: the service, the credentials, the state directory, and the requirements of the embedded engine.",
   run: examine,
   examples: [
-    ["doctor", "what is in order and what is not, each with a fix"],
+    ["doctor", "what works and what does not, with fixes"],
     ["--local doctor", "whether the embedded engine can work here"],
   ],
-  agentNote: "Exits with 1 where something that is needed is broken; a warning alone is 0.",
+  agentNote: "Exits with 1 if something required is broken, with 0 if there are only warnings.",
 });
 
 async function examine(invocation: Invocation): Promise<number> {

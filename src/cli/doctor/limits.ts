@@ -25,7 +25,7 @@ export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): 
   const missing = controllerNames.filter((name) => facts.controllers[name] === undefined);
   if (facts.isRoot && missing.length === controllerNames.length) {
     const detail =
-      "no control group can be made, and without one that keeps devices from it no RUN starts as root";
+      "control groups cannot be created, but as root each RUN needs one that restricts its devices";
     return { check, status: unmet, detail, fix: fixFor(facts) };
   }
   const name = (names: readonly (typeof controllerNames)[number][]) =>
@@ -35,8 +35,10 @@ export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): 
   const watched = missing.filter((each) => each !== "cpu");
   const details = [
     `no control group for ${name(missing)}`,
-    ...(watched.length === 0 ? [] : [`${name(watched)} are watched by bough, which can be a moment late`]),
-    ...(missing.includes("cpu") ? ["--cpus is refused"] : []),
+    ...(watched.length === 0
+      ? []
+      : [`${name(watched)} are checked by bough itself, which may notice an excess a moment late`]),
+    ...(missing.includes("cpu") ? ["--cpus is not supported"] : []),
   ];
   return { check, status: "warning", detail: details.join("; "), fix: fixFor(facts) };
 }

@@ -26,8 +26,8 @@ export function diagnoseRuntime(facts: RuntimeFacts, unmet: "failed" | "warning"
   if (wanted === "runc") return { check, status: "ok", detail: "runc, as BOUGH_RUNTIME says" };
   if (problem === undefined) {
     const fallback = hasRunc
-      ? "a RUN on a terminal has runc"
-      : "there is no runc, which a RUN on a terminal needs";
+      ? "a RUN on a terminal uses runc"
+      : "runc is missing, which a RUN on a terminal needs";
     const detail = crun === "works" ? `crun; ${fallback}` : `crun, which the next RUN tries; ${fallback}`;
     return { check, status: "ok", detail };
   }
@@ -35,7 +35,11 @@ export function diagnoseRuntime(facts: RuntimeFacts, unmet: "failed" | "warning"
     const detail = `BOUGH_RUNTIME is crun, which cannot be used: ${problem}`;
     return { check, status: unmet, detail, fix: "Unset BOUGH_RUNTIME to use runc." };
   }
-  return { check, status: "ok", detail: `runc; crun would start a RUN in a third of its time: ${problem}` };
+  return {
+    check,
+    status: "ok",
+    detail: `runc; crun would start a RUN in a third of the time, but cannot be used: ${problem}`,
+  };
 }
 
 export function examineRuntime(runtime: Runtime, inUserNamespace: boolean): RuntimeFacts {

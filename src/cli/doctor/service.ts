@@ -33,16 +33,16 @@ export async function checkCredentials(
   try {
     const { expires, permissions } = await probe(choice, runtime);
     const facts = [
-      "the service takes the token",
-      ...(expires === undefined ? [] : [`it ends ${expires}`]),
-      ...(permissions.length === 0 ? [] : [`it may ${permissions.join(", ")}`]),
+      "the service accepts the token",
+      ...(expires === undefined ? [] : [`it expires ${expires}`]),
+      ...(permissions.length === 0 ? [] : [`its permissions: ${permissions.join(", ")}`]),
     ];
     return { check, status: "ok", detail: facts.join("; ") };
   } catch (error) {
     runtime.signal.throwIfAborted();
     // The service may implement only the requests that a build needs.
     if (error instanceof NotFoundError) {
-      return { check, status: "warning", detail: `the service can't be asked: ${messageOf(error)}` };
+      return { check, status: "warning", detail: `cannot check the token: ${messageOf(error)}` };
     }
     return failedCheck(check, error);
   }
@@ -56,6 +56,6 @@ export function checkSecrets({ environment, platform }: Runtime): CheckResult[] 
   const mode = stats.mode & 0o777;
   const check = "profiles";
   if ((mode & 0o077) === 0) return [{ check, status: "ok", detail: `${path} is private` }];
-  const detail = `others on this machine can read ${path} (mode 0${mode.toString(8)})`;
+  const detail = `other users of this machine can read ${path} (mode 0${mode.toString(8)})`;
   return [{ check, status: "warning", detail, fix: `chmod 600 ${path}` }];
 }

@@ -23,14 +23,14 @@ export function checkState(runtime: Runtime, globals: GlobalOptions, hasService:
     if (isForeign || isOpen) {
       const how = isForeign ? `it belongs to uid ${uid}` : `mode 0${(mode & 0o7777).toString(8)}`;
       const fix = isForeign ? "Set BOUGH_HOME to a directory of your own." : `chmod o-w ${directory}`;
-      const detail = `others on this machine can put things into ${directory} (${how})`;
+      const detail = `other users of this machine can write to ${directory} (${how})`;
       return { check, status: "warning", detail, fix };
     }
     const { bavail, bsize } = statfsSync(directory);
     const detail = `${directory}, ${formatBytes(bavail * bsize)} free`;
     if (bavail * bsize >= littleRoomBytes) return { check, status: "ok", detail };
     const fix =
-      "Make room on the disk (`bough engine prune`), or set BOUGH_HOME to a directory on another one.";
+      "Free space on the disk (`bough engine prune`), or set BOUGH_HOME to a directory on another one.";
     return { check, status: "warning", detail, fix };
   } catch (error) {
     return failedCheck(check, error);

@@ -22,7 +22,7 @@ export async function checkEngineStore(runtime: Runtime): Promise<CheckResult[]>
     if (damage.length === 0) return [{ check, status: "ok", detail: counts.join(", ") }];
     const [first] = damage;
     const detail = `${damage.length} damaged of ${counts.join(", ")}; ${first?.kind} ${first?.name}: ${first?.problem}`;
-    const fix = "bough engine check --repair (the next build makes it good by itself, too)";
+    const fix = "bough engine check --repair (the next build also repairs it)";
     return [{ check, status: "warning", detail, fix }];
   } catch (error) {
     return [failedCheck(check, error)];

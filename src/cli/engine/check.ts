@@ -15,7 +15,7 @@ import { engineDirectory } from "./engine-directory.ts";
 export const check = command({
   name: "check",
   description:
-    "Read everything that the embedded engine keeps, and say what of it is damaged: uploaded files, layers, images.",
+    "Read everything that the embedded engine stores (uploaded files, layers, images), and report damage.",
   args: {
     repair: {
       type: "boolean",
@@ -24,11 +24,11 @@ export const check = command({
   },
   run: checkEngine,
   examples: [
-    ["engine check", "say what is damaged; the exit code is 1 where something is"],
+    ["engine check", "report damage; the exit code is 1 if there is any"],
     ["engine check --repair", "and drop it"],
   ],
   agentNote:
-    "It may take minutes, and builds may go on meanwhile. Exits with 1 where something is damaged and was not dropped. A layer whose content changes is noticed from the second check on.",
+    "It may take minutes; builds may run meanwhile. Exits with 1 if something is damaged and was not dropped. Changed content of a layer is detected from the second check on.",
 });
 
 /** Damage, with the branches that it affects. */
@@ -86,12 +86,12 @@ function render(report: EngineCheckReport, findings: readonly Finding[]): string
   const left = findings.filter(({ dropped }) => !dropped);
   const verdict =
     findings.length === 0
-      ? "all of it is whole"
+      ? "no damage found"
       : left.length === 0
         ? `${findings.length} damaged, and dropped`
         : `${left.length} damaged`;
   const table = renderTable(
-    ["WHAT", "NAME", "PROBLEM", "TAKES ALONG"],
+    ["WHAT", "NAME", "PROBLEM", "AFFECTS"],
     findings.map(({ kind, name, problem, images, tags, branches }) => [
       kind,
       kind === "file" ? name.slice(0, 12) : name,
@@ -102,7 +102,7 @@ function render(report: EngineCheckReport, findings: readonly Finding[]): string
   const advice = left.some(({ kind }) => kind === "database")
     ? "The database cannot be repaired: move the engine's directory away. Its images can be imported and built again.\n"
     : left.length > 0
-      ? "`bough engine check --repair` drops it; what a running operation uses stays until that has ended.\n"
+      ? "`bough engine check --repair` drops it; what a running operation uses stays until it has ended.\n"
       : "";
   return `checked ${amountOf(report)}; ${verdict}\n${findings.length === 0 ? "" : table}${advice}`;
 }

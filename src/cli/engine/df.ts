@@ -11,13 +11,13 @@ import { withSessionImages } from "./session-images.ts";
 export const df = command({
   name: "df",
   description:
-    "Show what the embedded engine keeps, whose it is, how much room it takes, and what `bough engine prune` would free.",
+    "Show what the embedded engine stores, what uses it, how much space it takes, and what `bough engine prune` would free.",
   run: showUsage,
   examples: [
-    ["engine df", "what there is"],
+    ["engine df", "what is stored"],
     ["engine df -f json", "as JSON, in bytes"],
   ],
-  agentNote: "It only looks. `bough engine prune` says what could be removed.",
+  agentNote: "It changes nothing. `bough engine prune` says what could be removed.",
 });
 
 async function showUsage(invocation: Invocation): Promise<void> {
@@ -62,7 +62,7 @@ function rowsOf(usage: EngineUsage, contexts: ReadonlyMap<string, string | null>
   ];
   return [
     ...parts.map(([what, part, note]) => [what, String(part.count), ...sizes(part), note]),
-    ["in all", "", ...sizes(total), `${formatCount(images.count, "image")}, ${images.tagged} tagged`],
+    ["total", "", ...sizes(total), `${formatCount(images.count, "image")}, ${images.tagged} tagged`],
   ];
 }
 

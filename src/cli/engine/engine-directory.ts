@@ -8,6 +8,6 @@ export async function engineDirectory(runtime: Runtime): Promise<string> {
   const directory = await enterEngine(runtime);
   if (existsSync(directory)) return directory;
   throw new BoughError(`there is no engine in ${directory} yet`, {
-    hint: "The first `bough build` without a service makes it.",
+    hint: "The first `bough build` without a service creates it.",
   });
 }

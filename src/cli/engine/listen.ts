@@ -19,7 +19,7 @@ export function parseListenAddress(text: string, workingDirectory: string): List
   if (match === null || port > 65535) {
     throw new BoughError(`--listen takes HOST:PORT or unix:PATH, not ${JSON.stringify(text)}`, {
       kind: "usage",
-      hint: "For example --listen 127.0.0.1:8080, or --listen unix:/run/bough.sock. Port 0 is a free one.",
+      hint: "For example --listen 127.0.0.1:8080, or --listen unix:/run/bough.sock. Port 0 chooses a free port.",
     });
   }
   return { kind: "tcp", hostname: match[1] ?? match[2] ?? "", port };
@@ -42,7 +42,7 @@ export function listen(address: ListenAddress, handler: Handler, onFault: (error
     throw new BoughError(
       `cannot listen on ${place}: ${reasons.get(errorCode(error) ?? "") ?? messageOf(error)}`,
       {
-        hint: "Another place is given with --listen.",
+        hint: "Give another address with --listen.",
         cause: error,
       },
     );
@@ -50,7 +50,7 @@ export function listen(address: ListenAddress, handler: Handler, onFault: (error
 }
 
 const reasons = new Map([
-  ["EADDRINUSE", "another program listens there"],
+  ["EADDRINUSE", "another program is listening there"],
   ["EADDRNOTAVAIL", "this machine has no such address"],
   ["EACCES", "permission denied"],
   ["ENOENT", "there is no such directory"],
@@ -72,7 +72,7 @@ function serverOptions(handler: Handler, onFault: (error: unknown) => void) {
     fetch: handler,
     error(error: unknown): Response {
       onFault(error);
-      return Response.json({ error: "the server has failed", status: 500 }, { status: 500 });
+      return Response.json({ error: "internal server error", status: 500 }, { status: 500 });
     },
   };
 }
@@ -85,7 +85,7 @@ export function describeExposure(address: ListenAddress): string | undefined {
   const where = isUnspecified(hostname) ? "all addresses of this machine" : hostname;
   const reach = port === 0 ? "it" : `port ${port}`;
   return [
-    `listening on ${where} without TLS: whoever can reach ${reach} can try tokens, and who sees the traffic can`,
+    `listening on ${where} without TLS: anyone who can reach ${reach} can try tokens, and anyone who sees the traffic can`,
     "read the token, the uploaded files and the output of commands, and then run commands on this machine.",
     "Safer: --listen 127.0.0.1:PORT or unix:PATH, behind an SSH tunnel or a proxy with TLS",
   ].join(" ");

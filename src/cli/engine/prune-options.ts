@@ -8,24 +8,28 @@ export const pruneArguments: ArgumentDefinitions = {
   "older-than": {
     type: "string",
     valueHint: "AGE",
-    description: "Only what was not used for so long, as in 7d; logs, too (default for them: 7d)",
+    description: "Only what was not used for this long, such as 7d; also for logs (their default: 7d)",
   },
   keep: {
     type: "string",
     valueHint: "SIZE",
     description:
-      "As in 10GB: what is not needed goes, then the least recently used, until no more than that is left",
+      "Keep at most this much, such as 10GB: removes what is not needed, then the least recently used",
   },
   sessions: {
     type: "boolean",
-    description: "Sessions go too, with the layers of their builds; images with a tag stay",
+    description: "Also remove sessions, with the layers of their builds; images with a tag stay",
   },
   all: {
     type: "boolean",
     alias: "a",
-    description: "Tagged images go too: everything that is not running",
+    description: "Also remove tagged images: everything that is not running",
   },
-  yes: { type: "boolean", alias: "y", description: "Do it; without this it only says what it would remove" },
+  yes: {
+    type: "boolean",
+    alias: "y",
+    description: "Remove it; without -y bough only says what it would remove",
+  },
 };
 
 /** Returns the selection of `bough engine prune` without options. */
@@ -40,7 +44,7 @@ export function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<P
   const all = values.flag("all");
   const keepBytes = parseBytes(values.text("keep"), "--keep");
   if (all && keepBytes !== undefined)
-    throw new BoughError("--all leaves nothing that --keep could keep", { kind: "usage" });
+    throw new BoughError("--all and --keep cannot be used together", { kind: "usage" });
   return {
     ...{ all, sessions: values.flag("sessions"), keepBytes, usedBefore },
     logsBefore: usedBefore ?? chosen.logsBefore,

@@ -11,21 +11,24 @@ import { withSessionImages } from "./session-images.ts";
 export const prune = command({
   name: "prune",
   description: [
-    "Remove what nothing needs: layers that a later build of the same Dockerfile has superseded, images without a tag that no session",
-    "is at, uploaded files, caches of RUN --mount, old logs of operations.",
+    "Remove what is not needed: layers that a later build of the same Dockerfile has replaced, images without a tag that no session",
+    "uses, uploaded files, caches of RUN --mount, old logs of operations.",
   ].join("\n"),
   args: pruneArguments,
   run: pruneEngine,
   examples: [
     ["engine prune", "say what would be removed"],
     ["engine prune -y", "remove it"],
-    ["engine prune --keep 10GB -y", "and, the least recently used first, what is above 10 GB"],
-    ["engine prune --sessions --older-than 30d -y", "and the sessions of builds that nobody ran for 30 days"],
+    ["engine prune --keep 10GB -y", "also remove the least recently used, until 10 GB are left"],
+    [
+      "engine prune --sessions --older-than 30d -y",
+      "also remove the sessions of builds that were not run for 30 days",
+    ],
     ["engine prune --all -y", "remove everything"],
   ],
   agentNote: [
-    "With -y this command removes images. What the latest builds found stays cached, unless --keep, --sessions or --all takes it:",
-    "then it is built anew. Images with a tag, and what runs, stay; --all takes tags as well.",
+    "With -y this command removes images. What the latest builds used stays cached, unless --keep, --sessions or --all removes it:",
+    "then it is built again. Images with a tag, and those of running commands, stay; --all removes tagged images as well.",
   ].join("\n"),
 });
 
@@ -47,13 +50,13 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
     if (isDone) {
       known.forgetImages(plan.images.map(({ uuid }) => uuid));
       known.deleteSessions(sessions);
-    } else log.info("nothing is removed yet: -y does it");
+    } else log.info("nothing was removed: -y removes it");
     printResult(invocation, {
       id: plan.images.map(({ uuid }) => uuid),
       json: { removed: isDone, ...plan, sessions },
       table: () => renderPlan({ ...plan, sessions }, isDone),
     });
-    if (isDone && chosen.all) log.info(`what is left in ${directory} are records: it can be deleted, too`);
+    if (isDone && chosen.all) log.info(`only records are left in ${directory}: it can be deleted as well`);
   });
 }
 
@@ -76,12 +79,12 @@ function renderPlan(
   const list = (what: string, names: readonly string[]) =>
     names.length === 0
       ? []
-      : [`${what} that ${isDone ? "are gone" : "would go"}: ${names.map(visible).join(", ")}`];
+      : [`${isDone ? "removed" : "would remove"} ${what}: ${names.map(visible).join(", ")}`];
   return [
     `${isDone ? "removed" : "would remove"} ${counts || "nothing"}: ${formatBytes(bytes)}`,
     ...(leftoverBytes === 0
       ? []
-      : [`removed what killed processes and lost records left: ${formatBytes(leftoverBytes)}`]),
+      : [`removed leftovers of killed processes and lost records: ${formatBytes(leftoverBytes)}`]),
     ...list("tags", tagged),
     ...list("sessions", sessions),
     "",

@@ -37,6 +37,6 @@ export async function addScopeUses(
   } catch (error) {
     runtime.signal.throwIfAborted();
     if (!(error instanceof BoughError)) throw error;
-    log.warn(`what scopes name is not known: ${error.message}`);
+    log.warn(`cannot read the scopes: ${error.message}`);
   }
 }

@@ -19,7 +19,7 @@ export const serve = command({
   },
   run: serveEngine,
   examples: [
-    ["serve", "on a free port of the loopback interface, with a token made for the occasion"],
+    ["serve", "on a free port of the loopback interface, with a generated token"],
     ["serve --listen 127.0.0.1:8080 --token s3cret-s3cret", "and in another terminal:"],
     ["--url http://127.0.0.1:8080 --token s3cret-s3cret build .", "a build on it"],
   ],
@@ -33,7 +33,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
   const made = globals.token === undefined ? makeToken() : undefined;
   const token = globals.token ?? made ?? "";
   if (token.length < 8)
-    throw new BoughError("--token is too short to keep anybody out: 8 characters at least", {
+    throw new BoughError("--token is too short: at least 8 characters are needed", {
       kind: "usage",
     });
 
@@ -72,7 +72,7 @@ function requireBearerToken(token: string, handler: (request: Request) => Promis
     const given = request.headers.get("authorization") ?? "";
     // The comparison in constant time requires equal lengths, which digests have.
     if (timingSafeEqual(digest(given), expected)) return handler(request);
-    const body = { error: "a bearer token is needed, and this is not the one", status: 401 };
+    const body = { error: "missing or invalid bearer token", status: 401 };
     return Response.json(body, { status: 401, headers: { "WWW-Authenticate": "Bearer" } });
   };
 }

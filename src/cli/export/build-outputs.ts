@@ -44,7 +44,7 @@ export function readBuildOutputs(
       isInsecure: isTrue("registry.insecure"),
     };
     const [unknown] = fields.keys();
-    if (unknown !== undefined) throw unusable(text, `there is no ${unknown} here`);
+    if (unknown !== undefined) throw unusable(text, `unknown field ${unknown}`);
     for (const destination of output.destinations) {
       if (destination.kind !== "local") refuseTerminal(destination, runtime.stdout);
     }
@@ -61,8 +61,8 @@ export function requireIndexes(outputs: readonly BuildOutput[], option: string):
   if (kinds.length > 0 && unfit === undefined) return;
   throw new BoughError(
     unfit === undefined
-      ? `${option} goes with an image that is written`
-      : `${option}: ${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} has no place for it`,
+      ? `${option} needs an image that is written or pushed`
+      : `${option}: ${unfit === "docker-archive" ? "type=docker" : `type=${unfit}`} does not support it`,
     { kind: "usage", hint: "Give -o type=oci,dest=PATH, or --push." },
   );
 }
@@ -109,7 +109,7 @@ function destinationsOf(
     }
     case "docker": {
       if (dest === undefined) throw unusable(text, "dest=PATH is missing; dest=- is for `docker load`");
-      if (!isArchive) throw unusable(text, "docker load takes an archive, no directory");
+      if (!isArchive) throw unusable(text, "docker load needs an archive, not a directory");
       const [first, ...otherNames] = names.map(withLatest);
       return [{ kind: "docker-archive", path, name: first, otherNames }];
     }
@@ -125,7 +125,7 @@ function destinationsOf(
 }
 
 function registries(names: readonly string[], text: string): Destination[] {
-  if (names.length === 0) throw unusable(text, "there is no name to push under: give --tag HOST/NAME:TAG");
+  if (names.length === 0) throw unusable(text, "no name to push to: give --tag HOST/NAME:TAG");
   return names.map((name) => pushDestination(name, name));
 }
 
@@ -153,7 +153,7 @@ function readFields(text: string): Map<string, string> {
     fields.map((field): [string, string] => {
       const [, key, value] = /^([^=]+)=(.*)$/s.exec(field) ?? [];
       if (key === undefined || value === undefined)
-        throw unusable(text, `${JSON.stringify(field)} is not a KEY=VALUE`);
+        throw unusable(text, `${JSON.stringify(field)} is not KEY=VALUE`);
       return [key.toLowerCase(), value];
     }),
   );
@@ -163,7 +163,7 @@ function readFlag(value: string | undefined, name: string, text: string, otherwi
   if (value === undefined) return otherwise;
   if (value === "true" || value === "1") return true;
   if (value === "false" || value === "0") return false;
-  throw unusable(text, `${name} is true or false, not ${JSON.stringify(value)}`);
+  throw unusable(text, `${name} must be true or false, not ${JSON.stringify(value)}`);
 }
 
 function readCompression(value: string | undefined, text: string): Compression {
@@ -171,12 +171,12 @@ function readCompression(value: string | undefined, text: string): Compression {
   if (value === "uncompressed" || value === "none") return "none";
   if (value === undefined || value === "gzip") return "gzip";
   if (value === "zstd") return "zstd";
-  throw unusable(text, `compression is gzip, zstd or uncompressed, not ${JSON.stringify(value)}`);
+  throw unusable(text, `compression must be gzip, zstd or uncompressed, not ${JSON.stringify(value)}`);
 }
 
 function unusable(text: string, problem: string): BoughError {
   return new BoughError(`--output ${JSON.stringify(text)}: ${problem}`, {
     kind: "usage",
-    hint: "As docker buildx build has it: type=oci|docker|tar|local,dest=PATH, or type=registry.",
+    hint: "As for docker buildx build: type=oci|docker|tar|local,dest=PATH, or type=registry.",
   });
 }

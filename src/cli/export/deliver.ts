@@ -72,7 +72,7 @@ export async function deliverImage(
           });
     progress.end(destination.kind === "registry" ? "pushed" : "exported");
     if (reused > 0)
-      log.info(`already there: ${reused} of ${formatCount(written?.layers.length ?? 0, "layer")}`);
+      log.info(`already in the registry: ${reused} of ${formatCount(written?.layers.length ?? 0, "layer")}`);
     return written;
   } catch (error) {
     progress.end("failed");

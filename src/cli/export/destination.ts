@@ -44,7 +44,7 @@ export function parseDestination(text: string, workingDirectory: string): Destin
 export function registryDestination(name: string): Destination {
   if (/^[^\s@]+$/.test(name) && !name.startsWith("/"))
     return { kind: "registry", reference: withLatest(name) };
-  throw new BoughError(`${JSON.stringify(name)} names no place in a registry: expected HOST/NAME:TAG`, {
+  throw new BoughError(`${JSON.stringify(name)} is not a place in a registry: expected HOST/NAME:TAG`, {
     kind: "usage",
   });
 }
@@ -56,7 +56,7 @@ export function pushDestination(tag: string | undefined, reference: string): Des
     return registryDestination(tag);
   throw new BoughError(`${reference} does not say which registry to push to`, {
     kind: "usage",
-    hint: `Name the place: HOST/NAME:TAG, as in \`bough push ${reference} HOST/NAME:TAG\`.`,
+    hint: `Give HOST/NAME:TAG, as in \`bough push ${reference} HOST/NAME:TAG\`.`,
   });
 }
 
@@ -68,9 +68,9 @@ export function goesToStandardOutput(destination: Destination): boolean {
 /** Refuses to write an archive to a terminal, as docker buildx does. */
 export function refuseTerminal(destination: Destination, { isTerminal }: Pick<Output, "isTerminal">): void {
   if (!isTerminal || !goesToStandardOutput(destination)) return;
-  throw new BoughError("standard output is a terminal, and an archive is not text", {
+  throw new BoughError("an archive cannot be written to a terminal", {
     kind: "usage",
-    hint: "Name a file, or send it on: `... > image.tar`, `... | docker load`.",
+    hint: "Name a file, or redirect it: `... > image.tar`, `... | docker load`.",
   });
 }
 
@@ -92,8 +92,8 @@ function checkName(kind: "oci" | "oci-archive" | "docker-archive", name: string,
 }
 
 function invalid(text: string): BoughError {
-  return new BoughError(`${JSON.stringify(text)} names no place for an image`, {
+  return new BoughError(`invalid destination ${JSON.stringify(text)}`, {
     kind: "usage",
-    hint: "Places are oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR and tar:FILE; - is standard output in place of FILE.",
+    hint: "Destinations are oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR and tar:FILE; - is standard output in place of FILE.",
   });
 }

@@ -17,11 +17,11 @@ import { cannotWrite } from "../process/write-error.ts";
 export function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory() === true)
-    throw new BoughError(`${displayPath(path)} is a directory, and a file is to be written there`);
+    throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
   // The file would replace a device or a pipe.
   if (stats?.isFile() === false) {
     throw new BoughError(`${displayPath(path)} is not a regular file`, {
-      hint: "Standard output is named -, as in tar:-.",
+      hint: "Write - for standard output, as in tar:-.",
     });
   }
   // Replaces the target of a link, not the link.
@@ -54,7 +54,7 @@ async function writeBeside<T>(path: string, write: (temporary: string) => Promis
 function requireEmpty(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined || (stats.isDirectory() && readdirSync(path).length === 0)) return;
-  throw new BoughError(`${displayPath(path)} is there already, and is not an empty directory`, {
+  throw new BoughError(`${displayPath(path)} already exists and is not an empty directory`, {
     hint: "Remove it, or name another place.",
   });
 }

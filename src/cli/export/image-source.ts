@@ -80,8 +80,8 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
 
 function refuseRewriting({ address }: Service, { rewritesTimestamps }: TimeOptions): void {
   if (!rewritesTimestamps) return;
-  throw new BoughError(`${address} sends files with the times that they have`, {
-    hint: "Timestamps are rewritten for images of the embedded engine, and of `bough engine serve`.",
+  throw new BoughError(`${address} does not support rewriting timestamps`, {
+    hint: "It is supported for images of the embedded engine and of `bough serve`.",
   });
 }
 

@@ -11,11 +11,11 @@ export const exportOptions: ArgumentDefinitions = {
   },
   "rewrite-timestamp": {
     type: "boolean",
-    description: "No file is later than SOURCE_DATE_EPOCH, either",
+    description: "Also limit the files' times to SOURCE_DATE_EPOCH",
   },
   insecure: {
     type: "boolean",
-    description: "Take a registry without TLS, or with an unknown certificate",
+    description: "Allow a registry without TLS, or with an unknown certificate",
   },
 };
 

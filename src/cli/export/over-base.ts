@@ -74,7 +74,9 @@ export async function openOverBase(image: string, options: BaseOptions): Promise
   } catch (error) {
     close();
     runtime.signal.throwIfAborted();
-    log.warn(`all of the image is one layer: the layers of its base can't be had: ${messageOf(error)}`);
+    log.warn(
+      `the image is exported as one layer, because the layers of its base cannot be fetched: ${messageOf(error)}`,
+    );
     return undefined;
   }
 }

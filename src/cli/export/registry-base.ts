@@ -54,7 +54,9 @@ export async function fetchBase(
   const isWanted = config.os === os && config.architecture === architecture;
   if (!isWanted) throw new BoughError(`${url} has no image for ${formatPlatform(platform)}`);
   if (diffIds.length !== manifest.layers.length)
-    throw new BoughError(`${url} is damaged: its layers are not told`);
+    throw new BoughError(
+      `${url} is damaged: its configuration has ${diffIds.length} diff_ids for ${manifest.layers.length} layers`,
+    );
   const layers = manifest.layers.map(({ mediaType, digest, size }, number) => {
     return { mediaType, digest, size, diffId: diffIds[number] ?? "" };
   });

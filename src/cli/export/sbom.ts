@@ -16,8 +16,8 @@ export async function describePackages(service: Files, uuid: string, subject: Su
   const read = (path: string) => readText(service, uuid, path);
   for (const path of rpmDatabases) {
     if (((await service.listTypes(uuid, path))?.size ?? 0) === 0) continue;
-    throw new BoughError("--sbom: the packages of the image are rpm's, whose database bough does not read", {
-      hint: "A scanner of its own lists them: leave --sbom out.",
+    throw new BoughError("--sbom: the image has an rpm database, which is not supported", {
+      hint: "Leave --sbom out, and list the packages with another tool.",
     });
   }
   const release = parseRelease((await read("/etc/os-release")) ?? (await read("/usr/lib/os-release")) ?? "");
@@ -46,7 +46,7 @@ async function readStatusFiles(service: Files, uuid: string): Promise<InstalledP
 async function readText(service: Files, uuid: string, path: string): Promise<string | undefined> {
   const bytes = await service.readFile(uuid, path);
   if (bytes === "unsupported")
-    throw new BoughError(`--sbom: ${service.address} can't be asked for files of an image`);
+    throw new BoughError(`--sbom: ${service.address} does not support reading files of an image`);
   return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 }
 
@@ -97,7 +97,7 @@ function documentOf(
     creationInfo: {
       created: image.created.replace(/\.\d+Z$/, "Z"),
       creators: [`Tool: bough-${version}`],
-      comment: "What dpkg and apk have noted as installed; nothing else was looked for.",
+      comment: "Packages that dpkg and apk list as installed; no others were looked for.",
     },
     packages: [root, ...listed],
     relationships: [

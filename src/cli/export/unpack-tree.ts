@@ -11,8 +11,8 @@ export async function unpackTree(
 ): Promise<void> {
   if (userId !== 0) {
     await tree.cancel();
-    throw new BoughError("a tree with the image's owners takes root to write", {
-      hint: "Export it as tar:FILE, or as root; with the embedded engine anybody can.",
+    throw new BoughError("only root can write files with the image's owners", {
+      hint: "Export it as tar:FILE, or as root; with the embedded engine any user can.",
     });
   }
   const options = [

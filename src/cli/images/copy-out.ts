@@ -76,7 +76,7 @@ export async function copyDirectory(
   const archive = await service.openArchive(image, path);
   const stats = statsOf(local);
   if (stats?.isDirectory() === false) {
-    throw new BoughError(`${local} is a file, and ${path} is a directory`, { kind: "usage" });
+    throw new BoughError(`${local} is a file, but ${path} is a directory`, { kind: "usage" });
   }
   const name = posix.basename(path);
   const isNamed = stats !== undefined && !meansContents;
@@ -96,15 +96,15 @@ function makeRoot(path: string, mayBeLink: boolean): void {
   try {
     const stats = mayBeLink ? statsOf(path) : lstatSync(path, { throwIfNoEntry: false });
     if (stats?.isSymbolicLink() === true) {
-      throw new BoughError(`${displayPath(path)} is there, and is a link, which is not followed`, {
-        hint: "Remove it, or name the place that it leads to if you trust it.",
+      throw new BoughError(`${displayPath(path)} already exists and is a link, which is not followed`, {
+        hint: "Remove it, or give its target if you trust it.",
       });
     }
     if (stats?.isDirectory() !== true) mkdirSync(path);
   } catch (error) {
     if (error instanceof BoughError) throw error;
-    throw new BoughError(`cannot make ${displayPath(path)}: ${reasonOf(error)}`, {
-      hint: `Is there a directory ${displayPath(dirname(path))}?`,
+    throw new BoughError(`cannot create ${displayPath(path)}: ${reasonOf(error)}`, {
+      hint: `Check that the directory ${displayPath(dirname(path))} exists.`,
       cause: error,
     });
   }

@@ -25,10 +25,10 @@ export const cp = command({
   run: copyOut,
   examples: [
     ["cp /etc/os-release .", "a file of the session's image"],
-    ["cp app:dev:/srv/site ./site", "a directory of a tagged image; with /. at its end, what is in it"],
+    ["cp app:dev:/srv/site ./site", "a directory of a tagged image; with /. at its end, only its contents"],
     ["cp /var/log - | tar -t", "as a tar archive"],
   ],
-  agentNote: "Into an image files get with `run -F HOST:PATH`, or with COPY in a build.",
+  agentNote: "To copy files into an image, use `run -F HOST:PATH`, or COPY in a build.",
 });
 
 async function copyOut(invocation: Invocation): Promise<void> {
@@ -37,7 +37,7 @@ async function copyOut(invocation: Invocation): Promise<void> {
   if (destination.includes(":/") && !source.includes(":/"))
     throw new BoughError("files are copied out of an image, not into one", {
       kind: "usage",
-      hint: "A run puts files in place: `bough run -F FILE:PATH IMAGE COMMAND`.",
+      hint: "To run a command with local files: `bough run -F FILE:PATH IMAGE COMMAND`.",
     });
   await using connection = await connectQuietly(invocation);
   const { service } = connection;

@@ -6,7 +6,7 @@ import { imageDescription } from "./image-argument.ts";
 
 export const exportCommand = command({
   name: "export",
-  description: "Write an image where other programs take it: with its layers, or its files alone.",
+  description: "Export an image for other programs: with its layers, or only its files.",
   args: {
     image: { type: "positional", completes: "image", required: true, description: imageDescription },
     destination: {
@@ -20,11 +20,11 @@ export const exportCommand = command({
   run: exportOne,
   examples: [
     ["images export app:dev docker-archive:app.tar", "for docker load, under its own tag"],
-    ["images export app:dev oci:./layout:dev", "into an OCI image layout, beside others that it has"],
-    ["images export app:dev docker-archive:- | docker load", "without a file between"],
-    ["images export app:dev tar:- | tar -t", "its files alone"],
+    ["images export app:dev oci:./layout:dev", "into an OCI image layout, next to its other images"],
+    ["images export app:dev docker-archive:- | docker load", "without an intermediate file"],
+    ["images export app:dev tar:- | tar -t", "only its files"],
   ],
-  agentNote: "The same image exported twice is the same bytes. With SOURCE_DATE_EPOCH no time is later.",
+  agentNote: "Exporting the same image twice gives the same bytes. SOURCE_DATE_EPOCH limits the times in it.",
 });
 
 async function exportOne(invocation: Invocation): Promise<void> {

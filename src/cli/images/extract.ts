@@ -50,7 +50,7 @@ export async function extractArchive(
     if (names.length === 0) continue;
     for (const name of names) checkLocalName(name, options.platform);
     if (entry.type === "other") {
-      options.warn(`${displayPath(entry.name)} is a device or a pipe, and is left out`);
+      options.warn(`${displayPath(entry.name)} is a device or a pipe, which is left out`);
       continue;
     }
     try {
@@ -99,7 +99,7 @@ function partsOf(name: string): string[] {
   const parts = name.split("/").filter((part) => part !== "" && part !== ".");
   if (name.startsWith("/") || parts.includes("..") || name.includes("\0")) {
     throw new BoughError(
-      `the archive from the service has a name in it that leads elsewhere: ${JSON.stringify(name)}`,
+      `the archive from the service has a path that leads out of it: ${JSON.stringify(name)}`,
     );
   }
   return parts;
@@ -131,8 +131,8 @@ function makeDirectory(path: string, directories: Directories, mode: number): Di
 }
 
 function notDirectory(path: string, stats: Stats): BoughError {
-  const what = stats.isSymbolicLink() ? "a link, which is not followed" : "no directory";
-  return new BoughError(`${displayPath(path)} is there, and is ${what}`, {
+  const what = stats.isSymbolicLink() ? "a link, which is not followed" : "not a directory";
+  return new BoughError(`${displayPath(path)} already exists and is ${what}`, {
     hint: "Copy to a place that does not exist yet.",
   });
 }
@@ -141,7 +141,7 @@ function removeOld(path: string): void {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return;
   if (stats.isDirectory())
-    throw new BoughError(`${displayPath(path)} is a directory, and would have to become a file`);
+    throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
   rmSync(path);
 }
 

@@ -10,7 +10,7 @@ import type { Connection } from "../service/connection.ts";
 import { type Description, descriptionOf } from "./description.ts";
 
 /** The argument's help. */
-export const imageDescription = "A UUID (its first 8 digits will do), tag:NAME or a tag";
+export const imageDescription = "A UUID or its first 8 digits, tag:NAME, or a tag";
 
 type Known = Pick<Connection, "service" | "store">;
 
@@ -66,8 +66,8 @@ async function findNamedImage(
   const [uuid, ...others] = matches;
   if (uuid === undefined) return found;
   if (others.length === 0) return service.findImage(uuid);
-  throw new BoughError(`${reference} is the beginning of the ids of ${matches.size} images`, {
-    hint: "Give more of it; `bough images --all --wide` lists them.",
+  throw new BoughError(`${reference} is ambiguous: the ids of ${matches.size} images begin with it`, {
+    hint: "Give more digits; `bough images --all --wide` lists them.",
   });
 }
 
@@ -79,15 +79,15 @@ export function requireSessionImage(store: Store, key: string): string {
   const hasOthers = store.branches.list(key).length > 0;
   throw new BoughError(`session ${key} has no image${hasOthers ? ` on its branch ${branch}` : ""}`, {
     hint: hasOthers
-      ? `\`bough -S ${quote(key)} session checkout BRANCH\` goes to another branch; \`bough -S ${quote(key)} use IMAGE\` starts this one.`
-      : `\`bough -S ${quote(key)} use IMAGE\` gives it one; \`bough images\` lists those there are.`,
+      ? `\`bough -S ${quote(key)} session checkout BRANCH\` switches to another branch; \`bough -S ${quote(key)} use IMAGE\` sets an image for this one.`
+      : `\`bough -S ${quote(key)} use IMAGE\` sets one; \`bough images\` lists the images.`,
   });
 }
 
 async function hintFor(
   service: Service,
   reference: string,
-  otherwise = "`bough images` lists those it has; `bough images import REFERENCE` brings one from a registry.",
+  otherwise = "`bough images` lists its images; `bough images import REFERENCE` imports one from a registry.",
 ): Promise<string> {
   const images = await service.listImages({ tagged: true });
   const tags = images.flatMap(({ tag }) => tag ?? []);

@@ -22,7 +22,7 @@ export async function resolveImagePath(
   if (colon < 0 && !given.startsWith("/") && given.includes(":"))
     throw new BoughError(`${JSON.stringify(given)} names an image, but no path in it`, {
       kind: "usage",
-      hint: "Write IMAGE:/PATH, as in app:dev:/etc. A path in the session's image that has a colon begins with /.",
+      hint: "Write IMAGE:/PATH, as in app:dev:/etc. A path in the session's image that has a colon must begin with /.",
     });
   const path = colon < 0 ? given : given.slice(colon + 1);
   return {

@@ -26,7 +26,7 @@ export function readReferences(
 ): Reference[] {
   const given = positionals.map((text) => nameRelativePath(text, workingDirectory));
   if (tagOption !== undefined && given.length > 1) {
-    throw new BoughError("--tag names one image, and there are several to import", {
+    throw new BoughError("--tag cannot be used with several images", {
       kind: "usage",
       hint: "Import them one by one, or without --tag: each then gets the tag of its reference.",
     });
@@ -44,7 +44,7 @@ export function readReferences(
         isAskedFor,
       };
     }
-    throw new BoughError(`${text} names an image that the service has already: there is nothing to import`, {
+    throw new BoughError(`${text} names an image that is already stored: there is nothing to import`, {
       kind: "usage",
     });
   });
@@ -101,7 +101,7 @@ async function imagesInArchive(
     tags: names.flatMap((name) => {
       const tag = withLatest(name);
       if (isTag(tag)) return tag;
-      log.warn(`${name} in ${path} can be no tag here`);
+      log.warn(`${name} in ${path} is not a valid tag here`);
       return [];
     }),
   }));

@@ -27,14 +27,14 @@ export const importCommand = command({
       completes: "tag",
       valueHint: "NAME[:TAG]",
       description:
-        "Tag of the new image, of a single REFERENCE (default: the reference's own, if no image has it)",
+        "Tag of the new image, for a single REFERENCE (default: the reference's own, if no image has it)",
     },
     username: {
       type: "string",
       valueHint: "NAME",
-      description: "For a registry that asks; the password is asked for",
+      description: "User name for the registry; the password is asked for",
     },
-    "password-stdin": { type: "boolean", description: "Take the password from standard input" },
+    "password-stdin": { type: "boolean", description: "Read the password from standard input" },
     timeout: timeoutOption("Seconds that each import may take (default: 1800)"),
   },
   run: importImages,
@@ -50,7 +50,7 @@ export const importCommand = command({
     ],
   ],
   agentNote:
-    "This command is mutating: it stores images and sets tags. A tag that an image has is moved with --tag only.",
+    "This command is mutating: it stores images and sets tags. A tag that another image has is moved only with --tag.",
 });
 
 async function importImages(invocation: Invocation): Promise<void> {
@@ -150,7 +150,7 @@ function checkCredentials({ values, runtime }: Invocation): void {
     throw new BoughError("--password-stdin needs --username", { kind: "usage" });
   }
   if (username === undefined || isPiped || canAsk(runtime)) return;
-  throw new BoughError(`there is nobody to ask for the password of ${username}`, {
+  throw new BoughError(`there is no terminal to ask for the password of ${username}`, {
     kind: "usage",
     hint: "Pipe it in: bough images import ... --username NAME --password-stdin < file",
   });

@@ -28,15 +28,15 @@ export const inspect = command({
       valueHint: "N",
       description: "List what layer N adds, changes and deletes, the largest first",
     },
-    limit: { type: "string", alias: "n", valueHint: "N", description: "The first N of them only" },
+    limit: { type: "string", alias: "n", valueHint: "N", description: "With --layer: only the first N" },
   },
   run: inspectImage,
   examples: [
     ["inspect app:dev", "why it is so large"],
     ["inspect app:dev --layer 3 -n 20", "the 20 largest files of its third layer"],
-    ["inspect app:dev -f json", "all of it, with its history"],
+    ["inspect app:dev -f json", "everything as JSON, with its history"],
   ],
-  agentNote: "Nothing is started. A service other than bough's says nothing of sizes and files of layers.",
+  agentNote: "No command is started. Only bough's own engine reports the sizes and files of layers.",
 });
 
 async function inspectImage(invocation: Invocation): Promise<void> {
@@ -48,9 +48,9 @@ async function inspectImage(invocation: Invocation): Promise<void> {
   );
   const limit = positiveInteger(values.text("limit"), "--limit");
   if (limit !== undefined && number === undefined)
-    throw new BoughError("--limit is for the files of a layer", {
+    throw new BoughError("--limit needs --layer", {
       kind: "usage",
-      hint: "Name one with --layer N.",
+      hint: "Name the layer with --layer N.",
     });
   await using connection = await connectQuietly(invocation);
   const reference = values.positionals[0] ?? requireSessionImage(connection.store, sessionKey(invocation));
@@ -76,11 +76,11 @@ async function inspectImage(invocation: Invocation): Promise<void> {
   });
   if (!isMeasured && layers.length === 0 && history.length === 0)
     log.warn(
-      `${connection.service.address} tells nothing of the image's layers, and no session here has made it`,
+      `${connection.service.address} does not report the image's layers, and no session on this machine made it`,
     );
   else if (!isMeasured)
     log.info(
-      `${connection.service.address} tells neither sizes nor files of layers: these are the steps that were made from here`,
+      `${connection.service.address} does not report sizes and files of layers: these are the steps that were made on this machine`,
     );
 }
 
@@ -132,7 +132,7 @@ async function listFiles(
 ): Promise<void> {
   const layer = layers[number - 1];
   if (!(await service.capabilities.extensions()).has("changes")) {
-    throw new BoughError(`${service.address} does not say what is in a layer`, {
+    throw new BoughError(`${service.address} does not report the files of a layer`, {
       hint: "`bough ls IMAGE:/` lists the files of an image.",
     });
   }

@@ -18,7 +18,7 @@ export const list = command({
       type: "boolean",
       alias: "a",
       description:
-        "Every image: each layer of a build is one (default: those with a tag, and each session's newest)",
+        "List every image, also those of a build's layers (default: those with a tag, and each session's newest)",
     },
     tag: {
       type: "string",
@@ -30,15 +30,15 @@ export const list = command({
     since: {
       type: "string",
       valueHint: "WHEN",
-      description: "Made since then: a date, or an age such as 24h or 7d",
+      description: "Only images made since a date, or an age such as 24h or 7d",
     },
-    until: { type: "string", valueHint: "WHEN", description: "Made until then" },
-    limit: { type: "string", alias: "n", valueHint: "N", description: "The first N only (default: all)" },
+    until: { type: "string", valueHint: "WHEN", description: "Only images made until a date or an age" },
+    limit: { type: "string", alias: "n", valueHint: "N", description: "Only the first N (default: all)" },
   },
   run: listImages,
   examples: [
-    ["images", "what builds and sessions have come to"],
-    ["images --all --wide", "every layer's image, too, with whole ids and times"],
+    ["images", "the results of builds and sessions"],
+    ["images --all --wide", "also every layer's image, with full ids and times"],
     ["images --tag app: --since 7d", "the tags of `app` of the last week"],
     ["images --tagged -f json", "as JSON, for other programs"],
   ],
@@ -65,7 +65,7 @@ async function listImages(invocation: Invocation): Promise<void> {
     ...(until === undefined ? {} : { until }),
   });
   if (service.capabilities.lacks("imageList"))
-    throw new BoughError(`${service.address} has no list of its images`);
+    throw new BoughError(`${service.address} does not support listing images`);
   const sessions = sessionsByImage(store);
   const images = found
     .map((image): ListedImage => ({ ...image, sessions: sessions.get(image.uuid) ?? [] }))

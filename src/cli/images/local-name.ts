@@ -8,6 +8,6 @@ const notOnWindows = /[<>:"\\|?*\u0000-\u001f]|^(con|prn|aux|nul|com\d|lpt\d)(\.
 export function checkLocalName(name: string, platform: NodeJS.Platform): void {
   if (platform !== "win32" || !notOnWindows.test(name)) return;
   throw new BoughError(`${displayPath(name)} can't be the name of a file on Windows`, {
-    hint: "`bough cp PATH -` writes an archive instead: unpack it where such names can be.",
+    hint: "`bough cp PATH -` writes an archive instead: unpack it on a system that allows such names.",
   });
 }

@@ -12,14 +12,14 @@ export const push = command({
     reference: {
       type: "positional",
       required: false,
-      description: "Where to, HOST/NAME:TAG (default: the image's own tag)",
+      description: "Destination, HOST/NAME:TAG (default: the image's own tag)",
     },
     ...exportOptions,
   },
   run: pushOne,
   examples: [
-    ["push registry.example/team/app:1.0", "the image of this tag, to the place that the tag names"],
-    ["push app:dev localhost:5000/app:dev", "somewhere else"],
+    ["push registry.example/team/app:1.0", "the image with this tag, to the registry that the tag names"],
+    ["push app:dev localhost:5000/app:dev", "under another name"],
   ],
   agentNote: [
     "This command is mutating: it sets a tag in the registry.",

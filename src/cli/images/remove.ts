@@ -9,27 +9,27 @@ import { imageDescription, isBeginningOf, resolveImageArgument } from "./image-a
 
 export const remove = command({
   name: "remove",
-  description: "Remove images with their tags; what other images stand on stays.",
+  description: "Remove images with their tags; layers that other images need stay.",
   args: {
     image: {
       type: "positional",
       completes: "image",
       required: true,
       multiple: true,
-      description: `${imageDescription}. A tag goes alone where its image has others`,
+      description: `${imageDescription}. Of an image with several tags, a tag removes only itself`,
     },
     force: {
       type: "boolean",
-      description: "Also what a session works on, and by its UUID an image with several tags",
+      description: "Also remove an image that a session uses, and by its UUID an image with several tags",
     },
   },
   run: removeImages,
   examples: [
-    ["images remove app:dev", "the tag, and the image where that was its last"],
+    ["images remove app:dev", "the tag, and the image if that was its last tag"],
     ["rmi 0d0f6a54 3c1be2aa", "by the first digits of their UUIDs"],
   ],
   agentNote:
-    "This command is mutating. Other layers of the same build stay cached: `bough engine prune` frees what nothing needs.",
+    "This command is mutating. Other layers of the same build stay cached: `bough engine prune` removes what is not needed.",
 });
 
 interface Removal {
@@ -73,8 +73,8 @@ async function removeImages(invocation: Invocation): Promise<void> {
 async function removeOne(reference: string, isForced: boolean, connection: Connection): Promise<Removal> {
   const { service, store } = connection;
   if (!(await service.capabilities.extensions()).has("image-removal")) {
-    throw new BoughError(`${service.address} cannot be told to remove images`, {
-      hint: "`bough untag TAG` takes a tag away there.",
+    throw new BoughError(`${service.address} does not support removing images`, {
+      hint: "`bough untag TAG` removes a tag.",
     });
   }
   const image = await resolveImageArgument(connection, reference);
@@ -93,9 +93,12 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
   }
   const user = isForced ? undefined : findUser(connection, image);
   if (user !== undefined) {
-    throw new BoughError(`session ${user.session} is at image ${reference} on its branch ${user.branch}`, {
-      hint: `\`bough session delete ${user.session}\` forgets the session; --force removes the image all the same.`,
-    });
+    throw new BoughError(
+      `image ${reference} is used by session ${user.session} on its branch ${user.branch}`,
+      {
+        hint: `\`bough session delete ${user.session}\` deletes the session; --force removes the image anyway.`,
+      },
+    );
   }
   const freedBytes = await service.removeImage(image);
   store.imports.forgetImage(image);

@@ -7,23 +7,23 @@ import { imageDescription, resolveImageArgument } from "./image-argument.ts";
 
 export const tag = command({
   name: "tag",
-  description: "Give an image a tag. A tag names one image: it moves if it is another's.",
+  description: "Give an image a tag. A tag names one image: it moves if another image has it.",
   args: {
     image: { type: "positional", completes: "image", required: true, description: imageDescription },
     name: {
       type: "positional",
       completes: "tag",
       required: true,
-      description: "The new tag, NAME[:TAG]; `latest` where TAG is left out",
+      description: "The new tag, NAME[:TAG]; `latest` if TAG is left out",
     },
   },
   run: tagImage,
   examples: [
-    ["tag app:dev app:1.0", "the image of one tag gets another"],
+    ["tag app:dev app:1.0", "another tag for the image of a tag"],
     ["tag 0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11 app:fixed", "an image by its UUID"],
   ],
   agentNote: [
-    "This command is mutating: whoever uses the tag gets another image from now on.",
+    "This command is mutating: everyone who uses the tag gets another image from now on.",
     "The engine keeps several tags of an image; some services keep one, the last.",
   ].join("\n"),
 });

@@ -8,14 +8,14 @@ import { isBeginningOf, resolveImageArgument } from "./image-argument.ts";
 
 export const untag = command({
   name: "untag",
-  description: "Take a tag away; the image stays.",
+  description: "Remove a tag; the image stays.",
   args: {
     image: {
       type: "positional",
       completes: "tag",
       required: true,
       description:
-        "A tag (or tag:NAME): it goes, others of its image stay. A UUID, or its first 8 digits: all tags of the image go",
+        "A tag or tag:NAME: only this tag is removed. A UUID or its first 8 digits: all tags of the image are removed",
     },
   },
   run: untagImage,
@@ -24,7 +24,7 @@ export const untag = command({
     ["untag 0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11", "all tags of an image"],
   ],
   agentNote:
-    "This command is mutating. An image without a tag goes by its UUID; the engine's prune may remove it.",
+    "This command is mutating. An image without a tag is named by its UUID; `bough engine prune` may remove it.",
 });
 
 async function untagImage(invocation: Invocation): Promise<void> {

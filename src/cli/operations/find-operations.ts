@@ -15,7 +15,7 @@ export async function findOperations(
   const filters = statuses === undefined ? [filter] : statuses.map((status) => ({ ...filter, status }));
   const lists = await Promise.all(filters.map((each) => service.listOperations(each)));
   if (service.capabilities.lacks("operationList"))
-    throw new BoughError(`${service.address} has no list of its operations`);
+    throw new BoughError(`${service.address} does not support listing operations`);
   return lists
     .flat()
     .sort((a, b) => ((a.createdAt ?? "") < (b.createdAt ?? "") ? 1 : -1))

@@ -11,15 +11,15 @@ export const kill = command({
   description: "Cancel operations, and wait until the service says that they have ended.",
   args: {
     op: operationsArgument("running-operation"),
-    all: { type: "boolean", alias: "a", description: "All that are under way" },
+    all: { type: "boolean", alias: "a", description: "Cancel all operations that are under way" },
   },
   run: killOperations,
   examples: [
     ["kill 5a2c3d38", "one"],
-    ["kill --all", "all that are under way, of other people, too, where the service has several"],
+    ["kill --all", "all that are under way, also those of other users of the service"],
   ],
   agentNote:
-    "This command is mutating: a cancelled command leaves no image. One that has ended already is an error.",
+    "This command is mutating: a cancelled command leaves no image. An operation that has already ended is an error.",
 });
 
 async function killOperations(invocation: Invocation): Promise<void> {

@@ -9,14 +9,14 @@ export const logs = command({
   description: "Print an operation's output, byte for byte: stdout to stdout, stderr to stderr.",
   args: {
     op: operationArgument,
-    follow: { type: "boolean", alias: "f", description: "Go on until the operation has ended" },
+    follow: { type: "boolean", alias: "f", description: "Follow the output until the operation has ended" },
   },
   run: printLogs,
   examples: [
-    ["logs 5a2c3d38", "what there is so far"],
-    ["logs --follow 5a2c3d38", "and what is still to come; Ctrl-C leaves the operation alone"],
+    ["logs 5a2c3d38", "the output so far"],
+    ["logs --follow 5a2c3d38", "also the output that follows; Ctrl-C does not cancel the operation"],
   ],
-  agentNote: "Its own exit code is 0, whatever the command's was: `bough show OP` has that.",
+  agentNote: "The exit code of `logs` is 0; `bough show OP` has that of the command.",
 });
 
 async function printLogs(invocation: Invocation): Promise<void> {

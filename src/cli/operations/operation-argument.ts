@@ -17,7 +17,7 @@ export const operationArgument: ArgumentDefinition = {
   type: "positional",
   completes: "operation",
   required: true,
-  description: "An operation's id or the first digits of it; @N or HEAD~N is one of the session's history",
+  description: "An operation's id or its first digits; @N or HEAD~N is one of the session's history",
 };
 
 /** The argument of a command that takes several operations, or `--all`. */
@@ -33,9 +33,8 @@ export async function readOperations(
   const { positionals, flag } = invocation.values;
   const usage = (message: string) =>
     new BoughError(message, { kind: "usage", hint: "`bough ps` lists what is under way." });
-  if (flag("all") && positionals.length > 0)
-    throw usage("--all is for all operations, and some are named, too");
-  if (!flag("all") && positionals.length === 0) throw usage("which operations? Name them, or give --all");
+  if (flag("all") && positionals.length > 0) throw usage("--all cannot be used with the ids of operations");
+  if (!flag("all") && positionals.length === 0) throw usage("no operation given: give ids, or --all");
   const given = flag("all") ? (await findActive(connection.service)).map(({ uuid }) => uuid) : positionals;
   const operations: OperationDetails[] = [];
   for (const each of given) operations.push(await requireOperation(connection, each, sessionKey(invocation)));
@@ -70,7 +69,7 @@ function findInHistory(store: Store, given: string, key: string): string | undef
   if (reference === undefined) return undefined;
   const { operation, title } = requireReferred(store, key, given, reference);
   if (operation !== null) return operation;
-  throw new BoughError(`${given} of session ${key} (${title}) comes of no operation`, {
+  throw new BoughError(`${given} of session ${key} (${title}) has no operation`, {
     hint: `\`bough session show ${quote(key)}\` lists its history; entries of kind run have one.`,
   });
 }
@@ -80,7 +79,7 @@ async function findByPrefix(service: Service, given: string): Promise<string> {
   const matches = operations.filter(({ uuid }) => uuid.startsWith(given.toLowerCase()));
   const [match, ...others] = matches;
   if (others.length === 0 || match?.uuid === given) return match?.uuid ?? given;
-  throw new BoughError(`${given} is the beginning of the ids of ${matches.length} operations`, {
-    hint: "Give more of it; `bough ps --all` lists them.",
+  throw new BoughError(`${given} is ambiguous: the ids of ${matches.length} operations begin with it`, {
+    hint: "Give more digits; `bough ps --all` lists them.",
   });
 }

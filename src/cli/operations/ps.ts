@@ -15,7 +15,7 @@ export const ps = command({
   name: "ps",
   description: "List the operations that are under way, newest first.",
   args: {
-    all: { type: "boolean", alias: "a", description: "Those that have ended, too" },
+    all: { type: "boolean", alias: "a", description: "List operations that have ended, too" },
     status: {
       type: "string",
       completes: operationStatuses,
@@ -31,19 +31,23 @@ export const ps = command({
     since: {
       type: "string",
       valueHint: "WHEN",
-      description: "Started since then: a date, or an age such as 1h",
+      description: "Only operations started since a date, or an age such as 1h",
     },
-    until: { type: "string", valueHint: "WHEN", description: "Started until then" },
+    until: {
+      type: "string",
+      valueHint: "WHEN",
+      description: "Only operations started until a date or an age",
+    },
     limit: { type: "string", alias: "n", valueHint: "N", description: "The newest N (default: 50)" },
   },
   run: listOperations,
   examples: [
     ["ps", "what runs now"],
-    ["ps --all --since 1h", "and what has ended in the last hour"],
+    ["ps --all --since 1h", "also what has ended in the last hour"],
     ["ps --status FAILED -f json", "as JSON, for other programs"],
   ],
   agentNote:
-    "`status` SUCCESS of -f json says that a command was run to its end; `exitCode`, or `bough show OP`, how.",
+    "`status` SUCCESS of -f json means that the command ran to its end; `exitCode`, or `bough show OP`, has its exit code.",
 });
 
 async function listOperations(invocation: Invocation): Promise<void> {

@@ -14,12 +14,12 @@ import { withoutSecrets } from "./secrets.ts";
 export const wait = command({
   name: "wait",
   description:
-    "Wait until operations have ended, and say how. The exit code is 0, that of the first command that exited with another, or 1.",
+    "Wait until operations have ended, and say how. The exit code is that of the first command that failed, 1 for another failure, else 0.",
   args: {
     op: operationsArgument("running-operation"),
     all: { type: "boolean", alias: "a", description: "Wait for all that are under way" },
     timeout: timeoutOption(
-      "Wait no longer than that (default: to their end); exit code 1 if one has not ended",
+      "Maximum seconds to wait (default: until they end); exit code 1 if one has not ended",
     ),
   },
   run: waitForOperations,
@@ -28,12 +28,12 @@ export const wait = command({
     ["wait --all --timeout 300", "all that are under way, five minutes at most"],
   ],
   agentNote:
-    "It only looks: Ctrl-C and the timeout leave the operations alone, and no session's image moves.",
+    "It changes nothing: Ctrl-C and the timeout do not cancel operations, and no session's image moves.",
 });
 
 async function waitForOperations(invocation: Invocation): Promise<number> {
   const { values, runtime } = invocation;
-  const seconds = positiveInteger(values.text("timeout"), "--timeout", "It counts seconds.");
+  const seconds = positiveInteger(values.text("timeout"), "--timeout", "It takes seconds.");
   const left = new AbortController();
   const signal = AbortSignal.any([runtime.signal, left.signal]);
   await using connection = await connectQuietly({ ...invocation, runtime: { ...runtime, signal } });
@@ -48,7 +48,7 @@ async function waitForOperations(invocation: Invocation): Promise<number> {
     printEnds(invocation, ended);
     return ended.map(exitCodeOf).find((code) => code !== 0) ?? 0;
   } finally {
-    left.abort(new BoughError("it has been waited long enough", { kind: "interrupted" }));
+    left.abort(new BoughError("the wait is over", { kind: "interrupted" }));
   }
 }
 

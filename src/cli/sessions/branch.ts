@@ -25,15 +25,15 @@ export const branch = command({
       type: "string",
       completes: "branch",
       valueHint: "BRANCH|ID",
-      description: "Where it begins: a branch, or the number of a history entry (default: the active branch)",
+      description: "Where it starts: a branch, or the number of a history entry (default: the active branch)",
     },
     delete: { type: "boolean", description: "Delete the branch NAME; its history stays" },
   },
   run: branchSession,
   examples: [
     ["-S work session branch", "list them"],
-    ["-S work session branch try --from main", "a new one; `session checkout try` goes there"],
-    ["-S work session branch try --delete", "and away with it"],
+    ["-S work session branch try --from main", "a new one; `session checkout try` switches to it"],
+    ["-S work session branch try --delete", "delete it"],
   ],
   agentNote: "Branch before you try something: going back is then a `bough session checkout`.",
 });
@@ -48,7 +48,7 @@ function branchSession(invocation: Invocation): void {
     throw new BoughError(`bough session branch: NAME is missing`, { kind: "usage" });
   }
   if (isDeletion && from !== undefined) {
-    throw new BoughError("--from and --delete do not go together", { kind: "usage" });
+    throw new BoughError("--from and --delete cannot be used together", { kind: "usage" });
   }
   using store = openLocalStore(runtime, globals);
   if (name === undefined) list(invocation, store, key);
@@ -86,8 +86,8 @@ function make(
 ): void {
   requireHistory(store, key);
   if (store.sessions.findBranch(key, name) !== undefined) {
-    throw new BoughError(`session ${key} has a branch ${name} already`, {
-      hint: `\`bough -S ${quote(key)} session checkout ${name}\` goes there.`,
+    throw new BoughError(`session ${key} already has a branch ${name}`, {
+      hint: `\`bough -S ${quote(key)} session checkout ${name}\` switches to it.`,
     });
   }
   const start = from ?? store.branches.active(key);
@@ -104,8 +104,8 @@ function make(
 
 function remove(invocation: Invocation, store: Store, key: string, name: string): void {
   if (name === store.branches.active(key)) {
-    throw new BoughError(`branch ${name} is the active one of session ${key}`, {
-      hint: `Go to another first: \`bough -S ${quote(key)} session checkout BRANCH\`.`,
+    throw new BoughError(`branch ${name} is the active branch of session ${key}`, {
+      hint: `Switch to another branch first: \`bough -S ${quote(key)} session checkout BRANCH\`.`,
     });
   }
   store.sessions.deleteBranch(key, name);

@@ -7,25 +7,25 @@ import { sessionKey } from "./session-key.ts";
 
 export const checkout = command({
   name: "checkout",
-  description: "Make another branch the session's active one: `run` goes on there.",
+  description: "Make another branch the session's active one: `run` continues there.",
   args: {
     branch: {
       type: "positional",
       completes: "branch",
       required: true,
-      description: "A branch; of a build's layer:<hash> the first digits will do",
+      description: "A branch; the first digits of a build's layer:<hash> are enough",
     },
   },
   run: checkOut,
   examples: [
-    ["-S work session checkout try", "go on from the branch `try`"],
+    ["-S work session checkout try", "continue on the branch `try`"],
     [
       "-S build:0123456789abcdef session checkout layer:8709f41f767e",
-      "step into a layer of a build, to look around with `run`",
+      "switch to a layer of a build, to look around with `run`",
     ],
   ],
   agentNote:
-    "A build's layers never move: the first `run` without -D on one makes a branch debug:<hash> and goes on there.",
+    "A build's layers never move: the first `run` without -D on one creates a branch debug:<hash> and continues there.",
 });
 
 function checkOut(invocation: Invocation): void {

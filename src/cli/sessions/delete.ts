@@ -22,10 +22,10 @@ export const deleteCommand = command({
   run: deleteSessions,
   examples: [
     ["session delete work", "the session `work`"],
-    ["session delete build:0123456789abcdef", "a build's: its next build starts without a cache"],
+    ["session delete build:0123456789abcdef", "a build's session: its next build starts without a cache"],
   ],
   agentNote:
-    "It does not ask. The service's images are not touched; `bough engine prune` frees the engine's.",
+    "It does not ask for confirmation. The service's images stay; `bough engine prune` frees the engine's.",
 });
 
 function deleteSessions(invocation: Invocation): void {

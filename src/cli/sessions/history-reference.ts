@@ -29,8 +29,8 @@ export function requireReferred(
   const head = store.branches.head(key);
   const found = "id" in reference ? entries.get(reference.id) : walk(head, reference.steps, entries);
   if (found !== undefined) return found;
-  throw new BoughError(`session ${key} has nothing at ${text}`, {
-    hint: `\`bough session show ${quote(key)}\` lists its history with the numbers that @N takes.`,
+  throw new BoughError(`session ${key} has no history entry ${text}`, {
+    hint: `\`bough session show ${quote(key)}\` lists its history with the numbers for @N.`,
   });
 }
 

@@ -19,7 +19,8 @@ export const rollback = command({
     steps: {
       type: "positional",
       required: false,
-      description: "How many images to go back (default: 1); @N is the entry N of the history, +N forward",
+      description:
+        "How many images to go back (default: 1); @N goes to entry N of the history, +N goes forward",
     },
   },
   run: rollBack,
@@ -57,8 +58,8 @@ function goTo(store: Store, key: string, entry: HistoryEntry): { branch: string;
 function requireMovable(store: Store, key: string): string {
   const { branch } = workingBranch(store, key);
   if (!isLayerBranch(branch)) return branch;
-  throw new BoughError(`${branch} is a build's layer, which stays where it is`, {
-    hint: `Go to the layer before it instead: \`bough session show ${quote(key)}\`, then session checkout.`,
+  throw new BoughError(`${branch} is a build's layer, which cannot be moved`, {
+    hint: `Switch to the layer before it instead: \`bough session show ${quote(key)}\`, then session checkout.`,
   });
 }
 

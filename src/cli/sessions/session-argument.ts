@@ -28,9 +28,12 @@ export function requireBranch(store: Store, key: string, given: string): string 
   const [match, ...others] = matches;
   if (match !== undefined && others.length === 0) return match;
   if (match !== undefined) {
-    throw new BoughError(`${given} is the beginning of ${matches.length} branches of session ${key}`, {
-      hint: `Give more of its digits: ${matches.slice(0, 5).join(", ")}${matches.length > 5 ? ", ..." : "."}`,
-    });
+    throw new BoughError(
+      `${given} is ambiguous: ${matches.length} branches of session ${key} begin with it`,
+      {
+        hint: `Give more digits: ${matches.slice(0, 5).join(", ")}${matches.length > 5 ? ", ..." : "."}`,
+      },
+    );
   }
   const guess = nearest(given, names);
   throw new BoughError(`session ${key} has no branch ${given}`, {
@@ -55,17 +58,19 @@ export function requireEntry(store: Store, key: string, given: string): HistoryE
 export function checkBranchName(name: string): string {
   const fault = faultOf(name);
   if (fault === undefined) return name;
-  throw new BoughError(`not a name for a branch: ${JSON.stringify(name)}: ${fault}`, {
+  throw new BoughError(`invalid branch name ${JSON.stringify(name)}: ${fault}`, {
     kind: "usage",
-    hint: `A name such as ${firstBranch} or try/2 has letters, digits and - _ . / : @ in it.`,
+    hint: `A name such as ${firstBranch} or try/2 may have letters, digits and - _ . / : @ in it, at most 128.`,
   });
 }
 
 function faultOf(name: string): string | undefined {
-  if (isLayerPrefix(name)) return "that is how builds name their layers";
-  if (/^\d+$/.test(name)) return "that is the number of a history entry";
-  if (name === "HEAD") return "that is the current entry of the history";
-  return /^[\p{L}\p{N}_][\p{L}\p{N}_./:@-]{0,127}$/u.test(name) ? undefined : "it has other characters in it";
+  if (isLayerPrefix(name)) return "names of this form are for the layers of builds";
+  if (/^\d+$/.test(name)) return "a number is a history entry";
+  if (name === "HEAD") return "HEAD is the current history entry";
+  return /^[\p{L}\p{N}_][\p{L}\p{N}_./:@-]{0,127}$/u.test(name)
+    ? undefined
+    : "it is too long or has unsupported characters";
 }
 
 function isLayerPrefix(name: string): boolean {

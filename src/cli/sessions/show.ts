@@ -28,8 +28,8 @@ export const show = command({
     ["session show work -f json", "as JSON, for other programs"],
   ],
   agentNote: [
-    "A filled circle is where the session works; every entry's image can be given to `bough use`.",
-    "KIND commit: no instruction of its own, but what a build has made of those before it, such as files that were staged at the end.",
+    "A filled circle marks the session's current image; `bough use` takes the image of any entry.",
+    "KIND commit: not an instruction, but the result of earlier ones, such as files that were staged at the end.",
   ].join("\n"),
 });
 

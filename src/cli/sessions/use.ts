@@ -23,7 +23,8 @@ export const use = command({
     new: {
       type: "boolean",
       alias: "N",
-      description: "Begin a session of a new name, and print what makes it this shell's: for eval",
+      description:
+        "Start a session with a new name, and print the command that selects it in this shell: for eval",
     },
   },
   run: useImage,
@@ -31,7 +32,7 @@ export const use = command({
     ["-S work use tag:app:dev", "the session `work` goes on from the image that a build has tagged"],
     ["-S work use", "which image, on which branch"],
     ["-S work session rollback", "take it back"],
-    ["use --new app:dev", 'a fresh session; `eval "$(...)"` of what it prints makes it this shell\'s'],
+    ["use --new app:dev", 'a new session; `eval "$(...)"` of what it prints selects it in this shell'],
   ],
   agentNote: [
     "Sessions are bough's own, on this machine: this changes nothing on the service.",
@@ -65,7 +66,8 @@ async function beginSession(invocation: Invocation, reference: string | undefine
   const usage = (message: string) =>
     new BoughError(message, { kind: "usage", hint: 'For example: eval "$(bough use --new app:dev)"' });
   if (reference === undefined) throw usage("bough use --new: IMAGE is missing");
-  if (globals.session !== undefined) throw usage("bough use: --new makes up a name, and -S gives one");
+  if (globals.session !== undefined)
+    throw usage("bough use: --new cannot be used with -S, since it chooses a name");
   await using connection = await connect(invocation);
   const { service, store } = connection;
   const image = await resolveImageArgument({ service, store }, reference);

@@ -226,7 +226,7 @@ describe.each(builders)("as %s", (who, make) => {
     expect(await builder.bough(["build", "."])).toMatchObject({ exitCode: 0 });
     const doctor = await builder.bough(["doctor"]);
     expect(doctor.stdout).toMatch(
-      /^warning +state directory +others on this machine can put things into .* \(mode 0777\)$/m,
+      /^warning +state directory +other users of this machine can write to .* \(mode 0777\)$/m,
     );
     chmodSync(builder.state, 0o1777);
     expect((await builder.bough(["doctor"])).stdout).toMatch(/^ok +state directory/m);
