@@ -7,9 +7,9 @@ test.each([
   ["succeeded", undefined, true, false],
   ["failed", undefined, false, false],
   ["was interrupted", new Error("interrupted"), false, false],
-  ["was ended as another stage has failed", new AbandonedError(), false, true],
-  ["succeeded all the same", new AbandonedError(), true, false],
-])("a command that %s", (_, reason, succeeded, abandoned) => {
+  ["was ended because another stage failed", new AbandonedError(), false, true],
+  ["succeeded although another stage failed", new AbandonedError(), true, false],
+])("reports the end of a command that %s", (_, reason, succeeded, abandoned) => {
   const events: object[] = [];
   const stage = new AbortController();
   if (reason !== undefined) stage.abort(reason);

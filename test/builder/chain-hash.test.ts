@@ -23,7 +23,7 @@ const file: StagedEntry = {
   gid: 0,
   content: { kind: "local", absolutePath: "/somewhere/a" },
 };
-/** At these paths, as names of one file where they have an inode. */
+/** Staged files at these paths; with an inode they are names of one file. */
 const named = (paths: readonly string[], inode?: symbol): [string, StagedEntry][] =>
   paths.map((path) => [path, inode === undefined ? file : { ...file, inode }]);
 const withFile = (path: string, entry: Partial<StagedEntry> = {}): StageState => ({
@@ -35,7 +35,7 @@ test("the chain hash is 64 hexadecimal digits and stays the same from release to
   expect(await chainHash(base, run)).toBe("4243f31eecef282fdbcda8a216ad8b7ca3ccb89df5067e4fb1896dd12b096123");
 });
 
-describe("what the chain hash depends on", () => {
+describe("the chain hash depends on", () => {
   const variants: [string, StageState, readonly string[]][] = [
     ["nothing", base, run],
     ["the parent layer", { ...base, layer: { ...base.layer, hash: "other" } }, run],
@@ -75,7 +75,7 @@ describe("what the chain hash depends on", () => {
     ["three files", { ...base, staged: new Map(named(["/a", "/b", "/c"])) }, run],
     ["three names of one file", { ...base, staged: new Map(named(["/a", "/b", "/c"], Symbol())) }, run],
     [
-      "which names are one file's",
+      "the names that are of one file",
       { ...base, staged: new Map([...named(["/a", "/b"], Symbol()), ...named(["/c"])]) },
       run,
     ],
@@ -102,15 +102,15 @@ describe("what the chain hash depends on", () => {
   });
 });
 
-describe("what it does not depend on", () => {
+describe("the chain hash does not depend on", () => {
   test.each<[string, StageState, StageState]>([
     ["the image's id", base, { ...base, layer: { ...base.layer, image: "image-2", entry: 7, cached: true } }],
     [
-      "where a file came from",
+      "the source of a file",
       withFile("/a"),
       withFile("/a", { content: { kind: "local", absolutePath: "/elsewhere" } }),
     ],
-    ["that a file has names elsewhere", withFile("/a"), withFile("/a", { inode: Symbol() })],
+    ["names of a file outside of the staged paths", withFile("/a"), withFile("/a", { inode: Symbol() })],
     [
       "the order in which variables were set",
       {
@@ -148,7 +148,7 @@ describe("what it does not depend on", () => {
   ])("%s", async (_, one, other) => expect(await chainHash(one, run)).toBe(await chainHash(other, run)));
 });
 
-test("no two different inputs have one hash, whatever characters are in them", async () => {
+test("different inputs have different hashes, with any characters", async () => {
   const character = fc.constantFrom('"', ",", "[", "]", "\\", "A", "=", "\0");
   const text = fc.oneof(fc.string(), fc.string({ unit: character }));
   const pairs = fc.uniqueArray(fc.tuple(text, text), { maxLength: 3, selector: ([name]) => name });
@@ -160,7 +160,7 @@ test("no two different inputs have one hash, whatever characters are in them", a
     args: pairs,
     links: pairs,
   });
-  /** The same characters in both, divided at another place: fields that were not delimited would look alike. */
+  /** Two inputs with the same characters split at different places, which would be equal without delimiters. */
   const alike = fc
     .record({
       input,
@@ -212,7 +212,7 @@ function inOrder({ env, args, links, ...rest }: Input) {
   return { ...rest, env: byName(env), args: byName(args), links: byName(links) };
 }
 
-test("many files are hashed a part at a time, and come to the same as all at once", async () => {
+test("hashing many files in parts gives the hash of the whole", async () => {
   const paths = Array.from({ length: 2500 }, (_, index) => `/d${index % 7}/f${index}`);
   const stage: StageState = { ...base, staged: new Map(paths.map((path) => [path, file])) };
   const rows = [...paths].sort().map((path) => [path, "file", file.sha256, 0, 0, 0o644]);

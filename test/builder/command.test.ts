@@ -16,7 +16,7 @@ function fieldsOf(run: string, user?: string) {
   return processFields(expandCommand(instruction, declared, "\\"), user);
 }
 
-describe("what a RUN asks the service to run", () => {
+describe("the request to the service for a RUN", () => {
   test.each([
     ["RUN echo $NAME", undefined, { command: "echo value", shell: true }],
     ["RUN echo $UNKNOWN '$NAME'", undefined, { command: "echo $UNKNOWN '$NAME'", shell: true }],
@@ -54,7 +54,7 @@ test.each(['RUN [""]', 'RUN ["", "x"]', 'RUN ["$UNKNOWN"]'])("%s names no progra
   expect(() => fieldsOf(run, "app")).toThrow("program name of the RUN is empty");
 });
 
-test("a here-document with a #! line is run as a program, and the shell gives back what was in it", async () => {
+test("a here-document with a #! line is run as a program with its text unchanged", async () => {
   const { command } = fieldsOf("RUN <<EOF\n#!/bin/cat\n$NAME 'END'\nEND\nEOF");
   const shell = Bun.spawn(["sh", "-c", command], { stdout: "pipe" });
   expect(await new Response(shell.stdout).text()).toBe("#!/bin/cat\n$NAME 'END'\nEND\n");
@@ -69,14 +69,14 @@ test.each([["app"], ["app:app"], ["1000:app"], [""], ["-1"], ["2147483648"], ["1
 );
 
 test.each([["plain"], ["a b"], ["it's"], [""], ["$HOME `id` \\"], ["-n"], ["*"], ["a\nb"], ["ü"], ["~"]])(
-  "a shell reads %p, quoted, as that one word",
+  "a shell reads the quoted %p as one word",
   async (word) => {
     const shell = Bun.spawn(["sh", "-c", `printf '%s|' ${quote(word)}`], { stdout: "pipe" });
     expect(await new Response(shell.stdout).text()).toBe(`${word}|`);
   },
 );
 
-describe("what a RUN asks for with --docker", () => {
+describe("the command that a RUN passes on with --docker", () => {
   const bash = ["/bin/bash", "-o", "pipefail", "-c"];
   test.each<[string, string[], object]>([
     ["RUN echo $NAME '$NAME' \\$NAME", [], { form: "shell", line: "echo $NAME '$NAME' \\$NAME" }],

@@ -28,7 +28,7 @@ const imageWithoutLinks = {
   readLinkInImage: async () => undefined,
 };
 
-describe("where one file goes, with /srv as the working directory and /usr/bin in the image", () => {
+describe("the destination of one file, with the working directory /srv and /usr/bin in the image", () => {
   test.each([
     ["/app/", "/app/a.txt"],
     ["/app", "/app"],
@@ -64,11 +64,11 @@ test("a directory's contents go below the destination", async () => {
   ).toBe("/app/lib/a.txt");
 });
 
-describe("staging over what is staged already", () => {
-  test("the later file wins", () => {
+describe("staging over a staged path", () => {
+  test("keeps the later file", () => {
     expect(addStaged(new Map([["/a", link]]), [["/a", file]]).get("/a")).toBe(file);
   });
-  test("a file in a directory's place takes what was below it away", () => {
+  test("removes everything below a directory that a file replaces", () => {
     const staged = addStaged(
       new Map([
         ["/a", made(0o755, false)],
@@ -79,13 +79,13 @@ describe("staging over what is staged already", () => {
     );
     expect([...staged.keys()].sort()).toEqual(["/a", "/ab"]);
   });
-  test("a directory that only has to exist leaves an explicit one as it is", () => {
+  test("keeps an explicit directory if the later one is a parent directory", () => {
     const explicit = made(0o700, true);
     expect(addStaged(new Map([["/a", explicit]]), [["/a", made(0o755, false)]]).get("/a")).toBe(explicit);
   });
 });
 
-test("the placement script makes what the API can't stage, and only that", () => {
+test("the placement script makes only what the API can't stage", () => {
   const staged = new Map<string, StagedEntry>([
     ["/app", made(0o755, false)],
     ["/app/file", file],

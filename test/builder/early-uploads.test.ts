@@ -1,4 +1,4 @@
-/** What is sent to the service before the RUN that needs it, and what is not. */
+/** Files that are sent to the service before the RUN that needs them. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createEarlyUploads } from "../../src/builder/staging/early-uploads.ts";
 import { createSmallContents } from "../../src/builder/staging/small-contents.ts";
@@ -42,9 +42,9 @@ function sent(): number {
 
 const twoRuns = "FROM base:1\nCOPY a /\nRUN one\nCOPY b c /\nRUN two\n";
 
-test("the files of the next COPY are sent while a RUN runs, and told of when their turn comes", async () => {
+test("the files of the next COPY are sent during a RUN, and reported after it", async () => {
   writeFiles(context, { a: "a", b: "b", c: "c" });
-  // Would wait for ever if the RUN had to end first.
+  // The build would hang if the files were sent only after the RUN.
   run = ({ command }) => (command === "one" ? { until: untilSent(2) } : undefined);
   const ended = await build(twoRuns);
   expect(ended.exitCode).toBe(0);
@@ -58,16 +58,16 @@ test("the files of the next COPY are sent while a RUN runs, and told of when the
   expect(sent()).toBe(3);
 });
 
-test("on an image that no layer is known of, files are sent as soon as they are hashed", async () => {
+test("files for an image without cached steps are sent as soon as they are hashed", async () => {
   writeFiles(context, { a: "a" });
-  // Asking the image for its environment comes after the COPY, and before the RUN.
+  // The image's environment is requested after the COPY and before the RUN.
   run = ({ command }) => (command === "env" ? { until: untilSent(0), stdout: "PATH=/bin\n" } : undefined);
   const ended = await build("FROM base:1\nCOPY a /\nENV PATH=/opt:$PATH\nRUN one\n");
   expect(ended.exitCode).toBe(0);
   expect(sent()).toBe(1);
 });
 
-test("where layers are known, nothing is sent that no RUN is certain to need", async () => {
+test("if steps are cached, only files that a RUN certainly needs are sent early", async () => {
   writeFiles(context, { a: "a", b: "b" });
   expect((await build("FROM base:1\n")).exitCode).toBe(0);
   const ended = await build("FROM base:1\nCOPY a b /x/\nADD c /\nRUN one\n");
@@ -77,17 +77,17 @@ test("where layers are known, nothing is sent that no RUN is certain to need", a
 
 describe("a file of 64 MiB", () => {
   const size = 64 * 1024 * 1024;
-  /** However long this machine takes: a service that takes long is another case. */
+  /** The clock stands still, so the service never counts as slow, however long this machine takes. */
   const now = Date.now();
   const still = { ...systemClock, now: () => now };
   const requests = () =>
     service.requests.filter(({ path }) => path.startsWith("/v1/files")).map(({ method }) => method);
 
   test.each([
-    ["to be copied onto an image that no layer is known of", "FROM base:1\nCOPY a large /\nRUN one\n"],
+    ["for an image without cached steps", "FROM base:1\nCOPY a large /\nRUN one\n"],
     ["named by a variable", "FROM base:1\nARG NAME=large\nCOPY a $NAME /\nRUN one\n"],
     ["needed after a RUN", "FROM base:1\nRUN one\nCOPY a large /\nRUN two\n"],
-  ])("%s is sent before its hash is known, and asked for by nobody", async (_, dockerfile) => {
+  ])("%s is sent before its hash is known, without a lookup", async (_, dockerfile) => {
     writeFiles(context, { a: "a", large: "x".repeat(size) });
     const ended = await build(dockerfile, still);
     expect(ended.exitCode).toBe(0);
@@ -98,7 +98,7 @@ describe("a file of 64 MiB", () => {
     expect(requests()).toEqual([]);
   });
 
-  test("is hashed and asked for first where a layer of it may be known", async () => {
+  test("is hashed and looked up first if a cached step may have it", async () => {
     writeFiles(context, { large: "x".repeat(size) });
     expect((await build("FROM base:1\nCOPY large /\nRUN one\n", still)).exitCode).toBe(0);
     service.clearRequests();
@@ -107,7 +107,7 @@ describe("a file of 64 MiB", () => {
     expect(requests()).toEqual(["GET", "POST"]);
   });
 
-  test("that is refused while it is hashed is sent again", async () => {
+  test("is sent again if the service refused it while it was hashed", async () => {
     writeFiles(context, { large: "x".repeat(size) });
     service.intercept = ({ url }) => {
       if (!url.endsWith("/v1/files")) return undefined;
@@ -121,7 +121,7 @@ describe("a file of 64 MiB", () => {
   });
 });
 
-test("a RUN that fails does not wait for what is being sent for the next", async () => {
+test("a failed RUN does not wait for the files of the next one", async () => {
   writeFiles(context, { a: "a", b: "b", c: "c" });
   run = ({ command }) => (command === "one" ? { until: untilSent(1), exitCode: 3 } : undefined);
   service.intercept = (request) =>
@@ -132,9 +132,9 @@ test("a RUN that fails does not wait for what is being sent for the next", async
 });
 
 test.each([
-  ["once is sent again", 1, 0],
-  ["for good is an error when its turn comes", Number.POSITIVE_INFINITY, 1],
-])("what the service refuses %s", async (_, times, exitCode) => {
+  ["refused once is sent again", 1, 0],
+  ["always refused is an error before the RUN that needs it", Number.POSITIVE_INFINITY, 1],
+])("a file that is %s", async (_, times, exitCode) => {
   writeFiles(context, { a: "a", b: "b", c: "c" });
   let refused = 0;
   run = ({ command }) => (command === "one" ? { until: untilSent(1) } : undefined);
@@ -151,7 +151,7 @@ test.each([
   else expect(ended.stderr).toContain("not now");
 });
 
-test("stages that wait for their files at the same time each get their own totals", async () => {
+test("stages that wait for files concurrently get separate totals", async () => {
   const sent = Promise.withResolvers<void>();
   const uploads = createEarlyUploads({
     service: {

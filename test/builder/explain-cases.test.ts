@@ -1,6 +1,6 @@
 /**
- * Golden cases of `bough build --explain`: test/cases/explain/<what changes>/ holds `builds.json`, the builds of one
- * context with what is changed before each, and `expected.txt`, the lines about the cache that each of them prints.
+ * Golden cases of `bough build --explain`: test/cases/explain/<change>/ has `builds.json`, the builds of one context
+ * with the changes before each, and `expected.txt`, the lines about the cache that each build prints.
  * `UPDATE_GOLDEN=1 ./scripts/test` writes it.
  */
 import { describe, expect, test } from "bun:test";
@@ -14,14 +14,14 @@ import { writeFiles } from "../support/files.ts";
 interface Build {
   /** Files that are written first; a Dockerfile is one of them. */
   files?: Record<string, string>;
-  /** Octal, by path. */
+  /** Octal modes by path. */
   modes?: Record<string, string>;
   removed?: string[];
   /** The service gets another image of the tag `base:1`. */
   newBase?: true;
   /** A session or branch command that is run first. */
   before?: string[];
-  /** What the RUNs do, in order; after the last one, all is well. */
+  /** The outcomes of the RUNs in order; later RUNs succeed. */
   runs?: RunOutcome[];
   options?: string[];
 }

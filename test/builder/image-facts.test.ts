@@ -1,4 +1,4 @@
-/** What is asked of a service about an image: few questions one by one, many by listing directories. */
+/** Requests about the paths of an image: a few one by one, many by listing directories. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createImageFacts } from "../../src/builder/cache/image-facts.ts";
 import { NotFoundError } from "../../src/service/http/errors.ts";
@@ -11,7 +11,7 @@ const tree: Record<string, PathType> = {
   "/gone": "symlink",
   "/file": "file",
 };
-/** Where the links lead. */
+/** The targets of the links. */
 const followed: Record<string, string> = { "/bin": "/usr/bin" };
 const follow = (path: string) => path.replace(/^\/[^/]+/, (top) => followed[top] ?? top);
 
@@ -52,7 +52,7 @@ function factsOf(canList = true) {
   });
 }
 
-test("a few questions are asked one by one, each once", async () => {
+test("a few paths are requested one by one, each once", async () => {
   const facts = factsOf();
   for (const _ of [1, 2]) {
     expect(await facts.isDirectory("i", "/usr/bin")).toBe(true);
@@ -62,7 +62,7 @@ test("a few questions are asked one by one, each once", async () => {
   expect(listed).toEqual([]);
 });
 
-describe("of ten thousand questions most are answered by a few lists", () => {
+describe("ten thousand paths need less than 25 requests, and are right for", () => {
   test.each<[string, boolean]>([
     ["/none/x", false],
     ["/x", false],
@@ -83,7 +83,7 @@ describe("of ten thousand questions most are answered by a few lists", () => {
     expect(asked.length + listed.length).toBeLessThan(25);
   });
 
-  test("unless the service lists nothing", async () => {
+  test("paths are requested one by one if the service cannot list", async () => {
     const facts = factsOf(false);
     for (let index = 0; index < 100; index++)
       expect(await facts.isDirectory("i", `/app/f${index}`)).toBe(false);

@@ -13,7 +13,7 @@ import { openStore } from "../../src/store/store.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
-/** Of file `a`. */
+/** The hash of file `a`. */
 const sha256 = new Bun.CryptoHasher("sha256").update("a").digest("hex");
 let directory: string;
 beforeEach(() => {
@@ -49,23 +49,22 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
   return { ahead, copies, hashes, offered };
 }
 
-/** To a listener that nobody needs. */
-const unheard = () => undefined;
+const ignoreProgress = () => undefined;
 
-test("the COPYs up to the next RUN are looked through, hashed and offered for sending, each taken once", async () => {
+test("the sources of the COPYs up to the next RUN are resolved, hashed and offered for sending, each once", async () => {
   const { ahead, copies, offered } = await lookAhead(
     "FROM x\nWORKDIR /\nCOPY a /\nENV A=1\nADD c /c\nRUN x\nCOPY b /\n",
   );
   const [first, second, third] = copies.map((copy) => ahead.take(copy));
   const found = await first;
-  expect(await found?.hashes(unheard)).toBeDefined();
+  expect(await found?.hashes(ignoreProgress)).toBeDefined();
   const entries = found?.sources?.matches[0]?.entries;
   expect([...(entries ?? [])]).toMatchObject([{ contextPath: "a" }]);
   expect(entries?.hashAt(0)).toBe(sha256);
   expect(
     [...((await second)?.sources?.matches[0]?.entries ?? [])].map(({ contextPath }) => contextPath),
   ).toEqual(["c", "c/d"]);
-  await (await second)?.hashes(unheard);
+  await (await second)?.hashes(ignoreProgress);
   expect(offered).toEqual(["a", "c/d"]);
   expect(await third).toBeUndefined();
   expect(await Promise.all(copies.map((copy) => ahead.take(copy)))).toEqual([
@@ -75,7 +74,7 @@ test("the COPYs up to the next RUN are looked through, hashed and offered for se
   ]);
 });
 
-describe("left for when the build gets there:", () => {
+describe("does not look ahead for", () => {
   test.each([
     ["words with variables", "COPY $A /"],
     ["a destination with variables", "COPY a $A"],
@@ -88,14 +87,14 @@ describe("left for when the build gets there:", () => {
   });
 });
 
-test("what is wrong is told to whoever takes it", async () => {
+test("an error is thrown when the COPY is taken", async () => {
   const { ahead, copies } = await lookAhead("FROM x\nCOPY missing /\nCOPY a /\n");
   const [first, second] = copies.map((copy) => ahead.take(copy));
   await expect(first).rejects.toThrow("missing");
-  expect(await (await second)?.hashes(unheard)).toBeDefined();
+  expect(await (await second)?.hashes(ignoreProgress)).toBeDefined();
 });
 
-test("whoever waits for the hashes hears how far they are", async () => {
+test("waiting for the hashes reports progress", async () => {
   writeFiles(directory, { large: "x".repeat(64 * 1024 * 1024) });
   const { ahead, copies } = await lookAhead("FROM x\nCOPY large /\n");
   const [taken] = await Promise.all(copies.map((copy) => ahead.take(copy)));
@@ -106,32 +105,32 @@ test("whoever waits for the hashes hears how far they are", async () => {
   expect(heard).toBeGreaterThan(0);
 });
 
-test("nothing is read after the stop", async () => {
+test("a COPY taken after the stop is rejected", async () => {
   const { ahead, copies } = await lookAhead("FROM x\nCOPY . /\n");
   const taken = copies.map((copy) => ahead.take(copy))[0];
   await ahead.stop();
   await expect(taken).rejects.toThrow();
 });
 
-test("what was found long ago is looked for again, but not read again", async () => {
+test("sources resolved two seconds ago are resolved again, with the hashes kept", async () => {
   let now = Date.now() + 60_000;
   const { ahead, copies, hashes } = await lookAhead("FROM x\nCOPY a /\n", { ...systemClock, now: () => now });
   now += 2000;
   const [taken] = await Promise.all(copies.map((copy) => ahead.take(copy)));
   expect(taken?.sources).toBeUndefined();
-  expect(await taken?.hashes(unheard)).toBeUndefined();
+  expect(await taken?.hashes(ignoreProgress)).toBeUndefined();
   const path = join(directory, "a");
   const stat = fileStatOf(lstatSync(path));
   expect(hashes.get(path, stat)).toBe(sha256);
 });
 
-test("of thousands of COPYs only a few are ahead, and each one that is taken lets the next one start", async () => {
+test("at most 20 of 1000 COPYs are ahead, and taking one starts the next", async () => {
   const count = 1000;
   const lines = Array.from({ length: count }, (_, index) => `COPY a /${index}`);
   const { ahead, copies, offered } = await lookAhead(`FROM x\n${lines.join("\n")}\n`);
   for (const [index, copy] of copies.entries()) {
     const found = await ahead.take(copy);
-    expect(await found?.hashes(unheard)).toBeDefined();
+    expect(await found?.hashes(ignoreProgress)).toBeDefined();
     expect(offered.length).toBeLessThanOrEqual(index + 20);
   }
   expect(offered).toHaveLength(count);

@@ -1,4 +1,4 @@
-/** By which numbers the steps of a Dockerfile are known from one build to the next, and which stage each belongs to. */
+/** The numbers that identify the steps of a Dockerfile from build to build, and the stage of each. */
 import { expect, test } from "bun:test";
 import { ordinalsOf } from "../../src/builder/stages/ordinals.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
@@ -32,7 +32,7 @@ test.each<[mode: "default" | "docker", makers: [instruction: number, ordinal: nu
       [7, 3, 1],
     ],
   ],
-])("%s", (mode, makers) => {
+])("numbers the steps in the mode %s", (mode, makers) => {
   const dockerfile = parseDockerfile(text, "Dockerfile");
   const ordinals = ordinalsOf({ dockerfile, mode });
   const steps = stepsOf(dockerfile);
@@ -45,7 +45,7 @@ test.each<[mode: "default" | "docker", makers: [instruction: number, ordinal: nu
   }
   expect([0, 1].map(ordinals.ofCommit)).toEqual([last + 2, last + 1]);
   expect([last + 1, last + 2, last + 3].map(ordinals.stageOf)).toEqual([1, 0, undefined]);
-  // The triggers of an image that a FROM names.
+  // Numbers of the triggers of a FROM's image.
   const triggers = [one, (one ?? 0) + 1, two, (two ?? 0) + 9_999, (two ?? 0) - 1];
   expect(triggers.map((ordinal) => ordinals.stageOf(ordinal ?? 0))).toEqual([0, 0, 1, 1, undefined]);
 });

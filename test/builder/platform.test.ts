@@ -7,7 +7,7 @@ import {
 } from "../../src/builder/bases/platform.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 
-describe("a platform as containerd spells it", () => {
+describe("a platform is normalised as containerd does:", () => {
   test.each([
     ["linux/amd64", "linux/amd64"],
     ["Linux/AMD64", "linux/amd64"],
@@ -28,12 +28,13 @@ describe("a platform as containerd spells it", () => {
     ["macos/arm64", "darwin/arm64"],
   ])("%s is %s", (given, spelt) => expect(formatPlatform(parsePlatform(given))).toBe(spelt));
 
-  test.each(["", "linux", "linux/", "/amd64", "linux/arm/v7/x", "linux/am d64", "*"])("%j is none", (given) =>
-    expect(() => parsePlatform(given)).toThrow("invalid platform"),
+  test.each(["", "linux", "linux/", "/amd64", "linux/arm/v7/x", "linux/am d64", "*"])(
+    "%j is invalid",
+    (given) => expect(() => parsePlatform(given)).toThrow("invalid platform"),
   );
 });
 
-test("the automatic arguments of a build that runs where its result does", () => {
+test("TARGET and BUILD arguments are the same if the build runs on its target platform", () => {
   expect(Object.fromEntries(platformArguments(parsePlatform("linux/arm/v7")))).toEqual({
     BUILDPLATFORM: "linux/arm/v7",
     BUILDOS: "linux",
@@ -46,7 +47,7 @@ test("the automatic arguments of a build that runs where its result does", () =>
   });
 });
 
-describe("the service is asked for its platform where a Dockerfile depends on it", () => {
+describe("the service's platform is requested if the Dockerfile depends on it:", () => {
   test.each([
     ["FROM --platform=linux/amd64 a", true],
     ["FROM a:${TARGETARCH}", true],

@@ -62,7 +62,7 @@ test.each([
   ".git",
   "foo.git",
   "a@b",
-])("%s is none", (word) => {
+])("%s is not a repository's address", (word) => {
   expect(isRepository(word)).toBe(false);
 });
 
@@ -74,7 +74,7 @@ test.each(["https://u:p@example.com:99999/foo.git", "http://u:p@[/foo.git", "htt
   },
 );
 
-describe("what contradicts itself", () => {
+describe("refuses the invalid or contradictory query or fragment", () => {
   test.each([
     ["?ref=v1#v2", 'ref conflicts: "v2" and "v1"'],
     ["?ref=v1&tag=v2", 'ref conflicts: "v1" and "refs/tags/v2"'],
@@ -101,7 +101,7 @@ test.each([
   ["ssh://u:p@example.com:22/foo", "ssh://u@example.com:22/foo"],
   ["ssh://u@example.com:22/foo:p@bar", "ssh://u@example.com:22/foo:p@bar"],
   ["git@example.com:foo", "git@example.com:foo"],
-])("git is given no password: %s", (word, remote) => {
+])("git's command line has no password: %s", (word, remote) => {
   const secrets = { values: new Map(), agents: new Map([["default", "/run/agent"]]) };
   const address = parseRepositoryAddress(word);
   const access: Partial<RemoteAccess> = { subject: "ADD", buildArgs: new Map(), secrets };

@@ -13,7 +13,7 @@ function write(text = "") {
 
 const bytes = (size: number) => new Uint8Array(size).fill(7);
 
-test("what was kept is taken once, as it was then", () => {
+test("a kept content is a copy, and can be taken once", () => {
   const contents = createSmallContents();
   const buffer = new Uint8Array([1, 2, 3]);
   contents.keep("a", buffer, write());
@@ -23,16 +23,16 @@ test("what was kept is taken once, as it was then", () => {
 });
 
 test.each<[string, (path: string) => void]>([
-  ["is written to", (path) => writeFileSync(path, "longer")],
-  ["is gone", (path) => rmSync(path)],
+  ["was written to", (path) => writeFileSync(path, "longer")],
+  ["was removed", (path) => rmSync(path)],
   [
-    "is replaced by an equal one",
+    "was replaced by an equal file",
     (path) => {
       writeFileSync(`${path}2`, "abc");
       renameSync(`${path}2`, path);
     },
   ],
-])("what a file had in it that %s is not taken", (_, change) => {
+])("the content of a file that %s cannot be taken", (_, change) => {
   const contents = createSmallContents();
   const file = write("abc");
   contents.keep("a", bytes(3), file);
@@ -52,18 +52,18 @@ test("a file over 64 KiB is not kept", () => {
 test.each([
   ["32 MiB", 64 * 1024, 512],
   ["10,000 files", 1, 10_000],
-])("no more than %s are kept, the latest", (_, size, most) => {
+])("only the latest %s are kept", (_, size, most) => {
   const contents = createSmallContents();
   const file = write();
   for (let number = 0; number < most + 10; number++) contents.keep(String(number), bytes(size), file);
-  // Again, which takes no room.
+  // Keeping a content again takes no more room.
   contents.keep(String(most), bytes(size), file);
   const kept = Array.from({ length: most + 10 }, (_, number) => contents.take(String(number)) !== undefined);
   expect(kept.indexOf(true)).toBe(10);
   expect(kept.slice(10)).not.toContain(false);
 });
 
-test("what was taken makes room", () => {
+test("taking a content makes room for another", () => {
   const contents = createSmallContents();
   const file = write();
   for (let number = 0; number < 512; number++) contents.keep(String(number), bytes(64 * 1024), file);

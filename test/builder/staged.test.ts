@@ -1,4 +1,4 @@
-/** What is staged, addition by addition, against the plain rules: later ones replace earlier ones. */
+/** Compares staged additions with a plain implementation, in which later ones replace earlier ones. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { beginAddition, isStagedBelow } from "../../src/builder/staging/add-staged.ts";
@@ -35,12 +35,12 @@ function stagePlainly(staged: Staged, additions: readonly [string, StagedEntry][
   return result;
 }
 
-/** With the list's number: lists look alike. */
+/** Shows an entry with the number of its list, because lists look alike. */
 function shown([path, entry]: [string, StagedEntry]): unknown[] {
   return [path, entry instanceof ContextFile ? { ...entry, list: lists.indexOf(entry.list) } : entry];
 }
 
-test("each COPY leaves what the plain rules leave, in the same order", () => {
+test("each COPY gives the same entries in the same order as the plain implementation", () => {
   const additions = fc.array(fc.tuple(path, entry), { maxLength: 8 });
   const copies = fc.array(fc.record({ additions, isLarge: fc.boolean() }), { maxLength: 6 });
   fc.assert(

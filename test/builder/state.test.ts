@@ -41,7 +41,7 @@ describe("an ARG inside a stage", () => {
   const globals = declareArgument(none, "VERSION", "1", new Map());
   test.each([
     ["takes over the value from before FROM", undefined, new Map(), "1"],
-    ["prefers a default of its own", "2", new Map(), "2"],
+    ["prefers its own default", "2", new Map(), "2"],
     ["prefers --build-arg to both", "2", new Map([["VERSION", "3"]]), "3"],
   ])("%s", (_, own, supplied, value) => {
     const args = declareArgument(none, "VERSION", own, supplied, globals);
@@ -59,7 +59,7 @@ test.each([
   expect(config).toEqual({ WorkingDir: workdir, User: "app" });
 });
 
-describe("a stage has its base's configuration", () => {
+describe("a stage inherits its base's configuration", () => {
   const config = {
     User: "app",
     WorkingDir: "srv/./app",
@@ -68,17 +68,17 @@ describe("a stage has its base's configuration", () => {
     Hostname: "of others",
   };
 
-  test("whole, and keeps it", () => {
+  test("completely", () => {
     const stage = withLayer(changeWorkdir(changeUser(startStage(base, config), "root"), "new"), base);
     expect<unknown>(stage.config).toEqual({ ...config, User: "root", WorkingDir: "/srv/app/new" });
   });
 
-  test("or none", () => {
+  test("which may be empty", () => {
     expect(start.config).toEqual({ WorkingDir: "/" });
   });
 });
 
-test("a RUN's environment has what substitution would put in, and proxies under it", () => {
+test("a RUN's environment has the values of ARG and ENV, which take precedence over proxies", () => {
   const supplied = new Map([
     ["http_proxy", "http://proxy"],
     ["SUPPLIED", "--build-arg"],

@@ -34,7 +34,7 @@ const withVariables = (env: Record<string, string>, args: Record<string, string>
   return { ...base, env: new Map(Object.entries(env)), args: declared };
 };
 
-describe("whatever changes the chain hash is found as a difference", () => {
+describe("a change of the chain hash is explained by", () => {
   test.each<[string, StageState, StageState]>([
     ["parent", base, { ...base, layer: { ...base.layer, image: "image-2" } }],
     ["parent", onLayer("one"), onLayer("other")],
@@ -68,9 +68,9 @@ describe("whatever changes the chain hash is found as a difference", () => {
   });
 });
 
-describe("the text of a secret is kept nowhere", () => {
+describe("a step's record has no text of a secret", () => {
   test.each([
-    ["in a variable whose name says so", withVariables({ API_TOKEN: "hunter2" })],
+    ["in a variable named like a secret", withVariables({ API_TOKEN: "hunter2" })],
     ["in an argument", withVariables({}, { password: "hunter2" })],
     [
       "in another variable that repeats it",
@@ -81,7 +81,7 @@ describe("the text of a secret is kept nowhere", () => {
     expect(JSON.stringify(inputsOf(stage, { ...step, directive }, "salt"))).not.toContain("hunter2");
   });
 
-  test("a name that only sounds like one: a public key is not a secret", () => {
+  test("but has the values of PUBLIC_KEY and KEYBOARD", () => {
     const stage = withVariables({ PUBLIC_KEY: "ssh-ed25519 AAAA", KEYBOARD: "us" });
     expect(inputsOf(stage, step, "salt").env).toEqual({
       PUBLIC_KEY: { text: "ssh-ed25519 AAAA" },
@@ -90,7 +90,7 @@ describe("the text of a secret is kept nowhere", () => {
   });
 });
 
-test("the text of what a step was made from is what JSON makes of it", async () => {
+test("the text of a step's inputs is their JSON", async () => {
   const link: StagedEntry = { type: "symlink", target: "http://u:hunter2@host/=\"'", uid: 0, gid: 0 };
   const staged = new Map<string, StagedEntry>([
     ["/a", file],

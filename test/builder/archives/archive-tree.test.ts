@@ -1,10 +1,10 @@
-/** What an archive's entries come to in the directory that it is unpacked in, whoever has written it. */
+/** The tree that an archive's entries make in its directory, also if the archive is hostile. */
 import { describe, expect, test } from "bun:test";
 import { createArchiveTree } from "../../../src/builder/archives/archive-tree.ts";
 import { readTar } from "../../../src/image/tar-reader.ts";
 import { inChunks, type RawEntry, tarOf } from "../../support/tar-bytes.ts";
 
-/** `path type content`, in their order. */
+/** Returns `path type content` of each entry in order. */
 async function unpack(entries: readonly RawEntry[]): Promise<string[]> {
   const tree = createArchiveTree("a.tar");
   for await (const entry of readTar(inChunks(tarOf(entries)), "a.tar")) {
@@ -25,22 +25,26 @@ const directory = (name: string, mode = 0o755): RawEntry => ({ name, flag: "5", 
 const link = (name: string, target: string): RawEntry => ({ name, flag: "2", target });
 const hardLink = (name: string, target: string): RawEntry => ({ name, flag: "1", target });
 
-describe("an archive", () => {
+describe("unpacks an archive", () => {
   test.each<[string, RawEntry[], string[]]>([
     ["of a tree", [directory("./"), directory("./d/", 0o700), file("./d/f")], ["d/ 700", "d/f x"]],
     ["without its directories", [file("a/b/f")], ["a/ 755", "a/b/ 755", "a/b/f x"]],
     [
-      "with names that lead out",
+      "with names that lead out of it",
       [file("../../f"), file("/etc/g"), file("a/../../h")],
       ["f x", "etc/ 755", "etc/g x", "h x"],
     ],
     [
-      "with a link out on the way",
+      "with a file below a link that leads out of it",
       [link("a", "/etc"), file("a/passwd")],
       ["a -> /etc", "etc/ 755", "etc/passwd x"],
     ],
-    ["with a link up on the way", [link("a", "../../.."), file("a/f")], ["a -> ../../..", "f x"]],
-    ["that replaces what it has", [file("f", "1"), file("f", "2")], ["f 2"]],
+    [
+      "with a file below a link that leads up",
+      [link("a", "../../.."), file("a/f")],
+      ["a -> ../../..", "f x"],
+    ],
+    ["that replaces a file", [file("f", "1"), file("f", "2")], ["f 2"]],
     ["that replaces a link", [link("f", "/etc/passwd"), file("f")], ["f x"]],
     ["that replaces a directory", [file("d/f"), link("d", "e"), file("d/g")], ["d -> e", "e/ 755", "e/g x"]],
     ["with hard links", [file("f"), hardLink("g", "f"), hardLink("h", "../f")], ["f x", "g x", "h x"]],
@@ -51,14 +55,14 @@ describe("an archive", () => {
   test.each<[string, RawEntry[], string]>([
     ["a device", [{ name: "null", flag: "3" }], "a.tar contains a device: null"],
     ["a pipe", [{ name: "p", flag: "6" }], "a.tar contains a pipe: p"],
-    ["a file on the way", [file("f"), file("f/g")], "a.tar contains f/g, but f is not a directory"],
+    ["a file below a file", [file("f"), file("f/g")], "a.tar contains f/g, but f is not a directory"],
     [
-      "links that lead round",
+      "circular links",
       [link("a", "b"), link("b", "a"), file("a/f")],
       "a/f: too many levels of symbolic links",
     ],
     [
-      "a hard link to nothing",
+      "a hard link to a missing file",
       [hardLink("g", "f")],
       "contains g as a link to f, which is not a file in the archive",
     ],
@@ -68,7 +72,7 @@ describe("an archive", () => {
       "which is not a file in the archive",
     ],
     ["a name that is not UTF-8", [file("\ufffd")], "a name that is not UTF-8"],
-  ])("with %s is refused", async (_, entries, message) => {
+  ])("refuses an archive with %s", async (_, entries, message) => {
     await expect(unpack(entries)).rejects.toThrow(message);
   });
 });

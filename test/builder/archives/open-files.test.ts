@@ -1,4 +1,4 @@
-/** What ADD reads an archive with is closed once it is read, left or refused. */
+/** ADD closes all descriptors for an archive that was read, left or refused. */
 import { describe, expect, test } from "bun:test";
 import { createReadStream, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,19 +19,19 @@ const plain = tarOf([
 ]);
 
 const packings: [string, Uint8Array][] = [
-  ["plain", plain],
-  ["gzip", gzipSync(plain, { level: 1 })],
-  ["zstd", zstdCompressSync(plain)],
-  ["xz", Bun.spawnSync(["xz", "-1c"], { stdin: plain }).stdout],
+  ["an uncompressed archive", plain],
+  ["a gzip archive", gzipSync(plain, { level: 1 })],
+  ["a zstd archive", zstdCompressSync(plain)],
+  ["an xz archive", Bun.spawnSync(["xz", "-1c"], { stdin: plain }).stdout],
 ];
 const readings: [string, (bytes: Uint8Array) => Uint8Array, number][] = [
-  ["read to its end", (bytes) => bytes, 2],
-  ["left", (bytes) => bytes, 1],
-  ["cut off", (bytes) => bytes.subarray(0, bytes.length / 2), 2],
-  ["with more behind it", (bytes) => Buffer.concat([bytes, content]), 2],
+  ["read to its end leaves no descriptors", (bytes) => bytes, 2],
+  ["left after one entry leaves no descriptors", (bytes) => bytes, 1],
+  ["cut off leaves no descriptors", (bytes) => bytes.subarray(0, bytes.length / 2), 2],
+  ["followed by other bytes leaves no descriptors", (bytes) => Buffer.concat([bytes, content]), 2],
 ];
 
-describe.each(packings)("%s:", (_, bytes) => {
+describe.each(packings)("%s", (_, bytes) => {
   test.each(readings)("%s", async (_, change, entries) => {
     const path = join(temporaryDirectory(), "a.tar");
     writeFileSync(path, change(bytes));
@@ -43,7 +43,7 @@ describe.each(packings)("%s:", (_, bytes) => {
         const archive = await openArchive(raw, path, build);
         for await (const _ of readTar(archive ?? raw, path)) if (++read === entries) break;
       } catch {
-        // It is damaged.
+        // A damaged archive throws.
       }
     });
     expect(left).toEqual([]);

@@ -1,4 +1,4 @@
-/** Where a destination leads that is a link: to a place inside the root, which BuildKit writes to. */
+/** A destination that is a link leads to a path inside the root, to which BuildKit writes. */
 import { expect, test } from "bun:test";
 import { followLinks } from "../../../src/builder/copy/destination.ts";
 import type { Staged } from "../../../src/builder/staging/staged.ts";
@@ -30,22 +30,22 @@ test.each([
   ["/chain", "/real/f"],
   ["/staged", "/real/f"],
   ["/real/deep/back", "/real/f"],
-  // What is staged is in its place.
+  // A staged directory replaces the link.
   ["/over", "/over"],
-  // Its directory is followed as the file is put in place.
+  // The link to the directory is followed when the file is put in place.
   ["/way/f", "/way/f"],
-  // A staged one may be put in place after the file.
+  // A staged link may be put in place after the file.
   ["/staged-way/f", "/real/deep/f"],
 ])("%s leads to %s", async (path, end) => {
   expect(await followLinks(path, staged, async (at) => links[at])).toBe(end);
 });
 
-test("a link through another one counts from where that one leads", async () => {
+test("a relative target is resolved from the link's real directory", async () => {
   const through = async (at: string) => (at === "/way/back" ? "../f" : links[at]);
   expect(await followLinks("/way/back", staged, through)).toBe("/real/f");
 });
 
-test("links in a circle are refused", async () => {
+test("circular links are refused", async () => {
   expect(await followLinks("/circle", staged, async (at) => links[at]).catch(String)).toBe(
     "BoughError: /circle: too many links",
   );

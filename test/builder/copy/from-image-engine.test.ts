@@ -1,4 +1,4 @@
-/** Copies from an image on the engine as on any other service: what the result holds, seen by a command in it. */
+/** Copies from an image on the engine, without its extension for copies: a command in the result shows its files. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { Fetch } from "../../../src/service/service.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
@@ -53,7 +53,7 @@ async function outputIn(image: string, command: string): Promise<string> {
   return stdout;
 }
 
-/** Modes, owners, sizes, links and contents of what is in a directory. */
+/** A command that prints modes, owners, links and contents of everything below a directory. */
 const describe = (directory: string) =>
   `cd ${directory} && find . -mindepth 1 ! -type f ! -type d -exec stat -c '%F %a %u:%g %N' {} + | sort
    find . -mindepth 1 -type f -exec stat -c '%a %u:%g %s %n' {} + | sort
@@ -66,11 +66,11 @@ test("owners, modes, links and contents of a tree are kept", async () => {
   expect(await outputIn(image, "stat -c '%a %u:%g' /dst")).toBe("755 0:0\n");
 });
 
-/** Each name of the regular files below a directory, with those that are the same file. */
+/** A command that prints the names of regular files below a directory, those of one file on one line. */
 const groups = (directory: string) =>
   `cd ${directory} && find . -type f -exec stat -c '%i %n' {} + | sort | awk '{ a[$1] = a[$1] " " $2 } END { for (i in a) print a[i] }' | sort`;
 
-test("names of one file within one source stay one file, in an instance of their own that brings no other bytes", async () => {
+test("names of one file in one source stay one file, without another upload", async () => {
   const linked = await engine.run(
     base,
     "mkdir -p /h/sub && echo 1 > /h/a && ln /h/a /h/b && ln /h/a /h/sub/c && echo 2 > /h/d",
@@ -95,7 +95,7 @@ test("names of one file within one source stay one file, in an instance of their
   );
 });
 
-test("names of one file are files of their own where the image has no shell for links, which is said", async () => {
+test("names of one file become separate files, with a warning, if the image has no shell", async () => {
   const bare = (await engine.run(base, "rm /bin/sh")).image ?? "";
   const linked = await engine.run(base, "mkdir /h && echo 1 > /h/a && ln /h/a /h/b");
   const shells = (await engine.run(base, "mkdir /s && cp -p /bin/busybox /s/sh")).image ?? "";
@@ -113,7 +113,7 @@ test("names of one file are files of their own where the image has no shell for 
   });
 });
 
-test("a tree of many files goes as one archive, which leaves nothing behind", async () => {
+test("a tree of many files is sent as one archive, which is removed from the image", async () => {
   const staged = await build.stage(["/many /opt/many/"], { source, base });
   const single = calls.filter((call) => call === "POST /v1/files").length;
   expect(single).toBe(1000);
@@ -122,10 +122,10 @@ test("a tree of many files goes as one archive, which leaves nothing behind", as
   expect(calls.filter((call) => call === "POST /v1/files")).toHaveLength(1);
   expect(await outputIn(image, describe("/opt/many"))).toBe(await outputIn(source, describe("/many")));
   expect(await outputIn(image, "find / -maxdepth 1 -name '.bough*'")).toBe("");
-  // Of those in the archive, which come last by name.
+  // This file is in the archive.
   expect(await outputIn(image, "stat -c %Y /opt/many/990")).toBe("1000000000\n");
 
-  // Once more, on another base: nothing moves.
+  // A second copy on another base transfers nothing.
   const other = (await engine.run(base, "echo other > /other")).image ?? "";
   calls = [];
   const again = await build.commit(await build.stage(["/many /opt/many/"], { source, base: other }));
@@ -133,7 +133,7 @@ test("a tree of many files goes as one archive, which leaves nothing behind", as
   expect(await outputIn(again, "cat /opt/many/1299 /other")).toBe("1299\nother\n");
 });
 
-test("an image without tar gets each file by itself", async () => {
+test("an image without tar gets each file separately", async () => {
   const bare = (await engine.run(base, "rm /bin/tar")).image ?? "";
   const image = await build.commit(await build.stage(["/many /opt/many/"], { source, base: bare }));
   expect(await outputIn(image, describe("/opt/many"))).toBe(await outputIn(source, describe("/many")));

@@ -1,4 +1,4 @@
-/** `COPY --from` on a service without copies between images: what is asked of it, what is staged, and what is refused. */
+/** `COPY --from` on a service without copies between images: its requests, the staged files, and refusals. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { checkArchive } from "../../../src/builder/copy/archive-entries.ts";
 import type { TarEntry } from "../../../src/image/tar-reader.ts";
@@ -48,7 +48,7 @@ const below: Record<string, FakeTreeEntry> = {
 
 const stage = (...lines: string[]) => build.stage(lines, { source, base });
 
-/** What the lines add to the image, as `ls -l` has it, of paths below `/`. */
+/** Returns the entries below `/` that the lines add to the image, in the form of `ls -l`. */
 async function treeOf(...lines: string[]): Promise<string[]> {
   const image = await build.commit(await stage(...lines));
   const before = service.state.treeOf(base);
@@ -61,7 +61,7 @@ async function treeOf(...lines: string[]): Promise<string[]> {
     .sort((one, other) => (one.replace(/^\S+ \S+ /, "") < other.replace(/^\S+ \S+ /, "") ? -1 : 1));
 }
 
-describe("the tree that it makes", () => {
+describe("makes the tree of COPY --from=source", () => {
   test.each<[string, string[]]>([
     ["/notes.txt /n", ["600 3:4 /n notes"]],
     ["/notes.txt /n/", ["755 0:0 /n/", "600 3:4 /n/notes.txt notes"]],
@@ -70,7 +70,7 @@ describe("the tree that it makes", () => {
     ["/*.txt /no* /n/", ["755 0:0 /n/", "600 3:4 /n/notes.txt notes"]],
     ["/nothing* /n/", []],
     ["/current/lib /l", ["755 0:0 /l/", "644 0:0 /l/a.so library", "644 0:0 /l/b.so library"]],
-    // Its own directory is made as any other, and those in it are what they were.
+    // The outermost directory gets default attributes; those below keep theirs.
     [
       "/app /opt/app",
       [
@@ -89,7 +89,7 @@ describe("the tree that it makes", () => {
       "--exclude=* --exclude=!lib/a.so /current /c",
       ["755 0:0 /c/", "755 0:0 /c/lib/", "644 0:0 /c/lib/a.so library"],
     ],
-    // A directory that is there takes over mode and owner of the one that is copied onto it, but for the outermost.
+    // An existing directory, except the outermost, takes the mode and owner of the one copied onto it.
     [
       "--exclude=bin --exclude=empty --chmod=500 /app /srv",
       ["500 0:0 /srv/lib/", "500 0:0 /srv/lib/a.so library", "500 0:0 /srv/lib/b.so library"],
@@ -118,7 +118,7 @@ describe("the tree that it makes", () => {
       "--parents /app/**/b.so /p/",
       ["755 0:0 /p/", "711 7:8 /p/app/", "755 0:0 /p/app/lib/", "644 0:0 /p/app/lib/b.so library"],
     ],
-    // One source after the other: the file goes into what the directory has made.
+    // Sources are copied in order: the file goes into the directory that the first source made.
     [
       "/app/lib /notes.txt /x/",
       ["755 0:0 /x/", "644 0:0 /x/a.so library", "644 0:0 /x/b.so library", "600 3:4 /x/notes.txt notes"],
@@ -127,7 +127,7 @@ describe("the tree that it makes", () => {
     expect(await treeOf(line)).toEqual(made);
   });
 
-  test("of the whole image", async () => {
+  test("/ of the whole image", async () => {
     const made = await treeOf("--chown=1 / /");
     expect(made).toContain("755 1:1 /app/lib/");
     expect(made).toContain("link 1:1 /current -> app");
@@ -135,7 +135,7 @@ describe("the tree that it makes", () => {
   });
 });
 
-test("a further link to a file that is excluded is that file", async () => {
+test("a hard link to an excluded file is copied as a file", async () => {
   const file = { name: "a", content: "shared", mode: 0o640, uid: 3 };
   service.state.trees.get(source)?.set("/app/a", { type: "file", content: "shared" });
   service.intercept = (_, { path }) =>
@@ -148,7 +148,7 @@ test("a further link to a file that is excluded is that file", async () => {
   expect(await treeOf("--exclude=a /app /x")).toEqual(made);
 });
 
-test("users are those of a passwd that is copied", async () => {
+test("names of users are looked up in a copied /etc/passwd", async () => {
   const passwd = "app:x:41:42::/:/bin/sh\n";
   service.state.trees.get(source)?.set("/passwd", { type: "file", content: passwd });
   const made = await treeOf("/passwd /etc/passwd", "--chown=app /notes.txt /n");
@@ -164,11 +164,11 @@ test("pipes and sockets are left out, with a warning", async () => {
   });
 });
 
-describe("what moves", () => {
+describe("transfers", () => {
   const calls = () =>
     service.requests.map(({ method, path }) => `${method} ${path.replace(/[0-9a-f-]{36}/, "*")}`);
 
-  test("a repeat asks for nothing, and no byte moves; a later build, too", async () => {
+  test("nothing for a repeated copy, also in a later build", async () => {
     const lines = ["/app /a/", "--chown=5:6 /notes.txt /n"];
     const first = await stage(...lines);
     service.clearRequests();
@@ -177,20 +177,20 @@ describe("what moves", () => {
 
     build.close();
     build = createImageCopyBuild(home, { fetch, baseUrl: service.url });
-    // Another owner, another place.
+    // The second build has another owner and another destination.
     const image = await build.commit(await stage("/app /a/", "/notes.txt /srv/"));
     expect(service.state.treeOf(image).get("/srv/notes.txt")).toMatchObject({ uid: 3, gid: 4 });
     expect(calls().filter((call) => /download|archive|files/.test(call))).toEqual([]);
   });
 
-  test("a tree comes as one archive, each content goes once", async () => {
+  test("a tree from the image as one archive, and each content to the service once", async () => {
     await stage("/app /a/");
     expect(service.requestsTo(/archive$/)).toHaveLength(1);
     expect(service.requestsTo(/download$/)).toHaveLength(0);
     expect(service.requestsTo("POST /v1/files")).toHaveLength(2);
   });
 
-  test.each(["/big", "/big/file"])("a large file passes through: %s", async (from) => {
+  test.each(["/big", "/big/file"])("a large file unchanged: %s", async (from) => {
     const content = new Uint8Array(5_000_001).map((_, index) => index % 251);
     const large = service.state.trees.get(source);
     large?.set("/big", { type: "directory" }).set("/big/file", { type: "file", content });
@@ -198,7 +198,7 @@ describe("what moves", () => {
     expect(service.state.treeOf(image).get("/x/file")?.content).toEqual(content);
   });
 
-  test("what the service has forgotten is fetched from the image again, and the rest is not", async () => {
+  test("only the files that the service has lost", async () => {
     const staged = await stage("/app /a/", "/notes.txt /n");
     const sha256 = Bun.CryptoHasher.hash("sha256", "library", "hex");
     service.state.forgetFile(sha256);
@@ -211,7 +211,7 @@ describe("what moves", () => {
     expect(service.requestsTo("POST /v1/files")).toHaveLength(1);
   });
 
-  test("bytes that are others the second time are not stored", async () => {
+  test("nothing if a file of the image has changed since the first read", async () => {
     const staged = await stage("/notes.txt /n");
     service.state.forgetFile(Bun.CryptoHasher.hash("sha256", "notes", "hex"));
     service.state.trees.get(source)?.set("/notes.txt", { type: "file", content: "NOTES" });
@@ -222,13 +222,13 @@ describe("what moves", () => {
   });
 });
 
-test("a directory after a file, with no slash at the end of where they go", async () => {
+test("refuses a directory after a file if the destination has no final slash", async () => {
   expect(await stage("/notes.txt /app/lib /n").catch(String)).toBe(
     "BoughError: cannot copy to non-directory: /n",
   );
 });
 
-describe("what is refused", () => {
+describe("refuses", () => {
   test.each<[string, RegExp]>([
     ["/nope /n", /^BoughError: "\/nope": not found$/],
     ["--parents /app/nope /n/", /^BoughError: "\/app\/nope": not found$/],
@@ -245,7 +245,7 @@ describe("what is refused", () => {
     );
   });
 
-  test("a service that can't show what an image holds, with the call that is missing", async () => {
+  test("a service that can't list files, naming the missing call", async () => {
     service.intercept = (_, { path }) =>
       path.startsWith("/v1/inspect/")
         ? Response.json({ error: "no such route", status: 404 }, { status: 404 })
@@ -287,7 +287,7 @@ describe("what is refused", () => {
     ["a device", [{ name: "sda", flag: "4" }], "contains a device: sda"],
     ["a link to a file outside", [{ name: "h", flag: "1", target: "../../etc/shadow" }], "leads out of it"],
     [
-      "a link to a file that is not there",
+      "a link to a missing file",
       [{ name: "h", flag: "1", target: "gone" }],
       "which is not a file in the archive",
     ],
@@ -318,14 +318,14 @@ describe("what is refused", () => {
     expect(await stage("/a /x").catch(String)).toBe(`BoughError: the service ${message} of image ${source}`);
   });
 
-  test.each(["note", "notes and more"])("a file that is not as long as it is listed: %s", async (text) => {
+  test.each(["note", "notes and more"])("a file of another length than listed: %s", async (text) => {
     service.intercept = (_request, { path }) => (path.endsWith("/download") ? new Response(text) : undefined);
     expect(await stage("/notes.txt /n").catch(String)).toBe(
       `BoughError: /notes.txt of image ${source}: the service lists 5 bytes, but returns a different number`,
     );
   });
 
-  test("an archive without an end", async () => {
+  test("an endless archive", async () => {
     async function* endless(): AsyncGenerator<TarEntry> {
       for (let count = 0; ; count++) {
         const owned = { mode: 0o644, uid: 0, gid: 0, modified: 0, target: "", isDevice: false };
@@ -342,7 +342,7 @@ describe("what is refused", () => {
     expect(await read().catch(String)).toBe("BoughError: it has more than 2000000 entries or 4 TiB");
   });
 
-  test("an archive is read no further than what is wrong with it", async () => {
+  test("an archive at its first invalid entry, without reading on", async () => {
     const { promise: cancelled, resolve } = Promise.withResolvers<void>();
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.enqueue(tarOf([{ ...file, name: "../x" }], { end: false })),

@@ -1,4 +1,4 @@
-/** A build of copies from an image, made as `bough build` makes it, on any service. */
+/** Builds that copy from an image, on any service, in the same way as `bough build`. */
 import { join } from "node:path";
 import { baseHash } from "../../../src/builder/cache/chain-hash.ts";
 import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
@@ -27,12 +27,12 @@ export interface ImageCopyBuild {
   store: Store;
   /** Stages `COPY --from=source <line>` for each line, on top of `base`. */
   stage(lines: readonly string[], images: { source: string; base: string }): Promise<StageState>;
-  /** The UUID of the image that the stage becomes. */
+  /** Returns the UUID of the stage's image. */
   commit(stage: StageState): Promise<string>;
   close(): void;
 }
 
-/** `directory`: for its state; with that of another, as a later build of the same. */
+/** `directory` has the build's state; the directory of an earlier build makes this a later build of the same. */
 export function createImageCopyBuild(
   directory: string,
   service: Pick<ServiceOptions, "fetch" | "baseUrl">,

@@ -10,7 +10,7 @@ function triggersOf(...OnBuild: string[]) {
 }
 
 describe("triggers of a base image", () => {
-  test("are instructions on the line of the FROM, in their order", () => {
+  test("are instructions with the line of the FROM, in order", () => {
     const found = triggersOf("ARG A=1", "copy f /f");
     expect(found.map(({ name, range }) => [name, range.start])).toEqual([
       ["ARG", 2],
@@ -34,7 +34,7 @@ describe("triggers of a base image", () => {
   test.each([
     ["RUN --security=insecure a", "not supported: --security=insecure"],
     ["RUN --network=host a", "--network=host is not allowed in a trigger"],
-  ])("%s is not performed", async (text, message) => {
+  ])("%s is refused when it is performed", async (text, message) => {
     const [trigger] = triggersOf(text);
     if (trigger === undefined) throw new Error("no trigger");
     const performed = withTrigger(trigger, "app:1", () => Promise.resolve("performed"));

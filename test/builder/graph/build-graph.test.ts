@@ -1,4 +1,4 @@
-/** What stages need of each other: edges, what a target needs, and what leads nowhere. */
+/** Dependencies of stages: edges, the stages that a target needs, and invalid references. */
 import { describe, expect, test } from "bun:test";
 import {
   type BuildGraph,
@@ -14,7 +14,7 @@ function graphOf(text: string): BuildGraph {
   return buildGraph(dockerfile, (word) => (word.includes("$") ? undefined : word));
 }
 
-/** `1 copy -> 0` for each edge that leads to a stage, else to what else it leads. */
+/** Returns `1 copy -> 0` for each edge to a stage, and the other kinds of targets in words. */
 function edgesOf({ nodes }: BuildGraph): string[] {
   return nodes.flatMap(({ stage, edges }) =>
     edges.map(({ kind, reference, target }) => {
@@ -39,7 +39,7 @@ describe("edges", () => {
       ["0 from -> image alpine", "1 from -> image debian", "1 copy -> 0"],
     ],
     [
-      "a trigger is the stage's that starts where it was",
+      "a trigger belongs to the stage whose FROM names its stage",
       "FROM alpine AS f\nFROM alpine AS a\nONBUILD COPY --from=f /a /b\nFROM a",
       ["0 from -> image alpine", "1 from -> image alpine", "2 from -> 1", "2 copy -> 0"],
     ],
@@ -53,14 +53,18 @@ describe("edges", () => {
       "FROM alpine AS tools\nFROM debian\nRUN --mount=from=tools,target=/t --mount=type=cache,target=/c make",
       ["0 from -> image alpine", "1 from -> image debian", "1 mount -> 0"],
     ],
-    ["FROM takes no number", "FROM alpine\nFROM 0", ["0 from -> image alpine", "1 from -> image 0"]],
     [
-      "of two stages with one name the later counts",
+      "a number in FROM is an image's name",
+      "FROM alpine\nFROM 0",
+      ["0 from -> image alpine", "1 from -> image 0"],
+    ],
+    [
+      "the later of two stages with one name",
       "FROM alpine AS a\nFROM debian AS a\nFROM a",
       ["0 from -> image alpine", "1 from -> image debian", "2 from -> 1"],
     ],
     [
-      "a stage goes before an image of its name",
+      "a stage rather than an image of the same name",
       "FROM debian AS alpine\nFROM alpine",
       ["0 from -> image debian", "1 from -> 0"],
     ],
@@ -75,15 +79,11 @@ describe("edges", () => {
       ["0 from -> image alpine", "0 copy -> missing a"],
     ],
     [
-      "a number that no earlier stage has",
+      "a number without an earlier stage",
       "FROM alpine\nCOPY --from=0 /x /y\nCOPY --from=7 /x /y",
       ["0 from -> image alpine", "0 copy -> missing 0", "0 copy -> missing 7"],
     ],
-    [
-      "what an image would have to say",
-      "FROM alpine\nCOPY --from=$X /x /y",
-      ["0 from -> image alpine", "0 copy -> unknown $X"],
-    ],
+    ["a variable", "FROM alpine\nCOPY --from=$X /x /y", ["0 from -> image alpine", "0 copy -> unknown $X"]],
   ])("%s", (_, text, edges) => expect(edgesOf(graphOf(text))).toEqual(edges));
 });
 
@@ -117,7 +117,7 @@ describe("a target", () => {
   ])("%d needs %p", (target, needed) => expect(reachableFrom(graphOf(diamond), target)).toEqual(needed));
 });
 
-describe("a --from that can lead nowhere", () => {
+describe("an invalid --from is an error:", () => {
   test.each([
     [
       "itself by name",
@@ -158,13 +158,13 @@ describe("a --from that can lead nowhere", () => {
       [[line, why]],
     );
     const [{ culprit } = {}] = problems;
-    // The caret stands under the reference.
+    // The caret is under the reference.
     const shown = dockerfile.lines[line - 1]?.slice((culprit?.column ?? 0) - 1);
     expect(shown).toStartWith(/from=([^\s,]+)/.exec(dockerfile.lines[line - 1] ?? "")?.[1] ?? "");
   });
 });
 
-test("a chain of 5,000 stages is gone through without recursion", () => {
+test("a chain of 5,000 stages does not overflow the stack", () => {
   const text = Array.from(
     { length: 5000 },
     (_, index) => `FROM ${index === 0 ? "alpine" : `s${index - 1}`} AS s${index}`,

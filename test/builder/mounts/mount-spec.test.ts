@@ -1,4 +1,4 @@
-/** What each `--mount` comes to: BuildKit's defaults, and what it refuses. */
+/** The fields of each `--mount` with BuildKit's defaults, and its errors. */
 import { describe, expect, test } from "bun:test";
 import { expandMounts } from "../../../src/builder/mounts/expand-mounts.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
@@ -53,7 +53,7 @@ test.each<[string, object]>([
   expect(mountsOf(mount)).toEqual([expected as never]);
 });
 
-test("each of several agents has a socket of its own; what lies on top of another comes after it", () => {
+test("each of several agents has its own socket, and a mount on another comes after it", () => {
   const targets = mountsOf(
     "target=/b/c",
     "type=ssh",
@@ -64,7 +64,7 @@ test("each of several agents has a socket of its own; what lies on top of anothe
   expect(targets).toEqual(["/a", "/b", "/b/c", "/run/buildkit/ssh_agent.0", "/run/buildkit/ssh_agent.1"]);
 });
 
-describe("refused", () => {
+describe("refuses --mount=", () => {
   test.each([
     ["target=/", 'invalid mount target "/"'],
     ["target=../..", 'invalid mount target "/"'],
