@@ -243,9 +243,9 @@ describe("on a service", () => {
   test.each<[string, Record<string, unknown>, string | RegExp]>([
     ["build", { contxt: "." }, 'Unrecognized key: "contxt"'],
     ["build", { context: "none" }, "the build context none does not exist"],
-    ["build", { context: "-" }, "there is no standard input to take it from"],
-    ["build", { dockerfile: "-" }, "there is no standard input to take it from"],
-    ["build", { dockerfile: "/dev/stdin" }, "there is no standard input to take it from"],
+    ["build", { context: "-" }, "standard input is not available here"],
+    ["build", { dockerfile: "-" }, "standard input is not available here"],
+    ["build", { dockerfile: "/dev/stdin" }, "standard input is not available here"],
     ["build", { context: "http://127.0.0.1:1/x.git" }, "the build context http://127.0.0.1:1/x.git: "],
     ["build", { context: "bad" }, /RUNN/],
     ["build", { context: "app", target: "none" }, /none/],
@@ -358,7 +358,7 @@ describe("without a client of the SDK", () => {
       { jsonrpc: "2.0", id: 2, error: { code: -32601 } },
       { jsonrpc: "2.0", id: 3, result: {} },
     ]);
-    expect({ exitCode, warned: stderr.match(/^\[WARN\] passed over: /gm)?.length }).toEqual({
+    expect({ exitCode, warned: stderr.match(/^\[WARN\] ignored an invalid message: /gm)?.length }).toEqual({
       exitCode: 0,
       warned: 3,
     });

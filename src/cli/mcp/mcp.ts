@@ -3,15 +3,15 @@ import { command } from "../command-line/command.ts";
 export const mcp = command({
   name: "mcp",
   description:
-    "Serve bough's tools to a coding agent, by the Model Context Protocol on standard input and output.",
+    "Serve bough's tools to a coding agent, over the Model Context Protocol on standard input and output.",
   run: async (invocation) => (await import("./serve.ts")).serveAgent(invocation),
   examples: [
     ["mcp", "what an agent's client is configured to start"],
-    ["mcp --local", "on the embedded engine, whatever is configured"],
+    ["mcp --local", "on the embedded engine, even if a service is configured"],
     ["-S task mcp", "tools work in the session `task` unless a call names another one"],
   ],
   agentNote: [
-    'A client starts it: {"command": "bough", "args": ["mcp"]}. Paths are counted from the directory that it is started in.',
-    "It ends with its standard input, after what runs has been cancelled.",
+    'A client starts it: {"command": "bough", "args": ["mcp"]}. Paths are relative to the directory in which it is started.',
+    "It ends when its standard input is closed, and cancels what is running.",
   ].join("\n"),
 });

@@ -21,9 +21,9 @@ import { sessions } from "./tools/sessions.ts";
 import { writeFiles } from "./tools/write-files.ts";
 
 const instructions = `bough builds images from Dockerfiles and runs commands in them, in sandboxes.
-- \`build\` with docker: true builds what \`docker build\` would; without it every stage is built, COPY --from, CMD, ENTRYPOINT and their kind are skipped with a warning, and .git, node_modules, dist, build and the like are left out of every COPY.
+- \`build\` with docker: true builds what \`docker build\` would; without it every stage is built, COPY --from, CMD, ENTRYPOINT and similar instructions are skipped with a warning, and COPY leaves out .git, node_modules, dist, build and similar files.
 - \`run\` throws the changes of the command away unless keep is true; then its result is the session's image, and \`rollback\` takes it back. Give every task a session of its own.
-- A command that exits with another code than 0 is not an error of \`run\`: look at exitCode. A failed build is an error, with the step's output; \`run\` with failed_step: true runs in that step's place.
+- An exit code other than 0 is not an error of \`run\`: look at exitCode. A failed build is an error, with the step's output; \`run\` with failed_step: true runs in that step's place.
 - The resource bough://manual is the manual of the command line, which does more than these tools.`;
 
 /** Serves until standard input ends, then cancels the calls that still run. */
@@ -54,7 +54,8 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
   addTool(server, host, logs);
   addResources(server, host);
   const transport = createStdioTransport(runtime, redactionFor(invocation));
-  server.server.onerror = (error) => log.warn(`passed over: ${error.message.split("\n", 1)[0]}`);
+  server.server.onerror = (error) =>
+    log.warn(`ignored an invalid message: ${error.message.split("\n", 1)[0]}`);
   await server.connect(transport);
   try {
     await transport.ended;

@@ -116,7 +116,7 @@ function createProgress(
 ): { report: Call["report"]; end: () => void } {
   const over = new AbortController();
   let progress = 0;
-  let last: { message: string; total: number | undefined } = { message: "at work", total: undefined };
+  let last: { message: string; total: number | undefined } = { message: "working", total: undefined };
   const report: Call["report"] = (message, done = 0, total) => {
     progress = Math.max(done, progress + minProgress);
     last = { message, total };

@@ -80,7 +80,7 @@ function withOutput(error: unknown, output: Tail | undefined): unknown {
   const text = output?.text().trimEnd() ?? "";
   const { message, hint, kind } = failureOf(error);
   if (text === "" || kind === "interrupted") return error;
-  const beginning = output?.isWhole === false ? " (its end)" : "";
+  const beginning = output?.isWhole === false ? " (last part)" : "";
   return new BoughError(`${message}\nIts output${beginning}:\n${text}`, {
     kind,
     cause: error,

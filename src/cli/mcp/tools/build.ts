@@ -12,9 +12,9 @@ const input = z.strictObject({
   secrets: z
     .array(z.string().min(1))
     .optional()
-    .describe("For RUN --mount=type=secret: id=ID[,src=FILE|,env=NAME], of this machine"),
-  no_cache: z.boolean().optional().describe("Build every layer anew"),
-  pull: z.boolean().optional().describe("Import the images of FROM again, whatever is stored"),
+    .describe("For RUN --mount=type=secret: id=ID[,src=FILE|,env=NAME], a file or variable of this machine"),
+  no_cache: z.boolean().optional().describe("Build every layer again, without the cache"),
+  pull: z.boolean().optional().describe("Import the images of FROM again, even if they are stored"),
   timeout_seconds: timeoutSeconds,
   network,
 });
@@ -31,20 +31,20 @@ const output = z.object({
       stage: z.string().nullable(),
       line: z.number(),
       instruction: z.string(),
-      cached: z.boolean().nullable().describe("Null where the instruction makes no layer"),
+      cached: z.boolean().nullable().describe("Null if the instruction makes no layer"),
       seconds: z.number(),
       image: z.string().nullable(),
       operation: z.string().nullable(),
     }),
   ),
-  warnings: z.array(z.string()).describe("Among them what makes another image than was asked for"),
+  warnings: z.array(z.string()).describe("Also the reasons why the image differs from what was asked for"),
 });
 
 export const build: Tool<typeof input, typeof output> = {
   name: "build",
   title: "Build an image",
   description:
-    "Build an image from a Dockerfile, layer by cached layer. Tells of each step as progress; cancelling stops the build on the service. A failed step is an error with its place and output; what was built before it stays cached.",
+    "Build an image from a Dockerfile, with cached layers. Reports each step as progress; cancelling stops the build on the service. A failed step is an error with its line and output; the layers before it stay cached.",
   input,
   output,
   annotations: additive,

@@ -9,12 +9,12 @@ const input = z.strictObject({
   details: z
     .boolean()
     .optional()
-    .describe("With the instructions as they are read, and what COPY and ADD would bring"),
+    .describe("Include the parsed instructions, and the files that COPY and ADD would copy"),
 });
 
 const finding = z.object({ rule: z.string(), message: z.string(), line: z.number().nullable() });
 const output = z.object({
-  ok: z.boolean().describe("It can be built"),
+  ok: z.boolean().describe("True if it can be built"),
   warnings: z.array(finding),
   errors: z.array(finding),
   instructions: z.array(z.looseObject({ line: z.number(), name: z.string() })).optional(),
@@ -32,7 +32,7 @@ export const check: Tool<typeof input, typeof output> = {
   name: "check",
   title: "Check a Dockerfile",
   description:
-    "Look for mistakes in a Dockerfile, by the names of Docker's build checks. Neither a service nor any state is touched.",
+    "Look for mistakes in a Dockerfile; the rules have the names of Docker's build checks. It uses no service and changes nothing.",
   input,
   output,
   annotations: { ...readOnly, idempotentHint: true },

@@ -12,20 +12,18 @@ const input = z.strictObject(buildInputs);
 
 const output = z.object({
   allCached: z.boolean(),
-  cached: z.array(z.string()).describe("Steps whose layers are there"),
+  cached: z.array(z.string()).describe("Steps whose layers are cached"),
   first: z
     .object({ line: z.number(), instruction: z.string(), reason: z.string() })
     .nullable()
-    .describe(
-      "The first step that a build would run, and why: all that comes after it in its stage is run, too",
-    ),
+    .describe("The first step that a build would run, and why; all later steps of its stage run as well"),
 });
 
 export const explain: Tool<typeof input, typeof output> = {
   name: "explain",
   title: "Explain what a build would run",
   description:
-    "Say which steps of a build are cached, and what has changed for the first one that is not: a file, an ARG, the instruction's text, the base image. No RUN is run and no layer made; a base image that is missing is imported, and files of the context may be sent.",
+    "Say which steps of a build are cached, and what has changed for the first one that is not: a file, an ARG, the instruction's text, the base image. No RUN is executed and no layer is made; a missing base image is imported, and files of the context may be uploaded.",
   input,
   output,
   annotations: additive,

@@ -8,7 +8,7 @@ export const session = z
   .min(1)
   .optional()
   .describe(
-    "Key of the session: a tree of images, with branches. Give every task its own (default: `default`). It begins with the first `write_files`, or `run` with keep, that names an image",
+    "Key of the session: a tree of images, with branches. Give every task its own (default: `default`). The first `write_files`, or `run` with keep, that names an image creates it",
   );
 export const image = z
   .string()
@@ -25,7 +25,7 @@ export const network = z
   .enum(["default", "none", "host"])
   .optional()
   .describe(
-    "What commands reach: the outside but not this machine's loopback, nothing, or all that this machine reaches",
+    "Network of commands: default (the outside, but not this machine's loopback), none, or host (all that this machine can reach)",
   );
 export const maxBytes = (otherwise: number) =>
   z
@@ -33,11 +33,11 @@ export const maxBytes = (otherwise: number) =>
     .positive()
     .max(8 * 1024 * 1024)
     .default(otherwise)
-    .describe("Bytes at most; what is left out is said to be");
+    .describe("Maximum number of bytes; `truncated` says if some are left out");
 
 // Standard input belongs to the protocol.
 const isNotStdin = (word: string) => word !== "-" && !isStandardInput(word);
-const noStdin = "there is no standard input to take it from";
+const noStdin = "standard input is not available here";
 
 /** Inputs that name what to build. */
 export const buildInputs = {
@@ -47,7 +47,7 @@ export const buildInputs = {
     .refine(isNotStdin, noStdin)
     .default(".")
     .describe(
-      "What COPY and ADD take from: a directory on this machine, absolute or from where the server was started, or the address of a git repository (https://HOST/X.git#REF:DIRECTORY) or tar archive",
+      "Build context, from which COPY and ADD copy: a directory on this machine (absolute, or relative to where the server was started), or the address of a git repository (https://HOST/X.git#REF:DIRECTORY) or tar archive",
     ),
   dockerfile: z
     .string()
@@ -55,20 +55,20 @@ export const buildInputs = {
     .refine(isNotStdin, noStdin)
     .optional()
     .describe(
-      "Path on this machine (default: CONTEXT/Dockerfile); where CONTEXT is an address, a relative path is one in what is fetched",
+      "Path on this machine (default: CONTEXT/Dockerfile); if context is an address, a relative path is a path in it",
     ),
   docker: z
     .boolean()
     .optional()
     .describe(
-      "Build as `docker build` does: only the stages that are needed, COPY --from, SHELL, ENTRYPOINT and its kind, no default excludes. Without it a Dockerfile of several stages makes another image than Docker's",
+      "Build as `docker build` does: only the stages that are needed, COPY --from, SHELL, ENTRYPOINT and similar instructions, no default excludes. Without it a Dockerfile with several stages gives a different image than Docker's",
     ),
   target: z.string().min(1).optional().describe("The stage to build, by name or number; implies docker"),
   build_args: z.record(z.string(), z.string()).optional().describe("Values of the Dockerfile's ARGs"),
   no_default_excludes: z
     .boolean()
     .optional()
-    .describe("Copy .git, node_modules, dist, build and their kind, too, where docker is not given"),
+    .describe("Also copy .git, node_modules, dist, build and similar files, if docker is not given"),
 };
 
 /** Turns the fields into words of `bough build`. */

@@ -8,7 +8,7 @@ const input = z.strictObject({
   path: pathInImage.default("/"),
   session,
   image,
-  limit: z.int().positive().max(10_000).default(1000).describe("Entries at most, by name"),
+  limit: z.int().positive().max(10_000).default(1000).describe("Maximum number of entries, sorted by name"),
 });
 
 const output = z.object({
@@ -23,7 +23,7 @@ const output = z.object({
       gid: z.number(),
       size: z.number(),
       modified: z.string().describe("ISO 8601"),
-      target: z.string().nullable().describe("Of a link"),
+      target: z.string().nullable().describe("Target of a symbolic link"),
     }),
   ),
   truncated: z.boolean(),
@@ -33,7 +33,7 @@ export const listFiles: Tool<typeof input, typeof output> = {
   name: "list_files",
   title: "List files of an image",
   description:
-    "List a directory of the session's image or another one, without starting anything; of anything else, the thing itself.",
+    "List a directory of the session's image or another one, without starting anything. For a path that is not a directory, list only that.",
   input,
   output,
   annotations: readOnly,

@@ -5,7 +5,7 @@ import { maxBytes } from "./fields.ts";
 import { endOf } from "./tail.ts";
 
 const input = z.strictObject({
-  operation: z.string().min(1).describe("Its id, or the first digits of it"),
+  operation: z.string().min(1).describe("Its id, or the first digits of its id"),
   max_bytes: maxBytes(256 * 1024),
 });
 
@@ -13,7 +13,7 @@ const output = z.object({
   operation: z.string(),
   stdout: z.string(),
   stderr: z.string(),
-  truncated: z.boolean().describe("Only the ends are here"),
+  truncated: z.boolean().describe("True if only the last parts of stdout and stderr are returned"),
   hasEnded: z.boolean(),
   exitCode: z.number().nullable(),
 });
@@ -23,7 +23,7 @@ const details = z.object({ uuid: z.string(), hasEnded: z.boolean(), exitCode: z.
 export const logs: Tool<typeof input, typeof output> = {
   name: "logs",
   title: "Show an operation's output",
-  description: "What an operation has written so far; an import writes nothing.",
+  description: "Show the output of an operation so far; an import has none.",
   input,
   output,
   annotations: readOnly,

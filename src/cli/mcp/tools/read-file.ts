@@ -8,7 +8,7 @@ const input = z.strictObject({
   path: pathInImage,
   session,
   image,
-  offset: z.int().nonnegative().default(0).describe("Bytes to pass over"),
+  offset: z.int().nonnegative().default(0).describe("Bytes to skip"),
   max_bytes: maxBytes(256 * 1024),
 });
 
@@ -16,9 +16,9 @@ const output = z.object({
   image: z.string(),
   path: z.string(),
   content: z.string(),
-  encoding: z.enum(["utf-8", "base64"]).describe("base64 for what is not text"),
-  bytes: z.number().describe("How many are here, of the file's"),
-  truncated: z.boolean().describe("There are more: read on with offset"),
+  encoding: z.enum(["utf-8", "base64"]).describe("base64 if the file is not text"),
+  bytes: z.number().describe("Number of bytes in content, before encoding"),
+  truncated: z.boolean().describe("True if the file has more: continue with offset"),
 });
 
 export const readFile: Tool<typeof input, typeof output> = {

@@ -6,7 +6,7 @@ import { image, maxBytes, network, session, timeoutSeconds } from "./fields.ts";
 import { endOf } from "./tail.ts";
 
 const input = z.strictObject({
-  command: z.array(z.string()).min(1).optional().describe("Program and arguments, as they stand"),
+  command: z.array(z.string()).min(1).optional().describe("Program and arguments, run without a shell"),
   script: z.string().min(1).optional().describe("Instead of a command: a shell expression, for `sh -c`"),
   session,
   image,
@@ -14,13 +14,13 @@ const input = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "Make what it leaves behind the session's new image, whatever its exit code. Otherwise its changes are thrown away",
+      "Make the result the session's new image, with any exit code. Otherwise the changes are thrown away",
     ),
   failed_step: z
     .boolean()
     .optional()
     .describe(
-      "In place of the step that the session's latest build has failed at: its files, ENV, WORKDIR, USER",
+      "Run in place of the step at which the session's latest build failed: with its files, ENV, WORKDIR, USER",
     ),
   env: z.record(z.string(), z.string()).optional(),
   cwd: z.string().startsWith("/").optional().describe("Working directory (default: the image's, else /)"),
@@ -29,7 +29,9 @@ const input = z.strictObject({
   local_files: z
     .array(z.string().min(1))
     .optional()
-    .describe("Files and directories of this machine to put in place first: HOST[:PATH][:uN][:gN][:mMODE]"),
+    .describe(
+      "Files and directories of this machine to copy into the image first: HOST[:PATH][:uN][:gN][:mMODE]",
+    ),
   timeout_seconds: timeoutSeconds,
   network,
   max_output_bytes: maxBytes(64 * 1024),
@@ -46,15 +48,17 @@ const result = z.object({
   truncated: z.boolean(),
 });
 const output = result.extend({
-  image: z.string().nullable().describe("The session's new image; null where the changes were thrown away"),
-  truncated: z.boolean().describe("Only the ends of stdout and stderr are here; the tool `logs` has more"),
+  image: z.string().nullable().describe("The session's new image; null if the changes were thrown away"),
+  truncated: z
+    .boolean()
+    .describe("True if only the last parts of stdout and stderr are returned; the tool `logs` has more"),
 });
 
 export const run: Tool<typeof input, typeof output> = {
   name: "run",
   title: "Run a command in an image",
   description:
-    "Run a command in the session's image or another one, in a sandbox. With neither command nor script the image's ENTRYPOINT and CMD. Another exit code than 0 is not an error of this tool: look at exitCode. Cancelling ends the command.",
+    "Run a command in the session's image or another one, in a sandbox. Without command and script, it runs the image's ENTRYPOINT and CMD. An exit code other than 0 is not an error of this tool: look at exitCode. Cancelling ends the command.",
   input,
   output,
   annotations: additive,

@@ -3,14 +3,14 @@ import { callForJson } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
 
 const input = z.strictObject({
-  session: z.string().min(1).optional().describe("Its history, instead of the list"),
+  session: z.string().min(1).optional().describe("Show the history of this session, instead of the list"),
   filter: z.string().min(1).optional().describe("Only sessions whose key contains this, such as `build:`"),
 });
 
 const list = z.array(
   z.looseObject({
     key: z.string(),
-    context: z.string().nullable().describe("The directory, of a build's session"),
+    context: z.string().nullable().describe("Build context, for the session of a build"),
     branches: z.number(),
     entries: z.number(),
     image: z.string().nullable(),
@@ -42,7 +42,7 @@ export const sessions: Tool<typeof input, typeof output> = {
   name: "sessions",
   title: "List sessions, or show one",
   description:
-    "List the sessions of this machine: one for every context that was built (build:...), and those that were worked in. With session its history: every image, what made it, and the branches that are at it.",
+    "List the sessions of this machine: one for every context that was built (build:...), and those that were worked in. With `session`, show its history: every image, what made it, and the branches that are at it.",
   input,
   output,
   annotations: readOnly,

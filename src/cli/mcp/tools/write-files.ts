@@ -17,7 +17,7 @@ import { withImagePath } from "./image-path.ts";
 const file = z.strictObject({
   path: pathInImage.refine((path) => !path.endsWith("/"), "The path of a file must not end with a slash"),
   content: z.string(),
-  encoding: z.enum(["utf-8", "base64"]).default("utf-8").describe("Of content"),
+  encoding: z.enum(["utf-8", "base64"]).default("utf-8").describe("Encoding of content"),
   mode: z
     .string()
     .regex(/^[0-7]{3,4}$/)
@@ -42,7 +42,7 @@ export const writeFiles: Tool<typeof input, typeof output> = {
   name: "write_files",
   title: "Write files into an image",
   description:
-    "Put files into the session's image, or into another one that becomes the session's; directories above them are made. The result is the session's new image, which `rollback` takes back.",
+    "Put files into the session's image, or into another one that becomes the session's; missing parent directories are created. The result is the session's new image, which `rollback` takes back.",
   input,
   output,
   annotations: additive,
@@ -95,7 +95,7 @@ async function place(
   const exitCode = requireExitCode(outcome, timeoutSeconds);
   if (exitCode !== 0 || outcome.image === undefined) {
     throw new BoughError(
-      `the files could not be put in place (operation ${outcome.operation}): ${outcome.stderr.text.trim() || `exit code ${exitCode}`}`,
+      `the files could not be written (operation ${outcome.operation}): ${outcome.stderr.text.trim() || `exit code ${exitCode}`}`,
     );
   }
   return { operation: outcome.operation, image: outcome.image };
@@ -106,7 +106,7 @@ function decode({ path, content, encoding }: z.infer<typeof file>): Uint8Array<A
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(content.replace(/\s/g, "")))
     throw new BoughError(`the content of ${path} is not base64`, {
       kind: "usage",
-      hint: "Text is given as it is, with the encoding utf-8.",
+      hint: "Give text with the encoding utf-8.",
     });
   return Uint8Array.from(Buffer.from(content, "base64"));
 }
