@@ -4,7 +4,7 @@ import { growBuffer } from "./grow-buffer.ts";
 export class TextColumn implements Iterable<string> {
   #bytes = noBytes;
   /** The end of each text in `#bytes`. */
-  #ends = noEnds;
+  #ends = emptyEnds;
   /** The number of texts in `#bytes`. */
   #written = 0;
   /** The latest texts, which are written together, since a call for each would be slow. */
@@ -35,7 +35,7 @@ export class TextColumn implements Iterable<string> {
   /** Adds the texts to a hash. The result is the same only for columns of the same texts. */
   addTo(hasher: Bun.CryptoHasher): void {
     // There are very many lists with only one entry.
-    if (this.length <= writtenTogether) hasher.update(JSON.stringify([...this]));
+    if (this.length <= batchTexts) hasher.update(JSON.stringify([...this]));
     else hasher.update(this.ends).update(this.bytes);
   }
 
@@ -55,7 +55,7 @@ export class TextColumn implements Iterable<string> {
 
   /** Adds a text, and returns its row. Lone surrogates, which UTF-8 does not have, become replacement characters. */
   push(text: string): number {
-    if (this.#latest.length === writtenTogether) this.#write();
+    if (this.#latest.length === batchTexts) this.#write();
     return this.#written + this.#latest.push(text) - 1;
   }
 
@@ -127,7 +127,7 @@ export function lengthsOf(ends: Uint32Array): Uint32Array {
 }
 
 const noBytes = Buffer.alloc(0);
-const noEnds = new Uint32Array();
-const writtenTogether = 1000;
+const emptyEnds = new Uint32Array();
+const batchTexts = 1000;
 /** The maximum length in UTF-8 of a UTF-16 code unit. */
 const maxBytesOfUnit = 3;

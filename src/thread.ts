@@ -21,7 +21,7 @@ interface Failure {
   message: string;
   hint: string | undefined;
   /** True if the message is for users, from a BoughError. */
-  isTold: boolean;
+  isForUsers: boolean;
   /** The code of a failed system call. */
   code: string | undefined;
 }
@@ -94,12 +94,17 @@ export function serveThread<Request, Answer, Note = never>(
 }
 
 function failureOf(error: unknown): Failure {
-  const isTold = error instanceof BoughError;
-  return { message: messageOf(error), hint: isTold ? error.hint : undefined, isTold, code: errorCode(error) };
+  const isForUsers = error instanceof BoughError;
+  return {
+    message: messageOf(error),
+    hint: isForUsers ? error.hint : undefined,
+    isForUsers,
+    code: errorCode(error),
+  };
 }
 
-function errorOf({ message, hint, isTold, code }: Failure): Error {
-  const error = isTold ? new BoughError(message, hint === undefined ? {} : { hint }) : new Error(message);
+function errorOf({ message, hint, isForUsers, code }: Failure): Error {
+  const error = isForUsers ? new BoughError(message, hint === undefined ? {} : { hint }) : new Error(message);
   return code === undefined ? error : Object.assign(error, { code });
 }
 

@@ -87,12 +87,12 @@ async function removeAbandoned(state: EngineState): Promise<void> {
 }
 
 /** Milliseconds. Opening the engine must not wait for a slow disk; a container that remains stays noted. */
-const shortPatience = 500;
+const shortWaitMilliseconds = 500;
 
 /** Control groups that are made in advance are named after their process, containers after their operation. */
 async function removeAbandonedContainers(state: EngineState): Promise<void> {
   const names = readdirSync(state.layout.containers);
   const unfinished = new Set(unfinishedOperations(state.database).map(({ uuid }) => uuid));
   const abandoned = names.filter((name) => (name.includes(".") ? !isAlive(name) : !unfinished.has(name)));
-  await Promise.all(abandoned.map((name) => removeContainer(state, name, shortPatience)));
+  await Promise.all(abandoned.map((name) => removeContainer(state, name, shortWaitMilliseconds)));
 }

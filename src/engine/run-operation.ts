@@ -100,7 +100,7 @@ async function run(
   }
   attempt(() => {
     begin("none");
-    tellOfShutdown(state, uuid, outcome.status);
+    appendShutdownEvent(state, uuid, outcome.status);
   });
   state.events.complete(uuid, describeCompletion(outcome, clock.now() - startedAt));
   await removeDirectory();
@@ -122,7 +122,7 @@ function describeStart(startedAt: number, runtime: string, hostname: unknown): R
   };
 }
 
-function tellOfShutdown(state: EngineState, uuid: string, status: Outcome["status"]): void {
+function appendShutdownEvent(state: EngineState, uuid: string, status: Outcome["status"]): void {
   const stoppedAt = new Date(state.clock.now()).toISOString();
   state.events.append(uuid, sandboxSpid, "shutdown", {
     stopped_at: stoppedAt,

@@ -1,12 +1,12 @@
 import type { Transform } from "node:stream";
 import { BoughError, messageOf } from "../errors.ts";
 
-export type Compression = "none" | "gzip" | "zstd" | "bzip2" | "xz";
+export type DetectedCompression = "none" | "gzip" | "zstd" | "bzip2" | "xz";
 
 const chunkSize = 128 * 1024;
 
 /** Detects a compression by the first bytes, whatever the file's name. */
-export function detectCompression(beginning: Uint8Array): Compression {
+export function detectCompression(beginning: Uint8Array): DetectedCompression {
   const starts = (...bytes: number[]) => bytes.every((byte, index) => beginning[index] === byte);
   if (starts(0x1f, 0x8b)) return "gzip";
   if (starts(0x28, 0xb5, 0x2f, 0xfd)) return "zstd";

@@ -178,7 +178,7 @@ async function writeLayer(
   const suffix = /\+(gzip|zstd)$/.exec(stored.mediaType)?.[1];
   const current = suffix === "gzip" || suffix === "zstd" ? suffix : "none";
   if (keepsStored && (current !== "none" || compressor.compression === "none")) {
-    const { diffId: _, ...blob } = await writeLayerBlob(content, asItIs, write);
+    const { diffId: _, ...blob } = await writeLayerBlob(content, uncompressed, write);
     requireSame(blob.digest, stored.digest);
     return stored;
   }
@@ -187,7 +187,7 @@ async function writeLayer(
   return blob;
 }
 
-const asItIs: Pick<Compressor, "compression" | "compress"> = {
+const uncompressed: Pick<Compressor, "compression" | "compress"> = {
   compression: "none",
   compress: (chunks) => chunks,
 };

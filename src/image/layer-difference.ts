@@ -70,11 +70,11 @@ function missing(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): strin
 
 function changedFiles(base: TreeIndex, image: ReadonlyMap<string, PlacedFile>): ReadonlySet<string> {
   // An archive in which no entry has attributes does not record them.
-  const tellsAttributes = image.values().some(({ attributes }) => attributes !== "");
+  const hasAttributes = image.values().some(({ attributes }) => attributes !== "");
   const isSame = (file: IndexedFile, other: IndexedFile | undefined) =>
     file.state !== undefined &&
     file.state === other?.state &&
-    (!tellsAttributes || file.attributes === other.attributes);
+    (!hasAttributes || file.attributes === other.attributes);
   const changed = new Set<string>();
   for (const [path, file] of image) if (!isSame(file, base.get(path))) changed.add(path);
   // A hard link and its file must be in the same layer: all names of a file are written, or none.

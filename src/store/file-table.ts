@@ -7,12 +7,12 @@ export interface FileTable {
   /** Returns the hash of this path, if the file was in exactly this state. */
   get(path: string, state: FileState): string | undefined;
   /** The number of rows whose paths have been queried. */
-  readonly asked: number;
-  isAsked(row: number): boolean;
+  readonly queried: number;
+  isQueried(row: number): boolean;
 }
 
 export function createFileTable(columns: FileColumns): FileTable {
-  const asked = new Uint8Array(columns.length);
+  const queried = new Uint8Array(columns.length);
   let count = 0;
   let next = 0;
   let rows: TextIndex | undefined;
@@ -26,15 +26,15 @@ export function createFileTable(columns: FileColumns): FileTable {
   }
   return {
     columns,
-    get asked() {
+    get queried() {
       return count;
     },
-    isAsked: (row) => asked[row] === 1,
+    isQueried: (row) => queried[row] === 1,
     get(path, state) {
       const row = rowOf(path);
       if (row === undefined) return undefined;
-      if (asked[row] === 0) count++;
-      asked[row] = 1;
+      if (queried[row] === 0) count++;
+      queried[row] = 1;
       return columns.isInState(row, state) ? columns.hashAt(row) : undefined;
     },
   };

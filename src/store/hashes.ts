@@ -33,11 +33,11 @@ export interface ContextHashes {
 }
 
 /** Maximum ratio of remembered files to those that a build has queried. */
-const maxUnasked = 2;
+const maxUnqueriedRatio = 2;
 /** Maximum number of the table's rows to write for each changed one. */
-const writtenAgain = 8;
+const maxRewrittenRatio = 8;
 /** Minimum time between other saves. Otherwise thousands of COPYs would write the table as often. */
-const dueMilliseconds = 1000;
+const saveIntervalMilliseconds = 1000;
 /** The time of writing of a missing row. */
 const never = Number.NEGATIVE_INFINITY;
 /** A context that has not been written for so long is forgotten. */
@@ -102,7 +102,8 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
           const { length } = saved.columns;
           if (isSaving || length === 0) return;
           const isDue =
-            length * writtenAgain >= current().columns.length || clock.now() - savedAt >= dueMilliseconds;
+            length * maxRewrittenRatio >= current().columns.length ||
+            clock.now() - savedAt >= saveIntervalMilliseconds;
           if (!isDue) return;
           isSaving = true;
           try {
@@ -114,8 +115,9 @@ export function createHashStore(database: Database, clock: Clock): HashStore {
         },
         tidy() {
           // A save resets which files were queried. The next build will tidy.
-          if (hasSaved || table === undefined || table.columns.length <= maxUnasked * table.asked) return;
-          put(packSome(table.columns, table.isAsked), 0);
+          if (hasSaved || table === undefined || table.columns.length <= maxUnqueriedRatio * table.queried)
+            return;
+          put(packSome(table.columns, table.isQueried), 0);
         },
       };
 

@@ -22,13 +22,13 @@ export class FilePacker {
 
   end(): Uint8Array {
     if (this.#part.length > 0) this.#pack();
-    return Buffer.concat([numberAlone(stamp), ...this.#packed]);
+    return Buffer.concat([uint32Bytes(stamp), ...this.#packed]);
   }
 
   #pack(): void {
     // A third of the size, in less time than SQLite would take to write the rest.
     const compressed = Bun.zstdCompressSync(this.#part.toBytes(), { level: 1 });
-    this.#packed.push(numberAlone(compressed.length), compressed);
+    this.#packed.push(uint32Bytes(compressed.length), compressed);
     this.#part.clear();
   }
 }
@@ -51,7 +51,7 @@ export function unpackFiles(packed: Uint8Array): FileColumns {
   }
 }
 
-function numberAlone(number: number): Uint8Array {
+function uint32Bytes(number: number): Uint8Array {
   const bytes = Buffer.alloc(numberBytes);
   bytes.writeUInt32LE(number);
   return bytes;

@@ -111,8 +111,8 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
       return [];
     case "step-failed": {
       // Without other running steps, the error itself follows at once.
-      const isTold = running > 0 && event.abandoned !== true;
-      return isTold ? [{ level: "warn", text: `failed: ${event.title}` }] : [];
+      const isShown = running > 0 && event.abandoned !== true;
+      return isShown ? [{ level: "warn", text: `failed: ${event.title}` }] : [];
     }
     case "cancelling": {
       const why = event.abandoned === true ? "another stage has failed" : "interrupted";

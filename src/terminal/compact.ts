@@ -10,7 +10,7 @@ import { stepCounter } from "./step-count.ts";
 const working = /^(FROM|RUN|COPY|ADD)\b/i;
 
 /** True if a log line is shown in the compact view, which has one line for each finished step. */
-export function isToldInCompact(event: BuildEvent, { level, isAlways }: LogLine): boolean {
+export function isShownInCompact(event: BuildEvent, { level, isAlways }: LogLine): boolean {
   return (
     level === "warn" || level === "error" || isAlways === true || ["tagged", "finished"].includes(event.type)
   );

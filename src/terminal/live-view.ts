@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { renderBuildEvent } from "./build-log.ts";
-import { isToldInCompact, renderFinishedStep } from "./compact.ts";
+import { isShownInCompact, renderFinishedStep } from "./compact.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, startLiveState } from "./live-state.ts";
@@ -34,7 +34,7 @@ interface LiveView extends Progress {
 
 const frameMilliseconds = 100;
 /** The time after which a window is no longer being resized. */
-const draggedMilliseconds = 1000;
+const resizeMilliseconds = 1000;
 /** Columns of `[INFO] `. */
 const levelWidth = 7;
 
@@ -56,7 +56,7 @@ export function createLiveView({
   let state = startLiveState;
   let isDrawn = false;
 
-  const widthNow = createCautiousWidth(clock);
+  const widthNow = createResizeSafeWidth(clock);
   const rows = () => {
     if (!isDrawn) return [];
     const { rows: lines, hasColor } = terminal;
@@ -93,7 +93,7 @@ export function createLiveView({
       state = applyEvent(state, event, clock.now());
       labels.note(event);
       if (event.type === "output") held.hold(event.step, event.chunk);
-      else if (event.type === "ran") held.tell(event.step, event, labels.labelOf(event));
+      else if (event.type === "ran") held.flush(event.step, event, labels.labelOf(event));
       else {
         const step = event.type === "step-end" ? state.get(event.step) : undefined;
         if (isCompact && event.type === "step-end" && step !== undefined) {
@@ -101,7 +101,7 @@ export function createLiveView({
           if (line !== undefined) log.info(line);
         }
         for (const line of renderBuildEvent(event, labels.labelOf(event), labels.running))
-          if (!isCompact || isToldInCompact(event, line)) logLine(line);
+          if (!isCompact || isShownInCompact(event, line)) logLine(line);
       }
     },
     fail: () => false,
@@ -121,12 +121,12 @@ export function createLiveView({
  * Creates a function that returns the columns to use. When a window becomes narrower, terminals wrap rows that are too wide, and
  * some scroll as many lines away, where they can't be erased. So rows take half of the width meanwhile, and few are wrapped.
  */
-function createCautiousWidth({ now }: Pick<Clock, "now">): (columns: number) => number {
+function createResizeSafeWidth({ now }: Pick<Clock, "now">): (columns: number) => number {
   let before = 0;
   let narrowedAt = Number.NEGATIVE_INFINITY;
   return (columns) => {
     if (columns < before) narrowedAt = now();
     before = columns;
-    return now() - narrowedAt < draggedMilliseconds ? Math.ceil(columns / 2) : columns;
+    return now() - narrowedAt < resizeMilliseconds ? Math.ceil(columns / 2) : columns;
   };
 }

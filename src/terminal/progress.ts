@@ -57,7 +57,7 @@ export function createPlainProgress({ log, clock, logLevel, write, openSpoolFile
     if (event.type === "ran") {
       labelled.end(step);
       output.end(step);
-      held.tell(step, event, label);
+      held.flush(step, event, label);
     } else if (!isStreamed) held.hold(step, event.chunk);
     else if (label !== "") labelled.show(step, event.chunk, label);
     else output.show(step, event.chunk, event.isRest);

@@ -19,7 +19,7 @@ export function sanitizeLines(text: string, keepsColors: boolean): string {
   if (!/[\r\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(text)) return text;
   return text
     .split("\n")
-    .map((line) => sanitizeLine(overwritten(line), keepsColors))
+    .map((line) => sanitizeLine(applyCarriageReturns(line), keepsColors))
     .join("\n");
 }
 
@@ -41,16 +41,16 @@ export function formatOutput(text: string, { isTerminal, hasColor }: Stream): st
 
 /** Returns one row without control characters: overwritten text is left out, and tabs become spaces. */
 export function sanitizeRow(line: string): string {
-  return sanitizeLine(overwritten(line), false).replaceAll("\t", "    ").replace(directions, "");
+  return sanitizeLine(applyCarriageReturns(line), false).replaceAll("\t", "    ").replace(directions, "");
 }
 
-function overwritten(line: string): string {
+function applyCarriageReturns(line: string): string {
   const last = line.split("\r").findLast((part) => part !== "") ?? "";
-  return last.includes("\b") ? typedOver(last) : last;
+  return last.includes("\b") ? applyBackspaces(last) : last;
 }
 
 /** Applies backspaces, which move back a column and erase nothing. Drops colours, which could belong to overwritten text. */
-function typedOver(line: string): string {
+function applyBackspaces(line: string): string {
   const columns: (string | undefined)[] = [];
   let at = 0;
   for (const { segment } of new Intl.Segmenter().segment(line.replace(sequences, ""))) {

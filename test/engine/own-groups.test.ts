@@ -3,7 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { closeSync, mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { SandboxNetwork } from "../../src/engine/network/networks.ts";
-import { deviceProgram, keepDevices, loadProgram } from "../../src/engine/sandbox/limits/device-program.ts";
+import {
+  deviceProgram,
+  loadProgram,
+  restrictDevices,
+} from "../../src/engine/sandbox/limits/device-program.ts";
 import { makeGroups } from "../../src/engine/sandbox/limits/own-groups.ts";
 import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
 import { openDevices, sandboxConfig } from "../../src/engine/sandbox/sandbox-config.ts";
@@ -78,7 +82,7 @@ describe("devices of a group of version 2", () => {
   beforeAll(() => {
     Bun.spawnSync(["mount", "-t", "cgroup2", "cgroup2", hierarchy]);
     mkdirSync(group);
-    keepDevices(group, openDevices);
+    restrictDevices(group, openDevices);
   });
   afterAll(() => {
     rmdirSync(group);
@@ -110,7 +114,7 @@ describe("devices of a group of version 2", () => {
     const programs = () => openTargets().filter((target) => target === "anon_inode:bpf-prog").length;
     const before = programs();
     mkdirSync(other);
-    keepDevices(other, openDevices);
+    restrictDevices(other, openDevices);
     rmdirSync(other);
     expect(programs()).toBe(before);
     const ignore = () => {};
@@ -127,7 +131,7 @@ describe("devices of a group of version 2", () => {
   });
 
   test("a directory that is not a group is refused", () => {
-    expect(() => keepDevices(nodes, openDevices)).toThrow("cannot restrict the devices");
+    expect(() => restrictDevices(nodes, openDevices)).toThrow("cannot restrict the devices");
   });
 });
 

@@ -26,13 +26,13 @@ export async function copyFromImage(
   const copier = new ImageCopier(job, owner, changeMode);
   const place = posix.normalize(destination);
   const isDirectory = /\/\.?$/.test(destination);
-  makeWay(to, to.resolve(isDirectory ? place : posix.dirname(place)), owner);
+  makeParents(to, to.resolve(isDirectory ? place : posix.dirname(place)), owner);
   const names = to.resolve(place);
   const existing = names.length === 0 ? "directory" : typeAt(to, names);
   if (source.type === "directory") {
     if (existing !== undefined && existing !== "directory")
       throw new BoughError(`cannot copy to non-directory: /${names.join("/")}`);
-    const root = makeWay(to, names, owner);
+    const root = makeParents(to, names, owner);
     const slot: Slot = { open: () => ({ directory: root, isNew: existing === undefined }) };
     await copier.copyChildren(from.enterPath(source.path), slot, source.filters);
     return;
@@ -43,11 +43,11 @@ export async function copyFromImage(
   const found = from.find(from.enterPath(parts.slice(0, -1).join("/")), parts.at(-1) ?? "");
   if (found === undefined) throw new BoughError(`${JSON.stringify(source.path)}: not found`);
   const entry = { ...found, name, type: typeOf(found.stats) };
-  const directory = makeWay(to, path.slice(0, -1), owner);
+  const directory = makeParents(to, path.slice(0, -1), owner);
   await copier.copyEntry(entry, { directory, isNew: false });
 }
 
-function makeWay(to: UpperTree, names: readonly string[], owner: Ids | undefined): UpperDirectory {
+function makeParents(to: UpperTree, names: readonly string[], owner: Ids | undefined): UpperDirectory {
   return to.makeDirectories(names, owner, (inside) => new BoughError(`mkdir ${inside}: not a directory`));
 }
 

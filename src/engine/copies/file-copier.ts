@@ -11,7 +11,7 @@ export interface FileCopier extends Disposable {
 }
 
 /** Fewer files are copied before a thread has started. */
-const worthFiles = 400;
+const minFilesForThreads = 400;
 /** A batch occupies this thread for a few milliseconds. */
 const batchFiles = 64;
 const batchBytes = 1024 * 1024;
@@ -26,7 +26,7 @@ export function createFileCopier(
 ): FileCopier {
   const copySmall = createSmallCopier();
   const copyLarge = createLargeCopier();
-  const underWay = new Set<Promise<void>>();
+  const running = new Set<Promise<void>>();
   let threads: CopyThreads | undefined;
   let failure: { error: unknown } | undefined;
   let copied = 0;
@@ -50,8 +50,8 @@ export function createFileCopier(
         .catch((error: unknown) => {
           failure ??= { error };
         })
-        .finally(() => underWay.delete(work));
-      underWay.add(work);
+        .finally(() => running.delete(work));
+      running.add(work);
       return pace.step();
     }
     for (const { file, target } of jobs) {
@@ -59,7 +59,7 @@ export function createFileCopier(
       if (problem !== undefined) report(file, problem);
     }
     copied += jobs.length;
-    if (threads === undefined && copied >= worthFiles) threads = startCopyThreads();
+    if (threads === undefined && copied >= minFilesForThreads) threads = startCopyThreads();
     // The event loop delivers the threads' responses meanwhile.
     return new Promise<void>((resolve) => setImmediate(resolve)).then(() => pace.step());
   }
@@ -79,7 +79,7 @@ export function createFileCopier(
     },
     async drain() {
       if (batch.length > 0) await flush();
-      await Promise.all(underWay);
+      await Promise.all(running);
       if (failure !== undefined) throw failure.error;
     },
     [Symbol.dispose]() {

@@ -36,13 +36,14 @@ export async function runSkopeo(
   try {
     await sendLine(tool);
     await tool.stdin.end();
-    const [, said, status] = await Promise.all([
+    const [, errorOutput, status] = await Promise.all([
       reportProgress(state, run, tool.stdout),
       new Response(tool.stderr).text(),
       tool.exited,
     ]);
     signal.throwIfAborted();
-    if (status !== 0) throw new BoughError(`skopeo: ${lastWords(said) || `exited with code ${status}`}`);
+    if (status !== 0)
+      throw new BoughError(`skopeo: ${lastWords(errorOutput) || `exited with code ${status}`}`);
   } finally {
     signal.removeEventListener("abort", kill);
   }
@@ -61,8 +62,8 @@ async function reportProgress(
 }
 
 /** Returns the message of skopeo's last log line: `time="..." level=fatal msg="..."`. */
-export function lastWords(said: string): string {
-  const last = said.trim().split("\n").at(-1) ?? "";
+export function lastWords(errorOutput: string): string {
+  const last = errorOutput.trim().split("\n").at(-1) ?? "";
   const message = /msg="((?:[^"\\]|\\.)*)"/.exec(last)?.[1];
   return message === undefined
     ? last

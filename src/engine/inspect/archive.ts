@@ -43,7 +43,7 @@ export function streamArchive(
   ];
   const tar = startHelper(command, { environment: helperEnvironment(environment) });
   const deadline = { clock, seconds: maxSilentSeconds, failure: "wrote no output" };
-  const said = new Response(tar.stderr).text();
+  const errorOutput = new Response(tar.stderr).text();
   const chunks = tar.stdout[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -58,7 +58,7 @@ export function streamArchive(
       const status = await tar.exited;
       view[Symbol.dispose]();
       if (status === 0) controller.close();
-      else controller.error(new BoughError(`the archive is incomplete: ${(await said).trim()}`));
+      else controller.error(new BoughError(`the archive is incomplete: ${(await errorOutput).trim()}`));
     },
     async cancel() {
       endHelper(tar);

@@ -3,7 +3,7 @@ import { readBody } from "../http/fields.ts";
 import type { Call } from "../http/router.ts";
 import { imageOf } from "../mounts/mount-spec.ts";
 import { requireImage } from "../records/images.ts";
-import { answerStarted } from "../routes/operations.ts";
+import { respondStarted } from "../routes/operations.ts";
 import { startOperation } from "../run-operation.ts";
 import { requireRuntime } from "../system/programs.ts";
 import { describeRequest } from "./metadata.ts";
@@ -38,5 +38,5 @@ export async function startInstance({ state, request }: Pick<Call, "state" | "re
     otherImages: [...copies, ...mounts].flatMap((other) => other.image?.uuid ?? []),
     perform: (run) => performInstance(state, { image, spec, lent, copies, mounts }, run),
   });
-  return answerStarted(uuid, metadata);
+  return respondStarted(uuid, metadata);
 }

@@ -112,7 +112,7 @@ export async function startInSandbox(
   const input = new ProcessInput();
   const hasEnded = () => helper.exitCode !== null || helper.signalCode !== null;
 
-  async function toItsEnd(): Promise<ExecOutcome> {
+  async function waitForEnd(): Promise<ExecOutcome> {
     await Promise.all([
       input.connect(helper.stdin, request.stdin),
       forEachChunk(helper.stdout, (chunk) => output("stdout", chunk)),
@@ -131,13 +131,13 @@ export async function startInSandbox(
     };
   }
 
-  async function toItsStart(): Promise<void> {
+  async function waitForStart(): Promise<void> {
     for (let wait = 1; !isNoted() && !hasEnded(); wait = Math.min(wait * 2, 50)) await clock.sleep(wait);
     if (!hasEnded()) started();
   }
 
-  const ended = toItsEnd();
-  await beforeDeadline(helper, command, toItsStart(), {
+  const ended = waitForEnd();
+  await beforeDeadline(helper, command, waitForStart(), {
     clock,
     seconds: maxStartSeconds,
     failure: "did not start a process in the sandbox",
@@ -166,7 +166,7 @@ export function signalCommand({ layout }: SandboxHost, live: LiveSandbox, signal
 }
 
 /** Signals runc, since the kernel does not: the terminal whose size runc reads is not its controlling terminal. */
-export function tellOfResize({ pid }: LiveSandbox): void {
+export function notifyResize({ pid }: LiveSandbox): void {
   const runc = findFirstInNamespace(pid);
   if (runc !== undefined) sendSignal(runc, "SIGWINCH");
 }

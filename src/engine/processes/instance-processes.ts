@@ -7,7 +7,7 @@ import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { type CommandTerminal, openCommandTerminal } from "../terminal/command-terminal.ts";
-import { type ExecProcess, signalCommand, startInSandbox, tellOfResize } from "./exec.ts";
+import { type ExecProcess, notifyResize, signalCommand, startInSandbox } from "./exec.ts";
 import { commandLine, type ExecSpec, type InputSpec } from "./exec-spec.ts";
 import { ProcessEvents } from "./process-events.ts";
 import { ProcessInput } from "./process-input.ts";
@@ -112,7 +112,7 @@ export class InstanceProcesses {
   async resize(size: TerminalSize): Promise<void> {
     const live = await this.requireStarted();
     this.terminal?.resize(size);
-    tellOfResize(live);
+    notifyResize(live);
   }
 
   /** Returns whether the process has been started here; it may have ended. */

@@ -171,12 +171,12 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
   const isWhole = createLayerCheck(records);
   const sizeOf = createImageSizes(records);
   const page: ImageRecord[] = [];
-  let passedOver = 0;
+  let skipped = 0;
   for (const row of rows) {
     if (page.length >= filter.limit) break;
     const config = isWhole(row.layer) ? readConfig(database, row.uuid) : undefined;
     if (config === undefined) continue;
-    if (passedOver < filter.offset) passedOver++;
+    if (skipped < filter.offset) skipped++;
     else
       page.push({
         ...toRecord(row, isNamed(row, filter) ? readDescription(database, row.uuid) : undefined),

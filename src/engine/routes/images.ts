@@ -27,7 +27,7 @@ import {
 import { removeImage } from "../remove-image.ts";
 import { startOperation } from "../run-operation.ts";
 import { type Environment, findProgram, requireRuntime } from "../system/programs.ts";
-import { answerStarted } from "./operations.ts";
+import { respondStarted } from "./operations.ts";
 
 export const imageRoutes: readonly Route[] = [
   {
@@ -76,7 +76,7 @@ export const imageRoutes: readonly Route[] = [
         // Loaded with the first import: most builds find their base image in the engine.
         perform: async (run) => (await import("../import/import-image.ts")).performImport(state, spec, run),
       });
-      return answerStarted(uuid);
+      return respondStarted(uuid);
     },
   },
   {

@@ -47,6 +47,6 @@ export const operationRoutes: readonly Route[] = [
 ];
 
 /** Responds that an operation was started. `request`: fields of the request to include. */
-export function answerStarted(uuid: string, request: Record<string, unknown> = {}): Response {
+export function respondStarted(uuid: string, request: Record<string, unknown> = {}): Response {
   return jsonResponse({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
 }

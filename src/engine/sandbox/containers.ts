@@ -40,18 +40,21 @@ export function noteContainer(layout: Layout, id: string, groups: Readonly<Recor
 
 /**
  * Removes what is left of a container whose runtime has ended: its processes, control groups and state. The runtime itself is
- * started so that it leaves them. The state stays as long as a group does. `patience`: how many milliseconds to wait for killed
+ * started so that it leaves them. The state stays as long as a group does. `maxWaitMilliseconds`: how long to wait for killed
  * processes.
  */
 export async function removeContainer(
   { layout, clock }: { layout: Layout; clock: Clock },
   id: string,
-  patience?: number,
+  maxWaitMilliseconds?: number,
 ): Promise<void> {
   const state = join(layout.containers, id);
   if (!existsSync(state)) return;
   // The directory goes last: it is the record that something has to be removed, should this process be killed here.
-  if (!(await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock, patience))) return;
+  if (
+    !(await removeControlGroups(id, Object.values(containerGroups(layout, id)), clock, maxWaitMilliseconds))
+  )
+    return;
   await rm(state, { recursive: true, force: true });
 }
 

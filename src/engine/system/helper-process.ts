@@ -47,14 +47,14 @@ export function findDescendant(helper: number, numberInNamespace: number | undef
 }
 
 /** Milliseconds to wait for a killed helper: it is gone at once, unless it waits for the disk. */
-const patience = 5_000;
+const maxEndMilliseconds = 5_000;
 
 /** Kills the helper recorded by `recordHelper`, and waits until it is gone: until then it may write to the directory. */
 export async function killHelper(directory: string, clock: Clock): Promise<void> {
   const helper = notedHelper(directory);
   if (helper === undefined || !isAlive(helper)) return;
   endProcesses(pidOf(helper));
-  for (let waited = 0; waited < patience && isAlive(helper); waited += 5) await clock.sleep(5);
+  for (let waited = 0; waited < maxEndMilliseconds && isAlive(helper); waited += 5) await clock.sleep(5);
 }
 
 /** `undefined` also if the file was replaced: reading a pipe would block, and killing process 1 would kill everything. */

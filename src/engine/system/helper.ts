@@ -125,7 +125,7 @@ export async function runHelper(
   options: HelperPlace & Deadline,
 ): Promise<HelperEnd> {
   const helper = startHelper(command, options);
-  return await beforeDeadline(helper, command, toItsEnd(helper), options);
+  return await beforeDeadline(helper, command, waitForEnd(helper), options);
 }
 
 /** Resolves as `awaited` does. If that rejects, the deadline passes, or the signal is aborted, kills the helper and rejects. */
@@ -154,7 +154,7 @@ export async function beforeDeadline<T>(
   }
 }
 
-async function toItsEnd(helper: Subprocess<"pipe", "pipe", "pipe">): Promise<HelperEnd> {
+async function waitForEnd(helper: Subprocess<"pipe", "pipe", "pipe">): Promise<HelperEnd> {
   const said = Promise.all([new Response(helper.stdout).text(), new Response(helper.stderr).text()]);
   await helper.stdin.end();
   const status = await helper.exited;

@@ -8,7 +8,7 @@ import { copyMetadata, giveAttributes } from "../copies/upper-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
 import { type BytePath, namesIn, showPath, toPath } from "./byte-path.ts";
-import type { OpenEnds } from "./layer-writer.ts";
+import type { DeferredParts } from "./layer-writer.ts";
 
 /**
  * Completes an unpacked layer with what depends on the layers below: attributes of directories without an entry, targets of hard
@@ -16,7 +16,7 @@ import type { OpenEnds } from "./layer-writer.ts";
  */
 export async function completeLayer(
   directory: string,
-  openEnds: OpenEnds,
+  deferred: DeferredParts,
   below: readonly string[],
   { inUserNamespace, pace }: { inUserNamespace: boolean; pace: Pace },
 ): Promise<void> {
@@ -24,10 +24,10 @@ export async function completeLayer(
     [directory, ...below].map((path, layer) => ({ layer, path })),
     inUserNamespace,
   );
-  if (openEnds.isRootOpaque) hideAll(directory, tree.root.slice(1), inUserNamespace);
-  if (!openEnds.hasRoot) describeAs(directory, below[0]);
+  if (deferred.isRootOpaque) hideAll(directory, tree.root.slice(1), inUserNamespace);
+  if (!deferred.hasRoot) describeAs(directory, below[0]);
   const entered = new Map<BytePath, MergedDirectory>();
-  for (const path of openEnds.implied) {
+  for (const path of deferred.implied) {
     await pace.step();
     const at = path.lastIndexOf("/");
     const parent = entered.get(path.slice(0, at)) ?? enter(tree, namesIn(path.slice(0, at)));
@@ -38,7 +38,7 @@ export async function completeLayer(
     const [lower] = tree.enter(parent.slice(1), toPath(path.slice(at + 1)));
     if (own?.layer === 0) describeAs(own.path, lower?.path);
   }
-  for (const { path, target } of openEnds.links) {
+  for (const { path, target } of deferred.links) {
     await pace.step();
     await link(joinPath(directory, toPath(path.slice(1))), tree, target);
   }

@@ -1,7 +1,7 @@
 import { constants, lstatSync } from "node:fs";
 import { join } from "node:path";
 import type { Room } from "../import/limits.ts";
-import { isWorthThread, type LayerThreads } from "./layer-threads.ts";
+import { type LayerThreads, needsThread } from "./layer-threads.ts";
 import type { UnpackedLayer } from "./unpack-layer.ts";
 
 /** A layer that is being unpacked to `place`, or has been. */
@@ -24,7 +24,7 @@ export class EarlyLayers {
   start(digest: string, path: string): void {
     const { directory, threads, room, inUserNamespace } = this.#options;
     const { size } = lstatSync(path);
-    if (!isWorthThread(size)) return;
+    if (!needsThread(size)) return;
     const place = join(directory, `early-${this.#started++}`);
     const file = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };
     const job = { name: path, file, digest, copyTo: undefined, directory: place, inUserNamespace, room };

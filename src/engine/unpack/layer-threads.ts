@@ -18,14 +18,14 @@ export interface LayerThreads {
 }
 
 /** A smaller layer takes less time than starting a thread. */
-const worthBytes = 4 * 1024 * 1024;
+const minBytesForThread = 4 * 1024 * 1024;
 /** Four threads write as fast as most disks can. */
 const maxThreads = 4;
 /** Small layers that are unpacked at once. */
 const maxSmall = 4;
 
-export function isWorthThread(bytes: number): boolean {
-  return bytes >= worthBytes;
+export function needsThread(bytes: number): boolean {
+  return bytes >= minBytesForThread;
 }
 
 export function openLayerThreads(signal: AbortSignal): LayerThreads {
@@ -48,8 +48,8 @@ export function openLayerThreads(signal: AbortSignal): LayerThreads {
     return made;
   }
 
-  async function unpackInTurn(job: LayerJob): Promise<UnpackedLayer> {
-    const isLarge = isWorthThread(job.file.length);
+  async function unpackInSlot(job: LayerJob): Promise<UnpackedLayer> {
+    const isLarge = needsThread(job.file.length);
     const give = await slots[isLarge ? "large" : "small"].take();
     try {
       return await (isLarge ? takeThread().ask({ job, totals: memory }) : unpackLayer(job, totals));
@@ -61,7 +61,7 @@ export function openLayerThreads(signal: AbortSignal): LayerThreads {
   return {
     async unpack(job) {
       signal.throwIfAborted();
-      const work = unpackInTurn(job);
+      const work = unpackInSlot(job);
       const settled = work.catch(() => undefined);
       running.add(settled);
       try {

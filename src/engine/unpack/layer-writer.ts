@@ -24,7 +24,7 @@ import { type BytePath, showPath, toPath } from "./byte-path.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";
 
 /** The parts of a layer that its archive leaves to the layers below. Paths begin with a slash. */
-export interface OpenEnds {
+export interface DeferredParts {
   /** Directories without an entry. */
   implied: BytePath[];
   /** Hard links to files that no earlier entry has. */
@@ -55,7 +55,7 @@ const maxTimes = 200_000;
 export class LayerWriter {
   readonly #directory: LayerDirectory;
   readonly #inUserNamespace: boolean;
-  readonly #links: OpenEnds["links"] = [];
+  readonly #links: DeferredParts["links"] = [];
   /** Directories' modification times, set later, since adding an entry changes them. */
   readonly #times = new Map<BytePath, number>();
   /** True once a directory has setgid: an entry made in it does not get this process's group. */
@@ -87,7 +87,7 @@ export class LayerWriter {
   }
 
   /** Call it after the last entry. */
-  finish(): OpenEnds {
+  finish(): DeferredParts {
     this.#setTimes();
     return {
       implied: [...this.#directory.implied],

@@ -9,7 +9,7 @@ import { type FilePart, readPart } from "../import/image-files.ts";
 import { detectLayerCompression } from "../import/layer-compression.ts";
 import { checkRoom, type Room } from "../import/limits.ts";
 import { showPath } from "./byte-path.ts";
-import { LayerWriter, type OpenEnds } from "./layer-writer.ts";
+import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
 import type { Totals } from "./totals.ts";
 
 /** A layer's file, and what to do with it. Plain data, since it is sent to a thread. */
@@ -30,7 +30,7 @@ export interface LayerJob {
 /** The description of a layer's file after it was read. */
 export interface UnpackedLayer extends Descriptor {
   diffId: string;
-  openEnds: OpenEnds | undefined;
+  deferred: DeferredParts | undefined;
 }
 
 /**
@@ -43,7 +43,7 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
   const { bytes, beginning } = await peek(readPart(job.file));
   const compression = detectLayerCompression(beginning, job.name);
   const account = createAccount(job.room, totals);
-  let openEnds: OpenEnds | undefined;
+  let deferred: DeferredParts | undefined;
   try {
     const original = tap(bytes, (chunk) => {
       stored.add(chunk);
@@ -56,7 +56,7 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
       account.addContent(chunk.byteLength);
     });
     try {
-      openEnds = await readEntries(plain, job, account);
+      deferred = await readEntries(plain, job, account);
       // Bytes after the archive's end count for the digest.
       for await (const _ of plain);
     } finally {
@@ -72,7 +72,7 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
     digest: stored.digest(),
     size: stored.size(),
     diffId: content.digest(),
-    openEnds,
+    deferred,
   };
 }
 
@@ -80,7 +80,7 @@ async function readEntries(
   plain: AsyncGenerator<Uint8Array>,
   { name, directory, inUserNamespace }: LayerJob,
   account: Account,
-): Promise<OpenEnds | undefined> {
+): Promise<DeferredParts | undefined> {
   if (directory !== undefined) mkdirSync(directory, { mode: 0o755 });
   const writer = directory === undefined ? undefined : new LayerWriter(directory, inUserNamespace);
   // Without `return`, so that the reader does not close the stream at the archive's end, which may come before the stream's.

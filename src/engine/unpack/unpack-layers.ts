@@ -63,15 +63,15 @@ export async function unpackLayers(
     }
     if (parts.layers.length === 0) makeEmptyRoot(content);
     const own: string[] = [];
-    for (const { openEnds, place } of unpacked) {
-      if (openEnds !== undefined)
-        await completeLayer(place, openEnds, [...own, ...below], { inUserNamespace, pace });
+    for (const { deferred, place } of unpacked) {
+      if (deferred !== undefined)
+        await completeLayer(place, deferred, [...own, ...below], { inUserNamespace, pace });
       own.unshift(place);
     }
     const [lowest, ...others] = own.reverse();
     for (const other of others) await mergeLayers(lowest ?? "", other, { inUserNamespace, pace });
     if (lowest !== undefined) renameSync(lowest, content);
-    if (unpacked.some(({ openEnds }) => openEnds?.hasWhiteouts))
+    if (unpacked.some(({ deferred }) => deferred?.hasWhiteouts))
       await removeNeedlessWhiteouts(content, below, { inUserNamespace, pace });
     below.unshift(content);
   }
@@ -102,7 +102,7 @@ function unpackGroup(
         image.diffIds[index],
         `${room.image} is damaged or forged: the content of ${layer.file.name} does not match its configuration`,
       );
-      const leftOut = placed.openEnds?.leftOut ?? 0;
+      const leftOut = placed.deferred?.leftOut ?? 0;
       const remark = leftOut === 0 ? "" : `, without ${leftOut} of its devices, which cannot be created here`;
       report(`Unpacked layer ${index + 1} of ${parts.layers.length}${remark}`);
       return placed;
@@ -130,6 +130,6 @@ async function unpackOne(
       inUserNamespace,
       room,
     }));
-  const { openEnds: _, ...described } = unpacked;
+  const { deferred: _, ...described } = unpacked;
   return { ...unpacked, blob: { ...described, path: copyTo ?? file.place.path }, place };
 }

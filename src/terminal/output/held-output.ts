@@ -10,7 +10,7 @@ type StreamName = OutputChunk["stream"];
 interface HeldOutput {
   hold(step: number, chunk: OutputChunk): void;
   /** Shows and drops a step's output, one stream after the other. Output of an abandoned step is only dropped. */
-  tell(step: number, ran: Ran, label: string): void;
+  flush(step: number, ran: Ran, label: string): void;
   close(): void;
 }
 
@@ -59,7 +59,7 @@ export function createHeldOutput({
       spools.set(key, spool);
       spool.append(text);
     },
-    tell(step, ran, label) {
+    flush(step, ran, label) {
       for (const stream of ["stdout", "stderr"] as const) {
         const spool = take(step, stream);
         if (spool !== undefined && ((isShown && !onlyFailures) || !ran.succeeded) && ran.abandoned !== true) {

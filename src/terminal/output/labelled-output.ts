@@ -20,7 +20,7 @@ interface LabelledOutputOptions {
 }
 
 /** An unfinished line, such as a prompt, is shown after this time if no other step runs. */
-const patienceMilliseconds = 500;
+const maxHoldMilliseconds = 500;
 /** A longer line is shown before its end: a progress bar that is redrawn by carriage returns is one endless line. */
 const maxHeld = 4096;
 
@@ -59,8 +59,8 @@ export function createLabelledOutput({ write, clock, isShared }: LabelledOutputO
   async function waitAndFlush(): Promise<void> {
     isWaiting = true;
     while (held.size > 0) {
-      await clock.sleep(patienceMilliseconds, closing.signal);
-      const isDue = (since: number) => since <= clock.now() - patienceMilliseconds;
+      await clock.sleep(maxHoldMilliseconds, closing.signal);
+      const isDue = (since: number) => since <= clock.now() - maxHoldMilliseconds;
       for (const [key, { since }] of [...held]) if (isDue(since) && !isShared()) flush(key);
     }
     isWaiting = false;

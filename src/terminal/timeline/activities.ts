@@ -35,11 +35,11 @@ export function beginActivity(event: StepEvent): Begun | undefined {
 }
 
 /** True if the step's activity continues after this event. */
-export function leavesActivity({ type }: StepEvent): boolean {
-  return going.includes(type);
+export function continuesActivity({ type }: StepEvent): boolean {
+  return continuingTypes.includes(type);
 }
 
-const going: readonly StepEvent["type"][] = [
+const continuingTypes: readonly StepEvent["type"][] = [
   "warning",
   "import-progress",
   "explained",

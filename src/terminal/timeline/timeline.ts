@@ -1,7 +1,7 @@
 import type { BuildEvent, StepEvent } from "../../builder/events.ts";
 import type { StepPlace } from "../../builder/step-place.ts";
 import type { ServedTime } from "../../service/service.ts";
-import { beginActivity, describeEnd, leavesActivity } from "./activities.ts";
+import { beginActivity, continuesActivity, describeEnd } from "./activities.ts";
 import type { RequestRecorder } from "./requests.ts";
 import { createServedTimes } from "./served-times.ts";
 import type { ActivitySpan, RecordedBuild, StepSpan } from "./spans.ts";
@@ -72,7 +72,7 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
     }
     const step = stepOf(event);
     if (step === undefined || !step.span.isOpen) return;
-    if (!leavesActivity(event)) endActivity(step, describeEnd(event));
+    if (!continuesActivity(event)) endActivity(step, describeEnd(event));
     served.note(event, now());
     const begun = beginActivity(event);
     if (begun !== undefined) {

@@ -40,14 +40,14 @@ export function canMakeGroup(hierarchy: Hierarchy): boolean {
 }
 
 function availableInTwo(parent: string): ControllerName[] {
-  const handedOn = readWords(join(parent, "cgroup.subtree_control"));
+  const enabled = readWords(join(parent, "cgroup.subtree_control"));
   const present = readWords(join(parent, "cgroup.controllers"));
   return controllerNames.filter(
-    (name) => handedOn.includes(name) || (present.includes(name) && handOn(parent, name)),
+    (name) => enabled.includes(name) || (present.includes(name) && enableForChildren(parent, name)),
   );
 }
 
-function handOn(parent: string, name: ControllerName): boolean {
+function enableForChildren(parent: string, name: ControllerName): boolean {
   try {
     writeFileSync(join(parent, "cgroup.subtree_control"), `+${name}`);
     return true;

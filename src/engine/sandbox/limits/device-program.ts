@@ -74,13 +74,13 @@ function encodeProgram(instructions: readonly DeviceInstruction[]): Uint8Array {
 }
 
 /** Restricts all processes that are ever in the group of this directory to these devices. Making the group requires root. */
-export function keepDevices(directory: string, openDevices: readonly string[]): void {
+export function restrictDevices(directory: string, openDevices: readonly string[]): void {
   const program = loadedProgram(openDevices);
   if (program === undefined) throw refused(directory);
   const group = openSync(directory, "r");
   try {
     const target = Buffer.alloc(16);
-    for (const [index, value] of [group, program, deviceAttachment, besideOthers].entries())
+    for (const [index, value] of [group, program, deviceAttachment, allowMultiple].entries())
       target.writeUInt32LE(value, 4 * index);
     if (call(programAttaching, target) < 0) throw refused(directory);
   } finally {
@@ -131,7 +131,7 @@ const bpf = process.arch === "arm64" ? 280 : 321;
 const [programLoading, programAttaching] = [5, 8];
 const [deviceProgramType, deviceAttachment] = [15, 6];
 /** `BPF_F_ALLOW_MULTI`: programs of the groups above, such as systemd's, apply as well. */
-const besideOthers = 2;
+const allowMultiple = 2;
 
 function call(command: number, attributes: Buffer, length = attributes.length): number {
   return Number(libc().syscall(bpf, command, attributes, length));

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { canMakeGroup } from "./controllers.ts";
-import { keepDevices } from "./device-program.ts";
+import { restrictDevices } from "./device-program.ts";
 import { containerParent, type Hierarchy } from "./hierarchies.ts";
 import type { LimitSettings } from "./settings.ts";
 
@@ -51,7 +51,7 @@ export function makeGroups(
     // In version 1, a cpuset group begins without processors, and no process can enter it.
     if (controllers.includes("cpuset"))
       for (const file of ["cpuset.cpus", "cpuset.mems"]) inherit(parent, group, file);
-    if (version === 2 && openDevices !== undefined) keepDevices(group, openDevices);
+    if (version === 2 && openDevices !== undefined) restrictDevices(group, openDevices);
     // The name of the mount point lists all of its controllers; each also has a link to it.
     for (const view of version === 2 ? [""] : [basename(mountPoint), ...controllers])
       if (!view.includes("=")) views[view] = group;

@@ -11,9 +11,9 @@ export interface Watcher {
   look(now: number): Promise<LimitHit["limit"] | number> | LimitHit["limit"] | number;
 }
 
-const betweenLooks = 500;
+const eventCheckMilliseconds = 500;
 /** Milliseconds in which every check finds new refusals: a build that copes with fewer processes would have stopped trying. */
-const patience = 5_000;
+const maxRefusalMilliseconds = 5_000;
 /** A command that starts another memory hog after so many were killed does nothing else. */
 const maxKills = 10;
 
@@ -22,13 +22,15 @@ export function watchEvents(read: () => LimitEvents): Watcher {
   let refused = 0;
   let since: number | undefined;
   return {
-    firstWait: betweenLooks,
+    firstWait: eventCheckMilliseconds,
     look(now) {
       const { outOfMemory, outOfProcesses } = read();
       if (outOfMemory >= maxKills) return "max_memory_bytes";
       since = outOfProcesses > refused ? (since ?? now) : undefined;
       refused = outOfProcesses;
-      return since !== undefined && now - since >= patience ? "max_processes" : betweenLooks;
+      return since !== undefined && now - since >= maxRefusalMilliseconds
+        ? "max_processes"
+        : eventCheckMilliseconds;
     },
   };
 }
@@ -40,7 +42,7 @@ const maxWait = 250;
 /** A check takes at most one part in this many of the time. */
 const share = 10;
 /** Milliseconds between two counts of the machine's processes. */
-const betweenHeadCounts = 50;
+const processCheckMilliseconds = 50;
 /** The possible error of a sample, in processes. */
 const tolerance = 256;
 /** Bytes of the machine's memory. With less available, shared memory that belongs to no process counts as the command's. */
@@ -55,13 +57,13 @@ export function watchProcesses(
   const processesBefore = allProcesses();
   let restUntil = 0;
   /** While thousands of processes use all processors, there is no time to read each. */
-  const isCrowd = (limit: number) =>
+  const exceedsByFar = (limit: number) =>
     allProcesses() - processesBefore > limit + tolerance / 2 && estimateBelow(helpers) > limit + tolerance;
   return {
     firstWait: shortestWait,
     look(now) {
-      if (limits.processes !== undefined && isCrowd(limits.processes)) return "max_processes";
-      if (now < restUntil) return Math.min(restUntil - now, betweenHeadCounts);
+      if (limits.processes !== undefined && exceedsByFar(limits.processes)) return "max_processes";
+      if (now < restUntil) return Math.min(restUntil - now, processCheckMilliseconds);
       const began = performance.now();
       const { processes, resident, pids } = usageBelow(helpers);
       if (limits.processes !== undefined && processes > limits.processes) return "max_processes";
@@ -75,15 +77,15 @@ export function watchProcesses(
       }
       wait = Math.max(Math.min(wait, maxWait), (performance.now() - began) * share);
       restUntil = now + wait;
-      return Math.min(wait, betweenHeadCounts);
+      return Math.min(wait, processCheckMilliseconds);
     },
   };
 }
 
 /** Milliseconds between two checks of the free disk space. */
-const betweenGlances = 50;
+const diskCheckMilliseconds = 50;
 /** Milliseconds after which everything is counted, whatever the free space: another program may have freed some. */
-const betweenCounts = 500;
+const countMilliseconds = 500;
 /** Counting takes at most one part in this many of the time. */
 const countingShare = 10;
 
@@ -101,15 +103,15 @@ export function watchLayer(upper: string, limit: number, signal: AbortSignal): W
     async look(now) {
       const left = freeRoom(upper);
       const grown = room.bytes - left.bytes + 512 * Math.max(room.entries - left.entries, 0);
-      const isDue = counted + grown > limit || now - countedAt >= betweenCounts;
-      if (!isDue || now < restUntil) return betweenGlances;
+      const isDue = counted + grown > limit || now - countedAt >= countMilliseconds;
+      if (!isDue || now < restUntil) return diskCheckMilliseconds;
       const began = performance.now();
       counted = await countedSize(upper, limit, signal);
       if (counted > limit) return "max_layer_bytes";
       room = left;
       countedAt = now;
       restUntil = now + (performance.now() - began) * countingShare;
-      return betweenGlances;
+      return diskCheckMilliseconds;
     },
   };
 }

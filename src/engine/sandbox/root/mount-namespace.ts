@@ -150,9 +150,9 @@ export async function enterMountNamespace(
     hint: "`bough doctor` tries such a mount.",
   });
   if (first.done === true) {
-    const said = (await readAtMost(maxComplaint, helper.stderr)).bytes.toString().trim();
+    const errorOutput = (await readAtMost(maxComplaint, helper.stderr)).bytes.toString().trim();
     throw new BoughError(
-      `the image's layers could not be mounted: ${firstLine(said) || "the helper was stopped"}`,
+      `the image's layers could not be mounted: ${firstLine(errorOutput) || "the helper was stopped"}`,
       {
         hint: "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
       },
