@@ -74,7 +74,7 @@ export class InstanceProcesses {
     if (this.#running.size + this.#starting.size >= maxProcesses) {
       throw new RequestError(
         429,
-        `too many processes: an instance can run ${maxProcesses} besides its main process`,
+        `too many processes: ${maxProcesses} processes already run besides the main one`,
         {
           "Retry-After": "1",
         },

@@ -97,7 +97,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "a source by an absolute link",
       () => [bind("/m", "/absolute")],
       "true",
-      "cannot mount at /m: /absolute is not in the image",
+      "cannot mount at /m: /absolute is not in the source image",
     ],
     [
       "a source by a relative link",
@@ -109,7 +109,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "a source by /proc",
       () => [bind("/m", "/first/etc")],
       "true",
-      "cannot mount at /m: /first/etc is not in the image",
+      "cannot mount at /m: /first/etc is not in the source image",
     ],
     [
       "a source that is a pipe",
@@ -123,7 +123,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "a new cache by a link",
       () => [cache("/c", "new", { image: hostile, source: "/absolute" })],
       "true",
-      "the cache at /c cannot begin with",
+      "cannot fill the cache at /c from",
     ],
     [
       "one that begins with links",
