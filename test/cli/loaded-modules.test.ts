@@ -57,7 +57,7 @@ test("bough build loads nothing that only a step without a layer, another source
 test("a build that is told again loads nothing that builds, and no database", () => {
   const loaded = loadedBy(
     ...["start.ts", "terminal/log.ts", "cli/builds/build.ts"],
-    ...["cli/builds/unchanged/repeat-build.ts", "cli/builds/unchanged/repeat-questions.ts"],
+    ...["cli/builds/unchanged/repeat-build.ts", "cli/builds/unchanged/repeat-requests.ts"],
   );
   expect(loaded).toContain("service/http/exchange.ts");
   const needless =

@@ -89,7 +89,7 @@ async function told(words: readonly string[], options: BoughOptions): Promise<To
   const ended = await runBough(words, { clock, ...options, environment });
   for (const path of remembered()) {
     const build = JSON.parse(readFileSync(path, "utf8"));
-    if (Array.isArray(build.told) && build.told[0]?.info !== again) build.told.unshift({ info: again });
+    if (Array.isArray(build.output) && build.output[0]?.info !== again) build.output.unshift({ info: again });
     writeFileSync(path, JSON.stringify(build));
   }
   return { ...ended, isRepeated: ended.stderr.includes(again) };
@@ -465,7 +465,7 @@ describe("what is remembered", () => {
     ["nothing", ""],
     ["half of it", '{"key":'],
     ["something else", "[]"],
-    ["somebody else's", '{"key":"x","told":[]}'],
+    ["somebody else's", '{"key":"x","output":[]}'],
   ])("may be %s", async (_, text) => {
     await buildUntilRepeated();
     for (const path of remembered()) writeFileSync(path, text);

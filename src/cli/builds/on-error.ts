@@ -10,19 +10,19 @@ import { sessionKey } from "../sessions/session-key.ts";
 import { failedStepIn } from "./debugging.ts";
 
 /**
- * Prints the failure, unless `isTold`, and opens a shell in the place of the failed step, with all that its command had. Returns
+ * Prints the failure, unless `isReported`, and opens a shell in the place of the failed step, with all that its command had. Returns
  * the build's exit code after the shell exits; `undefined` if the build did not fail in a step that was run.
  */
 export async function openShellAfter(
   error: unknown,
   invocation: Invocation,
-  isTold: boolean,
+  isReported: boolean,
 ): Promise<number | undefined> {
   const { runtime, globals, log } = invocation;
   const step = failedStepIn(error);
   if (step?.place === undefined || runtime.signal.aborted) return undefined;
   const { text } = describeFailure(error, globals.format);
-  if (!isTold) runtime.stderr.write(formatLogLines(text, runtime.stderr));
+  if (!isReported) runtime.stderr.write(formatLogLines(text, runtime.stderr));
   log.info("opening a shell in place of the failed step; its changes are thrown away when you leave");
   await using connection = await connectQuietly(invocation);
   await runToItsEnd(

@@ -86,13 +86,13 @@ export async function runBuildCommand(
     measures?.endAfterFailure(progress.log);
     progress.close();
     measures?.print();
-    const isTold = progress.fail(error);
+    const isReported = progress.fail(error);
     if (invocation.values.text("on-error") === "shell") {
       const { openShellAfter } = await import("./on-error.ts");
-      const exitCode = await openShellAfter(error, invocation, isTold);
+      const exitCode = await openShellAfter(error, invocation, isReported);
       if (exitCode !== undefined) return exitCode;
     }
-    if (isTold) return failureOf(error).exitCode;
+    if (isReported) return failureOf(error).exitCode;
     throw error;
   }
 }

@@ -133,14 +133,14 @@ async function unknownCommand(
   words: readonly string[],
   table: CommandTable,
 ): Promise<BoughError> {
-  const { habitOf } = await import("./docker-habits.ts");
-  const habit = habitOf(words);
+  const { hintForDockerCommand } = await import("./docker-hints.ts");
+  const dockerHint = hintForDockerCommand(words);
   const given = (table === commands ? words[0] : words[1]) ?? "";
   const guess = nearest(given, Object.keys(table));
   const guessed = guess === undefined ? "`bough -h` lists the commands." : `Did you mean ${guess}?`;
   return new BoughError(`unknown command ${JSON.stringify(shown)}`, {
     kind: "usage",
-    hint: habit ?? guessed,
+    hint: dockerHint ?? guessed,
   });
 }
 

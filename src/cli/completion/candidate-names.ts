@@ -11,7 +11,7 @@ import { type Connection, connect, openLocalStore } from "../service/connection.
 import { sessionKey } from "../sessions/session-key.ts";
 
 /** The maximum time for a service, since the user waits for the completion. */
-const patienceMilliseconds = 2000;
+const maxRequestMilliseconds = 2000;
 const maxOperations = 50;
 
 type Context = Pick<Invocation, "runtime" | "globals">;
@@ -81,7 +81,7 @@ async function fromService(
 ): Promise<string[]> {
   const { clock, signal } = runtime;
   return await withDeadline(
-    { clock, milliseconds: patienceMilliseconds, parent: signal },
+    { clock, milliseconds: maxRequestMilliseconds, parent: signal },
     async (limited) => {
       await using connection = await connect({
         runtime: { ...runtime, signal: limited },

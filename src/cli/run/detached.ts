@@ -17,8 +17,8 @@ const marker = "BOUGH_BACKGROUND";
  */
 export async function runDetached(asked: AskedRun, invocation: Invocation): Promise<number> {
   const { runtime, globals } = invocation;
-  if (runtime.environment[marker] !== undefined) return await runBehind(asked, invocation);
-  if (isEmbedded(runtime, globals)) return await startBehind(asked, invocation);
+  if (runtime.environment[marker] !== undefined) return await runInBackgroundProcess(asked, invocation);
+  if (isEmbedded(runtime, globals)) return await startBackgroundProcess(asked, invocation);
   await using connection = await connectQuietly(invocation);
   report(await start(asked, invocation, connection), asked, invocation);
   return 0;
@@ -46,7 +46,7 @@ function report(operation: string, asked: AskedRun, invocation: Invocation): voi
 }
 
 /** Runs in the background. Its parent stops reading after the id. */
-async function runBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
+async function runInBackgroundProcess(asked: AskedRun, invocation: Invocation): Promise<number> {
   await using connection = await connectQuietly(invocation);
   const operation = await start(asked, invocation, connection);
   invocation.runtime.stdout.write(`${operation}\n`);
@@ -56,7 +56,7 @@ async function runBehind(asked: AskedRun, invocation: Invocation): Promise<numbe
 }
 
 /** Returns the exit code of the background process if that ends before it starts an operation. */
-async function startBehind(asked: AskedRun, invocation: Invocation): Promise<number> {
+async function startBackgroundProcess(asked: AskedRun, invocation: Invocation): Promise<number> {
   const { runtime, values } = invocation;
   const { environment, rewrite } = secretsByEnvironment(
     values.list("env"),

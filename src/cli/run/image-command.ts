@@ -15,7 +15,7 @@ export interface AskedRun extends Omit<RunRequest, "command" | "title" | "step">
   /** `"latest"` for the failed step of the session's latest build. */
   step: FailedStep | "latest" | undefined;
   /** The user's words, if the command was made from them and differs: a script and its arguments. */
-  said?: readonly string[] | undefined;
+  originalWords?: readonly string[] | undefined;
 }
 
 /** A run whose step is resolved. */
@@ -34,7 +34,7 @@ export async function withCommand(
   connection: Connection,
 ): Promise<RunRequest> {
   const command = await findCommand(asked, image, runtime.stdin.isTerminal, connection);
-  const title = asked.said?.map(quote).join(" ") ?? titleOf(command);
+  const title = asked.originalWords?.map(quote).join(" ") ?? titleOf(command);
   return { ...asked, command, title: secretsAmong(Object.entries(asked.env)).mask(title) };
 }
 

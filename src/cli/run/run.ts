@@ -112,7 +112,7 @@ function readRequest(invocation: Invocation): AskedRun {
         ? readCommand(values, runtime.stdin.isTerminal && !hasTerminal)
         : { form: "exec", words: [...script.words, ...argumentsOfScript(values)] },
     input: script?.text,
-    said: file === undefined ? undefined : ["--script", file, ...argumentsOfScript(values)],
+    originalWords: file === undefined ? undefined : ["--script", file, ...argumentsOfScript(values)],
     ...readSurroundings(invocation),
     timeoutSeconds:
       positiveInteger(

@@ -39,7 +39,7 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   const { runtime, globals, log } = invocation;
   const { store } = connection;
   const asked = withStep(given, store);
-  const from = beginning(asked, store);
+  const from = startBranch(asked, store);
   const image = await startImage(asked, connection);
   const request = await withCommand(asked, image, invocation, connection);
   const outcome = await runOnce(asked, request, image, invocation, connection);
@@ -107,7 +107,7 @@ async function runOnce(
 }
 
 /** Returns the branch to continue. Results of a failed step go to a branch beside the layer that the step began with. */
-function beginning({ key, step }: ReadyRun, store: Connection["store"]): WorkingBranch {
+function startBranch({ key, step }: ReadyRun, store: Connection["store"]): WorkingBranch {
   if (step === undefined) return workingBranch(store, key);
   return { key, branch: step.branch, head: store.sessions.findBranch(key, step.branch) };
 }

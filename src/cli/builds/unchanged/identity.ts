@@ -39,10 +39,11 @@ const plainOptions: ReadonlySet<string> = new Set([
 ]);
 
 /** True for options that select the display or the service. The service is compared separately. */
-const isBeside = (name: string) => name === "progress" || Object.hasOwn(globalDefinitions, name);
+const isDisplayOrServiceOption = (name: string) =>
+  name === "progress" || Object.hasOwn(globalDefinitions, name);
 
 /** Variables that shells change, and one that bough sets itself. */
-const passedOver = ["_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "BOUGH_USER_NAMESPACE"];
+const ignoredVariables = ["_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "BOUGH_USER_NAMESPACE"];
 
 /** Returns `undefined` for a build that can't be recorded. */
 export function identifyBuild(invocation: Invocation): BuildIdentity | undefined {
@@ -61,14 +62,14 @@ function identify({ values, globals, runtime }: Invocation): BuildIdentity | und
   if (program === undefined || platform !== "linux" || globals.logLevel === "debug") return undefined;
   // They act like the options of the same names, which are not among `plainOptions`.
   if (environment.BOUGH_CACHE_FROM || environment.BOUGH_CACHE_TO) return undefined;
-  const names = values.names.filter((name) => !isBeside(name));
+  const names = values.names.filter((name) => !isDisplayOrServiceOption(name));
   if (!names.every((name) => plainOptions.has(name))) return undefined;
   const choice = chooseServiceFor(runtime, globals);
   const options = names.sort().map((name) => [name, values.text(name), values.list(name)]);
   const service = choice.kind === "remote" ? [choice.url, choice.project, choice.source] : [];
   const variables = { ...environment };
   // `--build-arg NAME` takes a variable's value.
-  for (const name of passedOver) if (!values.list("build-arg").includes(name)) delete variables[name];
+  for (const name of ignoredVariables) if (!values.list("build-arg").includes(name)) delete variables[name];
   const asked = [program, workingDirectory, values.positionals, options, service, variables];
   const store = storePath(runtime, choice);
   const engine = engineDirectory(runtime);

@@ -19,7 +19,7 @@ const orNothing = { throwIfNoEntry: false } as const;
 export const lookAt: Look = (path) => lstatSync(path, orNothing);
 
 /** Follows a link. */
-export const lookBehind: Look = (path) => statSync(path, orNothing);
+export const lookAtTarget: Look = (path) => statSync(path, orNothing);
 
 /** Treats an empty write-ahead log as missing, since SQLite creates and removes one even for readers. */
 export const lookAtLog: Look = (path) => {

@@ -8,11 +8,11 @@ import type { Progress } from "../../../terminal/progress.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import type { ServiceWatcher } from "../../service/connection.ts";
 import { locateInputs } from "../inputs.ts";
-import { type AskedQuestion, recordQuestions } from "./asked-questions.ts";
 import type { BuildIdentity } from "./identity.ts";
 import { ObservedFiles } from "./observed-files.ts";
-import { type Look, lookAt, lookAtLog, lookBehind, type PathStates, settledStates } from "./path-states.ts";
-import { type RememberedBuild, type Told, writeRememberedBuild } from "./remembered-build.ts";
+import { type Look, lookAt, lookAtLog, lookAtTarget, type PathStates, settledStates } from "./path-states.ts";
+import { type RecordedRequest, recordRequests } from "./recorded-requests.ts";
+import { type OutputItem, type RememberedBuild, writeRememberedBuild } from "./remembered-build.ts";
 
 /** Records a build. If it finds nothing to do, the next identical build can repeat its output without running. */
 export interface Recording extends ServiceWatcher {
@@ -29,7 +29,7 @@ export interface Recording extends ServiceWatcher {
 }
 
 /** The maximum number of lines and events together, against endless Dockerfiles. */
-const maxTold = 20_000;
+const maxOutputItems = 20_000;
 
 /** The events of a build that has nothing to do. */
 const idleEvents: ReadonlySet<BuildEvent["type"]> = new Set([
@@ -77,8 +77,8 @@ function record(
     ),
   };
   const files = new ObservedFiles(localFileSystem, startedAt);
-  const questions: Promise<AskedQuestion | undefined>[] = [];
-  const told: Told[] = [];
+  const requests: Promise<RecordedRequest | undefined>[] = [];
+  const output: OutputItem[] = [];
   let context: RememberedBuild["context"] | undefined;
   /** A build without a session marks nothing as used. */
   let usedAt = startedAt;
@@ -86,22 +86,22 @@ function record(
 
   function giveUp(): void {
     isIdle = false;
-    told.length = 0;
-    questions.length = 0;
+    output.length = 0;
+    requests.length = 0;
     files.end();
   }
 
-  function tell(one: Told): void {
-    if (told.length === maxTold) giveUp();
-    if (isIdle) told.push(one);
+  function note(item: OutputItem): void {
+    if (output.length === maxOutputItems) giveUp();
+    if (isIdle) output.push(item);
   }
 
   async function save(): Promise<void> {
     if (!isIdle || context === undefined) return;
-    const asked = (await Promise.all(questions)).filter((question) => question !== undefined);
+    const recorded = (await Promise.all(requests)).filter((request) => request !== undefined);
     const states = { ...before, files: files.states(context.realPath) };
-    if (asked.length < questions.length || !areKnown(states)) return;
-    writeRememberedBuild(place, { usedAt, ...states, context, questions: asked, told }, clock.now());
+    if (recorded.length < requests.length || !areKnown(states)) return;
+    writeRememberedBuild(place, { usedAt, ...states, context, requests: recorded, output }, clock.now());
   }
 
   return {
@@ -111,7 +111,7 @@ function record(
       log: {
         ...progress.log,
         info(message) {
-          tell({ info: message });
+          note({ info: message });
           progress.log.info(message);
         },
         // The cause of a warning may be temporary.
@@ -122,16 +122,16 @@ function record(
       },
       emit(event) {
         if (!idleEvents.has(event.type)) giveUp();
-        tell(event);
+        note(event);
         progress.emit(event);
       },
     },
     watch: (fetch) =>
       choice.kind === "embedded"
         ? fetch
-        : recordQuestions(fetch, { base: choice.url, clock }, (question) => {
-            if (question === undefined) giveUp();
-            else if (isIdle) questions.push(question);
+        : recordRequests(fetch, { base: choice.url, clock }, (request) => {
+            if (request === undefined) giveUp();
+            else if (isIdle) requests.push(request);
           }),
     onServed() {},
     noteContext({ absolutePath: path, realPath }) {
@@ -155,7 +155,7 @@ function inputPaths(invocation: Invocation): string[] {
 
 /** Follows a link. Throws for a pipe or device, whose content can differ each time. */
 const lookForFile: Look = (path) => {
-  const stats = lookBehind(path);
+  const stats = lookAtTarget(path);
   if (stats !== undefined && !stats.isFile()) throw new Error(`${path} is not a file`);
   return stats;
 };

@@ -3,9 +3,9 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { join } from "node:path";
 import type { BuildEvent } from "../../../builder/events.ts";
 import { requireOwnDirectory } from "../../../own-path.ts";
-import type { AskedQuestion } from "./asked-questions.ts";
 import type { BuildIdentity } from "./identity.ts";
 import type { PathStates } from "./path-states.ts";
+import type { RecordedRequest } from "./recorded-requests.ts";
 
 export interface RememberedBuild {
   /** The version of this format. */
@@ -23,13 +23,13 @@ export interface RememberedBuild {
   /** All paths that were read in the context, relative to it. */
   files: PathStates;
   /** Requests to the service, in order. */
-  questions: readonly AskedQuestion[];
+  requests: readonly RecordedRequest[];
   /** Log lines and events of the build, in order. */
-  told: readonly Told[];
+  output: readonly OutputItem[];
 }
 
 /** A line of the log, or an event. */
-export type Told = { info: string } | BuildEvent;
+export type OutputItem = { info: string } | BuildEvent;
 
 type Place = Pick<BuildIdentity, "directory" | "name">;
 

@@ -6,7 +6,7 @@ import type { Invocation } from "../../command-line/command.ts";
 import { chooseMode, createProgress } from "../progress.ts";
 import { printImage } from "../result.ts";
 import type { BuildIdentity } from "./identity.ts";
-import { areUnchanged, lookAt, lookAtLog, lookBehind } from "./path-states.ts";
+import { areUnchanged, lookAt, lookAtLog, lookAtTarget } from "./path-states.ts";
 import { forgetBuild, type RememberedBuild, readRememberedBuild } from "./remembered-build.ts";
 
 /**
@@ -16,13 +16,13 @@ import { forgetBuild, type RememberedBuild, readRememberedBuild } from "./rememb
 export async function repeatBuild(identity: BuildIdentity, invocation: Invocation): Promise<boolean> {
   const startedAt = invocation.runtime.clock.now();
   const build = readRememberedBuild(identity, startedAt);
-  if (build === undefined || !(await holds(build, identity, invocation))) return false;
+  if (build === undefined || !(await isValid(build, identity, invocation))) return false;
   if (invocation.runtime.signal.aborted) return false;
-  await tellAgain(build, startedAt, invocation);
+  await replayOutput(build, startedAt, invocation);
   return true;
 }
 
-async function holds(
+async function isValid(
   build: RememberedBuild,
   identity: BuildIdentity,
   invocation: Invocation,
@@ -31,7 +31,7 @@ async function holds(
     if (!(await isUnchanged(build, identity))) return false;
     // An impossible mode must be an error before a request sets a tag.
     chooseMode(invocation);
-    return await isAnsweredAlike(build, identity, invocation);
+    return await hasSameResponses(build, identity, invocation);
   } catch {
     // The build itself reports the error.
     return false;
@@ -46,42 +46,42 @@ async function isUnchanged(
   return (
     areUnchanged(known, lookAt) &&
     areUnchanged(logs, lookAtLog) &&
-    areUnchanged(inputs, lookBehind) &&
+    areUnchanged(inputs, lookAtTarget) &&
     (await openBuildContext(context.path, "/")).realPath === context.realPath &&
     areUnchanged(files, (path) => lookAt(path === "" ? context.realPath : `${context.realPath}/${path}`))
   );
 }
 
-async function isAnsweredAlike(
-  { questions }: RememberedBuild,
+async function hasSameResponses(
+  { requests }: RememberedBuild,
   identity: BuildIdentity,
   invocation: Invocation,
 ): Promise<boolean> {
-  if (questions.length === 0) return true;
-  let isAlike = false;
+  if (requests.length === 0) return true;
+  let areSame = false;
   try {
     // Loaded only for a remote service.
-    const { areAnsweredAlike } = await import("./repeat-questions.ts");
-    isAlike = await areAnsweredAlike(questions, identity, invocation);
-    return isAlike;
+    const { responsesMatch } = await import("./repeat-requests.ts");
+    areSame = await responsesMatch(requests, identity, invocation);
+    return areSame;
   } finally {
     // Avoids useless requests before each build to a service that is slow or responds differently each time.
-    if (!isAlike) forgetBuild(identity);
+    if (!areSame) forgetBuild(identity);
   }
 }
 
-async function tellAgain({ told }: RememberedBuild, startedAt: number, invocation: Invocation) {
+async function replayOutput({ output }: RememberedBuild, startedAt: number, invocation: Invocation) {
   const { clock } = invocation.runtime;
   const progress = await createProgress(invocation);
   let result: BuildResult | undefined;
-  for (const one of told) {
-    if ("info" in one) progress.log.info(one.info);
-    else if (one.type === "warning") progress.emit({ ...one, line: one.line ?? undefined });
-    else if (one.type === "step-end") progress.emit({ ...one, record: { ...one.record, seconds: 0 } });
-    else if (one.type === "finished") {
-      result = { ...one.result, seconds: (clock.now() - startedAt) / 1000 };
-      progress.emit({ ...one, result });
-    } else progress.emit(one);
+  for (const item of output) {
+    if ("info" in item) progress.log.info(item.info);
+    else if (item.type === "warning") progress.emit({ ...item, line: item.line ?? undefined });
+    else if (item.type === "step-end") progress.emit({ ...item, record: { ...item.record, seconds: 0 } });
+    else if (item.type === "finished") {
+      result = { ...item.result, seconds: (clock.now() - startedAt) / 1000 };
+      progress.emit({ ...item, result });
+    } else progress.emit(item);
   }
   progress.close();
   if (result !== undefined) printImage(invocation, result);

@@ -84,10 +84,10 @@ async function place(
     files[path] = { uuid, uid, gid, mode: mode.padStart(4, "0") };
   }
   // A service without copies puts files in place only for a command, which needs a shell in the image.
-  const takesNothing = (await service.capabilities.extensions()).has("copies");
+  const needsNoCommand = (await service.capabilities.extensions()).has("copies");
   const request: InstanceRequest = {
     ...{ image, files, cwd: "/", timeout: timeoutSeconds, disposable: false },
-    ...(takesNothing ? { command: "", shell: false, copies: [] } : { command: ":", shell: true }),
+    ...(needsNoCommand ? { command: "", shell: false, copies: [] } : { command: ":", shell: true }),
   };
   const { log } = invocationFor({}, call);
   const outcome = await runInstance(request, { service, signal: call.signal, log });

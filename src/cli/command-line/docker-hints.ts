@@ -1,10 +1,10 @@
 import { quote } from "../../builder/commands/command.ts";
 
 /** Returns what to write instead of a docker command that bough lacks; `undefined` if docker has no such command either. */
-export function habitOf([name = "", ...words]: readonly string[]): string | undefined {
-  const habit = Object.hasOwn(habits, name) ? habits[name] : undefined;
-  if (typeof habit === "string" || habit === undefined) return habit;
-  return habit({
+export function hintForDockerCommand([name = "", ...words]: readonly string[]): string | undefined {
+  const hint = Object.hasOwn(dockerHints, name) ? dockerHints[name] : undefined;
+  if (typeof hint === "string" || hint === undefined) return hint;
+  return hint({
     // Docker's -o and -i have a value.
     place: words.find(
       (word, index) => !word.startsWith("-") && !/^-(o|i|-output|-input)$/.test(words[index - 1] ?? ""),
@@ -22,7 +22,7 @@ interface Given {
   words: readonly string[];
 }
 
-type Habit = string | ((given: Given) => string | undefined);
+type DockerHint = string | ((given: Given) => string | undefined);
 
 const write = (...words: (string | undefined)[]) =>
   `\`bough ${words.flatMap((word) => (word === undefined ? [] : /^[A-Z]+$/.test(word) ? word : quote(word))).join(" ")}\``;
@@ -35,14 +35,14 @@ const noVolumes =
   "`bough run -v DIR:PATH` mounts a directory of this machine, RUN --mount=type=cache keeps a directory.";
 
 /** Returns what to write instead of a subcommand of `docker image`. */
-function imageHabit({ words: [name = "", ...words] }: Given): string | undefined {
+function imageHint({ words: [name = "", ...words] }: Given): string | undefined {
   if (["ls", "list"].includes(name)) return "`bough images` lists them.";
   if (["rm", "remove"].includes(name)) return `${write("images", "remove", ...words)} removes it.`;
   if (["inspect", "push", "tag"].includes(name)) return `Write ${write(name, ...words)}.`;
-  return name === "prune" ? engineDisk : habitOf([name, ...words]);
+  return name === "prune" ? engineDisk : hintForDockerCommand([name, ...words]);
 }
 
-const habits: Readonly<Record<string, Habit>> = {
+const dockerHints: Readonly<Record<string, DockerHint>> = {
   pull: ({ place = "REFERENCE" }) =>
     `${write("images", "import", place)} imports an image from a registry; FROM does so automatically.`,
   login: () =>
@@ -62,8 +62,8 @@ const habits: Readonly<Record<string, Habit>> = {
   history: ({ place = "IMAGE" }) => `${write("inspect", place)} shows its layers, and what made each.`,
   diff: ({ place = "IMAGE" }) =>
     `${write("inspect", place, "--layer", "N")} shows what one of its layers has added, changed and deleted.`,
-  image: imageHabit,
-  images: imageHabit,
+  image: imageHint,
+  images: imageHint,
   container: () => `${noContainers} \`bough ps\` lists operations.`,
   create: noContainers,
   start: noContainers,
