@@ -1,4 +1,4 @@
-/** The compiled bough with images of an attacker's making: as root, and as an ordinary user, whose files are at stake as much. */
+/** Runs the compiled bough on images that an attacker made, as root and as an ordinary user. */
 import { cpSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -7,7 +7,7 @@ import { linkBough } from "../support/compiled.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { makeCanary } from "./canary.ts";
 
-export const whoever = ["root", "an ordinary user"] as const;
+export const users = ["root", "an ordinary user"] as const;
 
 export interface Ended {
   exitCode: number;
@@ -19,28 +19,28 @@ export interface WatchedCanary {
   readonly path: string;
   /** One of its files. */
   readonly file: string;
-  /** Lines of its state that were not there at first; a directory's has its time, and so tells what is gone from it. */
+  /** Lines of its state that are new. The line of a directory has its time, which shows that a file was removed. */
   changes(): string[];
 }
 
 export interface Attacker {
-  /** Everything is in here. */
+  /** The directory with all files of the attacker. */
   readonly home: string;
-  /** The start of a command line that runs bough on the embedded engine, from there. */
+  /** The first words of a command line that runs bough in `home`, with the embedded engine. */
   readonly bough: readonly string[];
-  /** Makes a canary that the attacker could change, were it not for the sandbox. */
+  /** Makes a canary that belongs to the attacker, so that only the sandbox protects it. */
   layCanary(): WatchedCanary;
-  /** Hands a file or directory over, and says where it is then. */
+  /** Copies a file or directory to `name` in `home`. Returns its path. */
   give(path: string, name: string): string;
   run(words: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ended>;
   /** Imports a busybox image that `prepare` has changed, under a tag. */
   importImage(tag: string, options?: BusyboxImageOptions): Promise<void>;
-  /** Runs a shell command in a tagged image, and throws its changes away. */
+  /** Runs a shell command in a tagged image, and discards its changes. */
   attack(tag: string, command: string, ...options: string[]): Promise<Ended>;
   close(): void;
 }
 
-/** What a sandbox makes, replaces or removes where a link leads it astray: runc's own in `/dev`, and what is empty. */
+/** Files that a sandbox would make, replace or remove if it followed a link: those of runc in `/dev`, and empty ones. */
 const bait = {
   ...Object.fromEntries(
     ["core", "fd", "hosts", "null", "ptmx", "resolv.conf", "stderr", "stdin", "stdout", "zero"].map(
@@ -51,7 +51,7 @@ const bait = {
   hollow: "directory/",
 } as const;
 
-export function makeAttacker(who: (typeof whoever)[number]): Attacker {
+export function makeAttacker(who: (typeof users)[number]): Attacker {
   const user = who === "root" ? asRoot() : makeOrdinaryUser();
   const { home } = user;
   user.giveBough();

@@ -1,4 +1,4 @@
-/** What no attack may change: a directory with files of every kind, and a way to see that it is as it was. */
+/** A directory that no attack may change, with files of every kind, and a description of it to compare. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { type FileSpec, writeFiles } from "../support/files.ts";

@@ -1,4 +1,4 @@
-/** Files that change while a build reads them: noticed, and never sent as what was hashed before. */
+/** Files that change while a build reads them: bough notices, and never sends them under the hash of the old contents. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -36,15 +36,15 @@ async function build() {
   });
 }
 
-/** What becomes of the file at `path`, of `size` bytes. */
+/** Changes of the file at `path`, which has `size` bytes. */
 const changes: [what: string, change: (path: string, size: number) => void][] = [
-  ["is written over", (path, size) => writeFileSync(path, Buffer.alloc(size, "y"))],
+  ["is overwritten", (path, size) => writeFileSync(path, Buffer.alloc(size, "y"))],
   ["grows", (path) => appendFileSync(path, "more")],
   ["shrinks", (path, size) => truncateSync(path, size / 2)],
   ["becomes empty", (path) => truncateSync(path, 0)],
   ["vanishes", (path) => rmSync(path)],
   [
-    "is replaced by another, as long and as old",
+    "is replaced by another file of the same size and time",
     (path, size) => {
       const { atimeMs, mtimeMs } = statSync(path);
       writeFileSync(`${path}.new`, Buffer.alloc(size, "z"));
@@ -60,7 +60,7 @@ const changes: [what: string, change: (path: string, size: number) => void][] = 
     },
   ],
   [
-    "becomes a link to another",
+    "becomes a link to another file",
     (path, size) => {
       rmSync(path);
       writeFileSync(`${path}.target`, Buffer.alloc(size, "t"));
@@ -76,7 +76,7 @@ const changes: [what: string, change: (path: string, size: number) => void][] = 
   ],
 ];
 
-/** An instruction after the COPY that has to ask the image something, and then the RUN that needs the file. */
+/** After the COPY, an ENV that needs the image's environment, then the RUN that needs the file. */
 const dockerfile = "FROM base:1\nCOPY file /file\nENV PATH=/opt/bin:$PATH\nRUN use it\n";
 
 function prepare(size: number): { path: string; sha256: string } {
@@ -89,8 +89,8 @@ function prepare(size: number): { path: string; sha256: string } {
   };
 }
 
-/** What the service has under a hash has that hash, and what a command was given is what was hashed. */
-function requireTruth(sha256: string): void {
+/** Checks that each stored file has its recorded hash, and that commands received only the file with the hash `sha256`. */
+function expectConsistentFiles(sha256: string): void {
   const files = [...service.state.files.values()];
   for (const file of files) {
     if (file.content === undefined) continue;
@@ -104,8 +104,8 @@ describe.each([
   ["small", 20_000],
   ["large", 3_000_000],
 ])("a %s file between its hashing and its upload", (_, size) => {
-  test.each(changes)("%s: the build fails, and says so", async (_, change) => {
-    // Of an image that was never started from no layer is known, and nothing waits until it is needed.
+  test.each(changes)("%s: the build fails with the reason", async (_, change) => {
+    // bough knows no layer of an image that no build has used: the file would be sent at once, not when it is needed.
     writeFiles(context, { Dockerfile: "FROM base:1\n" });
     expect((await build()).exitCode).toBe(0);
     const { path, sha256 } = prepare(size);
@@ -121,7 +121,7 @@ describe.each([
     expect(ended.stderr).toMatch(/file (changed|vanished) while|cannot read \S*file/);
     expect(ended.stderr).not.toContain("bough itself failed");
     expect(service.state.instances.map(({ command }) => command)).toEqual(["env"]);
-    requireTruth(sha256);
+    expectConsistentFiles(sha256);
   });
 });
 
@@ -131,7 +131,7 @@ describe.each([
 ])("a file while it is %s", (_, mebibytes) => {
   const size = mebibytes * 1024 * 1024;
 
-  test.each(changes)("%s: nothing passes for what it was", async (_, change) => {
+  test.each(changes)("%s: no contents are stored or used under another hash", async (_, change) => {
     const { path, sha256 } = prepare(size);
     service.intercept = ({ method, url }) => {
       if (method === "POST" && url.endsWith("/v1/files")) {
@@ -144,12 +144,12 @@ describe.each([
     expect(ended.stderr).not.toContain("bough itself failed");
     if (ended.exitCode !== 0)
       expect(ended.stderr).toMatch(/file (changed|vanished) while|cannot read \S*file/);
-    requireTruth(sha256);
+    expectConsistentFiles(sha256);
   });
 });
 
-describe("on a service that does not say what it has stored", () => {
-  test.each(changes)("a file that %s", async (_, change) => {
+describe("a file on its way to a service that does not report hashes", () => {
+  test.each(changes)("%s: no contents are stored or used under another hash", async (_, change) => {
     await service.close();
     service = await startFakeService({ reportsHashes: false });
     service.state.addImage("base:1");
@@ -164,6 +164,6 @@ describe("on a service that does not say what it has stored", () => {
     };
     const ended = await build();
     expect(ended.stderr).not.toContain("bough itself failed");
-    requireTruth(sha256);
+    expectConsistentFiles(sha256);
   });
 });

@@ -1,4 +1,4 @@
-/** Build contexts that nobody would make who means well. */
+/** Malicious build contexts. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -9,7 +9,7 @@ import { createManualClock } from "../fake-service/manual-clock.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
-import { steering, wildCharacters } from "./tame.ts";
+import { controlCharacters, hostileNames } from "./tame.ts";
 
 let context: string;
 let service: FakeService;
@@ -35,7 +35,7 @@ async function build(dockerfile: string, words: string[] = [], options: Partial<
   return { ...ended, shown: ended.stderr + ended.stdout };
 }
 
-/** The text of what was sent, by path in the image. */
+/** Returns the texts of the files that were sent, by path in the image. */
 function sent(): Record<string, string> {
   const byId = new Map([...service.state.files.values()].map(({ uuid, content }) => [uuid, content]));
   const files = service.state.instances.flatMap((instance) => Object.entries(instance.files ?? {}));
@@ -53,15 +53,15 @@ describe("links that lead out of the context", () => {
   });
 
   test.each([
-    ["a file named outright", "COPY link /x", (): string => join(outside, "secret")],
-    ["a file by way of a directory", "COPY link/secret /x", () => outside],
-    ["a relative one", "COPY link /x", () => `../${outside.split("/").at(-1)}/secret`],
-    ["a pattern below one", "COPY link/* /x/", () => outside],
+    ["a link to a file", "COPY link /x", (): string => join(outside, "secret")],
+    ["a file below a link to a directory", "COPY link/secret /x", () => outside],
+    ["a relative link", "COPY link /x", () => `../${outside.split("/").at(-1)}/secret`],
+    ["a pattern below a link", "COPY link/* /x/", () => outside],
     ["with --parents", "COPY --parents link/secret /x/", () => outside],
-    ["ADD", "ADD link /x", () => join(outside, "secret")],
-    ["the root", "COPY link/etc/passwd /x", () => "/"],
-    ["the process's own files", "COPY link /x", () => "/proc/self/environ"],
-  ])("bring nothing from there: %s", async (_, line, target) => {
+    ["ADD of a link", "ADD link /x", () => join(outside, "secret")],
+    ["a link to the root", "COPY link/etc/passwd /x", () => "/"],
+    ["a link into /proc/self", "COPY link /x", () => "/proc/self/environ"],
+  ])("copy nothing from outside: %s", async (_, line, target) => {
     symlinkSync(target(), join(context, "link"));
     const { exitCode, shown } = await build(`FROM base:1\n${line}\nRUN use it\n`);
     expect(JSON.stringify(sent())).not.toContain(secret);
@@ -71,7 +71,7 @@ describe("links that lead out of the context", () => {
     expect(shown).not.toContain("bough itself failed");
   });
 
-  test("and are below a directory stay links", async () => {
+  test("stay links in a copied directory", async () => {
     mkdirSync(join(context, "tree"));
     symlinkSync(outside, join(context, "tree/link"));
     writeFileSync(join(context, "tree/file"), "inside");
@@ -80,7 +80,7 @@ describe("links that lead out of the context", () => {
     expect(sent()).toEqual({ "/tree/file": "inside" });
   });
 
-  test("as the Dockerfile or the ignore file itself are the user's own affair, and are named in errors", async () => {
+  test("cause no internal error as a dangling .dockerignore", async () => {
     symlinkSync(join(outside, "missing"), join(context, ".dockerignore"));
     const { shown } = await build("FROM base:1\nRUN true\n");
     expect(shown).not.toContain("bough itself failed");
@@ -105,7 +105,7 @@ test.each([
   expect(ended.shown).not.toContain("bough itself failed");
 });
 
-test("pipes, sockets and devices are passed over, and never opened", async () => {
+test("pipes, sockets and devices in a copied directory are skipped, named and never opened", async () => {
   writeFiles(context, { "tree/file": "a" });
   Bun.spawnSync(["mkfifo", join(context, "tree/pipe")]);
   Bun.spawnSync(["mknod", join(context, "tree/zero"), "c", "1", "5"]);
@@ -119,7 +119,7 @@ test("pipes, sockets and devices are passed over, and never opened", async () =>
   for (const name of ["pipe", "zero", "disk", "socket"]) expect(shown).toContain(`tree/${name}`);
 });
 
-test.each(["pipe", "zero"])("one that is named outright is an error: %s", async (name) => {
+test.each(["pipe", "zero"])("COPY of a special file itself is an error: %s", async (name) => {
   Bun.spawnSync(["mkfifo", join(context, "pipe")]);
   Bun.spawnSync(["mknod", join(context, "zero"), "c", "1", "5"]);
   const { exitCode, shown } = await build(`FROM base:1\nCOPY ${name} /x\nRUN use it\n`);
@@ -129,7 +129,7 @@ test.each(["pipe", "zero"])("one that is named outright is an error: %s", async 
 });
 
 describe("a Dockerfile that is not a file", () => {
-  test("is not waited for where the context brings it", async () => {
+  test("is an error at once if it is a pipe in the context", async () => {
     Bun.spawnSync(["mkfifo", join(context, "Dockerfile")]);
     const words = ["--url", service.url, "build", context];
     const { exitCode, stderr } = await runBough(words, { workingDirectory: context });
@@ -138,7 +138,7 @@ describe("a Dockerfile that is not a file", () => {
     expect(stderr).toContain("it is not a regular file");
   });
 
-  test("may be a pipe where it is named; an interruption ends the waiting", async () => {
+  test("may be a pipe with --dockerfile, and an interrupt ends the wait for a writer", async () => {
     const pipe = join(context, "pipe");
     Bun.spawnSync(["mkfifo", pipe]);
     const writer = Bun.spawn(["sh", "-c", `printf 'FROM base:1\\nRUN from a pipe\\n' > '${pipe}'`]);
@@ -150,7 +150,7 @@ describe("a Dockerfile that is not a file", () => {
     await Bun.sleep(50);
     interrupt.abort(new BoughError("interrupted", { kind: "interrupted" }));
     expect((await waiting).exitCode).toBe(130);
-    // Whoever has opened the other end for reading waits for a writer.
+    // A thread still waits for a writer in open(2).
     Bun.spawnSync(["sh", "-c", `: > '${pipe}'`]);
   });
 
@@ -161,16 +161,16 @@ describe("a Dockerfile that is not a file", () => {
   });
 });
 
-/** Root may read what its mode forbids; not so without these. */
+/** Without these capabilities, file modes restrict root, too. */
 const overrides = "-dac_override,-dac_read_search";
 const withoutOverride = ["setpriv", `--bounding-set=${overrides}`, `--inh-caps=${overrides}`];
 
-describe("what may not be read", () => {
+describe("without permission to read", () => {
   test.each([
     ["a file", "locked", 0o000],
     ["a directory", "dir", 0o000],
     ["a directory without its search bit", "dir", 0o644],
-  ])("%s is named, and nothing is built", async (_, name, mode) => {
+  ])("%s is named in the error, and nothing runs", async (_, name, mode) => {
     writeFiles(context, { Dockerfile: "FROM base:1\nCOPY . /x\nRUN use it\n", locked: "x", "dir/file": "x" });
     chmodSync(join(context, name), mode);
     const child = Bun.spawn([...withoutOverride, compileBough(), "--url", service.url, "build", context], {
@@ -186,11 +186,11 @@ describe("what may not be read", () => {
   });
 });
 
-describe("names that would steer a terminal", () => {
-  const names = Object.values(steering).map((text) => text.replaceAll("/", "_"));
+describe("control characters and forged log lines", () => {
+  const names = Object.values(hostileNames).map((text) => text.replaceAll("/", "_"));
 
   test.each(["plain", "json"])(
-    "reach it in no log line, and the image as they are (--progress %s)",
+    "in file names are escaped in the log and kept in the image (--progress %s)",
     async (progress) => {
       for (const name of names) writeFileSync(join(context, name), "x".repeat(10));
       for (const name of names) Bun.spawnSync(["mkfifo", join(context, `${name}.pipe`)]);
@@ -201,7 +201,7 @@ describe("names that would steer a terminal", () => {
         "--explain",
       ]);
       expect(exitCode).toBe(0);
-      expect(wildCharacters(shown)).toEqual([]);
+      expect(controlCharacters(shown)).toEqual([]);
       expect(Object.keys(sent())).toEqual(expect.arrayContaining(names.map((name) => `/tree/${name}`)));
       writeFileSync(join(context, names[0] ?? ""), "changed");
       const again = await build("FROM base:1\nCOPY . /tree/\nRUN use it\n", [
@@ -209,60 +209,63 @@ describe("names that would steer a terminal", () => {
         progress,
         "--explain",
       ]);
-      expect(wildCharacters(again.shown)).toEqual([]);
+      expect(controlCharacters(again.shown)).toEqual([]);
     },
   );
 
-  test.each(Object.entries(steering))("in errors: %s", async (_, text) => {
-    const name = text.replaceAll("/", "_").replaceAll("\n", " ");
-    const shown: string[] = [];
-    symlinkSync("/nowhere", join(context, "out"));
-    for (const dockerfile of [
-      `FROM base:1\nCOPY ${JSON.stringify([`${name}.missing`, "/x"])}\n`,
-      `FROM base:1\nCOPY missing ${name}\n`,
-      `FROM ${name}\n`,
-      `FROM base:1\nCOPY --chown=${name} Dockerfile /x\nRUN true\n`,
-      `FROM base:1\nCOPY --chmod=${name} Dockerfile /x\n`,
-      `FROM base:1\n${name} x\n`,
-      `FROM base:1\nUSER ${name}\nCOPY out /x\n`,
-      `FROM base:1\nADD http://127.0.0.1:1/${name} /x\n`,
-      `FROM base:1\nADD http://${name}/ /x\n`,
-      `# syntax=${name}\n# escape=${name}\nFROM base:1\n`,
-      `FROM base:1\nRUN --mount=type=${name} true\n`,
-      `FROM base:1\nENV ${name}\nWORKDIR ${name}\nRUN echo ${name}\n`,
-    ]) {
-      const clock = createManualClock((milliseconds) => milliseconds < 15_000);
-      const ended = await build(dockerfile, [], { clock });
-      expect(ended.shown).not.toContain("bough itself failed");
-      shown.push(ended.shown);
-    }
-    for (const words of [
-      ["--dockerfile", `${name}.missing`],
-      ["--tag", name],
-      ["--build-arg", `${name}=1`],
-      ["--build-arg", name],
-      [`--${name}`],
-      ["--progress", name],
-      ["--timeout", name],
-      ["--metadata-file", `${name}/x/y`],
-    ]) {
-      shown.push((await build("FROM base:1\nRUN true\n", words)).shown);
-    }
-    expect(wildCharacters(shown.join("\n"))).toEqual([]);
-  });
+  test.each(Object.entries(hostileNames))(
+    "in Dockerfiles and options are escaped in errors: %s",
+    async (_, text) => {
+      const name = text.replaceAll("/", "_").replaceAll("\n", " ");
+      const shown: string[] = [];
+      symlinkSync("/nowhere", join(context, "out"));
+      for (const dockerfile of [
+        `FROM base:1\nCOPY ${JSON.stringify([`${name}.missing`, "/x"])}\n`,
+        `FROM base:1\nCOPY missing ${name}\n`,
+        `FROM ${name}\n`,
+        `FROM base:1\nCOPY --chown=${name} Dockerfile /x\nRUN true\n`,
+        `FROM base:1\nCOPY --chmod=${name} Dockerfile /x\n`,
+        `FROM base:1\n${name} x\n`,
+        `FROM base:1\nUSER ${name}\nCOPY out /x\n`,
+        `FROM base:1\nADD http://127.0.0.1:1/${name} /x\n`,
+        `FROM base:1\nADD http://${name}/ /x\n`,
+        `# syntax=${name}\n# escape=${name}\nFROM base:1\n`,
+        `FROM base:1\nRUN --mount=type=${name} true\n`,
+        `FROM base:1\nENV ${name}\nWORKDIR ${name}\nRUN echo ${name}\n`,
+      ]) {
+        const clock = createManualClock((milliseconds) => milliseconds < 15_000);
+        const ended = await build(dockerfile, [], { clock });
+        expect(ended.shown).not.toContain("bough itself failed");
+        shown.push(ended.shown);
+      }
+      for (const words of [
+        ["--dockerfile", `${name}.missing`],
+        ["--tag", name],
+        ["--build-arg", `${name}=1`],
+        ["--build-arg", name],
+        [`--${name}`],
+        ["--progress", name],
+        ["--timeout", name],
+        ["--metadata-file", `${name}/x/y`],
+      ]) {
+        shown.push((await build("FROM base:1\nRUN true\n", words)).shown);
+      }
+      expect(controlCharacters(shown.join("\n"))).toEqual([]);
+    },
+  );
 
-  test("in what the service says", async () => {
-    const said = Object.values(steering).join(" ");
+  test("in the service's errors are escaped", async () => {
+    const said = Object.values(hostileNames).join(" ");
     service.intercept = ({ method, url }) =>
       method === "POST" && url.endsWith("/instances")
         ? Response.json({ error: said }, { status: 422 })
         : undefined;
-    expect(wildCharacters((await build("FROM base:1\nRUN true\n")).shown)).toEqual([]);
+    expect(controlCharacters((await build("FROM base:1\nRUN true\n")).shown)).toEqual([]);
     service.intercept = undefined;
     await service.close();
     service = await startFakeService({ run: () => ({ error: said }), importError: () => said });
     service.state.addImage("base:1");
-    expect(wildCharacters((await build("FROM base:1\nRUN true\n")).shown)).toEqual([]);
-    expect(wildCharacters((await build("FROM other:1\nRUN true\n")).shown)).toEqual([]);
+    expect(controlCharacters((await build("FROM base:1\nRUN true\n")).shown)).toEqual([]);
+    expect(controlCharacters((await build("FROM other:1\nRUN true\n")).shown)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** Dockerfiles and ignore files that are made to cost time or memory: each is over in bounded time, and nothing breaks. */
+/** Dockerfiles and ignore files made to cost time or memory: each build ends in bounded time, without an internal error. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { type FakeService, startFakeService } from "../fake-service/fake-service
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { seededRandom } from "../support/random.ts";
-import { wildCharacters } from "./tame.ts";
+import { controlCharacters } from "./tame.ts";
 
 let context: string;
 let service: FakeService;
@@ -19,7 +19,7 @@ afterEach(async () => {
   await service.close();
 });
 
-/** Generous: what is to be caught takes minutes, or for ever. */
+/** A generous limit: the faults that it catches take minutes, or never end. */
 const boundSeconds = 10;
 
 async function build(dockerfile: string | Uint8Array, ...options: string[]) {
@@ -37,7 +37,7 @@ async function build(dockerfile: string | Uint8Array, ...options: string[]) {
 
 const megabyte = 1024 * 1024;
 
-describe("too large to be one", () => {
+describe("refuses a Dockerfile that is too large:", () => {
   test.each<[string, () => string | Uint8Array]>([
     ["50 MiB of instructions", () => `FROM base:1\n${"RUN true\n".repeat((50 * megabyte) / 9)}`],
     ["one line of 50 MiB", () => `FROM base:1\nRUN echo ${"x".repeat(50 * megabyte)}`],
@@ -51,7 +51,7 @@ describe("too large to be one", () => {
   });
 });
 
-describe("no text", () => {
+describe("a Dockerfile that is not text brings no control characters into the output:", () => {
   const random = seededRandom(7);
   test.each<[string, () => Uint8Array]>([
     ["an executable", () => readFileSync("/bin/sh")],
@@ -59,26 +59,32 @@ describe("no text", () => {
     ["UTF-16", () => Buffer.from("\ufeffFROM base:1\nRUN true\n", "utf16le")],
     ["a NUL in the middle", () => Buffer.from("FROM base:1\nRUN a\0b\n")],
     [
-      "half of a character",
+      "an incomplete character",
       () => Buffer.concat([Buffer.from("FROM base:1\nRUN echo "), Buffer.from([0xe2, 0x82])]),
     ],
   ])("%s", async (_, make) => {
     const { stderr, stdout } = await build(make());
-    expect(wildCharacters(stderr + stdout)).toEqual([]);
+    expect(controlCharacters(stderr + stdout)).toEqual([]);
   });
 });
 
-describe("words that nest, repeat and grow", () => {
+describe("words that nest, repeat and grow take bounded time:", () => {
   const deep = 200_000;
   test.each<[string, string]>([
-    ["${ in ${ in ${", `ENV A=${"${A:-".repeat(deep)}x${"}".repeat(deep)}`],
+    ["nested ${", `ENV A=${"${A:-".repeat(deep)}x${"}".repeat(deep)}`],
     ["${ that are never closed", `ENV A=${"${A:-".repeat(deep)}`],
     ["quotes that are never closed", `ENV A=${"\"'".repeat(deep)}`],
     ["backslashes", `ENV A=${"\\".repeat(deep)}`],
-    ["doubling at every line", `ARG A=xxxxxxxxxx\n${"ENV A=$A$A\n".repeat(60)}`],
-    ["doubling in a RUN", `ARG A=xxxxxxxxxx\n${"ENV A=$A$A\n".repeat(14)}RUN echo ${"$A".repeat(5000)}`],
-    ["replacing in what grows", `ARG A=aaaaaaaaaa\n${"ENV A=${A//a/aaaaaaaaaa}\n".repeat(30)}`],
-    ["$( in a RUN", `RUN echo ${"$(echo ".repeat(20_000)}${")".repeat(20_000)}`],
+    ["a variable that doubles in every line", `ARG A=xxxxxxxxxx\n${"ENV A=$A$A\n".repeat(60)}`],
+    [
+      "a long variable many times in a RUN",
+      `ARG A=xxxxxxxxxx\n${"ENV A=$A$A\n".repeat(14)}RUN echo ${"$A".repeat(5000)}`,
+    ],
+    [
+      "a replacement in a variable that grows",
+      `ARG A=aaaaaaaaaa\n${"ENV A=${A//a/aaaaaaaaaa}\n".repeat(30)}`,
+    ],
+    ["nested $( in a RUN", `RUN echo ${"$(echo ".repeat(20_000)}${")".repeat(20_000)}`],
     ["quotes in a RUN", `RUN echo ${"'\"".repeat(100_000)}`],
     [
       "here-documents in one line",
@@ -100,7 +106,7 @@ describe("words that nest, repeat and grow", () => {
   });
 });
 
-describe("patterns that would backtrack for ever", () => {
+describe("patterns that could backtrack for ever take bounded time:", () => {
   const name = "a".repeat(250);
   const patterns = [
     `${"*a".repeat(60)}b`,

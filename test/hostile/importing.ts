@@ -1,4 +1,4 @@
-/** An engine that is given images by somebody who means harm. */
+/** An engine for imports of malicious images. */
 import { expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -12,13 +12,13 @@ export interface ImportingEngine {
   engine: TestEngine;
   canary: Canary;
   importFrom(url: string): Promise<OperationRecord>;
-  /** That an import fails with such a message, changes nothing and leaves nothing. */
+  /** Checks that an import fails with this message, changes no file and leaves none. */
   expectRefused(url: string, message: string): Promise<void>;
-  /** Of a file in the image that an import has made. */
+  /** Returns the text of a file in an imported image. */
   textIn(operation: OperationRecord, path: string): Promise<string>;
 }
 
-/** It takes no more than 32 MiB and 10,000 files. Without skopeo it has to read itself what is on this machine. */
+/** Opens an engine that takes at most 32 MiB and 10,000 files. Without skopeo, it must read images on disk itself. */
 export async function openImportingEngine({ hasSkopeo = false } = {}): Promise<ImportingEngine> {
   const programs = temporaryDirectory();
   const skopeo = { text: "#!/bin/sh\necho 'handed to skopeo' >&2\nexit 1\n", mode: 0o755 };
@@ -29,8 +29,8 @@ export async function openImportingEngine({ hasSkopeo = false } = {}): Promise<I
   });
   const canary = makeCanary(temporaryDirectory());
 
-  async function describePlaces(): Promise<unknown> {
-    // An operation's directory goes right after it has ended.
+  async function describeState(): Promise<unknown> {
+    // An operation's directory is removed just after the operation has ended.
     while (readdirSync(join(engine.directory, "operations")).length > 0) await Bun.sleep(1);
     return { canary: canary.state(), layers: readdirSync(join(engine.directory, "layers")) };
   }
@@ -42,13 +42,13 @@ export async function openImportingEngine({ hasSkopeo = false } = {}): Promise<I
     canary,
     importFrom,
     async expectRefused(url, message) {
-      const before = await describePlaces();
+      const before = await describeState();
       const operation = await importFrom(url);
       expect(operation.error ?? "none").toContain(message);
-      // Of a helper that crashed.
+      // The output of a helper that crashed.
       expect(operation.error).not.toContain("goroutine");
       expect(operation.status).toBe("FAILED");
-      expect(await describePlaces()).toEqual(before);
+      expect(await describeState()).toEqual(before);
     },
     async textIn({ status, error, result }, path) {
       expect({ status, error }).toEqual({ status: "SUCCESS", error: null });

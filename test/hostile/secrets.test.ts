@@ -1,4 +1,4 @@
-/** The token, and what secret-looking names are given: where they are, and where they must never be. */
+/** The token and the values of variables named like secrets: where bough sends them, and where they must never be. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ async function bough(...words: string[]) {
   return { ...ended, shown: ended.stderr + ended.stdout };
 }
 
-/** Every file that bough keeps, as text. */
+/** Returns the text of all files that bough keeps. */
 function stored(directory = state): string {
   return readdirSync(directory, { recursive: true })
     .map((name) => join(directory, String(name)))
@@ -46,9 +46,9 @@ describe("the token", () => {
     });
   });
 
-  /** What a service may do to have it repeated. */
-  const answers: [what: string, answer: (request: Request) => Response | undefined][] = [
-    ["nothing", () => undefined],
+  /** Responses with which a service may try to get the token repeated. */
+  const responses: [what: string, respond: (request: Request) => Response | undefined][] = [
+    ["works normally", () => undefined],
     [
       "repeats it in errors",
       ({ headers }) => Response.json({ error: `you sent ${headers.get("authorization")}` }, { status: 400 }),
@@ -57,9 +57,9 @@ describe("the token", () => {
       "repeats it in its page",
       ({ headers }) => new Response(`<title>${headers.get("authorization")}</title>`, { status: 502 }),
     ],
-    ["repeats it in what is not JSON", ({ headers }) => new Response(`${headers.get("authorization")} {`)],
+    ["repeats it in invalid JSON", ({ headers }) => new Response(`${headers.get("authorization")} {`)],
     [
-      "sends it elsewhere",
+      "repeats it in a redirect",
       ({ headers }) =>
         Response.redirect(`http://elsewhere.invalid/?t=${headers.get("authorization")?.slice(7)}`, 307),
     ],
@@ -74,9 +74,9 @@ describe("the token", () => {
     ["refuses it", () => Response.json({ error: `no such token ${token}` }, { status: 401 })],
   ];
 
-  test.each(answers)(
+  test.each(responses)(
     "is in no output and no file when the service %s",
-    async (_, answer) => {
+    async (_, respond) => {
       for (const call of [
         /^GET \/v1\/images/,
         /^POST \/v1\/files/,
@@ -85,7 +85,7 @@ describe("the token", () => {
       ]) {
         service.intercept = (request, { method, path }) =>
           call.test(`${method} ${path}`) && request.headers.has("authorization")
-            ? answer(request)
+            ? respond(request)
             : undefined;
         const controller = new AbortController();
         const timer = setTimeout(() => controller.abort(new Error("enough")), 300);
@@ -107,7 +107,7 @@ describe("the token", () => {
     30_000,
   );
 
-  test("goes to the service in one header, and nowhere else", async () => {
+  test("is sent to the service in one header, and nowhere else", async () => {
     const elsewhere: string[] = [];
     const source = Bun.serve({
       hostname: "127.0.0.1",
@@ -135,7 +135,7 @@ describe("the token", () => {
     }
   });
 
-  test("is in no argument of a process, however it is given", async () => {
+  test("is in no argument of a process", async () => {
     const child = Bun.spawn([compileBough(), "build", "."], {
       cwd: context,
       env: { PATH: process.env.PATH, BOUGH_HOME: state, CONTREE_URL: service.url, CONTREE_TOKEN: token },
@@ -151,7 +151,7 @@ describe("the token", () => {
     expect(seen.size).toBeGreaterThan(0);
   });
 
-  test("is in no record of a failure that a person is asked to report", async () => {
+  test("is not in the report of an internal error", async () => {
     const broken = await runBough(["--url", service.url, "-L", "debug", "build", "."], {
       workingDirectory: context,
       environment: { BOUGH_HOME: state, CONTREE_TOKEN: token, CONTREE_URL: service.url },
@@ -164,7 +164,7 @@ describe("the token", () => {
   });
 });
 
-describe("ARG and ENV with names of secrets", () => {
+describe("values of ARG and ENV named like secrets", () => {
   const secret = "hunter2hunter2";
   const dockerfile = [
     "FROM base:1",
@@ -178,7 +178,7 @@ describe("ARG and ENV with names of secrets", () => {
     "",
   ].join("\n");
 
-  test.each(["plain", "json"])("are masked in what is shown and stored (--progress %s)", async (progress) => {
+  test.each(["plain", "json"])("are masked in output and stored files (--progress %s)", async (progress) => {
     await service.close();
     service = await startFakeService({
       token,
@@ -199,12 +199,12 @@ describe("ARG and ENV with names of secrets", () => {
       expect(shown).not.toContain(secret);
     }
     expect(stored()).not.toContain(secret);
-    // The commands themselves get what they are given.
+    // The commands themselves get the values.
     expect(service.state.instances[0]?.env).toMatchObject({ API_TOKEN: secret, DB_PASSWORD: secret });
     expect(service.state.instances[0]?.command).toContain(secret);
   });
 
-  test("what a command prints of them is its own", async () => {
+  test("are not masked in a command's output", async () => {
     await service.close();
     service = await startFakeService({ token, run: () => ({ stdout: `${secret}\n` }) });
     service.state.addImage("base:1");
@@ -213,7 +213,7 @@ describe("ARG and ENV with names of secrets", () => {
   });
 });
 
-/** Of a process and of all that it has started. */
+/** Returns the command lines of a process and of its descendants. */
 function commandLinesOfTree(root: number): string[] {
   const processes = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

@@ -1,4 +1,4 @@
-/** What a build does not touch: ignored trees, and the disk for what it fetches. */
+/** A build opens no ignored tree, and writes no fetched file to the disk. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ test.each([
   ["by a rule for the directory", "secret\n"],
   ["by a rule for everything", "**\n!file\n"],
   ["by default", ""],
-])("an ignored tree is not opened: ignored %s", async (_, rules) => {
+])("a tree that is ignored %s is not opened", async (_, rules) => {
   const context = temporaryDirectory();
   const ignored = rules === "" ? "node_modules" : "secret";
   writeFiles(context, {
@@ -41,7 +41,7 @@ test.each([
     file: "x",
     [`${ignored}/deep/file`]: "x",
   });
-  // To open it would fail: the build has no right to override its mode.
+  // Opening it would fail: the build has no capability to override its mode.
   chmodSync(join(context, ignored), 0o000);
   const overrides = "-dac_override,-dac_read_search";
   const prefix = ["setpriv", `--bounding-set=${overrides}`, `--inh-caps=${overrides}`];
@@ -51,7 +51,7 @@ test.each([
   expect(Object.keys(service.state.instances[0]?.files ?? {})).toEqual(["/x/file"]);
 });
 
-test("ADD of a URL writes no file: it works where nothing but its state can be written", async () => {
+test("ADD of a URL writes no file: it works if only the state directory is writable, and has no room for it", async () => {
   const size = 32 * 1024 * 1024;
   const source = Bun.serve({
     hostname: "127.0.0.1",
@@ -61,7 +61,7 @@ test("ADD of a URL writes no file: it works where nothing but its state can be w
   const context = temporaryDirectory();
   const state = temporaryDirectory();
   writeFiles(context, { Dockerfile: `FROM base:1\nADD ${source.url}file /file\nRUN use it\n` });
-  // Every mount read-only but a small one for the state, which has no room for the file.
+  // Every mount is read-only, except a small one for the state, which has no room for the file.
   const script = [
     'state="$1"; shift',
     'mount -t tmpfs -o size=4m tmpfs "$state"',

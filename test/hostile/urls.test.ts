@@ -1,4 +1,4 @@
-/** `ADD <url>` from servers that mean no good, or are not well. */
+/** `ADD <url>` from malicious and faulty servers. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
@@ -23,7 +23,7 @@ afterEach(async () => {
   await service.close();
 });
 
-/** What the test's own server answers to the requests, in turn; the last answer to all further ones. */
+/** Starts a server with these responses to the first requests; all further requests get the last one. */
 function serve(...answers: ((request: Request) => Response | Promise<Response>)[]) {
   const requests: { method: string; path: string; headers: Record<string, string> }[] = [];
   const server = Bun.serve({
@@ -48,7 +48,7 @@ async function build(dockerfile: string, words: string[] = [], options: Partial<
   return await runBough(given, { workingDirectory: context, environment: { BOUGH_HOME: state }, ...options });
 }
 
-/** Everything that bough has written down, as text. */
+/** Returns the text of all files of the sessions. */
 function stored(): string {
   const directory = join(state, "sessions");
   return readdirSync(directory)
@@ -56,24 +56,25 @@ function stored(): string {
     .join("\n");
 }
 
-const impatient = () => createManualClock((milliseconds) => milliseconds < 15_000 && milliseconds !== 1000);
+const retryingClock = () =>
+  createManualClock((milliseconds) => milliseconds < 15_000 && milliseconds !== 1000);
 
 describe("credentials in an address", () => {
   const answer = () => new Response("content", { headers: { etag: '"1"' } });
 
   test.each([
-    ["as written", (host: string) => `ADD http://us3r:p4ssw0rd@${host}/file /f`],
+    ["in the instruction", (host: string) => `ADD http://us3r:p4ssw0rd@${host}/file /f`],
     ["with an @ in the password", (host: string) => `ADD http://us3r:p4ssw0rd@@us3r@${host}/file /f`],
     [
-      "of an ARG and an ENV",
+      "from an ARG and an ENV",
       (host: string) => `ARG PASSWORD=p4ssw0rd\nENV SITE=http://us3r:$PASSWORD@${host}\nADD $SITE/file /f`,
     ],
     [
       "beside a RUN that uses them itself",
       (host: string) => `ADD http://us3r:p4ssw0rd@${host}/file /f\nRUN curl http://us3r:p4ssw0rd@${host}/`,
     ],
-    ["of a query", (host: string) => `ADD http://us3r@${host}/file?access_token=p4ssw0rd&n=1 /f`],
-  ])("%s: sent to that server, never shown, never stored", async (_, dockerfile) => {
+    ["in a query", (host: string) => `ADD http://us3r@${host}/file?access_token=p4ssw0rd&n=1 /f`],
+  ])("%s are sent to that server, never shown and never stored", async (_, dockerfile) => {
     const source = serve(answer);
     const text = dockerfile(source.url.slice("http://".length));
     const ended = await build(text, ["--explain"]);
@@ -90,27 +91,27 @@ describe("credentials in an address", () => {
   });
 
   test.each<[string, string, (host: string) => string]>([
-    ["an answer of 404", "answers 404", (host) => `ADD http://us3r:p4ssw0rd@${host}/missing /f`],
+    ["status 404", "answers 404", (host) => `ADD http://us3r:p4ssw0rd@${host}/missing /f`],
     ["a git repository", "git repositories", (host) => `ADD http://us3r:p4ssw0rd@${host}/app.git /f`],
-    ["invalid address", "invalid address", () => "ADD http://us3r:p4ssw0rd@[::1/x /f"],
+    ["an invalid address", "invalid address", () => "ADD http://us3r:p4ssw0rd@[::1/x /f"],
     ["no file name", "ends in no file name", (host) => `ADD http://us3r:p4ssw0rd@${host}/ /f/`],
     [
       "a wrong checksum",
       "has the digest",
       (host) => `ADD --checksum=sha256:${"0".repeat(64)} http://us3r:p4ssw0rd@${host}/x /f`,
     ],
-    ["nobody there", "connection refused", () => "ADD http://us3r:p4ssw0rd@127.0.0.1:1/x /f"],
+    ["a server that is not running", "connection refused", () => "ADD http://us3r:p4ssw0rd@127.0.0.1:1/x /f"],
   ])("are in no error: %s", async (_, message, dockerfile) => {
     const source = serve((request) =>
       request.url.endsWith("/missing") ? new Response("no", { status: 404 }) : new Response("x"),
     );
-    const ended = await build(dockerfile(source.url.slice("http://".length)), [], { clock: impatient() });
+    const ended = await build(dockerfile(source.url.slice("http://".length)), [], { clock: retryingClock() });
     expect(ended.exitCode).not.toBe(0);
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).not.toMatch(/us3r|p4ssw0rd|bough itself failed/);
   });
 
-  test("stay with the origin that they are for, and a server gives none of its own", async () => {
+  test("do not follow a redirect to another origin, and a redirect brings none", async () => {
     const other = serve(answer);
     const source = serve(() => Response.redirect(`${other.url.replace("//", "//0ther:s3cret@")}/file`, 302));
     const ended = await build(`ADD ${source.url.replace("//", "//us3r:p4ssw0rd@")}/file /f`);
@@ -119,7 +120,7 @@ describe("credentials in an address", () => {
     expect(other.requests.map(({ headers }) => headers.authorization)).toEqual([undefined]);
   });
 
-  test("the service's token is not among them", async () => {
+  test("do not include the service's token", async () => {
     const source = serve(answer);
     await build(`ADD ${source.url}/file /f`);
     await build(`ADD ${source.url}/file /f`);
@@ -135,7 +136,7 @@ describe("a redirect", () => {
         ? new Response(null, { status: 302, headers: { location: "http://plain.test/file" } })
         : new Response("content"),
     );
-    // Stands in for a server with a certificate.
+    // Replaces a server with a certificate.
     const secure = (input: string | Request, init?: RequestInit) =>
       fetch(String(input).replace("https://secure.test", source.url), init);
     const ended = await build("ADD https://secure.test/secure /f", [], {
@@ -149,7 +150,7 @@ describe("a redirect", () => {
 
   test.each([
     ["to another protocol", "file:///etc/passwd"],
-    ["to something that is not an address", "http://["],
+    ["to an invalid address", "http://["],
   ])("%s is refused", async (_, location) => {
     const source = serve(() => new Response(null, { status: 302, headers: { location } }));
     const ended = await build(`ADD ${source.url}/x /f`);
@@ -157,7 +158,7 @@ describe("a redirect", () => {
     expect(ended.stderr).toContain("redirects to something that is not a web address; refused");
   });
 
-  test("in a circle comes to an end", async () => {
+  test("to itself is given up after ten", async () => {
     const source = serve(() => new Response(null, { status: 302, headers: { location: "/again" } }));
     const ended = await build(`ADD ${source.url}/x /f`);
     expect(ended.stderr).toContain("more than 10 redirects");
@@ -165,13 +166,13 @@ describe("a redirect", () => {
   });
 });
 
-describe("a body without an end", () => {
+describe("a body that is too large", () => {
   const endless = () => {
     const chunk = new Uint8Array(64 * 1024);
     return new Response(new ReadableStream({ pull: (controller) => controller.enqueue(chunk) }));
   };
 
-  test("is cut off at --max-add-size, and nothing of it is kept", async () => {
+  test("is given up at --max-add-size, and nothing of it is kept", async () => {
     const source = serve(endless);
     const ended = await build(`ADD ${source.url}/x /f`, ["--max-add-size", "3M"]);
     expect(ended.exitCode).toBe(1);
@@ -183,7 +184,7 @@ describe("a body without an end", () => {
     expect(source.requests).toHaveLength(1);
   });
 
-  test("that says how long it is is not even begun", async () => {
+  test("is not read at all if its Content-Length is too large", async () => {
     const source = serve(() => new Response(new Uint8Array(5000)));
     const ended = await build(`ADD ${source.url}/x /f`, ["--max-add-size", "4999"]);
     expect(ended.exitCode).toBe(1);
@@ -192,21 +193,21 @@ describe("a body without an end", () => {
     expect((await build(`ADD ${source.url}/x /f`, ["--max-add-size", "5000"])).exitCode).toBe(0);
   });
 
-  test.each(["", "lots", "-1", "1.5M", "5 M"])("a size that is none is refused: %p", async (size) => {
+  test.each(["", "lots", "-1", "1.5M", "5 M"])("an invalid --max-add-size is refused: %p", async (size) => {
     const ended = await build("", ["--max-add-size", size]);
     expect(ended.exitCode).toBe(2);
     expect(ended.stderr).toContain("--max-add-size");
   });
 });
 
-describe("a server that is not well", () => {
+describe("a server that", () => {
   test.each<[string, () => Response]>([
     ["answers 503", () => new Response("busy", { status: 503 })],
     ["answers 429", () => new Response("", { status: 429, headers: { "retry-after": "3" } })],
     ["answers 500", () => new Response("", { status: 500 })],
-  ])("and %s once is asked again", async (_, answer) => {
+  ])("%s once gets the request again", async (_, answer) => {
     const source = serve(answer, () => new Response("content"));
-    const ended = await build(`ADD ${source.url}/x /f`, [], { clock: impatient() });
+    const ended = await build(`ADD ${source.url}/x /f`, [], { clock: retryingClock() });
     expect(ended.exitCode).toBe(0);
     expect(ended.stderr).toMatch(/\[WARN\] ADD \S+: the server answers \d+ .*; trying again in/);
     expect(source.requests).toHaveLength(2);
@@ -219,32 +220,32 @@ describe("a server that is not well", () => {
       (socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"),
       "the connection was closed before the answer was complete",
     ],
-  ])("and %s: once is made good, for good is an error", async (_, misbehave, message) => {
+  ])("%s: once leads to a retry, always is an error", async (_, misbehave, message) => {
     let left = 1;
     const source = await serveRaw((socket) => {
       if (left-- > 0) misbehave(socket);
       else socket.end("HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\ncontent");
     });
-    const ended = await build(`ADD ${source}/x /f`, [], { clock: impatient() });
+    const ended = await build(`ADD ${source}/x /f`, [], { clock: retryingClock() });
     expect(ended.exitCode).toBe(0);
     expect([...service.state.files.values()].map(({ size }) => size)).toEqual([7]);
     left = Number.POSITIVE_INFINITY;
-    const again = await build(`ADD ${source}/y /f`, [], { clock: impatient() });
+    const again = await build(`ADD ${source}/y /f`, [], { clock: retryingClock() });
     expect(again.exitCode).toBe(1);
     expect(again.stderr).toContain(`ADD ${source}/y: ${message}`);
     expect([...service.state.files.values()].map(({ size }) => size)).toEqual([7]);
   });
 
   test.each<[string, (socket: Socket) => void, string, number]>([
-    ["says nothing at all", () => undefined, "no answer within 60 s", 60_000],
+    ["sends nothing", () => undefined, "no answer within 60 s", 60_000],
     [
       "falls silent in the middle",
       (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"),
       "no data received for 60 s",
       60_000,
     ],
-  ])("and %s is given up", async (_, misbehave, message, seconds) => {
-    const clock = impatient();
+  ])("%s is given up", async (_, misbehave, message, seconds) => {
+    const clock = retryingClock();
     let silent = 0;
     const source = await serveRaw((socket) => {
       misbehave(socket);
@@ -264,7 +265,7 @@ describe("a server that is not well", () => {
     expect(seconds).toBe(60_000);
   });
 
-  test("and a service that fails in the middle of the upload: it is fetched and sent again", async () => {
+  test("works is asked for the file again if the service fails during the upload", async () => {
     const source = serve(() => new Response("content"));
     let left = 1;
     service.intercept = async (request) => {
@@ -272,14 +273,14 @@ describe("a server that is not well", () => {
       await request.arrayBuffer();
       return new Response("busy", { status: 503 });
     };
-    const ended = await build(`ADD ${source.url}/x /f`, [], { clock: impatient() });
+    const ended = await build(`ADD ${source.url}/x /f`, [], { clock: retryingClock() });
     expect(ended.exitCode).toBe(0);
     expect(source.requests).toHaveLength(2);
     expect(service.state.files.size).toBe(1);
   });
 });
 
-/** A server below HTTP: each request gets what `answer` does to its socket. */
+/** Starts a server on which `answer` writes the response to each request into the socket. */
 async function serveRaw(answer: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {

@@ -1,4 +1,4 @@
-/** Archives of images that want something else than to be imported. Nothing of them is unpacked by another program. */
+/** Malicious image archives. bough reads them itself: no other program unpacks them. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,15 +14,15 @@ import {
 import { type RawEntry, tarOf } from "../../support/tar-bytes.ts";
 import { type ImportingEngine, openImportingEngine } from "../importing.ts";
 
-let room: ImportingEngine;
+let importing: ImportingEngine;
 let count = 0;
 
 beforeAll(async () => {
-  room = await openImportingEngine();
+  importing = await openImportingEngine();
 });
-afterAll(() => room.engine.close());
+afterAll(() => importing.engine.close());
 
-/** An image of its own each time, so that none is there already. */
+/** Returns a different image for each call, so that no import finds it stored already. */
 function image(more: Partial<RawImage> = {}): RawImage {
   return { layers: [tarOf([{ name: "number", content: `${count++}` }])], ...more };
 }
@@ -38,7 +38,7 @@ const changed = (files: RawFiles, name: string, content: Uint8Array): RawFiles =
 const without = (files: RawFiles, name: string): RawFiles =>
   new Map([...files].filter(([other]) => other !== name));
 
-describe("what is in it beside the image is never unpacked:", () => {
+describe("entries that are not part of the image are never unpacked:", () => {
   test.each<[string, (canary: string) => RawEntry[]]>([
     [
       "a file through a link",
@@ -61,28 +61,30 @@ describe("what is in it beside the image is never unpacked:", () => {
     ["a device", () => [{ name: "null", flag: "3" }]],
     ["a pipe", () => [{ name: "pipe", flag: "6" }]],
     [
-      "a directory where a link stands",
+      "a directory at the path of a link",
       (canary) => [
         { name: "blobs2", flag: "2", target: canary },
         { name: "blobs2/", flag: "5", mode: 0 },
       ],
     ],
   ])("%s", async (_, others) => {
-    const before = room.canary.state();
+    const before = importing.canary.state();
     for (const kind of ["oci-archive", "docker-archive"]) {
       const files = kind === "oci-archive" ? ociFiles(image()) : dockerFiles(image());
-      const operation = await room.importFrom(write(kind, archiveOf(files, others(room.canary.path))));
+      const operation = await importing.importFrom(
+        write(kind, archiveOf(files, others(importing.canary.path))),
+      );
       expect(operation).toMatchObject({ status: "SUCCESS", error: null });
     }
-    expect(room.canary.state()).toBe(before);
+    expect(importing.canary.state()).toBe(before);
     expect(readdirSync("/tmp")).not.toContain("bough-escaped");
   });
 });
 
-describe("a part of the image that is not a file of the archive:", () => {
+describe("refuses an index.json that is:", () => {
   test.each<[string, (canary: string) => RawEntry, string]>([
     [
-      "a link out of it",
+      "a link out of the archive",
       (canary) => ({ name: "index.json", flag: "2", target: `${canary}/secret` }),
       "whose target is not in the archive",
     ],
@@ -97,7 +99,7 @@ describe("a part of the image that is not a file of the archive:", () => {
       "whose target is not in the archive",
     ],
     [
-      "a hard link out of it",
+      "a hard link out of the archive",
       (canary) => ({ name: "index.json", flag: "1", target: `${canary}/secret` }),
       "whose target is not in the archive",
     ],
@@ -106,10 +108,13 @@ describe("a part of the image that is not a file of the archive:", () => {
     ["a directory", () => ({ name: "index.json/", flag: "5" }), "is not a regular file"],
   ])("%s", async (_, entry, message) => {
     const files = without(ociFiles(image()), "index.json");
-    await room.expectRefused(write("oci-archive", archiveOf(files, [entry(room.canary.path)])), message);
+    await importing.expectRefused(
+      write("oci-archive", archiveOf(files, [entry(importing.canary.path)])),
+      message,
+    );
   });
 
-  test("a file with holes", async () => {
+  test("a sparse file", async () => {
     const [records, map] = [
       "22 GNU.sparse.major=1\n28 GNU.sparse.realsize=1000\n",
       "1\n0\n2\n".padEnd(512, "\0"),
@@ -119,16 +124,16 @@ describe("a part of the image that is not a file of the archive:", () => {
       { name: "index.json", content: `${map}{}` },
     ];
     const files = without(ociFiles(image()), "index.json");
-    await room.expectRefused(
+    await importing.expectRefused(
       write("oci-archive", archiveOf(files, sparse)),
       "is a sparse file, which is not supported here",
     );
   });
 
-  test("a file that is there twice", async () => {
+  test("in the archive twice", async () => {
     const files = ociFiles(image());
     const twice = archiveOf(files, [{ name: "./index.json", content: '{"manifests":[]}' }]);
-    await room.expectRefused(write("oci-archive", twice), "occurs more than once");
+    await importing.expectRefused(write("oci-archive", twice), "occurs more than once");
   });
 });
 
@@ -136,40 +141,40 @@ test.each<[string, (directory: string) => string]>([
   ["a device", () => "/dev/zero"],
   ["a directory", (directory) => directory],
   [
-    "a pipe that nobody writes to",
+    "a pipe without a writer",
     (directory) => {
       expect(Bun.spawnSync(["mkfifo", join(directory, "pipe")]).success).toBe(true);
       return join(directory, "pipe");
     },
   ],
 ])("%s is not an archive", async (_, makePath) => {
-  await room.expectRefused(`oci-archive:${makePath(temporaryDirectory())}`, "is not a regular file");
+  await importing.expectRefused(`oci-archive:${makePath(temporaryDirectory())}`, "is not a regular file");
 });
 
-describe("an archive that costs:", () => {
+describe("refuses an archive that is too large, damaged or unsupported:", () => {
   const zeros = new Uint8Array(64 * 1024 ** 2);
 
   test.each<[string, string, () => Uint8Array, string]>([
     [
-      "a bomb of gzip around it",
+      "a gzip bomb",
       "oci-archive",
       () => Bun.gzipSync(tarOf([{ name: "x", content: zeros }])),
       "unpacks to more than 33 MB",
     ],
     [
-      "a bomb of zstd around it",
+      "a zstd bomb",
       "docker-archive",
       () => Bun.zstdCompressSync(tarOf([{ name: "x", content: zeros }])),
       "unpacks to more than 33 MB",
     ],
     [
-      "a layer that is a bomb of gzip",
+      "a layer that is a gzip bomb",
       "oci-archive",
       () => archiveOf(ociFiles({ layers: [Bun.gzipSync(tarOf([{ name: "x", content: zeros }]))] })),
       "unpacks to more than 33 MB",
     ],
     [
-      "too many files beside the image",
+      "too many files that are not part of the image",
       "oci-archive",
       () => Bun.gzipSync(tarOf(Array.from({ length: 50_001 }, (_, index) => ({ name: `${index}` })))),
       "has more than 50000 files",
@@ -181,7 +186,7 @@ describe("an archive that costs:", () => {
       "too large for a manifest",
     ],
     [
-      "a manifest that is a million lists",
+      "a manifest of a million nested lists",
       "oci-archive",
       () => archiveOf(new Map([["index.json", Buffer.from("[".repeat(1_000_000))]])),
       "is not JSON",
@@ -193,47 +198,53 @@ describe("an archive that costs:", () => {
       () => Bun.gzipSync(archiveOf(dockerFiles(image()))).slice(0, 300),
       "is damaged",
     ],
-    ["no archive", "docker-archive", () => Buffer.from("not a tar archive ".repeat(100)), "is damaged"],
     [
-      "of a format that bough does not unpack",
+      "not a tar archive",
+      "docker-archive",
+      () => Buffer.from("not a tar archive ".repeat(100)),
+      "is damaged",
+    ],
+    [
+      "compressed in a format that bough does not unpack",
       "docker-archive",
       () => Buffer.from("\xfd7zXZ\0 and more", "latin1"),
       "is compressed with xz",
     ],
   ])("%s", async (_, kind, bytes, message) => {
-    await room.expectRefused(write(kind, bytes()), message);
+    await importing.expectRefused(write(kind, bytes()), message);
   });
 });
 
-describe("what docker save writes, changed:", () => {
-  const of = (change: (image: Record<string, unknown>) => unknown) => archiveOf(dockerFiles(image(), change));
+describe("refuses an archive of docker save with:", () => {
+  const saved = (change: (image: Record<string, unknown>) => unknown) =>
+    archiveOf(dockerFiles(image(), change));
 
   test.each<[string, () => Uint8Array, string]>([
     [
-      "a configuration outside",
-      () => of((same) => ({ ...same, Config: "../../../etc/passwd" })),
+      "a configuration outside of the archive",
+      () => saved((same) => ({ ...same, Config: "../../../etc/passwd" })),
       "there is no such file",
     ],
     [
-      "an absolute configuration",
-      () => of((same) => ({ ...same, Config: "/etc/passwd" })),
+      "an absolute path of the configuration",
+      () => saved((same) => ({ ...same, Config: "/etc/passwd" })),
       "there is no such file",
     ],
     [
-      "a layer outside",
-      () => of((same) => ({ ...same, Layers: ["../../../etc/shadow"] })),
+      "a layer outside of the archive",
+      () => saved((same) => ({ ...same, Layers: ["../../../etc/shadow"] })),
       "there is no such file",
     ],
-    ["layers that are not a list", () => of((same) => ({ ...same, Layers: "layer.tar" })), "is malformed"],
-    ["nothing but nothing", () => of(() => null), "is malformed"],
+    ["layers that are not a list", () => saved((same) => ({ ...same, Layers: "layer.tar" })), "is malformed"],
+    ["a manifest of null", () => saved(() => null), "is malformed"],
     [
-      "no layer, where the configuration has one",
-      () => of((same) => ({ ...same, Layers: [] })),
+      "no layer, although the configuration has one",
+      () => saved((same) => ({ ...same, Layers: [] })),
       "0 layers, its configuration has 1",
     ],
     [
-      "one layer more",
-      () => of((same) => ({ ...same, Layers: ["layer-0/layer.tar", "layer-0/layer.tar"] })),
+      "one layer more than the configuration has",
+      () => saved((same) => ({ ...same, Layers: ["layer-0/layer.tar", "layer-0/layer.tar"] })),
       "2 layers, its configuration has 1",
     ],
     [
@@ -251,30 +262,34 @@ describe("what docker save writes, changed:", () => {
       "damaged or forged",
     ],
   ])("%s", async (_, bytes, message) => {
-    await room.expectRefused(write("docker-archive", bytes()), message);
+    await importing.expectRefused(write("docker-archive", bytes()), message);
   });
 });
 
-test("no name in it can be taken for a line of bough's own", async () => {
+test("line ends and control sequences in an archive's names are escaped in errors", async () => {
   const name = "layer\n[INFO] tagged as alpine:latest\u001b[2J";
   const files = dockerFiles(image(), (same) => ({ ...same, Layers: [name], RepoTags: [name] }));
   const link = { name, flag: "2", target: "/etc/passwd" };
   for (const reference of ["", ":other"]) {
-    const operation = await room.importFrom(
+    const operation = await importing.importFrom(
       `${write("docker-archive", archiveOf(files, [link]))}${reference}`,
     );
     expect(operation.error).toContain("layer\\n[INFO] tagged as alpine:latest\\u001b[2J");
   }
 });
 
-describe("what is well meant comes in:", () => {
+describe("imports:", () => {
   test.each<[string, string, (raw: RawImage) => Uint8Array]>([
     ["an OCI layout", "oci-archive", (raw) => archiveOf(ociFiles(raw))],
-    ["an OCI layout, packed", "oci-archive", (raw) => Bun.gzipSync(archiveOf(ociFiles(raw)))],
-    ["docker save", "docker-archive", (raw) => archiveOf(dockerFiles(raw))],
-    ["docker save, packed with gzip", "docker-archive", (raw) => Bun.gzipSync(archiveOf(dockerFiles(raw)))],
+    ["an OCI layout, compressed with gzip", "oci-archive", (raw) => Bun.gzipSync(archiveOf(ociFiles(raw)))],
+    ["an archive of docker save", "docker-archive", (raw) => archiveOf(dockerFiles(raw))],
     [
-      "docker save, packed with zstd",
+      "an archive of docker save, compressed with gzip",
+      "docker-archive",
+      (raw) => Bun.gzipSync(archiveOf(dockerFiles(raw))),
+    ],
+    [
+      "an archive of docker save, compressed with zstd",
       "docker-archive",
       (raw) => Bun.zstdCompressSync(archiveOf(dockerFiles(raw))),
     ],
@@ -284,7 +299,7 @@ describe("what is well meant comes in:", () => {
       (raw) => tarOf([...ociFiles(raw)].map(([name, content]) => ({ name: `./${name}`, content }))),
     ],
     [
-      "a layer that is a link to another one, as old versions of Docker write it",
+      "a layer that is a link to another layer, as old versions of Docker write it",
       "docker-archive",
       (raw) => {
         const files = dockerFiles(raw);
@@ -295,7 +310,7 @@ describe("what is well meant comes in:", () => {
     ],
   ])("%s", async (_, kind, bytes) => {
     const raw = image();
-    const operation = await room.importFrom(write(kind, bytes(raw)));
-    expect(await room.textIn(operation, "/number")).toBe(`${count - 1}`);
+    const operation = await importing.importFrom(write(kind, bytes(raw)));
+    expect(await importing.textIn(operation, "/number")).toBe(`${count - 1}`);
   });
 });

@@ -1,4 +1,4 @@
-/** The same by the command line, as root and as an ordinary user: what bough does there is done in a user namespace. */
+/** Malicious archives on the command line, as root and as an ordinary user, for whom bough works in a user namespace. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { type Builder, builders } from "../state/builder.ts";
 
 const image = (entries: readonly RawEntry[]): RawImage => ({ layers: [tarOf(entries)] });
 const harmless = image([{ name: "attacker", content: "was here" }]);
-const through = (canary: string): RawEntry[] => [
+const throughLink = (canary: string): RawEntry[] => [
   { name: "x", flag: "2", target: canary },
   { name: "x/deep/er/file", content: "the attacker's", mode: 0o4777 },
 ];
@@ -25,7 +25,7 @@ interface Attack {
   /** The build context. */
   files: (canary: string) => RawFiles;
   command: readonly string[];
-  /** What bough says of it; nothing where it lets it in, and keeps it in. */
+  /** Part of the error; undefined if the image is imported, but reaches no file outside of it. */
   refusal?: string;
 }
 
@@ -36,27 +36,27 @@ const attacks: [string, Attack][] = [
       files: (canary) =>
         new Map([
           ["Dockerfile", Buffer.from("FROM oci-archive:./base.tar\n")],
-          ["base.tar", archiveOf(ociFiles(harmless), through(canary))],
+          ["base.tar", archiveOf(ociFiles(harmless), throughLink(canary))],
         ]),
       command: ["build", "."],
       refusal: "names files of this machine",
     },
   ],
   [
-    "the same, where such Dockerfiles are allowed",
+    "a Dockerfile that names such an archive, with --allow-local-from",
     {
       files: (canary) =>
         new Map([
           ["Dockerfile", Buffer.from("FROM oci-archive:./base.tar\n")],
-          ["base.tar", archiveOf(ociFiles(harmless), through(canary))],
+          ["base.tar", archiveOf(ociFiles(harmless), throughLink(canary))],
         ]),
       command: ["build", ".", "--allow-local-from"],
     },
   ],
   [
-    "what docker save wrote, with a link out of it",
+    "an archive of docker save with a link out of it",
     {
-      files: (canary) => new Map([["base.tar", archiveOf(dockerFiles(harmless), through(canary))]]),
+      files: (canary) => new Map([["base.tar", archiveOf(dockerFiles(harmless), throughLink(canary))]]),
       command: ["images", "import", "docker-archive:BASE"],
     },
   ],
@@ -84,7 +84,7 @@ const attacks: [string, Attack][] = [
     },
   ],
   [
-    "an image with a layer more",
+    "an image with an extra layer",
     {
       files: () =>
         new Map([
@@ -102,7 +102,7 @@ const attacks: [string, Attack][] = [
   [
     "a layer that writes through a link",
     {
-      files: (canary) => new Map([["base.tar", archiveOf(ociFiles(image(through(canary))))]]),
+      files: (canary) => new Map([["base.tar", archiveOf(ociFiles(image(throughLink(canary))))]]),
       command: ["images", "import", "oci-archive:BASE"],
     },
   ],

@@ -1,4 +1,4 @@
-/** Imports of archives that end before their time: by a cancel, by a timeout, by the death of their process. */
+/** Imports of archives that are cancelled, time out or are killed. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ afterAll(() => engine.close());
 
 const request = (more: object = {}) => ({ registry: { url: `docker-archive:${archive}` }, ...more });
 
-/** What an operation has on disk, with what a program of its own would use. */
+/** True if the operation has begun to write its decompressed archive. */
 const hasBegun = (directory: string, uuid: string) =>
   existsSync(join(directory, "operations", uuid, "archive.tar"));
 
@@ -31,7 +31,7 @@ async function expectNothingLeft(directory: string): Promise<void> {
   expect(readdirSync(join(directory, "layers"))).toEqual([]);
 }
 
-test("cancelled in the middle, it leaves nothing", async () => {
+test("a cancelled import leaves no files", async () => {
   const { uuid } = await engine.json<{ uuid: string }>("POST", "/v1/images/import", request());
   while (!hasBegun(engine.directory, uuid)) await Bun.sleep(1);
   expect((await engine.fetch("DELETE", `/v1/operations/${uuid}`)).status).toBe(202);
@@ -39,7 +39,7 @@ test("cancelled in the middle, it leaves nothing", async () => {
   await expectNothingLeft(engine.directory);
 });
 
-test("at the end of its time, likewise", async () => {
+test("an import that times out leaves no files", async () => {
   const clock = createManualClock();
   const timed = await TestEngine.open({ clock });
   const { uuid } = await timed.json<{ uuid: string }>("POST", "/v1/images/import", request({ timeout: 60 }));
@@ -50,7 +50,7 @@ test("at the end of its time, likewise", async () => {
   await timed.close();
 });
 
-test("killed, it leaves nothing after the next start", async () => {
+test("the next start removes the files of a killed import", async () => {
   const directory = temporaryDirectory();
   const program = `
     import { TestEngine } from ${JSON.stringify(join(import.meta.dir, "../../support/engine.ts"))};

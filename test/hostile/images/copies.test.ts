@@ -1,4 +1,4 @@
-/** Copies between images whose links lead to this machine's own files, and trees that are too much: nothing of the machine is read or changed. */
+/** Copies between images with links to files of this machine, and of huge trees: no file of the machine is read or changed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -20,12 +20,16 @@ const baseTrees = [
    ln -s ${canary.path}/empty /file; ln -s ${canary.path}/new/deep /dangling; ln -s ${canary.path}/empty /d/file`,
 ];
 
-/** What is copied, and what comes of it: a message, or the output of a command in the result. */
+/** Copies with their outcome: an error message, or the output of a command in the resulting image. */
 const attacks: [string, Omit<ImageCopy, "image">, { says: string } | { shows: string; as: string }][] = [
   ["a source that is a link out", { sources: ["/out"], destination: "/t" }, { says: '"/out": not found' }],
   ["a source that climbs out", { sources: ["/climb/deep/*"], destination: "/t" }, { says: "not found" }],
   ["a source with ..", { sources: [`${climb}${canary.path}`], destination: "/t" }, { says: "not found" }],
-  ["a source that goes in a circle", { sources: ["/loop"], destination: "/t" }, { says: "too many links" }],
+  [
+    "a source that is a link to itself",
+    { sources: ["/loop"], destination: "/t" },
+    { says: "too many links" },
+  ],
   [
     "links out in a tree stay links",
     { sources: ["/s"], destination: "/t" },
@@ -52,7 +56,7 @@ const attacks: [string, Omit<ImageCopy, "image">, { says: string } | { shows: st
     { shows: `cat ${canary.path}/empty`, as: "image" },
   ],
   [
-    "directories to be made behind a link out",
+    "a missing directory behind a link out",
     { sources: ["/s/x"], destination: "/dangling/new" },
     { shows: `cat ${canary.path}/new/deep/new/empty`, as: "image" },
   ],
@@ -98,22 +102,22 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
 
   test.each([
     [
-      "a tree deeper than any path",
+      "a tree with paths that are too long",
       "mkdir /deep; cd /deep; i=0; while [ $i -lt 20 ]; do n=$(printf %0250d 0); mkdir $n && cd $n; i=$((i+1)); done",
       "/deep: a path in it is longer than Linux allows",
     ],
-    ["a name as long as can be", "mkdir /deep; touch /deep/$(printf %0255d 0)", ""],
+    ["a name of the maximum length", "mkdir /deep; touch /deep/$(printf %0255d 0)", ""],
   ])("%s", async (_, command, says) => {
     const made = await engine.run(source, command);
     const copies = [{ image: made.image ?? "", sources: ["/deep"], destination: "/t" }];
     const { operation } = await engine.run(base, "", { copies });
     expect(operation.error ?? says).toBe(says);
-    // An operation's directory goes just after its end is told.
+    // An operation's directory is removed just after its end is reported.
     while (who === "root" && readdirSync(join(engine.directory, "operations")).length > 0) await Bun.sleep(1);
   });
 });
 
-test("a copy of very many files is cancelled at once, and can be bounded", async () => {
+test("a copy of very many files can be cancelled and limited", async () => {
   const engine = await TestEngine.open();
   try {
     const base = await engine.importBase();

@@ -1,4 +1,4 @@
-/** Dockerfiles that name images on the machine of whoever builds them, and the tags that a build must not touch. */
+/** Dockerfiles that name images on this machine's disk, and tags that a build must not move. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -9,10 +9,10 @@ import { tarOf } from "../../support/tar-bytes.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 
 const environment = { BOUGH_HOME: "" };
-/** Of nothing but a file; `attacker` says which. */
+/** Returns an image with one file, `attacker`, which has the given text. */
 const image = (attacker = "yes") => ({ layers: [tarOf([{ name: "attacker", content: attacker }])] });
 let canary: Canary;
-/** Beside the contexts, and so none of their files. */
+/** A directory outside of all contexts. */
 let outside: string;
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ async function listTags(): Promise<string[]> {
   return images.map(({ uuid, tag }) => `${tag} ${uuid}`).sort();
 }
 
-/** A context with an image in each format, and links out of it. */
+/** Makes a context with an image in each format, and with links out of it. */
 function contextOf(dockerfile: string): string {
   const context = temporaryDirectory();
   writeFileSync(join(context, "Dockerfile"), dockerfile);
@@ -48,45 +48,57 @@ function contextOf(dockerfile: string): string {
   return context;
 }
 
-describe("an image on the machine is refused, by the build and its check alike:", () => {
+describe("build and build --check refuse a FROM of:", () => {
   const allowed = ["--allow-local-from"];
 
   test.each<[string, string, string[], number, string]>([
     ["a layout", "FROM oci:./alpine", [], 1, "names files of this machine"],
     ["an archive", "FROM oci-archive:./oci.tar", [], 1, "names files of this machine"],
-    ["what docker save wrote", "FROM docker-archive:./docker.tar", [], 1, "names files of this machine"],
+    ["an archive of docker save", "FROM docker-archive:./docker.tar", [], 1, "names files of this machine"],
     ["a directory", "FROM dir:./directory", [], 1, "names files of this machine"],
     ["an absolute path", "FROM oci:/etc", [], 1, "names files of this machine"],
-    ["one out of a variable", "ARG BASE=oci:./alpine\nFROM ${BASE}", [], 2, "names files of this machine"],
-    ["one in a later stage", "FROM alpine\nFROM oci:./alpine AS two", [], 2, "names files of this machine"],
-    ["above the context", "FROM oci:../alpine", allowed, 1, "cannot read"],
-    ["beside the context", "FROM oci:OUTSIDE/layout", allowed, 1, "leads out of the build context"],
     [
-      "with .. on its way",
+      "a layout named by a variable",
+      "ARG BASE=oci:./alpine\nFROM ${BASE}",
+      [],
+      2,
+      "names files of this machine",
+    ],
+    [
+      "a layout in a later stage",
+      "FROM alpine\nFROM oci:./alpine AS two",
+      [],
+      2,
+      "names files of this machine",
+    ],
+    ["a layout above the context", "FROM oci:../alpine", allowed, 1, "cannot read"],
+    ["a layout beside the context", "FROM oci:OUTSIDE/layout", allowed, 1, "leads out of the build context"],
+    [
+      "a layout with .. in its path",
       "FROM oci:./alpine/../../OUTNAME/layout",
       allowed,
       1,
       "leads out of the build context",
     ],
-    ["through a link", "FROM oci:./link", allowed, 1, "leads out of the build context"],
+    ["a layout behind a link", "FROM oci:./link", allowed, 1, "leads out of the build context"],
     [
-      "through a directory that is a link",
+      "a layout behind a directory that is a link",
       "FROM oci:./up/layout",
       allowed,
       1,
       "leads out of the build context",
     ],
     ["the machine's root", "FROM dir:/", allowed, 1, "leads out of the build context"],
-    ["what is not there", "FROM oci:./none", allowed, 1, "no such file or directory"],
+    ["a layout that does not exist", "FROM oci:./none", allowed, 1, "no such file or directory"],
     [
-      "Docker's store",
+      "an image in Docker's store",
       "FROM docker-daemon:app:1",
       allowed,
       1,
       "importing from docker-daemon: is not supported",
     ],
     [
-      "podman's store",
+      "an image in podman's store",
       "FROM containers-storage:app",
       allowed,
       1,
@@ -99,7 +111,13 @@ describe("an image on the machine is refused, by the build and its check alike:"
       1,
       "importing from ostree: is not supported",
     ],
-    ["any archive at all", "FROM tarball:./oci.tar", allowed, 1, "importing from tarball: is not supported"],
+    [
+      "a tarball of any kind",
+      "FROM tarball:./oci.tar",
+      allowed,
+      1,
+      "importing from tarball: is not supported",
+    ],
     ["a SIF file", "FROM sif:./oci.tar", allowed, 1, "importing from sif: is not supported"],
   ])("%s", async (_, dockerfile, options, line, message) => {
     const text = dockerfile.replace("OUTSIDE", outside).replace("OUTNAME", basename(outside));
@@ -119,14 +137,14 @@ describe("an image on the machine is refused, by the build and its check alike:"
   });
 });
 
-describe("with --allow-local-from an image below the context", () => {
+describe("with --allow-local-from, an image in the context", () => {
   test.each([
     "oci:./alpine",
     "oci-archive:./oci.tar",
     "docker-archive:./docker.tar",
     "docker-archive:./docker.tar:app:1",
     "dir:./directory",
-  ])("is built from as %s, and moves no tag", async (from) => {
+  ])("can be the base as %s, and moves no tag", async (from) => {
     const context = contextOf(`FROM ${from}\n`);
     const before = await listTags();
     expect(await bough(["build", context, "--allow-local-from", "--check"])).toMatchObject({ exitCode: 0 });
@@ -137,7 +155,7 @@ describe("with --allow-local-from an image below the context", () => {
     expect((await bough(["cat", `${stdout.trim()}:/attacker`])).stdout).toBe("yes");
   });
 
-  test("is another one in every context", async () => {
+  test("is not confused with an image at the same path in another context", async () => {
     const contexts = ["one", "two"].map((name) => {
       const context = contextOf("FROM oci:./alpine\n");
       writeRawFiles(join(context, "alpine"), ociFiles(image(name)));
@@ -150,11 +168,11 @@ describe("with --allow-local-from an image below the context", () => {
   });
 });
 
-describe("a tag that an image has", () => {
+describe("the tag in a reference", () => {
   const tagged = async (tag: string) =>
     (await listTags()).find((line) => line.startsWith(`${tag} `))?.slice(tag.length + 1);
 
-  test("stays where it is, unless it is asked for by name", async () => {
+  test("stays with its image, unless --tag names it", async () => {
     const [before, context] = [await tagged("alpine:latest"), contextOf("")];
     const { stdout, stderr, exitCode } = await bough([
       "images",
@@ -175,14 +193,14 @@ describe("a tag that an image has", () => {
     expect(await tagged("moved:1")).toBe(before as string);
   });
 
-  test("is free: the reference's own is set, and found by FROM", async () => {
+  test("is set if no image has it, and FROM finds it", async () => {
     const directory = temporaryDirectory();
     writeRawFiles(join(directory, "fresh"), ociFiles(image("fresh")));
     const { stdout } = await bough(["images", "import", `oci:${directory}/fresh:latest`, "-f", "json"]);
     const { image: uuid, tag } = JSON.parse(stdout);
     expect(tag).toBe("fresh:latest");
     expect((await bough(["build", "-q", contextOf("FROM fresh\n")])).stdout.trim()).toBe(uuid);
-    // Once more, where it names this very image.
+    // Again: the tag names this image already.
     const again = await bough(["images", "import", `oci:${directory}/fresh:latest`, "-f", "json"]);
     expect(JSON.parse(again.stdout)).toEqual({ image: uuid, tag: "fresh:latest" });
     expect(again.stderr).not.toContain("stays");

@@ -1,4 +1,4 @@
-/** Images on disk whose parts are not what they should be: nothing of them is stored before all of it has been verified. */
+/** Forged and damaged images on disk: nothing is stored before the whole image has been verified. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
@@ -30,19 +30,19 @@ import { downgrade } from "../../support/old-database.ts";
 import { type RawEntry, tarOf } from "../../support/tar-bytes.ts";
 import { type ImportingEngine, openImportingEngine } from "../importing.ts";
 
-let room: ImportingEngine;
+let importing: ImportingEngine;
 let count = 0;
 
 beforeAll(async () => {
-  room = await openImportingEngine();
+  importing = await openImportingEngine();
 });
-afterAll(() => room.engine.close());
+afterAll(() => importing.engine.close());
 
 const numbered = (): Uint8Array<ArrayBuffer> => tarOf([{ name: "number", content: `${count++}` }]);
 const image = (more: Partial<RawImage> = {}): RawImage => ({ layers: [numbered()], ...more });
 const layoutOf = (files: RawFiles): string => writeRawFiles(temporaryDirectory(), files);
 
-describe("a manifest that does not fit:", () => {
+describe("refuses a manifest", () => {
   const layered = (change: (layers: RawDescriptor[]) => RawDescriptor[]): RawImage => ({
     layers: [numbered(), numbered()],
     manifest: (manifest) => ({ ...manifest, layers: change(manifest.layers) }),
@@ -59,20 +59,20 @@ describe("a manifest that does not fit:", () => {
       () => layered((layers) => layers.slice(1)),
       "1 layer, its configuration has 2",
     ],
-    ["without any layer", () => layered(() => []), "0 layers, its configuration has 2"],
+    ["without layers", () => layered(() => []), "0 layers, its configuration has 2"],
     [
       "with a layer twice",
       () => layered((layers) => [...layers, ...layers.slice(0, 1)]),
       "3 layers, its configuration has 2",
     ],
-    ["with its layers turned around", () => layered((layers) => layers.toReversed()), "damaged or forged"],
+    ["with its layers in reverse order", () => layered((layers) => layers.toReversed()), "damaged or forged"],
     [
-      "with a layer of its own",
+      "with another layer than its configuration",
       () => image({ diffIds: [digestOf(Buffer.from("the genuine one"))] }),
       "damaged or forged",
     ],
     [
-      "with a layer's size wrong",
+      "with a wrong size of a layer",
       () => layered(([first, ...rest]) => [{ ...first, size: 1 } as RawDescriptor, ...rest]),
       "expects 1",
     ],
@@ -96,7 +96,7 @@ describe("a manifest that does not fit:", () => {
       "where a digest is expected",
     ],
     [
-      "with a digest of another kind",
+      "with a digest of another algorithm",
       () =>
         layered(([first, ...rest]) => [
           { ...first, digest: `md5:${"0".repeat(32)}` } as RawDescriptor,
@@ -114,7 +114,7 @@ describe("a manifest that does not fit:", () => {
       "there is no such file",
     ],
     [
-      "with content digests that are none",
+      "with invalid content digests",
       () => image({ diffIds: ["sha256:../../x"] }),
       "where a digest is expected",
     ],
@@ -124,7 +124,7 @@ describe("a manifest that does not fit:", () => {
       "is malformed",
     ],
     [
-      "with two kinds of roots, one for each program",
+      "with both RootFS and rootfs",
       () => image({ config: { RootFS: { diff_ids: [] }, rootfs: { diff_ids: [] } } }),
       "1 layer, its configuration has 0",
     ],
@@ -141,23 +141,23 @@ describe("a manifest that does not fit:", () => {
       "is a Docker schema 1 manifest",
     ],
   ])("%s", async (_, raw, message) => {
-    await room.expectRefused(`oci:${layoutOf(ociFiles(raw()))}:latest`, message);
-    await room.expectRefused(`dir:${layoutOf(skopeoFiles(raw()))}`, message);
+    await importing.expectRefused(`oci:${layoutOf(ociFiles(raw()))}:latest`, message);
+    await importing.expectRefused(`dir:${layoutOf(skopeoFiles(raw()))}`, message);
   });
 
-  test("leaves the genuine image's place free", async () => {
+  test("and imports the genuine image afterwards", async () => {
     const layers = [numbered(), tarOf([{ name: "etc/login", content: "asks for a password" }])];
     const forged = {
       layers,
       manifest: (manifest: { layers: unknown[] }) => ({ ...manifest, layers: manifest.layers.slice(0, 1) }),
     };
-    await room.expectRefused(`oci:${layoutOf(ociFiles(forged))}:latest`, "damaged or forged");
-    const genuine = await room.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
-    expect(await room.textIn(genuine, "/etc/login")).toBe("asks for a password");
+    await importing.expectRefused(`oci:${layoutOf(ociFiles(forged))}:latest`, "damaged or forged");
+    const genuine = await importing.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
+    expect(await importing.textIn(genuine, "/etc/login")).toBe("asks for a password");
   });
 });
 
-test("what an earlier version has stored without verifying it stands for no image", async () => {
+test("an image that an earlier version stored unverified is not taken for the genuine one", async () => {
   const directory = temporaryDirectory();
   const importInto = async (engine: TestEngine, url: string): Promise<string> => {
     const { uuid } = await engine.json<{ uuid: string }>("POST", "/v1/images/import", { registry: { url } });
@@ -169,7 +169,7 @@ test("what an earlier version has stored without verifying it stands for no imag
   const asGenuine = await importInto(before, genuine);
   await before.engine.close();
   const database = new Database(join(directory, "engine.db"));
-  // As the truncated manifest of a genuine image left it: the digests are its own, the content is another's.
+  // As after the import of a truncated manifest: the record has the genuine image's digests, and another image's layer.
   database.run(`UPDATE images SET layer = 1 WHERE uuid = '${asGenuine}'`);
   database.close();
   downgrade(join(directory, "engine.db"), migrations[0] ?? "");
@@ -182,7 +182,7 @@ test("what an earlier version has stored without verifying it stands for no imag
   await after.close();
 });
 
-describe("an index that does not fit:", () => {
+describe("refuses an index with:", () => {
   const indexed = (change: (manifest: Record<string, unknown>) => unknown): RawFiles =>
     ociFiles(image({ index: (index) => ({ manifests: index.manifests.map(change) }) }));
   const nested = (depth: number): RawFiles => {
@@ -214,19 +214,23 @@ describe("an index that does not fit:", () => {
     ],
     ["a wrong size", () => indexed((manifest) => ({ ...manifest, size: 7 })), "expects 7"],
     ["no manifests", () => ociFiles(image({ index: () => ({}) })), "has no image"],
-    ["nothing", () => ociFiles(image({ index: () => null })).set("index.json", encode(null)), "is malformed"],
+    [
+      "null in place of an object",
+      () => ociFiles(image({ index: () => null })).set("index.json", encode(null)),
+      "is malformed",
+    ],
     [
       "two images and no name",
       () => ociFiles(image({ index: ({ manifests }) => ({ manifests: [...manifests, ...manifests] }) })),
       "more than one image",
     ],
-    ["indexes in indexes", () => nested(6), "are nested too deeply"],
+    ["too many nested indexes", () => nested(6), "are nested too deeply"],
   ])("%s", async (_, files, message) => {
-    await room.expectRefused(`oci:${layoutOf(files())}`, message);
+    await importing.expectRefused(`oci:${layoutOf(files())}`, message);
   });
 });
 
-describe("a layout whose parts are elsewhere:", () => {
+describe("refuses a layout with:", () => {
   const layerPath = (directory: string): string => {
     const names = readdirSync(join(directory, "blobs/sha256"));
     const content = names.find((name) => Bun.file(join(directory, "blobs/sha256", name)).size >= 1024);
@@ -243,12 +247,12 @@ describe("a layout whose parts are elsewhere:", () => {
       (directory) => {
         const path = layerPath(directory);
         rmSync(path);
-        symlinkSync(join(room.canary.path, "secret"), path);
+        symlinkSync(join(importing.canary.path, "secret"), path);
       },
       "a symbolic link or is reached through one",
     ],
     [
-      "a layer that is a link to the very same bytes",
+      "a layer that is a link to the same bytes",
       (directory) => {
         const path = layerPath(directory);
         renameSync(path, `${path}.moved`);
@@ -268,7 +272,7 @@ describe("a layout whose parts are elsewhere:", () => {
       "an index that is a link",
       (directory) => {
         rmSync(join(directory, "index.json"));
-        symlinkSync(join(room.canary.path, "secret"), join(directory, "index.json"));
+        symlinkSync(join(importing.canary.path, "secret"), join(directory, "index.json"));
       },
       "a symbolic link or is reached through one",
     ],
@@ -303,7 +307,7 @@ describe("a layout whose parts are elsewhere:", () => {
       "is not a regular file",
     ],
     [
-      "an index of 10 TB of holes",
+      "a sparse index of 10 TB",
       (directory) => truncateSync(join(directory, "index.json"), 10e12),
       "too large for a manifest",
     ],
@@ -315,17 +319,20 @@ describe("a layout whose parts are elsewhere:", () => {
   ])("%s", async (_, change, message) => {
     const directory = layoutOf(ociFiles(image()));
     change(directory);
-    await room.expectRefused(`oci:${directory}:latest`, message);
+    await importing.expectRefused(`oci:${directory}:latest`, message);
   });
 
-  test("the layout itself may be reached through a link of the person's own", async () => {
+  test("but accepts a path to it that is a link", async () => {
     const link = join(temporaryDirectory(), "link");
     symlinkSync(layoutOf(ociFiles(image())), link);
-    expect(await room.importFrom(`oci:${link}:latest`)).toMatchObject({ status: "SUCCESS", error: null });
+    expect(await importing.importFrom(`oci:${link}:latest`)).toMatchObject({
+      status: "SUCCESS",
+      error: null,
+    });
   });
 });
 
-describe("a layer that costs:", () => {
+describe("refuses a layer that is:", () => {
   const zeros = new Uint8Array(64 * 1024 ** 2);
   const sparse = (): Uint8Array<ArrayBuffer> =>
     tarOf([
@@ -338,55 +345,51 @@ describe("a layer that costs:", () => {
     ]);
 
   test.each<[string, () => Uint8Array, string]>([
+    ["a gzip bomb", () => Bun.gzipSync(tarOf([{ name: "x", content: zeros }])), "unpacks to more than 33 MB"],
     [
-      "a bomb of gzip",
-      () => Bun.gzipSync(tarOf([{ name: "x", content: zeros }])),
-      "unpacks to more than 33 MB",
-    ],
-    [
-      "a bomb of gzip after the archive's end",
+      "a gzip bomb after the archive's end",
       () => Bun.gzipSync(Buffer.concat([numbered(), zeros])),
       "unpacks to more than 33 MB",
     ],
     [
-      "a bomb of zstd",
+      "a zstd bomb",
       () => Bun.zstdCompressSync(tarOf([{ name: "x", content: zeros }])),
       "unpacks to more than 33 MB",
     ],
-    ["10 TB of holes", sparse, "unpacks to more than 33 MB"],
+    ["a sparse file of 10 TB", sparse, "unpacks to more than 33 MB"],
     [
       "too many files",
       () => Bun.gzipSync(tarOf(Array.from({ length: 10_001 }, (_, index) => ({ name: `${index}` })))),
       "more than 10000 files",
     ],
     [
-      "a header of 2 MB",
+      "an archive with a header of 2 MB",
       () => tarOf([{ name: "p", flag: "x", content: new Uint8Array(2 * 1024 ** 2) }]),
       "is not a layer",
     ],
-    ["no archive", () => Buffer.from("no archive at all".repeat(100)), "is not a layer"],
+    ["not an archive", () => Buffer.from("no archive at all".repeat(100)), "is not a layer"],
     [
-      "of a format that bough does not unpack",
+      "compressed in a format that bough does not unpack",
       () => Buffer.from("BZh9 and more"),
       "is compressed with bzip2",
     ],
-    ["gzip that is cut short", () => Bun.gzipSync(numbered()).subarray(0, 60), "is damaged"],
+    ["truncated gzip", () => Bun.gzipSync(numbered()).subarray(0, 60), "is damaged"],
   ])("%s", async (_, layer, message) => {
     const bytes = layer();
     const diffIds = [digestOf(bytes)];
-    await room.expectRefused(`oci:${layoutOf(ociFiles({ layers: [bytes], diffIds }))}:latest`, message);
+    await importing.expectRefused(`oci:${layoutOf(ociFiles({ layers: [bytes], diffIds }))}:latest`, message);
   });
 
-  test("a bomb is measured, and never on the disk nor in memory", async () => {
+  test("a bomb of 1 GiB, without holding it in memory", async () => {
     const before = process.memoryUsage().rss;
     const bomb = Bun.gzipSync(new Uint8Array(1024 ** 3));
     const files = ociFiles({ layers: [bomb], diffIds: [digestOf(bomb)] });
-    await room.expectRefused(`oci:${layoutOf(files)}:latest`, "unpacks to more than");
+    await importing.expectRefused(`oci:${layoutOf(files)}:latest`, "unpacks to more than");
     expect(process.memoryUsage().rss - before).toBeLessThan(1.5 * 1024 ** 3);
   });
 });
 
-describe("a layer that wants out stays in its image:", () => {
+describe("a layer changes nothing outside of its image:", () => {
   const rows: [string, (canary: string) => RawEntry[]][] = [
     [
       "a file through a link",
@@ -433,18 +436,19 @@ describe("a layer that wants out stays in its image:", () => {
   ];
 
   test.each(rows)("%s", async (_, entries) => {
-    const before = room.canary.state();
-    const layers = [tarOf([...entries(room.canary.path), { name: "number", content: `${count++}` }])];
-    const operation = await room.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
-    expect(room.canary.state()).toBe(before);
-    // Some are kept in, and the others refused.
-    if (operation.status === "SUCCESS") expect(await room.textIn(operation, "/h")).not.toContain("nobody");
+    const before = importing.canary.state();
+    const layers = [tarOf([...entries(importing.canary.path), { name: "number", content: `${count++}` }])];
+    const operation = await importing.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
+    expect(importing.canary.state()).toBe(before);
+    // Some of these layers are imported, others refused.
+    if (operation.status === "SUCCESS")
+      expect(await importing.textIn(operation, "/h")).not.toContain("nobody");
   });
 });
 
-describe("what is well meant comes in:", () => {
-  const packed: [string, (layer: Uint8Array<ArrayBuffer>) => Uint8Array][] = [
-    ["plain", (layer) => layer],
+describe("imports an image", () => {
+  const compressed: [string, (layer: Uint8Array<ArrayBuffer>) => Uint8Array][] = [
+    ["plain tar", (layer) => layer],
     ["gzip", (layer) => Bun.gzipSync(layer)],
     [
       "gzip in two members",
@@ -458,22 +462,22 @@ describe("what is well meant comes in:", () => {
     ],
   ];
 
-  test.each(packed)("layers that are %s", async (_, pack) => {
+  test.each(compressed)("with layers in %s", async (_, pack) => {
     const layers = [numbered(), tarOf([{ name: "number", content: "the upper one's" }])];
     const raw = { layers: layers.map((layer) => pack(layer)), diffIds: layers.map(digestOf) };
     for (const url of [
       `oci:${layoutOf(ociFiles(raw))}`,
       `dir:${layoutOf(skopeoFiles({ ...raw, config: { author: "dir" } }))}`,
     ]) {
-      const operation = await room.importFrom(url);
-      expect(await room.textIn(operation, "/number")).toBe("the upper one's");
+      const operation = await importing.importFrom(url);
+      expect(await importing.textIn(operation, "/number")).toBe("the upper one's");
     }
   });
 
-  test("an image of no layers, and one with the same layer twice", async () => {
+  test("without layers, and with the same layer twice", async () => {
     const layer = numbered();
     for (const layers of [[], [layer, layer]]) {
-      const operation = await room.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
+      const operation = await importing.importFrom(`oci:${layoutOf(ociFiles({ layers }))}:latest`);
       expect(operation).toMatchObject({ status: "SUCCESS", error: null });
     }
   });

@@ -1,18 +1,18 @@
-/** Images whose directories are links to this machine's own: nothing of it is changed, and the links stay what they are. */
+/** Images whose directories are links to those of this machine: nothing on it changes, and the links stay links. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { rowsFor } from "../../support/rows.ts";
-import { type Attacker, makeAttacker, type WatchedCanary, whoever } from "../attacker.ts";
+import { type Attacker, makeAttacker, users, type WatchedCanary } from "../attacker.ts";
 
 /** Leads from any directory of an image to its root, and beyond. */
 const climb = "../".repeat(20);
 
-/** The name of an attack, and where the link in the image leads, given where the canary is. */
+/** Attacks: the path of a link in the image, and the link's target for a canary at the given path. */
 const links: [name: string, link: string, target: (canary: string) => string][] = [
   ["/dev is a link to a directory of the machine", "dev", (canary) => canary],
   ["/dev climbs out of the image", "dev", (canary) => climb + canary.slice(1)],
-  ["/dev leads to where nothing is", "dev", (canary) => `${canary}/deep/missing`],
+  ["/dev leads to a missing directory", "dev", (canary) => `${canary}/deep/missing`],
   ["/proc is a link to a directory of the machine", "proc", (canary) => canary],
   ["/proc climbs out of the image", "proc", (canary) => climb + canary.slice(1)],
   ["/sys is a link to a directory of the machine", "sys", (canary) => canary],
@@ -23,7 +23,7 @@ const links: [name: string, link: string, target: (canary: string) => string][] 
     (canary) => `${canary}/resolv.conf`,
   ],
   [
-    "/etc/resolv.conf climbs to where nothing is",
+    "/etc/resolv.conf climbs to a missing file",
     "etc/resolv.conf",
     (canary) => `${climb}${canary.slice(1)}/new`,
   ],
@@ -34,25 +34,25 @@ const links: [name: string, link: string, target: (canary: string) => string][] 
   ["/root is a link to a directory of the machine", "root", (canary) => `${canary}/deep`],
 ];
 
-/** Working directories that are to lead out, and what the sandbox says to them; it has none of the machine's to offer. */
-const workingDirectories: [name: string, path: (canary: string) => string, said: RegExp | undefined][] = [
+/** Working directories that lead out of the image, and the sandbox's error, if it has one. */
+const workingDirectories: [name: string, path: (canary: string) => string, message: RegExp | undefined][] = [
   // CVE-2024-21626: runc up to 1.1.11 has directories of the machine open when it changes to the working directory.
   ...[3, 4, 5, 6, 7, 8, 9, 10].map((fd): [string, () => string, RegExp] => [
     `/proc/self/fd/${fd}`,
     () => `/proc/self/fd/${fd}`,
     /the working directory cannot be \/proc\/self\/fd\/\d+\./,
   ]),
-  ["a climb from there", (canary) => `/proc/self/fd/7/../../../../..${canary}`, undefined],
+  ["a climb from /proc/self/fd/7", (canary) => `/proc/self/fd/7/../../../../..${canary}`, undefined],
   ["/dev/fd/7", () => "/dev/fd/7", /the working directory cannot be \/dev\/fd\/7\./],
-  ["a link to it", () => "/to-fd", /cannot be \/to-fd, which leads to \/proc\/self\/fd\/7\./],
+  ["a link to /proc/self/fd/7", () => "/to-fd", /cannot be \/to-fd, which leads to \/proc\/self\/fd\/7\./],
   ["the root of the first process", (canary) => `/proc/1/root${canary}`, /the working directory cannot be/],
   ["a link to a directory of the machine", () => "/to-canary", undefined],
-  ["a directory to be made behind a link", () => "/to-canary/made", undefined],
+  ["a missing directory behind a link", () => "/to-canary/made", undefined],
 ];
 
-describe.each(whoever)("as %s", (who) => {
+describe.each(users)("as %s", (who) => {
   let attacker: Attacker;
-  /** Of the image that several rows share. */
+  /** The canary of the image that several rows share. */
   let shared: WatchedCanary;
   beforeAll(async () => {
     attacker = makeAttacker(who);
@@ -94,7 +94,7 @@ describe.each(whoever)("as %s", (who) => {
     expect(entries.find(({ name }) => name === basename(path))).toMatchObject({ target: leads });
   });
 
-  test("everything in /dev is a link to the machine's", async () => {
+  test("the files in /dev are links to those of the machine", async () => {
     const canary = attacker.layCanary();
     await attacker.importImage("dev:1", {
       prepare(root) {
@@ -123,7 +123,7 @@ describe.each(whoever)("as %s", (who) => {
     expect(await attacker.attack(tag, "echo x > /dev/null && echo done")).toMatchObject({ stdout: "done\n" });
   });
 
-  test("/etc leads into /proc: refused", async () => {
+  test("an image whose /etc leads into /proc is refused", async () => {
     await attacker.importImage("etc:1", {
       prepare: (root) => replaceByLink(root, "etc", "/proc/1/root/etc"),
     });
@@ -132,7 +132,7 @@ describe.each(whoever)("as %s", (who) => {
     expect(stderr).toContain("cannot mount /etc/resolv.conf: /etc in the image leads to /proc/1/root/etc");
   });
 
-  test("a directory with a mount point in it is moved away, and a link to the machine's put in its place", async () => {
+  test("a command replaces the directory of a mount point by a link to the machine's", async () => {
     const { path: directory, changes } = shared;
     const moved = await attacker.run([
       ...["run", "-s", "--use", "tag:links:1", "--"],
@@ -144,20 +144,20 @@ describe.each(whoever)("as %s", (who) => {
 
   const ofEachDirectory = [
     "/proc/self/fd/7",
-    "a link to it",
+    "a link to /proc/self/fd/7",
     "the root of the first process",
-    "a directory to be made behind a link",
+    "a missing directory behind a link",
   ];
   test.each(rowsFor(who, workingDirectories, ofEachDirectory))(
     "the working directory is %s",
-    async (_, path, said) => {
+    async (_, path, message) => {
       const { stdout, stderr } = await attacker.attack(
         "links:1",
         "ls -a; ls ../../../../../..; ls -d ../../../../../../../usr/bin/*; touch left-behind",
         ...["-C", path(shared.path)],
       );
-      if (said === undefined) expect(stderr).not.toContain("working directory");
-      else expect(stderr).toMatch(said);
+      if (message === undefined) expect(stderr).not.toContain("working directory");
+      else expect(stderr).toMatch(message);
       expect(stdout).not.toMatch(/cgroup|ptmx|hollow|\/usr\/bin\/./);
       expect(shared.changes()).toEqual([]);
     },

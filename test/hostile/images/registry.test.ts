@@ -1,4 +1,4 @@
-/** Registries that send something else than the image that they name. */
+/** Registries that send something other than the image they name. */
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import {
   digestOf,
@@ -10,19 +10,19 @@ import {
 import { tarOf } from "../../support/tar-bytes.ts";
 import { type ImportingEngine, openImportingEngine } from "../importing.ts";
 
-let room: ImportingEngine;
+let importing: ImportingEngine;
 let server: Bun.Server<undefined> | undefined;
 let count = 0;
 
 beforeAll(async () => {
-  room = await openImportingEngine({ hasSkopeo: true });
+  importing = await openImportingEngine({ hasSkopeo: true });
 });
 afterEach(() => server?.stop(true));
-afterAll(() => room.engine.close());
+afterAll(() => importing.engine.close());
 
 const numbered = (): Uint8Array<ArrayBuffer> => tarOf([{ name: "number", content: `registry ${count++}` }]);
 
-/** Serves one image as `app:1`; `send` may send something else for a digest. Returns the address to import from. */
+/** Serves one image as `app:1`; `send` may replace the response for a digest. Returns the address to import from. */
 function serve(raw: RawImage, send: (digest: string) => Response | undefined = () => undefined): string {
   const files = ociFiles(raw);
   const index = JSON.parse(new TextDecoder().decode(files.get("index.json")));
@@ -73,13 +73,9 @@ test.each<[string, () => string, string]>([
     () => serve(layered((layers) => [...layers, ...layers.slice(0, 1)])),
     "3 layers, its configuration has 2",
   ],
+  ["layers in reverse order", () => serve(layered((layers) => layers.toReversed())), "damaged or forged"],
   [
-    "layers that are turned around",
-    () => serve(layered((layers) => layers.toReversed())),
-    "damaged or forged",
-  ],
-  [
-    "a layer of its own",
+    "another layer than the configuration's",
     () => serve({ layers: [numbered()], diffIds: [digestOf(Buffer.from("the genuine one"))] }),
     "damaged or forged",
   ],
@@ -119,7 +115,7 @@ test.each<[string, () => string, string]>([
     "0 layers, its configuration has 1",
   ],
   [
-    "a bomb",
+    "a gzip bomb",
     () => {
       const bomb = zeros();
       return serve({ layers: [bomb] });
@@ -127,7 +123,7 @@ test.each<[string, () => string, string]>([
     "unpacks to more than 33 MB",
   ],
   [
-    "a layer without an end",
+    "an endless layer",
     () => {
       const raw = { layers: [numbered()] };
       return serve(raw, (digest) =>
@@ -139,27 +135,27 @@ test.each<[string, () => string, string]>([
 ])(
   "%s is not stored",
   async (_, address, message) => {
-    await room.expectRefused(address(), message);
+    await importing.expectRefused(address(), message);
   },
   30_000,
 );
 
-test("a forged image leaves the genuine one's place free", async () => {
+test("a forged image does not block the genuine one", async () => {
   const layers = [numbered(), tarOf([{ name: "etc/login", content: "asks for a password" }])];
   const forged = serve({
     layers,
     manifest: (manifest) => ({ ...manifest, layers: manifest.layers.slice(0, 1) }),
   });
-  await room.expectRefused(forged, "damaged or forged");
+  await importing.expectRefused(forged, "damaged or forged");
   await server?.stop(true);
-  const genuine = await room.importFrom(serve({ layers }));
-  expect(await room.textIn(genuine, "/etc/login")).toBe("asks for a password");
+  const genuine = await importing.importFrom(serve({ layers }));
+  expect(await importing.textIn(genuine, "/etc/login")).toBe("asks for a password");
 });
 
-test("a layer that is packed with zstd comes in", async () => {
+test("a layer compressed with zstd is imported", async () => {
   const layer = tarOf([{ name: "packed", content: "with zstd" }]);
-  const operation = await room.importFrom(
+  const operation = await importing.importFrom(
     serve({ layers: [Bun.zstdCompressSync(layer)], diffIds: [digestOf(layer)] }),
   );
-  expect(await room.textIn(operation, "/packed")).toBe("with zstd");
+  expect(await importing.textIn(operation, "/packed")).toBe("with zstd");
 });

@@ -1,4 +1,4 @@
-/** What an image says of its users, and where its links lead, when it means ill. */
+/** Malicious user tables and links in images. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { clientOf } from "../../service/client.ts";
 import { TestEngine } from "../../support/engine.ts";
@@ -16,16 +16,16 @@ afterAll(() => engine.close());
 
 const user = "mallory:x:1000:1000::/:/bin/sh";
 
-describe("a process starts all the same with", () => {
+describe("a process starts despite", () => {
   test.each<[attack: string, passwd: string, group: string, ids: string]>([
     ["a negative gid of a group", user, "bad:x:-1:mallory\ngood:x:50:mallory", "1000 1000 50"],
-    ["a gid beyond all numbers", user, "bad:x:99999999999999999999:mallory", "1000 1000"],
+    ["a gid of 20 digits", user, "bad:x:99999999999999999999:mallory", "1000 1000"],
     ["a gid of 2^32", user, "bad:x:4294967296:mallory\ngood:x:50:mallory", "1000 1000 50"],
     ["a gid that is not a number", user, "bad:x:0x10:mallory\nworse:x:1e3:mallory", "1000 1000"],
     ["a negative primary gid", "mallory:x:1000:-5::/:/bin/sh", "", "1000 0"],
-    ["a primary gid beyond all numbers", "mallory:x:1000:4294967295::/:/bin/sh", "", "1000 0"],
+    ["a primary gid of 2^32 - 1", "mallory:x:1000:4294967295::/:/bin/sh", "", "1000 0"],
     ["a user without a name", ":x:1000:7::/:/bin/sh", "bad:x:50:", "1000 7"],
-    ["rows of colons alone", `${":".repeat(60_000)}\n${user}`, ":".repeat(60_000), "1000 1000"],
+    ["rows of only colons", `${":".repeat(60_000)}\n${user}`, ":".repeat(60_000), "1000 1000"],
   ])("%s", async (_, passwd, group, ids) => {
     const write = 'cat > /etc/passwd; echo; printf %s "$GROUP" > /etc/group';
     const made = await engine.run(base, write, {
@@ -38,9 +38,9 @@ describe("a process starts all the same with", () => {
 
   const fill = "rm -f /etc/passwd /etc/group; head -c 4000000 /dev/zero | tr '\\0'";
   test.each([
-    ["tables of line ends alone", `${fill} '\\n' > /etc/passwd; cp /etc/passwd /etc/group`],
+    ["tables of only line ends", `${fill} '\\n' > /etc/passwd; cp /etc/passwd /etc/group`],
     ["no tables", "rm -f /etc/passwd /etc/group"],
-    ["tables that are a circle of links", "ln -sf group /etc/passwd; ln -sf passwd /etc/group"],
+    ["tables that are links to each other", "ln -sf group /etc/passwd; ln -sf passwd /etc/group"],
   ])(
     "%s",
     async (_, attack) => {
@@ -52,11 +52,11 @@ describe("a process starts all the same with", () => {
   );
 });
 
-describe("what keeps runc from starting a process is refused, in time, and is nothing to crun:", () => {
+describe("an operation fails in time if the runtime cannot start its process:", () => {
   const [chosen] = usableRuntimes().reverse();
   test.each([
-    ["tables that are directories", "rm -f /etc/passwd /etc/group; mkdir /etc/passwd /etc/group"],
-    ["a table of one line", "rm /etc/passwd; head -c 20000000 /dev/zero > /etc/passwd"],
+    ["tables that are directories (runc)", "rm -f /etc/passwd /etc/group; mkdir /etc/passwd /etc/group"],
+    ["a table of one line (runc)", "rm /etc/passwd; head -c 20000000 /dev/zero > /etc/passwd"],
   ])("%s", async (_, attack) => {
     const made = await engine.run(base, attack);
     const finished = await engine.run(made.image ?? "", "echo run", { uid: 1000 });
@@ -66,10 +66,10 @@ describe("what keeps runc from starting a process is refused, in time, and is no
   });
 
   test.each([
-    ["a pipe for users", "rm /etc/passwd; mkfifo /etc/passwd"],
-    ["a pipe for groups", "rm /etc/group; mkfifo /etc/group"],
-    ["a pipe behind a link", "rm /etc/group; mkfifo /p; ln -s ../../p /etc/group"],
-  ])("%s, to both", async (_, attack) => {
+    ["a pipe for users (runc and crun)", "rm /etc/passwd; mkfifo /etc/passwd"],
+    ["a pipe for groups (runc and crun)", "rm /etc/group; mkfifo /etc/group"],
+    ["a pipe behind a link (runc and crun)", "rm /etc/group; mkfifo /p; ln -s ../../p /etc/group"],
+  ])("%s", async (_, attack) => {
     const made = await engine.run(base, attack);
     const finished = await engine.run(made.image ?? "", "echo run", { uid: 1000 });
     expect(finished).toMatchObject({ stdout: "", operation: { status: "FAILED" } });
@@ -77,7 +77,7 @@ describe("what keeps runc from starting a process is refused, in time, and is no
   });
 });
 
-describe("a path that leads nowhere is not there (404), and is asked for once:", () => {
+describe("a path that leads nowhere gets status 404, and is not requested again:", () => {
   const name = "n".repeat(255);
   let image: string;
   beforeAll(async () => {
@@ -94,12 +94,12 @@ describe("a path that leads nowhere is not there (404), and is asked for once:",
     ["two links in a circle", "/d/a"],
     ["below two links in a circle", "/d/a/x"],
     ["a link to itself", "/d/self"],
-    ["a link to itself, another way", "/d/long"],
+    ["a link to itself through ..", "/d/long"],
     ["more links than Linux follows", "/d/l0"],
     ["a name that is too long", `/${"n".repeat(256)}`],
     ["a path that is too long", "/d".repeat(2000)],
-    ["a path that is very much too long", "/d".repeat(100_000)],
-    ["a deep directory that is there", `/d/${`${name}/`.repeat(19)}`],
+    ["a path of 200,000 bytes", "/d".repeat(100_000)],
+    ["an existing directory with a path that is too long", `/d/${`${name}/`.repeat(19)}`],
     ["below a file", "/d/file/x"],
   ])("%s", async (_, path) => {
     let requests = 0;

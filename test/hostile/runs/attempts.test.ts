@@ -1,12 +1,12 @@
-/** What a command tries by hand to get out of its sandbox, or to see what is not its own. */
+/** Attempts of a command to leave its sandbox, or to see what belongs to others. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { tinyProgram } from "../../../src/engine/sandbox/runtime/tiny-program.ts";
-import { type Attacker, makeAttacker, type WatchedCanary, whoever } from "../attacker.ts";
+import { type Attacker, makeAttacker, users, type WatchedCanary } from "../attacker.ts";
 
-/** Shell commands that succeed where they get through. */
+/** Shell commands that succeed if the sandbox does not stop them. */
 const attempts: [name: string, command: string][] = [
   ["mounts a file system", "mount -t tmpfs none /mnt"],
   ["makes /proc/sys writable", "mount -o remount,rw /proc/sys"],
@@ -19,9 +19,9 @@ const attempts: [name: string, command: string][] = [
     "reads a disk",
     "for n in '8 0' '254 0' '259 0' '7 0'; do mknod /d b $n; head -c 1 /d && exit 0; rm /d; done; false",
   ],
-  ["reads a disk by the image's own device file", "head -c 1 /disk"],
+  ["reads a disk through a device file of the image", "head -c 1 /disk"],
   ["makes a file system in user space", "mknod /f c 10 229 && : < /f"],
-  ["lets itself use all devices", "echo a > /sys/fs/cgroup/devices/devices.allow"],
+  ["allows itself all devices", "echo a > /sys/fs/cgroup/devices/devices.allow"],
   [
     "has a program run on the machine when its group ends",
     "echo /x > $(find /sys/fs/cgroup -name release_agent | head -n 1)",
@@ -45,34 +45,34 @@ const attempts: [name: string, command: string][] = [
   ["has a program run on the machine when one crashes", "echo '|/x' > /proc/sys/kernel/core_pattern"],
   ["has a program run on the machine for a module", "echo /x > /proc/sys/kernel/modprobe"],
   ["has a program run on the machine for a device", "echo /x > /sys/kernel/uevent_helper"],
-  ["has /proc/sys under another name", "echo x > /proc/self/root/proc/sys/kernel/domainname"],
+  ["writes to /proc/sys by another path", "echo x > /proc/self/root/proc/sys/kernel/domainname"],
   ["restarts the machine", "echo c > /proc/sysrq-trigger"],
   ["changes an interrupt", "echo 1 > /proc/irq/default_smp_affinity"],
   ["reads the machine's keys", "test $(cat /proc/keys | wc -c) -gt 0"],
   ["watches others' work by interrupts", "test $(cat /proc/interrupts | wc -c) -gt 0"],
   ["watches others' work by timers", "test $(cat /proc/timer_list | wc -c) -gt 0"],
-  ["watches others' work by the power that it takes", "ls /sys/devices/virtual/powercap | grep ."],
+  ["watches others' work by power consumption", "ls /sys/devices/virtual/powercap | grep ."],
   ["reads the firmware's tables", "ls /sys/firmware | grep ."],
   ["writes to /sys", "echo x > /sys/kernel/mm/transparent_hugepage/enabled"],
   ["enters the mount namespace of process 1", "nsenter -t 1 -m ls /"],
   ["makes a user namespace", "unshare -U true || unshare -r true"],
   [
-    "makes a namespace of every kind",
+    "makes a namespace of another kind",
     "unshare -m true || unshare -n true || unshare -p true || unshare -i true",
   ],
   // busybox is `exe` for a moment when it starts one of its own programs.
   ["sees other processes", "cat /proc/[0-9]*/comm | grep -vE '^(sh|timeout|exe|cat|grep|attempt-[0-9]+)$'"],
-  ["gives the machine another name", "hostname owned"],
+  ["changes the machine's name", "hostname owned"],
   ["raises its own limits", "ulimit -n 100000000"],
-  ["goes first at the processor", "nice -n -20 true"],
-  ["keeps itself from the memory's killer", "echo -1000 > /proc/self/oom_score_adj"],
+  ["raises its priority", "nice -n -20 true"],
+  ["protects itself from the OOM killer", "echo -1000 > /proc/self/oom_score_adj"],
   ["removes the files that are mounted for it", "rm /etc/hosts || mv /etc/resolv.conf /x"],
-  ["overwrites runc by what runs it", "echo x > /proc/1/exe"],
+  ["overwrites runc through /proc/1/exe", "echo x > /proc/1/exe"],
 ];
 
 const leaks: [name: string, command: string, found: RegExp][] = [
   [
-    "a descriptor of bough's, or of whoever started bough",
+    "a descriptor of bough or of its parent process",
     "ls -l /proc/self/fd /proc/1/fd",
     /-> (?!pipe:|\/proc\/|\/dev\/null)/,
   ],
@@ -83,10 +83,10 @@ const leaks: [name: string, command: string, found: RegExp][] = [
   ],
   ["a secret in an environment", "cat /proc/*/environ", /hush/],
   ["a secret in a command line", "cat /proc/*/cmdline", /hush/],
-  ["bough's own address in memory or its name", "cat /proc/*/comm", /bough|unshare|runc/],
+  ["a process of bough or runc", "cat /proc/*/comm", /bough|unshare|runc/],
 ];
 
-describe.each(whoever)("as %s", (who) => {
+describe.each(users)("as %s", (who) => {
   let attacker: Attacker;
   let canary: WatchedCanary;
   let outcomes: string[];
@@ -119,8 +119,8 @@ describe.each(whoever)("as %s", (who) => {
     expect(outcomes[index]).toBe("refused");
   });
 
-  test.each(leaks)("finds %s: there is none", async (_, command, found) => {
-    // As a careless shell starts bough: with descriptors of its own, without close-on-exec, and secrets in its environment.
+  test.each(leaks)("does not find %s", async (_, command, found) => {
+    // A careless shell starts bough with open descriptors without close-on-exec, and with secrets in the environment.
     const words = ["run", "-D", "-s", "--use", "tag:attempts:1", "--", `${command}; echo end`];
     const given = 'exec 7</ 8<"$1" 9<"$2"; shift 2; exec "$@"';
     const [program = "", ...before] = attacker.bough;
@@ -139,13 +139,13 @@ describe.each(whoever)("as %s", (who) => {
     expect(stdout).not.toMatch(found);
   });
 
-  test("a chroot in the sandbox is left for the sandbox's root at most", async () => {
+  test("leaves a chroot, but gets no further than the sandbox's root", async () => {
     const { exitCode } = await attacker.attack("attempts:1", "/climb");
-    // ENOENT: the canary's path, from the highest directory that can be reached.
+    // 2 is ENOENT: the canary's path does not exist in the highest directory that the program reaches.
     expect(exitCode).toBe(2);
   });
 
-  test("kills all processes: its own", async () => {
+  test("kills only its own processes with kill -9 -1", async () => {
     const bystander = Bun.spawn(["sleep", "1000"]);
     const { exitCode } = await attacker.attack("attempts:1", "kill -9 -1; echo alive");
     expect(exitCode).toBe(0);
@@ -154,7 +154,7 @@ describe.each(whoever)("as %s", (who) => {
     await bystander.exited;
   });
 
-  test("is a script whose interpreter is what started it: runc is what it was", async () => {
+  test("does not change runc as a script with the interpreter /proc/self/exe", async () => {
     const runc = Bun.which("runc") ?? "";
     const before = new Bun.CryptoHasher("sha256").update(readFileSync(runc)).digest("hex");
     const inode = statSync(runc).ino;
@@ -163,7 +163,7 @@ describe.each(whoever)("as %s", (who) => {
     expect(statSync(runc).ino).toBe(inode);
   });
 
-  test("the machine's name and its kernel's settings are as they were", async () => {
+  test("does not change the machine's name and kernel settings", async () => {
     const settings = () =>
       ["core_pattern", "domainname", "hostname"].map((name) =>
         readFileSync(`/proc/sys/kernel/${name}`, "utf8"),
@@ -175,7 +175,7 @@ describe.each(whoever)("as %s", (who) => {
   });
 });
 
-/** Leaves a chroot by the way that chroot(2) itself describes, and opens a file of the machine from where it gets to. */
+/** Returns a program that leaves a chroot in the way that chroot(2) describes, then opens a file of the machine. */
 function climb(file: string): Uint8Array {
   const up = Array.from({ length: 40 }, () => ({ x64: 80, arm64: 49, args: [".."] }));
   return tinyProgram([

@@ -1,4 +1,4 @@
-/** Processes beside the command of an instance: behind the walls that the command is behind, and gone with bough. */
+/** Subprocesses beside the command of an instance: isolated as the command is, and gone when bough is killed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   type InstanceResult,
@@ -8,11 +8,11 @@ import {
 } from "../../../src/service/wire/operation.ts";
 import { decode } from "../../support/engine.ts";
 import { lastingProcesses } from "../../support/processes.ts";
-import { type Attacker, makeAttacker, type WatchedCanary, whoever } from "../attacker.ts";
+import { type Attacker, makeAttacker, users, type WatchedCanary } from "../attacker.ts";
 
 const token = "beside-the-command";
 
-/** Shell commands that succeed where they get through; CANARY is a file of the machine. */
+/** Shell commands that succeed if the sandbox does not stop them; CANARY is a file of the machine. */
 const attempts: [name: string, command: string][] = [
   ["mounts a file system", "mount -t tmpfs none /mnt"],
   ["takes the mask off /proc/kcore", "umount /proc/kcore"],
@@ -24,7 +24,7 @@ const attempts: [name: string, command: string][] = [
     "cat /proc/$PPID/root/CANARY || cat /proc/1/root/CANARY",
   ],
   [
-    "reaches them through what it has open",
+    "reaches the machine's files through its descriptors",
     "for fd in /proc/self/fd/*; do cat $fd/CANARY && exit; cat $fd/../../../../../..CANARY && exit; done; false",
   ],
   [
@@ -33,7 +33,7 @@ const attempts: [name: string, command: string][] = [
   ],
 ];
 
-describe.each(whoever)("as %s", (who) => {
+describe.each(users)("as %s", (who) => {
   let attacker: Attacker;
   let canary: WatchedCanary;
   let server: { child: Bun.Subprocess; url: string };
@@ -85,7 +85,7 @@ describe.each(whoever)("as %s", (who) => {
     }
   }
 
-  test("none gets out of the sandbox", async () => {
+  test("no subprocess gets out of the sandbox", async () => {
     const instance = await start("sleep 1000");
     for (const [name, command] of attempts) {
       const { state, stdout } = await run(instance, command.replaceAll("CANARY", canary.file));
@@ -99,7 +99,7 @@ describe.each(whoever)("as %s", (who) => {
     await call("DELETE", `operations/${instance}`);
   }, 30_000);
 
-  test("a directory that the command has replaced by a link leads nowhere else", async () => {
+  test("a working directory that the command replaced by a link to a descriptor is refused", async () => {
     const instance = await start(
       `mkdir /w; sleep 0.1; rmdir /w; ln -s /proc/self/fd/7 /w; echo ready > /ready; sleep 1000`,
     );
@@ -126,7 +126,7 @@ describe.each(whoever)("as %s", (who) => {
       "max_processes",
     ],
   ])(
-    "takes no more %s than the instance may",
+    "the instance's limit of %s counts its subprocesses",
     async (_, command, limits, limit) => {
       const body = {
         image: "tag:base:1",
@@ -136,8 +136,8 @@ describe.each(whoever)("as %s", (who) => {
         timeout: 60,
       };
       const { uuid } = await call<{ uuid: string }>("POST", "instances", body);
-      // By control groups it alone may be ended; where looking is all there is, the instance is, and with it the process.
-      // So it may be on a busy machine, too, where processes are refused for too long: nobody knows of the process then.
+      // With control groups, the kernel may kill the subprocess alone. Without them, bough ends the instance, and with it
+      // the subprocess. On a busy machine that may happen with control groups, too: the request for the subprocess then fails.
       const ended = await run(uuid, command).catch(() => undefined);
       expect(ended?.state ?? {}).not.toMatchObject({ exit_code: 0 });
       await call("DELETE", `operations/${uuid}/subprocesses/1`).catch(() => {});
@@ -151,10 +151,10 @@ describe.each(whoever)("as %s", (who) => {
 
   test.each<[string, string]>([
     ["sleeps", "sleep MARK"],
-    ["ignores signals and has a session of its own", "trap '' TERM INT HUP; setsid sleep MARK & sleep MARK"],
-    ["writes all the time", "while true; do echo more; done & sleep MARK"],
+    ["ignores signals and starts its own session", "trap '' TERM INT HUP; setsid sleep MARK & sleep MARK"],
+    ["writes continuously", "while true; do echo more; done & sleep MARK"],
   ])(
-    "bough is killed: one that %s is gone",
+    "a subprocess that %s ends when bough is killed",
     async (_, command) => {
       const mark = `62${process.pid}.${command.length}`;
       const doomed = await serve();

@@ -1,8 +1,8 @@
 /**
- * What runc is told for a RUN, against what Docker tells it, line by line; each difference has its reason here. Docker's lines are
- * facts of github.com/moby/moby, daemon/pkg/oci/defaults.go, daemon/oci_linux.go and (mounts of a RUN's files) BuildKit's
- * executor/oci/spec_linux.go, at commit b985e2313a8676e18072b442911fc8f64f17d440 (23 August 2026). The filter's own calls are
- * compared in test/engine/seccomp.test.ts.
+ * Compares runc's configuration for a RUN with the one that Docker gives it, line by line; each difference has its reason here.
+ * Docker's lines come from github.com/moby/moby, daemon/pkg/oci/defaults.go, daemon/oci_linux.go and (mounts of a RUN's files)
+ * BuildKit's executor/oci/spec_linux.go, at commit b985e2313a8676e18072b442911fc8f64f17d440 (23 August 2026). The system calls
+ * of the seccomp filter are compared in test/engine/seccomp.test.ts.
  */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -91,7 +91,7 @@ interface Difference {
 const always: Difference[] = [
   {
     docker: ["apparmor docker-default"],
-    reason: "The profile is one that Docker's daemon loads, where the machine has AppArmor at all.",
+    reason: "Docker's daemon loads this profile, on machines with AppArmor.",
   },
   {
     docker: ["device deny c 10:229 rwm"],
@@ -100,7 +100,7 @@ const always: Difference[] = [
   {
     docker: ["namespace time"],
     reason:
-      "runc before 1.2 does not know it, and what it keeps is no boundary: clocks cannot be set without CAP_SYS_TIME.",
+      "runc before 1.2 does not know it, and it is not a security boundary: clocks cannot be set without CAP_SYS_TIME.",
   },
   {
     bough: ["readonlyPath /sys/fs/cgroup"],
@@ -110,11 +110,11 @@ const always: Difference[] = [
   {
     docker: ["seccomp architecture SCMP_ARCH_X32"],
     reason:
-      "Nearly no kernel has it, and compiling it makes each RUN 6 ms longer; without it such a call ends the program.",
+      "Few kernels have it, and compiling it makes each RUN 6 ms longer; without it such a call ends the program.",
   },
   {
     bough: ["oomScoreAdj 500"],
-    reason: "When the machine runs out of memory, a RUN goes before bough and what else there is.",
+    reason: "When the machine runs out of memory, the kernel kills a RUN before bough and other programs.",
   },
 ];
 
@@ -126,11 +126,11 @@ const controlGroups: Difference[] = [
       'resources pids {"limit":64}',
       "rlimits []",
     ],
-    reason: "Docker limits nothing unless it is told to; a RUN of somebody else's must not take the machine.",
+    reason: "Docker has no limits by default; a RUN of an unknown Dockerfile must not exhaust the machine.",
   },
 ];
 
-/** An ordinary user's are seldom bough's to make. */
+/** An ordinary user can seldom make control groups. */
 const noControlGroups: Difference[] = [
   {
     bough: ['rlimits [{"type":"RLIMIT_NPROC","hard":576,"soft":576}]'],
@@ -150,22 +150,22 @@ const watched = limitSettings({}, limits, { inUserNamespace: true, own: unbounde
 const machinesNetwork: Difference[] = [
   {
     docker: ["namespace network"],
-    reason: "There is no network of the sandbox's own to give it.",
+    reason: "The sandbox has no network of its own.",
   },
   {
     docker: ["capability CAP_NET_RAW bounding effective permitted"],
-    reason: "On the machine's network it reads what passes there, and sends what others seem to have sent.",
+    reason: "On the machine's network it lets a RUN read others' packets and forge their sender.",
   },
   {
     docker: ["sysctl net.ipv4.ip_unprivileged_port_start=0", "sysctl net.ipv4.ping_group_range=0 2147483647"],
-    reason: "Settings of a network: the machine's are not bough's to change.",
+    reason: "They are settings of a network, and bough must not change those of the machine.",
   },
 ];
 
 const sharedNetwork: Difference[] = [
   {
     docker: ["capability CAP_NET_RAW bounding effective permitted"],
-    reason: "RUNs of one process share their network: it reads what another one sends.",
+    reason: "RUNs of one process share their network: it would let one read the packets of another.",
   },
 ];
 
@@ -173,15 +173,14 @@ const userNamespace: Difference[] = [
   {
     docker: ["mount /sys/fs/cgroup cgroup cgroup nodev,noexec,nosuid,ro"],
     bough: ["mount /sys/fs/cgroup tmpfs tmpfs nodev,noexec,nosuid,ro"],
-    reason:
-      "The machine's would be seen through a /sys that is the machine's; it has control groups of its own at best.",
+    reason: "The machine's /sys would show the machine's control groups; at best, a RUN has its own.",
   },
 ];
 
 const settingsOfUserNamespace: Difference[] = [
   {
     docker: ["sysctl net.ipv4.ping_group_range=0 2147483647"],
-    reason: "A user namespace has no such group ids; Docker leaves it out there, too.",
+    reason: "A user namespace has no such group ids; Docker omits it there, too.",
   },
 ];
 
@@ -193,42 +192,42 @@ const sysOfUserNamespace: Difference[] = [
   },
 ];
 
-const own = { network: { kind: "private", resolvConf: "" } } as const;
-const none = { network: { kind: "none", resolvConf: "" } } as const;
-const machine = { network: { kind: "host", resolvConf: "" } } as const;
-const ordinary = { inUserNamespace: true, limits: watched };
+const ownNetwork = { network: { kind: "private", resolvConf: "" } } as const;
+const noNetwork = { network: { kind: "none", resolvConf: "" } } as const;
+const machineNetwork = { network: { kind: "host", resolvConf: "" } } as const;
+const ordinaryUser = { inUserNamespace: true, limits: watched };
 
 describe.each([
-  ["root", own, [...always, ...controlGroups, ...sharedNetwork]],
-  ["root with --network=none", none, [...always, ...controlGroups]],
-  ["root with the machine's network", machine, [...always, ...controlGroups, ...machinesNetwork]],
+  ["root", ownNetwork, [...always, ...controlGroups, ...sharedNetwork]],
+  ["root with --network=none", noNetwork, [...always, ...controlGroups]],
+  ["root with the machine's network", machineNetwork, [...always, ...controlGroups, ...machinesNetwork]],
   [
     "an ordinary user",
-    { ...ordinary, ...own },
+    { ...ordinaryUser, ...ownNetwork },
     [...always, ...noControlGroups, ...sharedNetwork, ...userNamespace, ...settingsOfUserNamespace],
   ],
   [
     "an ordinary user with --network=none",
-    { ...ordinary, ...none },
+    { ...ordinaryUser, ...noNetwork },
     [...always, ...noControlGroups, ...userNamespace, ...settingsOfUserNamespace],
   ],
   [
     "an ordinary user with the machine's network",
-    { ...ordinary, ...machine },
+    { ...ordinaryUser, ...machineNetwork },
     [...always, ...noControlGroups, ...machinesNetwork, ...userNamespace, ...sysOfUserNamespace],
   ],
-] as const)("a RUN of %s differs from Docker's in what has a reason", (_, options, differences) => {
+] as const)("a RUN of %s differs from Docker's only for a reason:", (_, options, differences) => {
   const lines = describeConfig(options);
 
   test.each(differences.flatMap(({ docker: theirs = [], reason }) => theirs.map((line) => [line, reason])))(
-    "not %s: %s",
+    "it lacks %s: %s",
     (line) => {
       expect(docker).toContain(line);
       expect(lines).not.toContain(line);
     },
   );
 
-  test("and in nothing else", () => {
+  test("it has no other difference", () => {
     const theirs = differences.flatMap((difference) => difference.docker ?? []);
     const ours = differences.flatMap((difference) => difference.bough ?? []);
     const expected = [...docker.filter((line) => !theirs.includes(line)), ...ours];
@@ -236,11 +235,11 @@ describe.each([
   });
 });
 
-test("another user than root has no capability, but those of programs that set one", () => {
+test("a user other than root has capabilities only in the bounding set", () => {
   expect(describeConfig({}, 1000)).toContain("capability CAP_CHOWN bounding");
 });
 
-test("the heat counters of all processors are masked, too", () => {
+test("the thermal counters of all processors are masked, too", () => {
   const sysfs = temporaryDirectory();
   for (const name of ["cpu0/thermal_throttle", "cpu1/thermal_throttle", "cpu2", "cpufreq"])
     mkdirSync(join(sysfs, name), { recursive: true });
@@ -252,7 +251,7 @@ test("the heat counters of all processors are masked, too", () => {
   expect(thermalThrottleDirectories(join(sysfs, "cpu2"))).toEqual([]);
 });
 
-/** runc's configuration as lines to compare, sorted; without what is the request's own. */
+/** Returns runc's configuration as sorted lines to compare, without values that come from the request. */
 function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string[] {
   const config = sandboxConfig({
     root: "/root",
@@ -265,7 +264,7 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
     ],
     hasReadonlyFiles: true,
     inUserNamespace: false,
-    network: machine.network,
+    network: machineNetwork.network,
     architecture: "amd64",
     limits: limited,
     groups: {},
@@ -284,7 +283,7 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
     sysctl = {},
     ...unknownOfLinux
   } = linux;
-  // A line for whatever this table does not know yet.
+  // One line for each field that this function does not know.
   const others = Object.entries({ ...unknown, ...unknownOfProcess, ...unknownOfLinux }).map(
     ([name, value]) => `${name} ${JSON.stringify(value)}`,
   );

@@ -1,4 +1,4 @@
-/** Machines on which bough's helpers never end: whatever starts one says so in bounded time, and leaves none behind. */
+/** Machines on which bough's helper programs never end: commands report that in bounded time, and leave no process behind. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user
 
 describe.each([
   ["a chroot", "chroot", "unshare: unshare failed: Operation not permitted"],
-  ["a limit of none", "sysctl", "/proc/sys/user/max_user_namespaces is 0"],
-] as const)("user namespaces are forbidden by %s", (_, how, reason) => {
+  ["a limit of 0", "sysctl", "/proc/sys/user/max_user_namespaces is 0"],
+] as const)("user namespaces forbidden by %s", (_, how, reason) => {
   let user: OrdinaryUser;
   beforeAll(() => {
     user = makeOrdinaryUser({ forbidsNamespaces: how });
@@ -24,8 +24,8 @@ describe.each([
     ["doctor", ["doctor"]],
     ["build", ["build", "context"]],
     ["engine df", ["engine", "df"]],
-  ])("%s as an ordinary user", async (_, words) => {
-    // util-linux 2.38's `unshare --map-auto` leaves a child that waits for ever, and holds the pipes that bough reads.
+  ])("%s names the reason to an ordinary user and ends", async (_, words) => {
+    // `unshare --map-auto` of util-linux 2.38 leaves a child that waits for ever with bough's pipes open.
     const environment = [`PATH=${process.env.PATH}:${user.home}`, `HOME=${user.home}`];
     const command = ["env", "-i", `--chdir=${user.home}`, ...environment, "./bough", ...words];
     const child = Bun.spawn([...user.prefix, ...command], {
@@ -53,7 +53,7 @@ describe("a program in PATH that never ends", () => {
       "unshare",
       "failed   engine's layers    overlayfs can't be mounted: unshare did not end within 10 seconds, and was stopped",
     ],
-  ])("doctor with %s", async (program, line) => {
+  ])("is stopped by doctor: %s", async (program, line) => {
     const directory = temporaryDirectory();
     const state = join(directory, "state");
     mkdirSync(state);
@@ -77,13 +77,13 @@ describe("a program in PATH that never ends", () => {
   });
 });
 
-/** Those that are not gone soon: a killed one takes its moment. */
+/** Returns the processes of `processesOf` that are still there after two seconds: a killed process takes a moment to end. */
 async function lastingProcessesOf(directory: string): Promise<string[]> {
   for (let attempt = 0; attempt < 200 && processesOf(directory).length > 0; attempt++) await Bun.sleep(10);
   return processesOf(directory);
 }
 
-/** The command lines of the processes that were started with `directory` in their environment. */
+/** Returns the command lines of processes that have `directory` in their environment. */
 function processesOf(directory: string): string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

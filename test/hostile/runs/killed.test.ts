@@ -1,24 +1,24 @@
-/** bough is killed: what it has started ends with it, at once, whatever that does about it. */
+/** Processes that bough has started end at once when bough is killed, whatever they do. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lastingProcesses } from "../../support/processes.ts";
-import { type Attacker, makeAttacker, whoever } from "../attacker.ts";
+import { type Attacker, makeAttacker, users } from "../attacker.ts";
 
-/** `MARK` is a number of seconds that names the command's processes; each prints a line when it is where it wants to be. */
+/** `MARK` is a number of seconds by which the test finds the processes; each command prints a line when it is ready. */
 const commands: [name: string, command: string][] = [
   ["sleeps", "echo begun; sleep MARK"],
-  ["writes all the time", "echo begun; while true; do echo more; done & sleep MARK"],
+  ["writes continuously", "echo begun; while true; do echo more; done & sleep MARK"],
   [
-    "has a session of its own in the background",
+    "starts a session in the background",
     "setsid sleep MARK < /dev/null > /dev/null 2>&1 & echo begun; sleep MARK",
   ],
   ["ignores signals", "trap '' TERM INT HUP QUIT PIPE; echo begun; sleep MARK; sleep MARK"],
   ["is stopped", "(sleep 0.1; echo begun; kill -STOP -1) & sleep MARK"],
-  ["has given its standard streams away", "echo begun; exec < /dev/null > /dev/null 2>&1; sleep MARK"],
+  ["has replaced its standard streams", "echo begun; exec < /dev/null > /dev/null 2>&1; sleep MARK"],
 ];
 
 let marks = 0;
 
-describe.each(whoever)("as %s", (who) => {
+describe.each(users)("as %s", (who) => {
   let attacker: Attacker;
   beforeAll(async () => {
     attacker = makeAttacker(who);
@@ -26,7 +26,7 @@ describe.each(whoever)("as %s", (who) => {
   });
   afterAll(() => attacker.close());
 
-  test.each(commands)("a command that %s", async (_, command) => {
+  test.each(commands)("a command that %s ends", async (_, command) => {
     const mark = `61${process.pid}.${++marks}`;
     const words = ["run", "-s", "--use", "tag:base:1", "--", command.replaceAll("MARK", mark)];
     const child = Bun.spawn([...attacker.bough, ...words], {
@@ -40,7 +40,7 @@ describe.each(whoever)("as %s", (who) => {
     expect(await lastingProcesses(`sleep ${mark}`)).toEqual([]);
   });
 
-  test("an import from a registry that says nothing", async () => {
+  test("an import from a registry that never responds ends", async () => {
     const asked = Promise.withResolvers<void>();
     const registry = Bun.serve({
       port: 0,

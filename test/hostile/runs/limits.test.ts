@@ -1,6 +1,6 @@
 /**
- * Commands that take all of a machine that they can get, each with small limits: they end in bounded time, the engine and the
- * machine go on, and nothing is left of them. The compiled program serves the engine, as root and as an ordinary user.
+ * Commands that take all they can get of a machine, each with small limits: they end in bounded time, the engine and the
+ * machine go on, and no process of them is left. The compiled program serves the engine, as root and as an ordinary user.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -21,15 +21,15 @@ const mebibyte = 1024 ** 2;
 interface Attack {
   command: string;
   limits: ResourcesLimits;
-  /** Root's run has a part of a processor: of those that go on until they are ended one that takes all is enough. */
+  /** The run as root gets a part of a processor, since it would otherwise take a whole one until it is ended. */
   isSlow?: true;
-  /** The limit that it runs into, as its record says. */
+  /** The limit that it reaches, as the operation's record names it. */
   hits?: LimitHit["limit"];
-  /** The operation's own error, where it could not be kept. */
+  /** The operation's error, if the layer could not be kept. */
   error?: RegExp;
-  /** Default: any but 0. */
+  /** By default any but 0. */
   exitCode?: number;
-  /** Default 40. It would go on for as long as it is let. */
+  /** The timeout; by default 40. The command itself would never end. */
   seconds?: number;
   request?: Partial<InstanceRequest>;
 }
@@ -39,7 +39,7 @@ const processes: ResourcesLimits = { max_processes: 64 };
 const layer: ResourcesLimits = { max_layer_bytes: mebibyte };
 const tooLarge = /^the layer is larger than max_layer_bytes \(1048576\)/;
 
-/** `memfd_create`. */
+/** The number of the system call `memfd_create`. */
 const memoryFileCall = process.arch === "arm64" ? 279 : 319;
 
 const attacks: Record<string, Attack> = {
@@ -50,7 +50,7 @@ const attacks: Record<string, Attack> = {
   },
   "memory: many hogs, each of them small": {
     command: [
-      // Each holds what it has taken until all have taken theirs, however long a busy machine needs to start them.
+      // Each process keeps its memory until all have theirs, however long a busy machine needs to start them.
       "for i in $(seq 40); do (head -c 8m /dev/zero; : > /tmp/$i; until [ -e /all ]; do sleep 0.5; done) | tail & done",
       "n=0; until [ $(ls /tmp | wc -l) -ge 40 ] || [ $n -ge 60 ]; do n=$((n + 1)); sleep 0.25; done",
       "sleep 1; touch /all; wait; false",
@@ -70,7 +70,7 @@ const attacks: Record<string, Attack> = {
     hits: "max_memory_bytes",
   },
   "processes: a fork bomb": {
-    // Again and again: where a limit is kept by looking, a busy machine may not look in time to see one bomb.
+    // Several bombs: without control groups, bough polls, and may poll too late on a busy machine to see a single one.
     command: "bomb() { bomb | bomb & }; for i in 1 2 3 4 5 6 7 8; do bomb; sleep 0.5; done; false",
     limits: processes,
     hits: "max_processes",
@@ -129,13 +129,13 @@ const attacks: Record<string, Attack> = {
     limits: layer,
     error: tooLarge,
   },
-  "layer: a file behind directories too deep to be asked for": {
+  "layer: a file below directories with a path that is too long for a call": {
     command: `perl -e 'for (1..60) { mkdir "d" x 200; chdir "d" x 200 } for my $n (1..3) { open my $f, ">", $n; print $f "x" x 2000000 }'`,
     limits: layer,
     error: tooLarge,
     request: { cwd: "/tmp" },
   },
-  "layer: a short command that is over before anybody looks": {
+  "layer: a short command that ends before the first poll": {
     command: "for i in 1 2 3; do head -c 500000 /dev/zero > /file$i; done",
     limits: layer,
     error: tooLarge,
@@ -146,19 +146,19 @@ const attacks: Record<string, Attack> = {
   },
 };
 
-/** What looks like an attack to somebody who counts wrongly. */
+/** Commands that would exceed a limit only if bough counted wrongly. */
 const honest: Record<string, Attack> = {
-  "files on the disk are read and written; their cache is not the command's memory": {
+  "the page cache of files on the disk does not count as memory": {
     command: "head -c 128m /dev/zero > /large && cat /large > /dev/null",
     limits: memory,
     exitCode: 0,
   },
-  "processes one after the other": {
+  "300 processes one after the other do not exceed 64 processes": {
     command: "i=0; while [ $i -lt 300 ]; do i=$((i+1)); /bin/true; done",
     limits: processes,
     exitCode: 0,
   },
-  "a layer of just less than the limit": {
+  "a layer just below its limit is kept": {
     command: "head -c 1000000 /dev/zero > /file; head -c 100m /dev/zero > /dev/null",
     limits: layer,
     exitCode: 0,
@@ -168,7 +168,10 @@ const honest: Record<string, Attack> = {
 const floods: [stream: string, command: string][] = [
   ["standard output", "head -c 320m /dev/zero"],
   ["standard error", "head -c 320m /dev/zero >&2"],
-  ["standard error that begins as runc's own", "(printf 'runc run failed: '; head -c 320m /dev/zero) >&2"],
+  [
+    "standard error that begins like an error of runc",
+    "(printf 'runc run failed: '; head -c 320m /dev/zero) >&2",
+  ],
 ];
 
 let layout: string;
@@ -185,7 +188,7 @@ beforeAll(async () => {
 describe.each(["root", "an ordinary user"])("as %s", (who) => {
   let engine: ServedEngine;
   beforeAll(async () => {
-    // In memory a command's files would count for its memory.
+    // On a file system in memory, a command's files would count as its memory.
     engine = await ServedEngine.start(
       who === "root" ? makeRoot(diskForTests()) : makeOrdinaryUser({ parent: diskForTests() }),
     );
@@ -196,26 +199,26 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   const rows = rowsFor(
     who,
     Object.entries({ ...attacks, ...honest }),
-    // Of layers one: they are counted for everybody in the same way.
+    // One of the layers is enough: they are measured in the same way for both.
     Object.keys({ ...attacks, ...honest }).filter(
       (name) => !name.startsWith("layer: ") || name.includes("many files that are empty"),
     ),
   );
-  // Control groups tell them apart. Each would go on for the same seconds before it is ended.
+  // Control groups count them separately, so that they can run at the same time.
   const together = who === "root" ? test.concurrent : test;
   together.each(rows.filter(isOfProcesses))("%s", (_, attack) => expectEnd(attack));
   test.each(rows.filter((row) => !isOfProcesses(row)))("%s", (_, attack) => expectEnd(attack));
 
   async function expectEnd(attack: Attack): Promise<void> {
     const { command, limits, isSlow, hits, error, exitCode, seconds = 40, request } = attack;
-    const impatience = new AbortController();
-    const answering = engine.longestAnswer(impatience.signal);
+    const ended = new AbortController();
+    const slowest = engine.maxResponseMilliseconds(ended.signal);
     const operation = await engine.run(command, {
       resources_limits: isSlow && who === "root" ? { ...limits, cpus: 0.2 } : limits,
       timeout: seconds,
       ...request,
     });
-    impatience.abort();
+    ended.abort();
     const result = operation.metadata?.result;
     expect(result?.state?.timed_out ?? false).toBe(false);
     expect(operation.error ?? "").toMatch(error ?? /^$/);
@@ -226,16 +229,16 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     } else {
       expect(operation.result?.image ?? null).toBeNull();
     }
-    // The engine has answered all the while, and nothing of the command is left.
-    expect(await answering).toBeLessThan(10_000);
-    expect(engine.memory()).toBeLessThan(300 * mebibyte);
+    // The engine has responded all the time, and no control group of the command is left.
+    expect(await slowest).toBeLessThan(10_000);
+    expect(engine.peakMemory()).toBeLessThan(300 * mebibyte);
     expect(engine.controlGroups(operation.uuid)).toEqual([]);
     const next = await engine.run("echo fine", {});
     expect(decode(next.metadata?.result?.stdout)).toBe("fine\n");
   }
 
-  test.each(rowsFor(who, floods, ["standard error that begins as runc's own"]))(
-    "a flood of %s takes no memory and no disk of the engine's",
+  test.each(rowsFor(who, floods, ["standard error that begins like an error of runc"]))(
+    "a flood of %s takes no memory of the engine",
     async (_, command) => {
       const operation = await engine.run(command, { truncate_output_at: mebibyte, timeout: 60 });
       const result = operation.metadata?.result;
@@ -243,11 +246,11 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       const [stdout, stderr] = [result?.stdout, result?.stderr];
       expect(stdout?.truncated === true || stderr?.truncated === true).toBe(true);
       expect(decode(stdout).length + decode(stderr).length).toBeLessThanOrEqual(mebibyte);
-      expect(engine.memory()).toBeLessThan(300 * mebibyte);
+      expect(engine.peakMemory()).toBeLessThan(300 * mebibyte);
     },
   );
 
-  test("shared memory ends at its 64 MiB, or at the command's limit", async () => {
+  test("/dev/shm is limited to 64 MiB and to the command's memory", async () => {
     const operation = await engine.run("cat /dev/zero > /dev/shm/x", {
       resources_limits: { max_memory_bytes: 32 * mebibyte },
       timeout: 20,
@@ -259,7 +262,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   });
 });
 
-test("processes of many users in a namespace leave its own user a quarter of those that he may have", async () => {
+test("processes of many users in a namespace leave a quarter of its owner's processes free", async () => {
   const user = makeOrdinaryUser();
   try {
     const forks =
@@ -273,7 +276,7 @@ test("processes of many users in a namespace leave its own user a quarter of tho
       ...words,
     ]);
     expect(Number(stdout.toString())).toBeGreaterThan(50);
-    // bough and its helpers have some of them, too.
+    // bough and its helper programs need some of them, too.
     expect(Number(stdout.toString())).toBeLessThan(225);
   } finally {
     user.remove();
@@ -282,7 +285,7 @@ test("processes of many users in a namespace leave its own user a quarter of tho
 
 type User = Pick<OrdinaryUser, "home" | "prefix" | "give" | "giveBough" | "remove">;
 
-/** Root, with a home of its own. */
+/** Root, with a separate home. */
 function makeRoot(parent: string): User {
   const home = mkdtempSync(join(parent, "bough-root-"));
   return {
@@ -294,7 +297,7 @@ function makeRoot(parent: string): User {
   };
 }
 
-/** The compiled program's command line, with an engine that has the image `base:1`. */
+/** Returns the start of a command line of the compiled program, whose engine has the image `base:1`. */
 function boughFor(user: User): string[] {
   const { home } = user;
   const bough = user.giveBough();
@@ -305,7 +308,7 @@ function boughFor(user: User): string[] {
   return prefix;
 }
 
-/** `bough serve` in a process of its own. */
+/** A process of `bough serve`. */
 class ServedEngine {
   readonly #user: User;
   readonly #process: Bun.Subprocess<"ignore", "pipe", "ignore">;
@@ -330,12 +333,12 @@ class ServedEngine {
       stdout: "pipe",
       stderr: "ignore",
     });
-    let said = "";
+    let output = "";
     for await (const chunk of child.stdout) {
-      said += Buffer.from(chunk).toString();
-      if (said.trimEnd().endsWith("}")) break;
+      output += Buffer.from(chunk).toString();
+      if (output.trimEnd().endsWith("}")) break;
     }
-    return new ServedEngine(user, child, JSON.parse(said) as { url: string; token: string });
+    return new ServedEngine(user, child, JSON.parse(output) as { url: string; token: string });
   }
 
   async stop(): Promise<void> {
@@ -354,25 +357,25 @@ class ServedEngine {
     }
   }
 
-  /** Asks again and again; returns the milliseconds that the slowest answer took. */
-  async longestAnswer(signal: AbortSignal): Promise<number> {
-    let longest = 0;
+  /** Sends requests until the signal. Returns the milliseconds of the slowest response. */
+  async maxResponseMilliseconds(signal: AbortSignal): Promise<number> {
+    let max = 0;
     while (!signal.aborted) {
       const began = performance.now();
       await this.#json("whoami");
-      longest = Math.max(longest, performance.now() - began);
+      max = Math.max(max, performance.now() - began);
       await Bun.sleep(50);
     }
-    return longest;
+    return max;
   }
 
-  /** Bytes that it has had at most. */
-  memory(): number {
+  /** The largest number of bytes that the process has had. */
+  peakMemory(): number {
     const status = readFileSync(`/proc/${this.#process.pid}/status`, "utf8");
     return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
   }
 
-  /** Those of an operation's container. */
+  /** Paths of the control groups of an operation's container. */
   controlGroups(operation: string): string[] {
     return readdirSync("/sys/fs/cgroup", { recursive: true })
       .map(String)

@@ -1,4 +1,4 @@
-/** Mounts between images, caches and targets that mean harm: nothing of this machine is reached, and nothing is left. */
+/** Malicious sources, caches and targets of mounts: they reach no file of this machine, and leave nothing in an image. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, lstatSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   let engine: TestEngine;
   let base: string;
   let hostile: string;
-  /** A directory of this machine that the links lead to, in as many ways as there are. */
+  /** A directory of this machine that the links lead to. */
   let outside: string;
   beforeAll(async () => {
     outside = temporaryDirectory();
@@ -39,7 +39,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   });
   const secret = (target: string): InstanceMount => ({ target, type: "secret", value: "czNjcmV0" });
 
-  /** `outcome`: what the command says, or how the error begins. */
+  /** `outcome`: the command's output, or the beginning of the error. */
   const rows: [what: string, mounts: () => InstanceMount[], command: string, outcome: string][] = [
     [
       "a target by an absolute link",
@@ -60,35 +60,40 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "/absolute/passwd\n",
     ],
     ["a target with ..", () => [tmpfs("/d/../../../t/..//../u")], "ls -d /u", "/u\n"],
-    ["a link in a circle", () => [tmpfs("/circle/t")], "true", "/circle/t: too many symbolic links"],
-    ["/proc", () => [tmpfs("/proc")], "true", "cannot mount at /proc: the sandbox has its own"],
     [
-      "below /proc by a link",
+      "a target by a link to itself",
+      () => [tmpfs("/circle/t")],
+      "true",
+      "/circle/t: too many symbolic links",
+    ],
+    ["the target /proc", () => [tmpfs("/proc")], "true", "cannot mount at /proc: the sandbox has its own"],
+    [
+      "a target below /proc by a link",
       () => [tmpfs("/first/t")],
       "true",
       "cannot mount at /first/t, which leads to /proc/1/root/t",
     ],
     [
-      "/sys by a mount's link",
+      "a target in /sys by a link in a mount",
       () => [bind("/m", "/d"), tmpfs("/m/sys")],
       "true",
       "cannot mount at /m/sys, which leads to /sys/fs",
     ],
-    ["/dev", () => [tmpfs("/dev")], "true", "cannot mount at /dev: the sandbox has its own"],
+    ["the target /dev", () => [tmpfs("/dev")], "true", "cannot mount at /dev: the sandbox has its own"],
     [
-      "the root by a mount's link",
+      "the root as a target by a link in a mount",
       () => [bind("/m", "/d"), tmpfs("/m/root")],
       "true",
       "cannot mount at /m/root, which leads to /",
     ],
     [
-      "/etc by a mount's link",
+      "a target in /etc by a link in a mount",
       () => [bind("/m", "/d"), tmpfs("/m/etc/new")],
       "ls -d /etc/new /m/etc/new",
       "/etc/new\n/m/etc/new\n",
     ],
     [
-      "resolv.conf, in memory and as a secret",
+      "resolv.conf in a tmpfs and as a secret",
       () => [tmpfs("/etc"), secret("/etc/resolv.conf")],
       "cat /etc/resolv.conf",
       "s3cret",
@@ -120,25 +125,25 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     ["a source with ..", () => [bind("/m", "/d/../../../../d")], "ls -d /m/pipe", "/m/pipe\n"],
     ["a cache of an id with ..", () => [cache("/c", "../../../etc")], "ls /c; touch /c/x", ""],
     [
-      "a new cache by a link",
+      "a cache that begins with a link out",
       () => [cache("/c", "new", { image: hostile, source: "/absolute" })],
       "true",
       "cannot fill the cache at /c from",
     ],
     [
-      "one that begins with links",
+      "a cache that begins with a directory of links",
       () => [cache("/c", "begins", { image: hostile, source: "/d" })],
       "readlink /c/descriptor",
       "/proc/self/fd/7\n",
     ],
     [
-      "a target below a cache's link",
+      "a target by a link in a cache",
       () => [cache("/c", "begins", { image: hostile, source: "/d" }), tmpfs("/c/etc/t")],
       "ls -d /etc/t",
       "/etc/t\n",
     ],
     [
-      "the same, to /proc",
+      "a target in /proc by a link in a cache",
       () => [cache("/c", "begins", { image: hostile, source: "/d" }), tmpfs("/c/proc/t")],
       "true",
       "cannot mount at /c/proc/t, which leads to /proc/t",
@@ -155,35 +160,35 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
 
   test.each<[what: string, cwd: string, mounts: () => InstanceMount[], message: string]>([
     [
-      "by a mount's link",
+      "by a link in a mount",
       "/m/descriptor",
       () => [bind("/m", "/d")],
       "the working directory cannot be /m/descriptor, which leads to /proc/self/fd/7",
     ],
     [
-      "by a cache's link",
+      "by a link in a cache",
       "/c/descriptor",
       () => [cache("/c", "begins", { image: hostile, source: "/d" })],
       "the working directory cannot be /c/descriptor, which leads to /proc/self/fd/7",
     ],
     [
-      "below a cache that others change",
+      "below a cache that others may change",
       "/c/x",
       () => [cache("/c", "cwd")],
       "the working directory cannot be /c/x: other commands may change the cache there",
     ],
-  ])("a working directory %s", async (_, cwd, mounts, message) => {
+  ])("a working directory %s is refused", async (_, cwd, mounts, message) => {
     const { operation } = await engine.run(hostile, "true", { cwd, mounts: mounts() });
     expect(operation.error).toStartWith(message);
   });
 
-  test("a working directory that is a cache, or is below one that nobody else has", async () => {
+  test("a working directory may be a cache, or below a locked one", async () => {
     expect((await engine.run(base, "pwd", { cwd: "/c", mounts: [cache("/c", "cwd")] })).stdout).toBe("/c\n");
     const locked = [cache("/c", "cwd", { sharing: "locked" })];
     expect((await engine.run(base, "pwd", { cwd: "/c/x", mounts: locked })).stdout).toBe("/c/x\n");
   });
 
-  test("a directory of a cache that another command swaps for a link at that moment", async () => {
+  test("a cache's directory that another command keeps replacing by a link never leads out", async () => {
     const swap =
       "mkdir /c/d; while mv /c/d /c/e; do ln -s / /c/d; rm /c/d; mv /c/e /c/d; [ -e /c/end ] && exit; done";
     const swapping = engine.run(base, swap, { mounts: [cache("/c", "swapped")] });
@@ -198,7 +203,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     expect([...outcomes].filter((outcome) => !["", "an error"].includes(outcome))).toEqual([]);
   });
 
-  test("a process beside the command, in a directory by a mount's link", async () => {
+  test("a subprocess is refused a working directory by a link in a mount", async () => {
     const started = await engine.start({
       ...{ image: hostile, command: "read line", stdin: openInput, mounts: [bind("/m", "/d")] },
     });
@@ -212,7 +217,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     await engine.finish(started);
   });
 
-  test("1000 of them", async () => {
+  test("a command can have 1000 mounts", async () => {
     const mounts = Array.from({ length: 1000 }, (_, index): InstanceMount => {
       const target = `/many/${index}`;
       const kinds = [tmpfs(target), bind(target, "/d"), bind(target, "/etc/passwd"), secret(target)];
@@ -226,7 +231,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     expect(ended.image).toBe(hostile);
   });
 
-  test("a command that makes the most of its mount points leaves none, or what it made of them", async () => {
+  test("a command that unmounts and moves its mounts leaves no secret, and changes no file outside", async () => {
     const mounts = [bind("/m/a", "/d", false), tmpfs("/m/b"), secret("/s")];
     const command = `umount /m/a; rm -rf /m /s; mv /m/b /x; mv /m /n; ln -s ${outside} /m; ls -d /n/* | wc -l`;
     const { image, operation } = await engine.run(base, command, { mounts });

@@ -1,6 +1,6 @@
 /**
- * The machine's own mounts, where they are shared as systemd makes them: what bough and its helpers mount and unmount for
- * themselves must not reach them. In a mount namespace of the test's own, in which all mounts are made shared.
+ * The machine's mounts do not change when bough and its helper programs mount and unmount, even if all mounts are shared, as
+ * systemd makes them. The tests run in their own mount namespace, in which all mounts are made shared.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => user.remove());
 
-/** Mounts before and after, and what the command line has said in between. */
+/** Runs a command line, and writes the mounts before and after it to files in `$0`. */
 const script = `mount --make-rshared /
 cut -d ' ' -f 3- /proc/self/mountinfo > "$0/before"
 "$@"
@@ -38,7 +38,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "fine",
     ],
     ["a file of an image", ["cat", "base:1:/etc/passwd"], "root:x:0:0"],
-  ])("%s", (_, words, said) => {
+  ])("%s leaves all mounts as they were", (_, words, output) => {
     const isRoot = who === "root";
     const directory = temporaryDirectory();
     const place = isRoot ? layout : join(user.home, "layout");
@@ -52,12 +52,12 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     const command = [...environment, bough, ...words.map((word) => word.replace("LAYOUT", place))];
     const inNamespace = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, directory];
     const ended = Bun.spawnSync([...inNamespace, ...(isRoot ? [] : user.prefix), ...command]);
-    expect(ended.stdout.toString()).toContain(said);
+    expect(ended.stdout.toString()).toContain(output);
     const before = readMounts(join(directory, "before"));
     const after = readMounts(join(directory, "after"));
     expect(before).not.toEqual([]);
     expect(after.filter((mount) => !before.includes(mount))).toEqual([]);
-    // A directory that another test removes takes its mounts in all namespaces along.
+    // If another test removes a directory, its mounts go from all namespaces.
     expect(before.filter((mount) => !after.includes(mount) && existsSync(mountPoint(mount)))).toEqual([]);
   });
 });
@@ -68,7 +68,7 @@ function readMounts(path: string): string[] {
     .filter((line) => line !== "");
 }
 
-/** The fifth field of mountinfo, without the two that count mounts. */
+/** Returns the fifth field of a line of mountinfo; the lines here lack the first two. */
 function mountPoint(mount: string): string {
   return mount.split(" ")[2] ?? "";
 }

@@ -1,6 +1,7 @@
 /**
- * A machine for attacks: run in a network namespace of its own, it has services on its loopback that nobody may reach (each
- * contact is a line on standard output, those that lines on standard input ask for included), a name server on its loopback, and one service for everybody on an address of its own.
+ * A machine for attacks, run in its own network namespace. It has services on its loopback that no RUN may reach, and prints a
+ * line for each contact with them. It has a name server on its loopback, and a public service on another address. For each line
+ * on standard input it sends that line as a datagram to its own service.
  */
 import { spawnSync } from "node:child_process";
 
@@ -17,12 +18,12 @@ async function serve(): Promise<void> {
     const { status, stderr } = spawnSync("/bin/busybox", ["ip", ...words], { encoding: "utf8" });
     if (status !== 0) throw new Error(stderr);
   }
-  const tell = (contact: string): void => {
+  const print = (contact: string): void => {
     process.stdout.write(`${contact}\n`);
   };
   const canary = (name: string) => ({
     socket: {
-      open: () => tell(`TCP ${name}`),
+      open: () => print(`TCP ${name}`),
       data() {},
     },
   });
@@ -32,7 +33,7 @@ async function serve(): Promise<void> {
   await Bun.udpSocket({
     hostname: "127.0.0.1",
     port: canaryPort,
-    socket: { data: (_, bytes) => tell(`UDP ${bytes.toString()}`) },
+    socket: { data: (_, bytes) => print(`UDP ${bytes.toString()}`) },
   });
   await Bun.udpSocket({
     hostname: "127.0.0.1",
@@ -44,12 +45,12 @@ async function serve(): Promise<void> {
     },
   });
   Bun.serve({ hostname: outsideAddress, port: 80, fetch: () => new Response("from outside") });
-  tell("ready");
+  print("ready");
   const own = await Bun.udpSocket({});
   for await (const line of console) own.send(line, canaryPort, "127.0.0.1");
 }
 
-/** One A record for whatever name is asked for (RFC 1035, 4.1); none for other types. */
+/** Returns a response with one A record for any name (RFC 1035, 4.1), and with no record for other types. */
 function addressRecord(query: Buffer): Buffer {
   const nameEnd = query.indexOf(0, 12);
   const question = query.subarray(12, nameEnd + 5);

@@ -1,6 +1,6 @@
 /**
- * What a RUN reaches of the machine's network: the outside, and nothing of its loopback. Everything happens in a network
- * namespace of the test's own, see network-world.ts.
+ * A RUN reaches the network outside of the machine, and nothing of the machine's loopback. The tests run in their own network
+ * namespace, see network-world.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** Perl: attempts that are refused at once, time out or get through all end here. */
+/** The beginning of the Perl programs. An attempt ends after a second at most, whether it is refused or not. */
 const prelude = `use Socket qw(:all); $SIG{ALRM} = sub { exit }; alarm 1;
 sub try { my ($family, $type, $address, $device) = @_;
   socket(my $s, $family, $type, 0) or die "no socket: $!\\n";
@@ -31,7 +31,7 @@ sub try { my ($family, $type, $address, $device) = @_;
 sub ipv4 { pack_sockaddr_in(${canaryPort}, inet_aton($_[0])) }
 `;
 
-/** Each with what a RUN with the machine's own network, as every RUN had once, gets through with it; "" for slirp4netns' own ways. */
+/** Attempts, with the contact that each makes on the machine's own network (`--network=host`); "" for those through slirp4netns. */
 const attacks: readonly (readonly [name: string, perl: string, contact: string])[] = [
   ["TCP to 127.0.0.1", "try(AF_INET, SOCK_STREAM, ipv4('127.0.0.1'))", "TCP 127.0.0.1"],
   ["TCP to another address of the loopback", "try(AF_INET, SOCK_STREAM, ipv4('0.0.0.0'))", "TCP 127.0.0.1"],
@@ -102,13 +102,13 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     "slirp4netns' alias 10.0.2.2",
   ];
   test.each(rowsFor(who, attacks, [...ofEachKind, "TCP to 127.0.0.1, out of the interface"]))(
-    "%s: nobody is reached",
+    "%s reaches no service of the machine",
     async (_, perl, contact) => {
       const since = world.contacts.length;
       await attack(perl);
       await world.settle();
       expect(world.contacts.slice(since)).toEqual([]);
-      // The attempt itself is sound.
+      // On the machine's network, the same attempt succeeds.
       if (contact === "") return;
       await attack(perl, "--network=host");
       await world.settle();
@@ -118,7 +118,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
 
   const plain = attacks.filter(([name]) => !name.endsWith("out of the interface"));
   test.each(rowsFor(who, plain, ["TCP to 127.0.0.1", "an abstract socket"]))(
-    "%s: nor with --network=none",
+    "%s reaches no service with --network=none",
     async (_, perl) => {
       const since = world.contacts.length;
       await attack(perl, "--network=none");
@@ -132,16 +132,16 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     ["host", "refused: Operation not permitted\n", ""],
     ["none", "", "heard nothing\n"],
   ])(
-    "raw packets with --network=%s: the token of a `bough serve` is not heard",
+    "raw packets with --network=%s do not show the token of a `bough serve`",
     async (mode, stderr, stdout) => {
       const stop = await world.talkToServer(prefix);
-      const heard = await run(["perl", "-e", `use Socket; ${sniff}`], `--network=${mode}`);
+      const sniffed = await run(["perl", "-e", `use Socket; ${sniff}`], `--network=${mode}`);
       stop();
-      expect(heard).toMatchObject({ stdout, stderr });
+      expect(sniffed).toMatchObject({ stdout, stderr });
     },
   );
 
-  test("the outside is reached, by its name", async () => {
+  test("a RUN reaches the outside by name", async () => {
     const { stdout, stderr } = await run(["wget", "-qO-", "http://outside.example/"]);
     expect(stderr).toBe("");
     expect(stdout).toBe("from outside");
@@ -151,8 +151,8 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     expect((await run(["wget", "-qO-", "http://outside/"])).stdout).toBe("from outside");
   });
 
-  test("with --network=none there is a loopback, and that works", async () => {
-    // The client's input stays open: nc leaves as soon as the other side has nothing more to say.
+  test("a RUN with --network=none has only a loopback, which works", async () => {
+    // The client's input stays open, so that nc ends only when the other side does.
     const talk =
       "ls /sys/class/net; mkfifo /open; (echo hello | nc -l -p 80 &) ; until nc 127.0.0.1 80 <>/open 2>&-; do sleep 0.05; done";
     expect((await run(["sh", "-c", talk], "--network=none")).stdout).toBe("lo\nhello\n");
@@ -167,7 +167,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   });
 });
 
-test("a name server's address that stands outside of /etc and /run is found", async () => {
+test("resolv.conf may be a link to a file outside of /etc and /run", async () => {
   const other = await World.start("link");
   try {
     const bough = ["env", "-i", `PATH=${process.env.PATH}`, `HOME=${temporaryDirectory()}`, compileBough()];
@@ -179,7 +179,7 @@ test("a name server's address that stands outside of /etc and /run is found", as
   }
 });
 
-/** What network-world.ts is to the test. */
+/** A process of network-world.ts. */
 class World {
   readonly contacts: string[] = [];
   readonly #process: Bun.Subprocess<"pipe", "pipe", "inherit">;
@@ -189,14 +189,14 @@ class World {
     this.#process = process;
   }
 
-  /** `nameServer`: whether the file that names it is in `/etc`, or a link to another place. */
-  static async start(nameServer: "file" | "link" = "file"): Promise<World> {
-    const resolvConf = join(temporaryDirectory(), "resolv.conf");
-    writeFileSync(resolvConf, "nameserver 127.0.0.1\nsearch example\noptions timeout:1\n");
+  /** `resolvConf`: `/etc/resolv.conf` is a file, or a link to a file elsewhere. */
+  static async start(resolvConf: "file" | "link" = "file"): Promise<World> {
+    const path = join(temporaryDirectory(), "resolv.conf");
+    writeFileSync(path, "nameserver 127.0.0.1\nsearch example\noptions timeout:1\n");
     const provide = {
       file: `mount --bind "$1" /etc/resolv.conf`,
       link: `cp -a /etc "$1.etc"; ln -sf "$1" "$1.etc/resolv.conf"; mount --bind "$1.etc" /etc`,
-    }[nameServer];
+    }[resolvConf];
     const script = `${provide}; shift; exec "$@"`;
     const enter = [
       "unshare",
@@ -208,7 +208,7 @@ class World {
       "-ec",
       script,
       "sh",
-      resolvConf,
+      path,
     ];
     const world = Bun.spawn([...enter, process.execPath, join(import.meta.dir, "network-world.ts")], {
       stdin: "pipe",
@@ -258,7 +258,7 @@ class World {
     await this.#process.exited;
   }
 
-  /** Whatever was under way to a canary has arrived: a datagram sent after it has. */
+  /** Waits until a new datagram has arrived, and with it everything that was on its way to a service before. */
   async settle(): Promise<void> {
     const mark = `sentinel ${this.#sentinels++}`;
     this.#process.stdin.write(`${mark}\n`);
@@ -267,7 +267,7 @@ class World {
     this.contacts.splice(this.contacts.indexOf(`UDP ${mark}`), 1);
   }
 
-  /** A server of the engine, and a client that shows it its token all the time. */
+  /** Starts a server of the engine, and a client that keeps sending it requests with the token. */
   async talkToServer(bough: readonly string[]): Promise<() => void> {
     const token = "token-of-the-server";
     const server = ["serve", "--listen", "127.0.0.1:7010", "--token", token, "-q"];

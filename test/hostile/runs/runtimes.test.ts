@@ -1,18 +1,18 @@
 /**
- * What a command has and sees is the same whether runc or crun has started it, but for what has a reason here: its process, its
- * descriptors, its mounts and devices, its control groups.
+ * A command has and sees the same with runc and crun: its process, descriptors, mounts, devices and control groups. Each
+ * difference has its reason here.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { usableRuntimes } from "../../support/runtimes.ts";
-import { type Attacker, makeAttacker, whoever } from "../attacker.ts";
+import { type Attacker, makeAttacker, users } from "../attacker.ts";
 
-const own = "Vm[A-Za-z]+|Rss[A-Z][a-z]+|Name|State|Tgid|Ngid|Pid|PPid|NS[a-z]+|FDSize|SigQ|Threads";
-const counted =
+const ownFields = "Vm[A-Za-z]+|Rss[A-Z][a-z]+|Name|State|Tgid|Ngid|Pid|PPid|NS[a-z]+|FDSize|SigQ|Threads";
+const countedFields =
   "voluntary_ctxt_switches|nonvoluntary_ctxt_switches|HugetlbPages|x86_.*|untag_mask|Cpus.*|Mems.*";
 
-/** Each prints lines, of which the first word says what they are about. */
-const looks: Record<string, string> = {
-  status: `grep -vE '^(${own}|${counted}):' /proc/self/status`,
+/** Shell commands by name. Each line of their output gets the name as its first word. */
+const queries: Record<string, string> = {
+  status: `grep -vE '^(${ownFields}|${countedFields}):' /proc/self/status`,
   limit: "cat /proc/self/limits",
   score: "cat /proc/self/oom_score_adj",
   umask: "umask",
@@ -54,7 +54,7 @@ const differences: Difference[] = [
   },
   {
     runc: /^allowed c 10:200 rwm$/,
-    reason: "/dev/net/tun is of no use without CAP_NET_ADMIN.",
+    reason: "/dev/net/tun is useless without CAP_NET_ADMIN.",
   },
   {
     runc: /^setting (pids\/)?pids\.max 64$/,
@@ -64,17 +64,17 @@ const differences: Difference[] = [
   {
     runc: /^mount \/ \/(proc\/acpi|proc\/scsi|sys\/firmware|sys\/devices\/virtual\/powercap) ro,relatime - tmpfs tmpfs ro/,
     crun: /^mount \/ \/(proc\/acpi|proc\/scsi|sys\/firmware|sys\/devices\/virtual\/powercap) ro,relatime - tmpfs tmpfs rw,size=0k/,
-    reason: "Empty, and read-only: as a file system, or as a mount.",
+    reason: "Both are empty and read-only: one as a file system, the other as a mount.",
   },
   {
     runc: /^mount \/null \/proc\/\w+ rw,(nosuid|relatime) - (dev)?tmpfs /,
     crun: /^mount \/null \/proc\/\w+ ro,relatime - devtmpfs /,
-    reason: "The sandbox's own /dev/null masks it, or the machine's, read-only.",
+    reason: "Both mask it: one with the sandbox's /dev/null, the other with the machine's, read-only.",
   },
   {
     runc: /^mount \/\w+ \/dev\/\w+ rw,relatime - devtmpfs /,
     crun: /^mount \/\w+ \/dev\/\w+ rw,nosuid,noexec,relatime - devtmpfs /,
-    reason: "Devices of a user namespace are the machine's own; neither needs to be run.",
+    reason: "Devices in a user namespace are the machine's; no program needs to be executed from them.",
   },
   {
     runc: /^mount \/[\w-]+ \/proc\/[\w-]+ ro,nosuid,nodev,noexec,relatime - proc proc /,
@@ -84,31 +84,31 @@ const differences: Difference[] = [
   {
     runc: /^mount \/ \/sys\S* (ro|rw),nosuid,nodev,noexec,relatime - (sysfs sysfs|tmpfs tmpfs|cgroup2? \S+) /,
     crun: /^mount \/ \/sys\S* ro,nosuid,nodev,noexec,relatime - (sysfs sysfs|tmpfs tmpfs|cgroup2? \S+) /,
-    reason: "runc mounts them, and covers them by a read-only copy; crun mounts them read-only.",
+    reason: "runc mounts them and covers them with a read-only copy; crun mounts them read-only.",
   },
 ];
 
-describe.each(whoever)("as %s", (who) => {
+describe.each(users)("as %s", (who) => {
   let attacker: Attacker;
-  const seen: Record<string, string[]> = {};
+  const outputs: Record<string, string[]> = {};
   beforeAll(async () => {
     attacker = makeAttacker(who);
     await attacker.importImage("looks:1");
-    const script = Object.entries(looks).map(
-      ([name, look]) => `{ ${look}\n} | while read -r line; do echo "${name} $line"; done`,
+    const script = Object.entries(queries).map(
+      ([name, query]) => `{ ${query}\n} | while read -r line; do echo "${name} $line"; done`,
     );
     const limits = ["--memory", "64m", "--pids", "64"];
     for (const runtime of usableRuntimes({ inUserNamespace: who !== "root" })) {
       const words = ["run", "-D", "-s", ...limits, "--use", "tag:looks:1", "--", script.join("\n")];
       const { stdout, stderr, exitCode } = await attacker.run(words, { BOUGH_RUNTIME: runtime });
       if (exitCode !== 0) throw new Error(stderr);
-      seen[runtime] = stdout.trimEnd().split("\n");
+      outputs[runtime] = stdout.trimEnd().split("\n");
     }
   });
   afterAll(() => attacker.close());
 
-  test("crun's has nothing that runc's lacks, and the other way round, but what has a reason", () => {
-    const { runc = [], crun = runc } = seen;
+  test("the outputs with runc and crun differ only for a reason", () => {
+    const { runc = [], crun = runc } = outputs;
     expect(runc.length).toBeGreaterThan(150);
     const explained = (side: "runc" | "crun") => (line: string) =>
       differences.some((difference) => difference[side]?.test(line));
@@ -120,8 +120,8 @@ describe.each(whoever)("as %s", (who) => {
     });
   });
 
-  test("nothing but what is the command's own can be written to", () => {
-    for (const lines of Object.values(seen))
+  test("no system file is writable except the command's own", () => {
+    for (const lines of Object.values(outputs))
       expect(lines.filter((line) => line.startsWith("written "))).toEqual([
         "written /proc/keys",
         "written /dev/x",
@@ -129,13 +129,13 @@ describe.each(whoever)("as %s", (who) => {
       ]);
   });
 
-  test("no mount is writable but the root, what is in memory, and the command's own files", () => {
-    for (const lines of Object.values(seen)) {
+  test("no mount is writable except the root, those in memory, and the command's own files", () => {
+    for (const lines of Object.values(outputs)) {
       const writable = lines.flatMap((line) => /^mount \S+ (\S+) rw\b/.exec(line)?.[1] ?? []);
       const others = writable.filter(
         (path) => !/^\/(proc(\/\w+)?|dev(\/\w+)?|etc\/(hosts|resolv\.conf))?$/.test(path),
       );
-      // runc's, which are covered.
+      // runc covers these with a read-only mount.
       expect(others.filter((path) => path !== "/sys/fs/cgroup")).toEqual([]);
     }
   });

@@ -1,35 +1,35 @@
-/** System calls that a RUN has no business with: made by programs of a few bytes, each ends with the call's error number. */
+/** System calls that a RUN must not make. Programs of a few bytes make one each, and exit with the call's error number. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type SystemCall, tinyProgram } from "../../../src/engine/sandbox/runtime/tiny-program.ts";
-import { type Attacker, makeAttacker, whoever } from "../attacker.ts";
+import { type Attacker, makeAttacker, users } from "../attacker.ts";
 
 const [refused, missing] = [1, 38];
-/** 128 and SIGSYS, as the shell says it. */
+/** 128 plus SIGSYS, the shell's status of a program that the filter killed. */
 const killed = 159;
 const newUser = 0x10000000;
 const childSignal = 17;
 const currentDirectory = -100;
 const zeros = { zeros: 256 };
 
-/** Whatever the kernel itself would say to each. */
+/** Calls and the error number that the filter gives them. */
 const calls: [name: string, call: SystemCall, errorNumber: number][] = [
   ["a key in the session's keyring", { x64: 248, arm64: 217, args: ["user", "k", "v", 1, -3] }, refused],
   ["root's own keyring", { x64: 250, arm64: 219, args: [0, -4, 1] }, refused],
-  ["a key asked of the machine", { x64: 249, arm64: 218, args: ["user", "k", 0, 0] }, refused],
+  ["a request for a key of the machine", { x64: 249, arm64: 218, args: ["user", "k", 0, 0] }, refused],
   ["io_uring_setup", { x64: 425, arm64: 425, args: [1, zeros] }, refused],
   ["io_uring_enter", { x64: 426, arm64: 426, args: [0, 0, 0, 0, 0, 0] }, refused],
   ["io_uring_register", { x64: 427, arm64: 427, args: [0, 0, 0, 0] }, refused],
   ["userfaultfd for user mode only", { x64: 323, arm64: 282, args: [1] }, refused],
   ["a user namespace by unshare", { x64: 272, arm64: 97, args: [newUser] }, refused],
   ["a user namespace by clone", { x64: 56, arm64: 220, args: [newUser + childSignal, 0, 0, 0, 0] }, refused],
-  ["clone3, whose flags no filter sees", { x64: 435, arm64: 435, args: [zeros, 88] }, missing],
+  ["clone3, whose flags no filter can read", { x64: 435, arm64: 435, args: [zeros, 88] }, missing],
   ["a mount namespace by unshare", { x64: 272, arm64: 97, args: [0x20000] }, refused],
-  ["another one's namespace by setns", { x64: 308, arm64: 268, args: [0, 0] }, refused],
+  ["another process's namespace by setns", { x64: 308, arm64: 268, args: [0, 0] }, refused],
   ["mount", { x64: 165, arm64: 40, args: ["none", "/tmp", "tmpfs", 0, 0] }, refused],
   ["a change of /proc's mount options", { x64: 165, arm64: 40, args: ["", "/proc", "", 0x20, 0] }, refused],
-  ["umount of what masks /proc/kcore", { x64: 166, arm64: 39, args: ["/proc/kcore", 2] }, refused],
+  ["umount of the mask of /proc/kcore", { x64: 166, arm64: 39, args: ["/proc/kcore", 2] }, refused],
   ["fsopen", { x64: 430, arm64: 430, args: ["tmpfs", 0] }, refused],
   ["open_tree", { x64: 428, arm64: 428, args: [currentDirectory, "/", 1] }, refused],
   ["mount_setattr", { x64: 442, arm64: 442, args: [currentDirectory, "/", 0, zeros, 32] }, refused],
@@ -38,23 +38,23 @@ const calls: [name: string, call: SystemCall, errorNumber: number][] = [
   ["perf_event_open", { x64: 298, arm64: 241, args: [zeros, 0, -1, -1, 0] }, refused],
   ["fanotify_init", { x64: 300, arm64: 262, args: [0x200, 0] }, refused],
   ["a file by its handle", { x64: 304, arm64: 265, args: [currentDirectory, zeros, 0] }, refused],
-  ["another one's descriptor", { x64: 438, arm64: 438, args: [0, 0, 0] }, refused],
-  ["kcmp, which tells kernel addresses apart", { x64: 312, arm64: 272, args: [1, 1, 0, 0, 0] }, refused],
+  ["another process's descriptor", { x64: 438, arm64: 438, args: [0, 0, 0] }, refused],
+  ["kcmp, which compares kernel addresses", { x64: 312, arm64: 272, args: [1, 1, 0, 0, 0] }, refused],
   ["the kernel's log", { x64: 103, arm64: 116, args: [10, 0, 0] }, refused],
   ["a kernel module", { x64: 175, arm64: 105, args: [zeros, 256, ""] }, refused],
   ["another kernel", { x64: 246, arm64: 104, args: [0, 0, 0, 0] }, refused],
-  ["the machine's name", { x64: 170, arm64: 161, args: ["owned", 5] }, refused],
-  ["the clock", { x64: 227, arm64: 112, args: [0, zeros] }, refused],
+  ["a change of the machine's name", { x64: 170, arm64: 161, args: ["owned", 5] }, refused],
+  ["a change of the clock", { x64: 227, arm64: 112, args: [0, zeros] }, refused],
   ["process accounting into a file", { x64: 163, arm64: 89, args: ["/tmp"] }, refused],
   ["swap", { x64: 167, arm64: 224, args: ["/tmp", 0] }, refused],
   ["memory without random addresses", { x64: 135, arm64: 92, args: [0x40000] }, refused],
   ["the kernel's cryptography (AF_ALG)", { x64: 41, arm64: 198, args: [38, 5, 0] }, refused],
   ["the machine's hypervisor (AF_VSOCK)", { x64: 41, arm64: 198, args: [40, 1, 0] }, refused],
-  ["a call that the filter is too old for", { x64: 9999, arm64: 9999 }, missing],
+  ["a call that is newer than the filter", { x64: 9999, arm64: 9999 }, missing],
   ["NUMA placement", { x64: 238, arm64: 237, args: [0, 0, 0] }, refused],
 ];
 
-/** The same by the door for 32-bit programs, which x86-64 has. */
+/** Calls by the interface for 32-bit programs of x86-64. */
 const by32Bit: typeof calls = [
   ["a key in the session's keyring", { x64: 286, args: ["user", "k", "v", 1, 0xffff_fffd] }, refused],
   ["io_uring_setup", { x64: 425, args: [1, zeros] }, refused],
@@ -65,7 +65,7 @@ const by32Bit: typeof calls = [
   ["the kernel's log", { x64: 103, args: [10, 0, 0] }, refused],
 ];
 
-/** And by that of x32, which a filter for x86-64 alone would take for calls that it does not know. */
+/** Calls by the x32 interface, which are unknown numbers to a filter for x86-64 alone. */
 const byX32: typeof calls = [
   ["a user namespace by unshare", { x64: 0x4000_0000 + 272, args: [newUser] }, killed],
   ["ptrace", { x64: 0x4000_0000 + 521, args: [0, 0, 0, 0] }, killed],
@@ -85,7 +85,7 @@ const rows = [
   })),
 ];
 
-describe.each(whoever)("as %s", (who) => {
+describe.each(users)("as %s", (who) => {
   let attacker: Attacker;
   let statuses: string[];
   beforeAll(async () => {
@@ -105,7 +105,7 @@ describe.each(whoever)("as %s", (who) => {
   });
   afterAll(() => attacker.close());
 
-  test.each(rows.map((row, index) => ({ ...row, index })))("$name", ({ index, errorNumber }) => {
+  test.each(rows.map((row, index) => ({ ...row, index })))("refuses $name", ({ index, errorNumber }) => {
     expect(statuses[index]).toBe(String(errorNumber));
   });
 });

@@ -1,4 +1,4 @@
-/** Answers that are made to take memory or time, or to lead elsewhere: each is refused with its address and the bound. */
+/** Responses made to take memory or time, or to redirect: each is refused with its address and the limit. */
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { writeFiles } from "../../support/files.ts";
@@ -20,7 +20,7 @@ import { runMeasured } from "./measured.ts";
 
 setDefaultTimeout(120_000);
 
-/** What bough needs by itself is some 100 MB. */
+/** bough itself needs about 100 MB. */
 const maxMegabytes = 450;
 const maxSeconds = 100;
 
@@ -51,36 +51,32 @@ const megabyte = Buffer.alloc(1024 * 1024, "x");
 const members = (piece: string) => Buffer.from(piece.repeat(Math.ceil(2 ** 20 / piece.length)));
 const images = ["-f", "json", "images"];
 const uuid = (number: number) => `d0000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
-/** One page of images that no other page has. */
+/** Responds with a page of images that no other page has. */
 const page: Attack = (socket, target) => {
   const offset = Number(/offset=(\d+)/.exec(target)?.[1] ?? 0);
   const list = Array.from({ length: 1000 }, (_, index) => ({ uuid: uuid(offset + index), tag: null }));
   return json({ images: list })(socket, target);
 };
 
-/** What else the service can do is asked, too. */
+/** Returns the requests for lists of images; bough also asks for the service's capabilities. */
 const listings = ({ requests }: { requests: readonly string[] }) =>
   requests.filter((call) => call.startsWith("GET /v1/images"));
 
-describe("an answer to `bough images` is refused, and asked for once:", () => {
-  test.each<[attack: string, answer: Attack, said: string]>([
+describe("a response to `bough images` is refused after one request:", () => {
+  test.each<[attack: string, answer: Attack, message: string]>([
     [
       "3 MB of gzip, 3 GB of JSON",
       poured([gzipHead, deflatedSpaces, ""], 200, { encoding: "gzip" }),
       "answered 200 with more than 64 MiB",
     ],
+    ["endless JSON", poured(['{"images": ["', megabyte, ""], 4000), "answered 200 with more than 64 MiB"],
     [
-      "JSON without an end",
-      poured(['{"images": ["', megabyte, ""], 4000),
-      "answered 200 with more than 64 MiB",
-    ],
-    [
-      "spaces without an end",
+      "endless spaces",
       poured(["", Buffer.alloc(2 ** 20, " "), ""], 4000),
       "answered 200 with more than 64 MiB",
     ],
-    ["lists in lists in lists", poured(["", members("["), ""], 40), "nested more than 256 deep"],
-    ["objects in objects in objects", poured(["", members('{"a":'), ""], 40), "nested more than 256 deep"],
+    ["nested lists", poured(["", members("["), ""], 40), "nested more than 256 deep"],
+    ["nested objects", poured(["", members('{"a":'), ""], 40), "nested more than 256 deep"],
     ["millions of empty lists", poured(["[", members("[],"), "0]"], 50), "JSON of more than 4000000 values"],
     ["millions of numbers", poured(["[", members("0,"), "0]"], 50), "JSON of more than 4000000 values"],
     [
@@ -98,19 +94,15 @@ describe("an answer to `bough images` is refused, and asked for once:", () => {
       poured([gzipHead, deflatedSpaces, ""], 200, { status: "403 Forbidden", encoding: "gzip" }),
       "answered 403 Forbidden",
     ],
-    ["headers without an end", (socket) => headers(socket, 4000), "GET"],
-    [
-      "a redirect without an end",
-      text("", { Location: "/v1/images" }, "302 Found"),
-      "redirects more than 5 times",
-    ],
+    ["headers that never end", (socket) => headers(socket, 4000), "GET"],
+    ["an endless redirect", text("", { Location: "/v1/images" }, "302 Found"), "redirects more than 5 times"],
     [
       "a redirect to another host",
       text("", { Location: "http://127.0.0.1:1/" }, "307 Temporary Redirect"),
       "which is not followed",
     ],
     [
-      "a refusal for a year",
+      "status 429 with a Retry-After of a year",
       text("", { "Retry-After": "31536000" }, "429 Too Many Requests"),
       "answered 429",
     ],
@@ -119,19 +111,19 @@ describe("an answer to `bough images` is refused, and asked for once:", () => {
       text("", { "Retry-After": "9".repeat(400) }, "503 Service Unavailable"),
       "answered 503",
     ],
-  ])("%s", async (_, answer, said) => {
-    // Of a service that has never answered: with one that has, bough is patient for a minute.
+  ])("%s", async (_, answer, message) => {
+    // This service has never responded. For one that has, bough retries for a minute.
     const call = _.startsWith("headers") ? "*" : "GET /v1/images";
     const { exitCode, stderr, stdout, service } = await attack(images, { [call]: answer });
     expect(exitCode).toBe(1);
     expect(stdout).toBe("");
     expect(stderr).toContain(service.url);
-    expect(stderr).toContain(said);
+    expect(stderr).toContain(message);
     expect(stderr.length).toBeLessThan(5000);
-    if (!/redirect|headers|longer than there/.test(said + _)) expect(listings(service)).toHaveLength(1);
+    if (!/redirect|headers|longer than there/.test(message + _)) expect(listings(service)).toHaveLength(1);
   });
 
-  /** Each of them a kilobyte. */
+  /** Sends headers of a kilobyte each. */
   async function headers(socket: Parameters<Attack>[0], count: number): Promise<void> {
     socket.write("HTTP/1.1 200 OK\r\n");
     for (let index = 0; index < count && !socket.destroyed; index++) {
@@ -141,7 +133,7 @@ describe("an answer to `bough images` is refused, and asked for once:", () => {
     socket.end("\r\n{}");
   }
 
-  test("pages without an end", async () => {
+  test("endless pages", async () => {
     const { exitCode, stderr, service } = await attack(images, { "GET /v1/images": page });
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`GET ${service.url}/v1/images does not end after 200000 images`);
@@ -149,7 +141,7 @@ describe("an answer to `bough images` is refused, and asked for once:", () => {
   });
 });
 
-test("pages that repeat end, and the one answer to a question for one image is taken", async () => {
+test("a list ends at a page that repeats the one before", async () => {
   const list = Array.from({ length: 1000 }, (_, index) => ({ uuid: uuid(index), tag: `t:${index}` }));
   const { exitCode, stdout, service } = await attack(images, { "GET /v1/images": json({ images: list }) });
   expect(exitCode).toBe(0);
@@ -157,7 +149,7 @@ test("pages that repeat end, and the one answer to a question for one image is t
   expect(listings(service)).toHaveLength(2);
 });
 
-describe("events of a build: what the record says of the step counts", () => {
+describe("a build succeeds by the operation's record, despite events with", () => {
   const events = `GET /v1/operations/${operation}/events`;
   const type = "text/event-stream";
   let id = 0;
@@ -175,66 +167,62 @@ describe("events of a build: what the record says of the step counts", () => {
     `data: {"type":"stdout","data":{"value":"${"x".repeat(10_000)}","encoding":"ascii"}}\n\n`.repeat(100),
   );
 
-  test.each<[attack: string, answer: Attack, said: string]>([
+  test.each<[attack: string, answer: Attack, message: string]>([
+    ["an endless line", poured(["data: ", megabyte, ""], 4000, { type }), "an event of more than 16 MiB"],
     [
-      "a line without an end",
-      poured(["data: ", megabyte, ""], 4000, { type }),
-      "an event of more than 16 MiB",
-    ],
-    [
-      "an event without an end",
+      "an endless event",
       poured(["", Buffer.from("data: x\n".repeat(100_000)), ""], 4000, { type }),
       "an event of more than 16 MiB",
     ],
     [
-      "a line of nothing without an end",
+      "an endless line without a field",
       poured(["", megabyte, ""], 4000, { type }),
       "events of more than 1 GiB",
     ],
-    ["a comment without an end", poured([":", megabyte, ""], 4000, { type }), "events of more than 1 GiB"],
+    ["an endless comment", poured([":", megabyte, ""], 4000, { type }), "events of more than 1 GiB"],
     ["2.5 GB of output", poured(["", sameFrames, ""], 2500, { type }), "events of more than 1 GiB"],
     [
       "3 MB of gzip, 3 GB of events",
       poured([gzipHead, deflatedSpaces, ""], 200, { type, encoding: "gzip" }),
       "events of more than 1 GiB",
     ],
-    ["an event of lists in lists", poured(["data: ", members("["), "\n\n"], 12, { type }), ""],
+    ["an event of nested lists", poured(["data: ", members("["), "\n\n"], 12, { type }), ""],
     ["an event of millions of lists", poured(["data: [", members("[],"), "0]\n\n"], 12, { type }), ""],
     ["an id of a megabyte", poured(["id: ", megabyte, "\ndata: {}\n\n"], 1, { type }), ""],
     [
-      "ids that are not a header",
+      "ids that are invalid in a header",
       poured(["", 'id: \u0001\u00ff\ndata: {"type":"stdout","data":{"value":"x"}}\n\n', ""], 9, { type }),
       "",
     ],
     [
-      "numbers of events beyond all numbers",
+      "ids of 20 digits",
       poured(["", 'id: 99999999999999999999\ndata: {"type":"stdout","data":{"value":"x"}}\n\n', ""], 9, {
         type,
       }),
       "",
     ],
-    ["a refusal of 3 GB", poured(["", megabyte, ""], 3000, { status: "404 Not Found" }), ""],
-    ["output that is thrown at it once more", poured(["", frames(100), ""], 1, { type }), ""],
-  ])("%s", async (_, answer, said) => {
+    ["status 404 and 3 GB of text", poured(["", megabyte, ""], 3000, { status: "404 Not Found" }), ""],
+    ["output that is sent again", poured(["", frames(100), ""], 1, { type }), ""],
+  ])("%s", async (_, answer, message) => {
     const context = contextOf(`FROM ${image}\nRUN make\n`);
     const { exitCode, stderr, stdout, service } = await attack(["build", "."], { [events]: answer }, context);
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(result) });
-    if (said !== "") expect(stderr).toContain(said);
-    if (said !== "") expect(service.requests.filter((call) => call === events)).toHaveLength(1);
+    if (message !== "") expect(stderr).toContain(message);
+    if (message !== "") expect(service.requests.filter((call) => call === events)).toHaveLength(1);
   });
 });
 
-describe("ids that are none", () => {
+describe("invalid ids", () => {
   test.each<[attack: string, id: unknown]>([
-    ["one that leads elsewhere", ".."],
-    ["one with a line end", "a\n[INFO] all is well"],
-    ["one of a megabyte", "x".repeat(1_000_000)],
-    ["one with a terminal's commands", "\u001b[2J"],
+    ["..", ".."],
+    ["an id with a line end", "a\n[INFO] all is well"],
+    ["an id of a megabyte", "x".repeat(1_000_000)],
+    ["an id with control sequences", "\u001b[2J"],
     ["a list", ["a"]],
     ["an object", { toString: "x" }],
     ["true", true],
-    ["nothing", null],
-  ])("%s: of an operation", async (_, id) => {
+    ["null", null],
+  ])("the id of an operation is refused: %s", async (_, id) => {
     const context = contextOf(`FROM ${image}\nRUN make\n`);
     const attacks = { "POST /v1/instances": json({ uuid: id, operation_uuid: id }) };
     const { exitCode, stderr, service } = await attack(["build", "."], attacks, context);
@@ -244,14 +232,14 @@ describe("ids that are none", () => {
     expect(service.requests.filter((call) => !/images|instances|operations$|whoami/.test(call))).toEqual([]);
   });
 
-  test("an id with slashes stays one part of a path", async () => {
+  test("an id with slashes is escaped in paths", async () => {
     const context = contextOf(`FROM ${image}\nRUN make\n`);
     const attacks = { "POST /v1/instances": json({ uuid: "../../../etc/passwd?x#y" }) };
     const { service } = await attack(["build", "."], attacks, context);
     expect(service.requests).toContain("GET /v1/operations/..%2F..%2F..%2Fetc%2Fpasswd%3Fx%23y");
   });
 
-  test("of an image in a list, of a file", async () => {
+  test("images with invalid ids are left out of a list", async () => {
     const list = [
       { uuid: "..", tag: "a:1" },
       { uuid: "x\ny" },
@@ -265,11 +253,11 @@ describe("ids that are none", () => {
   });
 });
 
-describe("other answers", () => {
+describe("other responses", () => {
   const list = `GET /v1/inspect/${image}/list`;
   const download = `GET /v1/inspect/${image}/download`;
 
-  test("a file that never ends is not read whole", async () => {
+  test("an endless /etc/passwd is refused", async () => {
     const context = contextOf(`FROM ${image}\nCOPY --chown=somebody a /a\n`);
     const attacks = {
       [download]: poured(["root:x:0:0::/:\n", megabyte, ""], 4000, { type: "application/octet-stream" }),
@@ -279,26 +267,26 @@ describe("other answers", () => {
     expect(stderr).toContain("with more than 4 MiB");
   });
 
-  test.each<[attack: string, chown: string, table: string, said: string]>([
+  test.each<[attack: string, chown: string, table: string, message: string]>([
     [
       "a user of a negative group",
       "mallory",
       "mallory:x:1000:-1::/:/bin/sh\n",
       "the user mallory has no group in the image",
     ],
-    ["a user of no group", "mallory", "mallory:x:1000\n", "the user mallory has no group in the image"],
+    ["a user without a group", "mallory", "mallory:x:1000\n", "the user mallory has no group in the image"],
     ["a negative user", "mallory", "mallory:x:-1:0::/:/bin/sh\n", "no user mallory in the image"],
-    ["a user beyond all numbers", "mallory", "mallory:x:4294967296:0::/:/\n", "no user mallory in the image"],
+    ["a user with the id 2^32", "mallory", "mallory:x:4294967296:0::/:/\n", "no user mallory in the image"],
     ["a negative group", "0:bad", "bad:x:-1:\n", "no group bad in the image"],
-    ["a number beyond all numbers", "4294967296", "", "4294967296 is out of range for a uid or gid"],
-  ])("COPY --chown of %s is refused", async (_, chown, table, said) => {
+    ["the number 2^32", "4294967296", "", "4294967296 is out of range for a uid or gid"],
+  ])("COPY --chown of %s is refused", async (_, chown, table, message) => {
     const context = contextOf(`FROM ${image}\nCOPY --chown=${chown} a /a\n`);
     const { stderr, service } = await attack(["build", "."], { [download]: text(table) }, context);
-    expect(stderr).toContain(said);
+    expect(stderr).toContain(message);
     expect(service.requests).not.toContain("POST /v1/instances");
   });
 
-  test("numbers beyond all numbers in a list of files", async () => {
+  test("a list of files may have numbers out of range and names of the prototype", async () => {
     const files = [
       { path: "a", is_regular: true, mtime: 1e300, size: -1e300, mode: 1e300, uid: 1.5, gid: "x" },
       { path: "__proto__", is_dir: true, mtime: -8.64e15 },
@@ -320,7 +308,7 @@ describe("other answers", () => {
     [2.5, 1],
     ["3", 3],
     [0, 0],
-  ])("an exit code of %p is %p", async (code, expected) => {
+  ])("an operation's exit code %p becomes %p", async (code, expected) => {
     const ended = record({ metadata: { result: { state: { exit_code: code } } } });
     const words = ["run", "-D", "--use", image, "--", "true"];
     const { exitCode } = await attack(words, { [`GET /v1/operations/${operation}`]: json(ended) });
@@ -335,7 +323,7 @@ describe("other answers", () => {
     expect(exitCode).toBe(0);
   });
 
-  test("an error of an operation of 40 MB is cut", async () => {
+  test("an operation's error of 40 MB is cut", async () => {
     const error = "no image ".repeat(4_500_000);
     const context = contextOf(`FROM ${image}\nRUN make\n`);
     const ended = json(record({ status: "FAILED", error, result_image_uuid: null }));

@@ -1,4 +1,4 @@
-/** \`bough cp\` of what a hostile image, or a hostile service, brings: nothing outside of the destination changes. */
+/** `bough cp` from a malicious image or service: nothing outside of the destination changes. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import {
   text,
 } from "./hostile-service.ts";
 
-// Most of it goes into compiling, and on a machine that is busy.
+// Most of the time goes into compiling, and a busy machine needs more.
 setDefaultTimeout(300_000);
 
 let user: OrdinaryUser;
@@ -34,12 +34,12 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((service) => service.close()));
 });
 
-/** By the path in the image: a directory's archive, or a file's content. */
-type Brings = Record<string, readonly RawEntry[] | Uint8Array | string>;
+/** Contents by path in the image: a directory's archive, or a file's content. */
+type Contents = Record<string, readonly RawEntry[] | Uint8Array | string>;
 
-async function serve(brings: Brings): Promise<HostileService> {
+async function serve(contents: Contents): Promise<HostileService> {
   const pathIn = (target: string) => new URL(target, "http://x").searchParams.get("path") ?? "";
-  const brought = (target: string) => brings[pathIn(target)];
+  const contentFor = (target: string) => contents[pathIn(target)];
   const bytes = (socket: Parameters<Attack>[0], body: Uint8Array) => {
     socket.write(`HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`);
     socket.end(body);
@@ -47,8 +47,8 @@ async function serve(brings: Brings): Promise<HostileService> {
   const route = `GET /v1/inspect/${image}`;
   const service = await startHostileService({
     [`${route}/download`]: (socket, target) => {
-      const what = brought(target);
-      if (typeof what === "string") bytes(socket, Buffer.from(what));
+      const content = contentFor(target);
+      if (typeof content === "string") bytes(socket, Buffer.from(content));
       else text('{"error": "is a directory"}', {}, "400 Bad Request")(socket, target);
     },
     [`${route}/list`]: (socket, target) => {
@@ -56,8 +56,9 @@ async function serve(brings: Brings): Promise<HostileService> {
       json({ path: pathIn(target), files })(socket, target);
     },
     [`${route}/archive`]: (socket, target) => {
-      const what = brought(target) ?? [];
-      if (typeof what !== "string") bytes(socket, what instanceof Uint8Array ? what : tarOf(what));
+      const content = contentFor(target) ?? [];
+      if (typeof content !== "string")
+        bytes(socket, content instanceof Uint8Array ? content : tarOf(content));
     },
   });
   open.push(service);
@@ -65,7 +66,7 @@ async function serve(brings: Brings): Promise<HostileService> {
 }
 
 interface Place {
-  /** With the destination and the canary in it. */
+  /** The directory with the destination and the canary. */
   directory: string;
   canary: Canary;
   copy(service: HostileService, path: string, to?: string): Promise<{ exitCode: number; stderr: string }>;
@@ -79,7 +80,7 @@ function makePlace(who: "root" | "an ordinary user"): Place {
   const canary = makeCanary(directory);
   const { uid, gid } = lstatSync(user.home);
   if (isUser) for (const path of [directory, join(directory, "to")]) chownSync(path, uid, gid);
-  // The canary is the user's own: what keeps it as it is are not its modes.
+  // The canary belongs to the user, so that its modes do not protect it.
   if (isUser) Bun.spawnSync(["chown", "-R", `${uid}:${gid}`, canary.path]);
   return {
     directory,
@@ -123,8 +124,8 @@ const paxed = (path: string, entry: RawEntry): RawEntry[] => {
 };
 
 describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
-  describe("a link that an earlier cp has brought is not followed:", () => {
-    const earlier: [attack: string, brings: Brings, second: string, exitCode: number][] = [
+  describe("a link from an earlier cp is not followed:", () => {
+    const earlier: [attack: string, contents: Contents, second: string, exitCode: number][] = [
       ["a directory of its name", { "/x": [directory("./"), file("file")] }, "/x", 1],
       ["an empty directory of its name", { "/x": [directory("./")] }, "/x", 1],
       ["a file below it", { "/two": [file("x/file")] }, "/two/.", 1],
@@ -137,10 +138,10 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
     ];
     test.each(rowsFor(who, earlier, ["a file below it", "a single file in its place"]))(
       "%s",
-      async (_, brings, second, exitCode) => {
+      async (_, contents, second, exitCode) => {
         const { canary, copy, directory: place } = makePlace(who);
         const before = canary.state();
-        const service = await serve({ "/one": [directory("./"), link("x", "../canary")], ...brings });
+        const service = await serve({ "/one": [directory("./"), link("x", "../canary")], ...contents });
         expect((await copy(service, "/one/.")).exitCode).toBe(0);
         expect(readlinkSync(join(place, "to/x"))).toBe("../canary");
         const ended = await copy(service, second);
@@ -151,12 +152,12 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
     );
   });
 
-  describe("an archive does not lead out of its place:", () => {
+  describe("an archive changes nothing outside of the destination:", () => {
     const archives: [attack: string, archive: readonly RawEntry[], exitCode: number][] = [
       ["an absolute name", [file("/CANARY/file")], 1],
       ["a name with ..", [file("../canary/file")], 1],
       ["a name with .. in it", [directory("a/"), file("a/../../canary/file")], 1],
-      ["a name of PAX with ..", paxed("../canary/file", file("harmless")), 1],
+      ["a PAX name with ..", paxed("../canary/file", file("harmless")), 1],
       ["a link, and a file through it", [link("l", "../canary"), file("l/file")], 1],
       ["an absolute link, and a file through it", [link("l", "CANARY"), file("l/file")], 1],
       ["a link over a link", [link("a", ".."), link("a/b", "canary"), file("a/b/file")], 1],
@@ -169,24 +170,24 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
       ["a link, and a file in its place", [link("l", "../canary/file"), file("l")], 0],
       ["a link, and modes for it", [link("l", "../canary"), { ...link("l", "../canary"), mode: 0o777 }], 0],
       [
-        "names with line ends and a terminal's commands",
+        "names with line ends and control sequences",
         [file("a\n[INFO] all is well\u001b[2J"), { name: "\u001b[2J", flag: "6" }],
         0,
       ],
       ["a hard link to itself", [file("a"), hard("a", "a")], 0],
       [
-        "a directory that nobody may enter, after what is in it",
+        "a directory without permissions, after its files",
         [file("d/e/f"), directory("d/e/", 0), directory("d/", 0)],
         0,
       ],
       ["times that no file has", [{ ...file("a") }, ...paxed("b", file("b"))], 0],
-      ["nothing", [], 0],
+      ["no entries", [], 0],
     ];
     const ofEachKind = [
       "a name with ..",
       "a link, and a file through it",
       "a hard link through a link",
-      "a directory that nobody may enter, after what is in it",
+      "a directory without permissions, after its files",
     ];
     test.each(rowsFor(who, archives, ofEachKind))("%s", async (_, archive, exitCode) => {
       const { canary, copy } = makePlace(who);
@@ -201,13 +202,13 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
       const service = await serve({ "/x": named });
       expect((await copy(service, "/x")).exitCode).toBe(exitCode);
       expect(canary.state()).toBe(before);
-      // Once more, over what is there.
+      // Again, over the existing files.
       await copy(service, "/x");
       expect(canary.state()).toBe(before);
     });
   });
 
-  test("no file runs as somebody else, and none is writable for all", async () => {
+  test("copied files have no setuid bit, are not writable for all, and belong to the user", async () => {
     const { copy, directory: place } = makePlace(who);
     const archive = [
       file("s", "x", 0o6777),
@@ -228,7 +229,7 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
     expect(lstatSync(join(place, "to/x/s"))).toMatchObject({ uid: owner.uid, gid: owner.gid });
   });
 
-  test("a directory that was there keeps its mode", async () => {
+  test("an existing directory keeps its mode", async () => {
     const { copy, directory: place } = makePlace(who);
     const mine = join(place, "to/mine");
     mkdirSync(mine);
@@ -247,16 +248,13 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
     ["a name of a megabyte", paxed("n".repeat(1_000_000), file("n"))],
     ["a path of half a million levels", paxed("d/".repeat(500_000), file("n"))],
   ];
-  test.each(rowsFor(who, tooLong, ["a name that is too long"]))(
-    "%s is an error that says so",
-    async (_, archive) => {
-      const { copy } = makePlace(who);
-      const { exitCode, stderr } = await copy(await serve({ "/x": archive }), "/x");
-      expect(exitCode).toBe(1);
-      expect(stderr).toMatch(/\[ERROR\] cannot write .*: its name or path is too long for this system/);
-      expect(stderr.length).toBeLessThan(2000);
-    },
-  );
+  test.each(rowsFor(who, tooLong, ["a name that is too long"]))("%s is an error", async (_, archive) => {
+    const { copy } = makePlace(who);
+    const { exitCode, stderr } = await copy(await serve({ "/x": archive }), "/x");
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/\[ERROR\] cannot write .*: its name or path is too long for this system/);
+    expect(stderr.length).toBeLessThan(2000);
+  });
 
   test("a tree of a thousand levels is copied", async () => {
     const { copy, directory: place } = makePlace(who);
@@ -264,7 +262,7 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
     expect(lstatSync(join(place, "to/x", "d/".repeat(1000))).isDirectory()).toBe(true);
   });
 
-  test("a destination that is a circle of links", async () => {
+  test("a destination that is a link to itself is an error", async () => {
     const { copy, directory: place } = makePlace(who);
     Bun.spawnSync(["ln", "-s", "loop", join(place, "loop")]);
     const service = await serve({ "/x": deep(1), "/file": "x" });
@@ -277,7 +275,7 @@ describe.each(["root", "an ordinary user"] as const)("as %s", (who) => {
   });
 });
 
-/** Names beyond a hundred characters need a header of their own. */
+/** Returns nested directories. Names of more than a hundred characters need a PAX header. */
 function deepPaxed(levels: number): RawEntry[] {
   return Array.from({ length: levels }, (_, index) => paxed("d/".repeat(index + 1), directory("d"))).flat();
 }

@@ -1,4 +1,4 @@
-/** A service that means ill: honest answers but for one, which a test pours into the socket as it likes. */
+/** A malicious service: its responses are honest, except those that a test writes into the socket itself. */
 import { createServer, type Socket } from "node:net";
 import { constants, deflateRawSync } from "node:zlib";
 import { rawAnswer } from "../../service/raw-server.ts";
@@ -7,19 +7,19 @@ export const image = "a0000000-0000-4000-8000-000000000001";
 export const operation = "b0000000-0000-4000-8000-000000000002";
 export const result = "c0000000-0000-4000-8000-000000000003";
 
-/** Writes what it likes, and ends the socket when it is done. */
+/** Writes a response of any kind, and ends the socket. */
 export type Attack = (socket: Socket, target: string) => Promise<void> | void;
 
 export interface HostileService {
   url: string;
-  /** `GET /v1/images` and its kind, without queries. */
+  /** The requests, such as `GET /v1/images`, without their queries. */
   requests: string[];
-  /** As they came. */
+  /** The requests' heads, unchanged. */
   heads: string[];
   close(): Promise<void>;
 }
 
-/** `attacks`: by method and path, without the query. */
+/** Starts a service. `attacks` are by method and path without the query, or by `*` for all. */
 export async function startHostileService(attacks: Record<string, Attack>): Promise<HostileService> {
   const requests: string[] = [];
   const heads: string[] = [];
@@ -29,11 +29,11 @@ export async function startHostileService(attacks: Record<string, Attack>): Prom
     socket.on("error", () => undefined);
     socket.on("close", () => sockets.delete(socket));
     let head = "";
-    const hear = (data: Buffer) => {
+    const readHead = (data: Buffer) => {
       head += data.toString("latin1");
       if (!head.includes("\r\n\r\n")) return;
-      // Bodies are of no interest: every connection is good for one request.
-      socket.off("data", hear);
+      // The body is ignored: every connection has one request.
+      socket.off("data", readHead);
       socket.resume();
       const [method = "", target = ""] = head.split(" ", 2);
       const call = `${method} ${target.split("?", 1)[0]}`;
@@ -41,9 +41,9 @@ export async function startHostileService(attacks: Record<string, Attack>): Prom
       heads.push(head);
       const attack = attacks[call] ?? attacks["*"];
       if (attack !== undefined) Promise.resolve(attack(socket, target)).catch(() => socket.destroy());
-      else socket.end(honest(call));
+      else socket.end(honestResponse(call));
     };
-    socket.on("data", hear);
+    socket.on("data", readHead);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -59,7 +59,7 @@ export async function startHostileService(attacks: Record<string, Attack>): Prom
   };
 }
 
-function honest(call: string): string {
+function honestResponse(call: string): string {
   const answers: Record<string, unknown> = {
     "GET /v1/images": { images: [{ uuid: image, tag: "base:1", created_at: "2026-01-01T00:00:00Z" }] },
     "POST /v1/instances": { uuid: operation },
@@ -74,7 +74,7 @@ function honest(call: string): string {
     : rawAnswer("200 OK", JSON.stringify(body), headers);
 }
 
-/** Of an operation that has succeeded, or what the fields make of it. */
+/** Returns the record of a successful operation, with other values for `fields`. */
 export function record(fields: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     ...{ uuid: operation, kind: "instance", status: "SUCCESS", error: null, result_image_uuid: result },
@@ -89,7 +89,7 @@ export function text(body: string, headers: Record<string, string> = {}, status 
   return (socket) => void socket.end(rawAnswer(status, body, { Connection: "close", ...headers }));
 }
 
-/** A body of `count` times the same bytes, between a beginning and an end, as fast as the other side takes it. */
+/** Sends a body of a beginning, `count` times the same bytes and an end, as fast as the client reads it. */
 export function poured(
   [beginning, piece, end]: readonly [string | Uint8Array, string | Uint8Array, string],
   count: number,
@@ -118,7 +118,7 @@ async function drained(socket: Socket): Promise<void> {
   socket.off("drain", done).off("close", done);
 }
 
-/** Sixteen megabytes of spaces as a part of a deflated stream, in sixteen kilobytes: as often in a row as one likes. */
+/** 16 MiB of spaces as 16 kB of a deflate stream, which can be repeated in it any number of times. */
 export const deflatedSpaces = deflateRawSync(Buffer.alloc(16 * 1024 * 1024, " "), {
   finishFlush: constants.Z_FULL_FLUSH,
 });

@@ -6,12 +6,12 @@ export interface Measured {
   exitCode: number;
   stdout: string;
   stderr: string;
-  /** The most memory that the process ever had. */
+  /** The peak memory of the process. */
   peakMegabytes: number;
   seconds: number;
 }
 
-/** Runs bough in a process of its own, on the service at `url`, with a state of its own. */
+/** Runs bough in a separate process with a new state directory, on the service at `url`. */
 export async function runMeasured(
   words: readonly string[],
   url: string,
@@ -38,13 +38,13 @@ export async function runMeasured(
   return { exitCode, stdout, stderr, peakMegabytes, seconds: (performance.now() - started) / 1000 };
 }
 
-/** Not `ru_maxrss`: the memory of the process that has started it counts there, too. */
+/** Returns the peak memory of a process in megabytes. `ru_maxrss` would include memory of the process that started it. */
 export function peakOf(pid: number): number | undefined {
   try {
     const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
     return kilobytes === undefined ? undefined : (Number(kilobytes) * 1024) / 1_000_000;
   } catch {
-    // It has just ended.
+    // The process has just ended.
     return undefined;
   }
 }

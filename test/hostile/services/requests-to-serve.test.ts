@@ -1,4 +1,4 @@
-/** Requests to `bough serve` as somebody would make them who has no token, or wants to know what machine this is. */
+/** Requests to `bough serve` by an attacker who has no token, or wants to learn about the machine. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
@@ -15,14 +15,14 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   stderr = (await server.stop()).stderr;
-  // No stack and no excerpt of a source on the server's side, either.
+  // The server's log has no stack and no source excerpt, either.
   expect(stderr).not.toMatch(/\n\s+at |\d+ \| /);
 });
 
-/** Sends bytes, and returns what comes back until a response is complete, or the server closes. */
+/** Sends bytes. Returns what comes back until a response is complete or the server closes the connection. */
 const send = (request: string) => exchange(request, isComplete);
 
-/** Sends bytes, and returns all that comes back: a second answer may come in a packet of its own. */
+/** Sends bytes. Returns all that comes back: a second response may come in a separate packet. */
 const sendUntilClosed = (request: string) => exchange(request, () => false);
 
 function isComplete(received: string): boolean {
@@ -54,25 +54,25 @@ async function exchange(request: string, isEnough: (received: string) => boolean
   return received;
 }
 
-/** What nobody is to learn from an answer: this machine's paths, Bun's own pages, a stack. */
+/** Checks that a response has no path of this machine, no page of Bun and no stack. */
 function expectNoLeak(answer: string): void {
-  for (const told of [home, join(import.meta.dir, "../../.."), process.cwd(), "<html", "bun_version", ".ts:"])
-    expect(answer).not.toContain(told);
+  for (const leak of [home, join(import.meta.dir, "../../.."), process.cwd(), "<html", "bun_version", ".ts:"])
+    expect(answer).not.toContain(leak);
 }
 
 const get = (target: string, headers = "Host: localhost\r\n") =>
   `GET ${target} HTTP/1.1\r\n${headers}Connection: close\r\n\r\n`;
 
-describe("without a token nothing is answered", () => {
+describe("without a token, a request is refused:", () => {
   test.each<[string, string]>([
     ["Bun's own page", get("/bun:info")],
     ["Bun's own page, by an absolute address", get("http://localhost/bun:info")],
     ["Bun's reload socket", get("/_bun/hmr", "Host: localhost\r\nUpgrade: websocket\r\n")],
     ["Bun's source page", get("/_bun/src/main.ts")],
     ["a source file", get("/src:/etc/passwd")],
-    ["a way upwards", get("/v1/../../../etc/passwd")],
+    ["a path with ..", get("/v1/../../../etc/passwd")],
     ["an address of another host", get("http://evil.example/v1/images")],
-    ["an address that is none", get("http://[")],
+    ["an invalid address", get("http://[")],
     ["a bracket as Host", get("/v1/images", "Host: [::::\r\n")],
     ["no Host", get("/v1/images", "")],
     ["two Hosts", get("/v1/images", "Host: a\r\nHost: b\r\n")],
@@ -95,33 +95,33 @@ describe("without a token nothing is answered", () => {
     ["line feeds alone", `GET /v1/images HTTP/1.1\nHost: a\n${authorization.replace("\r", "")}\n`],
   ])("%s", async (_, request) => {
     const answer = await send(request);
-    // Nothing at all is an answer, too: the connection is closed.
+    // An empty response is fine, too: the server closed the connection.
     expect(answer).toMatch(/^$|^HTTP\/1\.1 (400|401|404|405|431|505) /);
     expectNoLeak(answer);
   });
 });
 
-/** Two requests in one, where a proxy before the server may see but one. */
-describe("a request that hides another", () => {
+/** Two requests in one, of which a proxy before the server may see only one. */
+describe("a request that hides another is refused:", () => {
   const hidden = `GET /v1/images HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
   test.each<[string, string]>([
-    ["length and chunks", `Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`],
+    ["a length and chunks", `Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${hidden}`],
     ["two lengths", `Content-Length: 0\r\nContent-Length: ${hidden.length}\r\n\r\n${hidden}`],
-    ["a length below zero", `Content-Length: -1\r\n\r\n${hidden}`],
+    ["a negative length", `Content-Length: -1\r\n\r\n${hidden}`],
     ["a length in hexadecimal", `Content-Length: 0x10\r\n\r\n${hidden}`],
-    ["chunked twice", `Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n${hidden}`],
-    ["chunked in disguise", `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`],
+    ["Transfer-Encoding with chunked twice", `Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n${hidden}`],
+    ["Transfer-Encoding xchunked", `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`],
     ["a space before the colon", `Content-Length : ${hidden.length}\r\n\r\n${hidden}`],
-    ["a chunk's length that is none", `Transfer-Encoding: chunked\r\n\r\nzz\r\n${hidden}`],
+    ["an invalid chunk length", `Transfer-Encoding: chunked\r\n\r\nzz\r\n${hidden}`],
   ])("%s", async (_, rest) => {
     const answer = await sendUntilClosed(`POST /v1/files HTTP/1.1\r\nHost: a\r\n${rest}`);
-    // Where the head is in order, that there is no token may be said before the body is seen.
+    // If the head is valid, the server may refuse the missing token before it reads the body.
     expect(answer.match(/HTTP\/1\.1 \d+/g)?.join()).toMatch(/^(HTTP\/1\.1 401,)?HTTP\/1\.1 400$/);
     expectNoLeak(answer);
   });
 });
 
-describe("with the token, what makes no address is the client's fault and tells nothing", () => {
+describe("with the token, an invalid address is a client error that reveals nothing:", () => {
   test.each<[string, string]>([
     ["a bracket as Host", get("/v1/images", `Host: [::::\r\n${authorization}`)],
     ["a space and a bad escape in Host", get("/v1/images", `Host: a%zz b\r\n${authorization}`)],

@@ -1,4 +1,4 @@
-/** Answers that never end and never fall silent, a byte every ten seconds: each call gives up in minutes. Time is the test's own. */
+/** Endless responses of a byte every ten seconds: each call gives up within minutes. The tests use a manual clock. */
 import { afterEach, expect, test } from "bun:test";
 import type { Socket } from "node:net";
 import type { Service } from "../../../src/service/client.ts";
@@ -28,8 +28,8 @@ const uploaded = (service: Service) => {
   return service.uploadStream(source);
 };
 
-test.each<[attack: string, begins: string, call: (service: Service) => Promise<unknown>, said: RegExp]>([
-  ["the head", "HTTP/1.1 200 OK\r\nX: ", (service) => service.whoami(), /no answer within 30 s/],
+test.each<[attack: string, begins: string, call: (service: Service) => Promise<unknown>, message: RegExp]>([
+  ["a response's head", "HTTP/1.1 200 OK\r\nX: ", (service) => service.whoami(), /no answer within 30 s/],
   ["whoami", json, (service) => service.whoami(), /whoami: no answer within 30 s/],
   ["a list of images", json, (service) => service.listImages(), /images.*: no answer within 30 s/],
   [
@@ -58,13 +58,13 @@ test.each<[attack: string, begins: string, call: (service: Service) => Promise<u
     /only \d+ bytes? received in 60 s/,
   ],
   [
-    "events so far",
+    "the events so far",
     head("200 OK", "text/event-stream"),
     (service) => service.readEventsSoFar(operation, {}),
     /only \d+ bytes? received in 60 s/,
   ],
-  ["the answer to an upload's beginning", json, uploaded, /only \d+ bytes? received in 60 s/],
-])("%s", async (_, begins, call, said) => {
+  ["the response to the beginning of an upload", json, uploaded, /only \d+ bytes? received in 60 s/],
+])("%s is given up", async (_, begins, call, message) => {
   const dribble = async (socket: Socket) => {
     socket.write(begins);
     while (!socket.destroyed) {
@@ -91,10 +91,10 @@ test.each<[attack: string, begins: string, call: (service: Service) => Promise<u
     (error: unknown) => (failure = error),
   );
   for (; failure === undefined; await Bun.sleep(5)) {
-    // A head that is on its way has all the time that the machine takes.
+    // The clock stands still until the head has arrived, however long the machine takes for it.
     if (isWholeHead && awaitedHeads > 0) continue;
     await clock.advance(5000);
     if (clock.now() - began > 15 * 60_000) throw new Error("it goes on after a quarter of an hour");
   }
-  expect(String(failure)).toMatch(said);
+  expect(String(failure)).toMatch(message);
 });

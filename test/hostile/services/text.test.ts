@@ -1,38 +1,38 @@
 /**
- * Text from services, images, profiles, variables and files, chosen to steer a terminal or to forge lines of the log: every
- * command prints it so that neither comes about, and as JSON it stays what it is.
+ * Text from services, images, profiles, variables and files that controls a terminal or forges lines of the log. Every command
+ * escapes it, and keeps it in JSON.
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type BoughOptions, runBough, temporaryDirectory } from "../../support/bough.ts";
 import { writeFiles } from "../../support/files.ts";
-import { wildCharacters } from "../tame.ts";
+import { controlCharacters } from "../tame.ts";
 
-/** Each would do something of its own; in one text they are tried at the price of one. */
-const steering: Record<string, string> = {
+/** Control sequences with different effects. They are tried in one text, for the time of one. */
+const sequences: Record<string, string> = {
   "a window's title": "a\u001b]0;owned\u0007b",
   "the clipboard (OSC 52)": "a\u001b]52;c;cm0gLXJmIC8=\u001b\\b",
   "a link (OSC 8)": "a\u001b]8;;http://evil.example\u001b\\b\u001b]8;;\u001b\\",
   "colours and a cleared screen": "a\u001b[31m\u001b[2J\u001b[Hb",
   "8-bit controls": "a\u009b31mb\u009d0;owned\u009c\u0085",
-  "turned text": "a\u202etxt.exe\u202c\u2066b\u2069\u061c\u200e\u200f",
-  "what nobody sees": "a\u200bb\u200cc\u200dd\u2060e\ufefff\u00adg\u{e0041}\u{e007f}",
+  "text in reverse": "a\u202etxt.exe\u202c\u2066b\u2069\u061c\u200e\u200f",
+  "invisible characters": "a\u200bb\u200cc\u200dd\u2060e\ufefff\u00adg\u{e0041}\u{e007f}",
   "overwritten text": "hidden\rshown\b\b\b\u007f",
 };
 const texts: Record<string, string> = {
-  "all that steers a terminal": Object.values(steering).join(" "),
+  "control sequences": Object.values(sequences).join(" "),
   "lines of the log and of a table":
     "a\n[INFO] tagged fake as app:latest\r\n  [INFO] tagged fake\nok       service            all is well\nb",
   "other line ends": "a\u2028[INFO] tagged fake as app:latest\u2029b\u000bc\u000cd\u0085[INFO] tagged fake",
-  "a NUL and halves of characters": "a\0b\ud800c\udc00d",
+  "a NUL and lone surrogates": "a\0b\ud800c\udc00d",
   "a hundred thousand characters": `${"x".repeat(100_000)}\u001b[2J`,
 };
 
 type Mode = "answers" | "ids" | "errors";
 
 /**
- * A service in whose answers every text is `text`, in mode `ids` the ids, too, and in mode `errors` that of a refusal. The
- * first answer about an operation has it for a status; then the operation has failed.
+ * Starts a service whose responses have `text` as every text, in mode `ids` also as every id, and in mode `errors` as the error
+ * of every request. The first record of an operation has it as its status; in later ones the operation has failed.
  */
 function startService(text: string, mode: Mode) {
   const uuid = mode === "ids" ? text : "5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9";
@@ -142,14 +142,14 @@ const commands: string[][] = [
   ["completion", "candidates", "--", "bough show "],
 ];
 
-/** What bough's own drawing consists of. */
+/** The control sequences with which bough draws. */
 const ownSequences = /\u001b\[(?:\?(?:2026|25|7)[hl]|J|K|\d*[AG])|\r/g;
 const forgedLine = /^\[INFO\] tagged fake/m;
 const forgedRow = /^ok +service +all is well/m;
 
-function expectTame({ stdout, stderr }: { stdout: string; stderr: string }): void {
+function expectHarmless({ stdout, stderr }: { stdout: string; stderr: string }): void {
   for (const text of [stdout, stderr.replace(ownSequences, "")]) {
-    expect(wildCharacters(text)).toEqual([]);
+    expect(controlCharacters(text)).toEqual([]);
     expect(text).not.toMatch(forgedLine);
     expect(text).not.toContain("bough itself failed");
   }
@@ -175,31 +175,31 @@ describe.each(Object.entries(texts))("%s", (_, text) => {
   test.each(commands.map((words) => [words.join(" ").replace(context, "."), words] as const))(
     "bough %s",
     async (_command, words) => {
-      // Of a doctor's checks the service alone says what it was told, and elsewhere it makes no others.
+      // Only doctor's checks of the service show its texts, and on other platforms it makes no others.
       const platform = words[0] === "doctor" ? { platform: "darwin" as const } : {};
       for (const [mode, { url }] of servers) {
         const address = url.origin;
-        expectTame(await run(words, address, platform));
-        expectTame(
+        expectHarmless(await run(words, address, platform));
+        expectHarmless(
           await run(["-L", "debug", ...words], address, {
             ...platform,
             terminalColumns: 80,
             hasErrorTerminal: true,
           }),
         );
-        // The same texts in other places: what a format does with them has been seen.
+        // The formats have been tried with these texts in mode `answers`.
         if (mode === "ids") continue;
-        expectTame(await run(["-f", "json", ...words], address, platform));
+        expectHarmless(await run(["-f", "json", ...words], address, platform));
         if (mode === "answers")
-          expectTame(await run(["-q", ...words], address, { ...platform, terminalColumns: 80 }));
+          expectHarmless(await run(["-q", ...words], address, { ...platform, terminalColumns: 80 }));
       }
     },
     60_000,
   );
 
-  test("as JSON it is what it was", async () => {
+  test("JSON output has the text unchanged", async () => {
     const [, answers] = servers[0] ?? [];
-    if (answers === undefined) throw new Error("there is a service");
+    if (answers === undefined) throw new Error("no service");
     const { stdout } = await run(["images", "-f", "json"], answers.url.origin);
     expect(JSON.parse(stdout)[0].tag).toBe(text);
     const listed = await run(
@@ -210,7 +210,7 @@ describe.each(Object.entries(texts))("%s", (_, text) => {
     expect(targets).toContain(text);
   });
 
-  test("in profiles, sessions, arguments and variables", async () => {
+  test("is escaped from profiles, sessions, arguments and variables", async () => {
     const config = temporaryDirectory();
     writeFiles(config, {
       "cli.ini": `[profile ${text}]\nurl = http://127.0.0.1:1/${text}\nname = ${text}\n[${text}]\nurl = ${text}\n`,
@@ -243,10 +243,10 @@ describe.each(Object.entries(texts))("%s", (_, text) => {
     for (const [words, variable] of attempts) {
       for (const format of ["table", "json"]) {
         const options = { BOUGH_HOME: temporaryDirectory(), CONTREE_HOME: config, ...variable };
-        expectTame(
+        expectHarmless(
           await runBough(["-f", format, ...words], {
             workingDirectory: context,
-            // Nothing but credentials and the state directory is looked at.
+            // Here doctor checks only credentials and the state directory.
             platform: "darwin",
             environment: options,
             signal: AbortSignal.timeout(30_000),

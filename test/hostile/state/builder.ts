@@ -1,4 +1,4 @@
-/** Somebody who builds on the embedded engine, with a state directory that tests damage between two builds. */
+/** A user who builds on the embedded engine, with a state directory that tests damage between two builds. */
 import { existsSync, lstatSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
@@ -10,27 +10,27 @@ import { removeHome } from "../../support/homes.ts";
 import { makeOrdinaryUser } from "../../support/ordinary-user.ts";
 
 export interface Builder {
-  /** Where it may write. */
+  /** A directory that the user can write to. */
   readonly home: string;
-  /** `$BOUGH_HOME`: with the image `busybox:1`, and nothing else, after `reset`. */
+  /** `$BOUGH_HOME`. After `reset`, it has only the image `busybox:1`, or the state of `keep`. */
   readonly state: string;
   readonly engine: string;
-  /** What `busybox:1` was imported from. */
+  /** The layout from which `busybox:1` was imported. */
   readonly layout: string;
-  /** Its build context, a new one after `reset`, or the kept one. */
+  /** The build context. After `reset`, it is a new one, or the one of `keep`. */
   readonly context: string;
   bough(words: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Ended>;
-  /** The same in a process of its own, which can be killed. */
+  /** Starts bough in a separate process, which can be killed. */
   start(
     words: readonly string[],
     environment?: Readonly<Record<string, string>>,
   ): Subprocess<"ignore", "pipe", "pipe">;
   writeContext(files: Readonly<Record<string, FileSpec>>): void;
-  /** Makes the state and the context as they are now the beginning that `reset` goes back to. */
+  /** Saves the current state and context, which `reset` restores from then on. */
   keep(): void;
-  /** Back to the beginning. */
+  /** Restores the state and the context. */
   reset(): void;
-  /** Hands what a test has made over. */
+  /** Makes the user the owner of files that a test has made. */
   own(path: string): void;
   remove(): void;
 }
@@ -71,7 +71,7 @@ async function makeOrdinary(): Promise<Builder> {
   await makeBusyboxLayout(made);
   const layout = `oci:${user.give(made, "layout")}:latest`;
   const { uid, gid } = lstatSync(user.home);
-  const start: Person["start"] = (words, directory, environment) =>
+  const start: User["start"] = (words, directory, environment) =>
     Bun.spawn([...user.prefix, "sh", "-c", 'cd "$0" && exec "$@"', directory, program, ...words], {
       env: { PATH: process.env.PATH, HOME: user.home, ...environment },
       stdout: "pipe",
@@ -97,7 +97,7 @@ async function makeOrdinary(): Promise<Builder> {
   );
 }
 
-interface Person {
+interface User {
   home: string;
   run(
     words: readonly string[],
@@ -113,8 +113,8 @@ interface Person {
   remove(): void;
 }
 
-async function prepare(person: Person, layout: string): Promise<Builder> {
-  const { home, own } = person;
+async function prepare(user: User, layout: string): Promise<Builder> {
+  const { home, own } = user;
   const state = join(home, "state");
   const pristine = join(home, "pristine");
   const keptContext = join(home, "kept-context");
@@ -122,7 +122,7 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
   mkdirSync(context);
   own(context);
   const bough: Builder["bough"] = (words, environment = {}) =>
-    person.run(["--local", ...words], context, { BOUGH_HOME: state, ...environment });
+    user.run(["--local", ...words], context, { BOUGH_HOME: state, ...environment });
   const imported = await bough(["images", "import", layout, "--tag", "busybox:1"]);
   if (imported.exitCode !== 0) throw new Error(imported.stderr);
   replace(pristine, state);
@@ -136,9 +136,9 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
     },
     bough,
     start: (words, environment = {}) =>
-      person.start(["--local", ...words], context, { BOUGH_HOME: state, ...environment }),
+      user.start(["--local", ...words], context, { BOUGH_HOME: state, ...environment }),
     own,
-    remove: person.remove,
+    remove: user.remove,
     writeContext(files) {
       writeFiles(context, files);
       own(context);
@@ -158,7 +158,7 @@ async function prepare(person: Person, layout: string): Promise<Builder> {
   };
 }
 
-/** With owners, modes and links as they are. */
+/** Copies a tree with its owners, modes and links. */
 function replace(to: string, from: string): void {
   removeHome(to);
   const { exitCode, stderr } = Bun.spawnSync(["cp", "-a", from, to]);

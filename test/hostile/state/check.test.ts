@@ -1,4 +1,4 @@
-/** `bough engine check`: finds every kind of damage, says whom it concerns, and drops it. */
+/** `bough engine check` finds every kind of damage, names what it affects, and drops it with `--repair`. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import {
@@ -29,7 +29,7 @@ interface Case {
   name: string;
   attack: (store: Store) => void;
   damage: { kind: string; problem: string; tags?: string[] }[];
-  /** bough doctor sees it, without reading anything. */
+  /** `bough doctor` finds it, without reading contents. */
   isQuick?: boolean;
 }
 
@@ -43,19 +43,19 @@ const cases: Case[] = [
     damage: fileDamage("its bytes have changed"),
   },
   {
-    name: "an uploaded file that is gone",
+    name: "a missing uploaded file",
     attack: ({ files: [path = ""] }) => rmSync(path),
     damage: fileDamage("it is gone"),
     isQuick: true,
   },
   {
-    name: "one that has become longer",
+    name: "an uploaded file that has become longer",
     attack: ({ files: [path = ""] }) => appendFileSync(path, "!"),
     damage: fileDamage("it has 9 bytes instead of 8"),
     isQuick: true,
   },
   {
-    name: "a link to a canary in its place",
+    name: "a link to a canary in place of an uploaded file",
     attack: ({ files: [path = ""], canary }) => {
       rmSync(path);
       symlinkSync(canary.file, path);
@@ -64,19 +64,19 @@ const cases: Case[] = [
     isQuick: true,
   },
   {
-    name: "a record that names a path",
+    name: "a file's record with a path as its hash",
     attack: ({ sql }) => sql("UPDATE files SET sha256 = '../../../../canary/file'"),
     damage: fileDamage("its record has an invalid SHA-256"),
     isQuick: true,
   },
   {
-    name: "a layer that is gone",
+    name: "a missing layer",
     attack: ({ layer }) => rmSync(layer(2), { recursive: true }),
     damage: layerDamage("its directory is gone"),
     isQuick: true,
   },
   {
-    name: "a link to a canary in a layer's place",
+    name: "a link to a canary in place of a layer",
     attack: ({ layer, canary }) => {
       rmSync(layer(2), { recursive: true });
       symlinkSync(canary.path, layer(2));
@@ -100,23 +100,23 @@ const cases: Case[] = [
     damage: layerDamage("its contents have changed since the first check"),
   },
   {
-    name: "a file more in a layer",
+    name: "an additional file in a layer",
     attack: ({ layer }) => writeFileSync(join(layer(2), "more"), ""),
     damage: layerDamage("its contents have changed since the first check"),
   },
   {
-    name: "a file less in a layer",
+    name: "a missing file in a layer",
     attack: ({ layer }) => rmSync(join(layer(2), "one")),
     damage: layerDamage("its contents have changed since the first check"),
   },
   {
-    name: "a layer that stands on itself",
+    name: "a layer that is its own parent",
     attack: ({ sql }) => sql("UPDATE layers SET parent = 2 WHERE id = 2"),
     damage: layerDamage("its depth does not match its parent's"),
     isQuick: true,
   },
   {
-    name: "a layer that stands on one that there is not",
+    name: "a layer with a missing parent",
     attack: ({ sql }) => sql("UPDATE layers SET parent = 77 WHERE id = 2"),
     damage: layerDamage("its parent layer has no record"),
     isQuick: true,
@@ -153,7 +153,7 @@ describe.each(builders)("as %s", (who, make) => {
     builder.own(canary.path);
     builder.writeContext({ Dockerfile: dockerfile });
     expect(await builder.bough(["build", "--tag", "app:1", "."])).toMatchObject({ exitCode: 0 });
-    // What is in layers is noted at the first check.
+    // The first check records the contents of layers.
     expect(await check()).toMatchObject({
       exitCode: 0,
       report: { healthy: true, files: 1, layers: 3, images: 3, damage: [] },
@@ -183,41 +183,46 @@ describe.each(builders)("as %s", (who, make) => {
   }
 
   const ofEachKind = [
-    "a link to a canary in its place",
-    "a link to a canary in a layer's place",
+    "a link to a canary in place of an uploaded file",
+    "a link to a canary in place of a layer",
     "a setuid bit in a layer",
     "an image without a layer",
   ];
-  test.each(rowsFor(who, cases, ofEachKind))("$name", async ({ attack, damage, isQuick = false }) => {
-    const before = canary.state();
-    attackStore(attack);
-    const found = await check();
-    expect(found).toMatchObject({ exitCode: 1, report: { healthy: false } });
-    expect(found.report.damage).toMatchObject(damage.map((each) => ({ tags: [], ...each, dropped: false })));
-    if (damage[0]?.kind === "layer" || damage[0]?.kind === "image")
-      expect(found.report.damage[0].branches.join()).toMatch(/build:[0-9a-f]{16} layer:[0-9a-f]{64}/);
-    const shown = await builder.bough(["engine", "check"]);
-    expect(shown.stdout).toContain(damage[0]?.problem ?? "");
-    expect(shown.stdout).toContain("`bough engine check --repair` drops it");
-    const doctor = await builder.bough(["doctor"]);
-    expect(/^(warning|ok) +engine's store/m.exec(doctor.stdout)?.[1]).toBe(isQuick ? "warning" : "ok");
+  test.each(rowsFor(who, cases, ofEachKind))(
+    "finds and drops $name",
+    async ({ attack, damage, isQuick = false }) => {
+      const before = canary.state();
+      attackStore(attack);
+      const found = await check();
+      expect(found).toMatchObject({ exitCode: 1, report: { healthy: false } });
+      expect(found.report.damage).toMatchObject(
+        damage.map((each) => ({ tags: [], ...each, dropped: false })),
+      );
+      if (damage[0]?.kind === "layer" || damage[0]?.kind === "image")
+        expect(found.report.damage[0].branches.join()).toMatch(/build:[0-9a-f]{16} layer:[0-9a-f]{64}/);
+      const shown = await builder.bough(["engine", "check"]);
+      expect(shown.stdout).toContain(damage[0]?.problem ?? "");
+      expect(shown.stdout).toContain("`bough engine check --repair` drops it");
+      const doctor = await builder.bough(["doctor"]);
+      expect(/^(warning|ok) +engine's store/m.exec(doctor.stdout)?.[1]).toBe(isQuick ? "warning" : "ok");
 
-    const repaired = await check("--repair");
-    expect(repaired).toMatchObject({
-      exitCode: 0,
-      report: { healthy: true, damage: damage.map(() => ({ dropped: true })) },
-    });
-    expect(await check()).toMatchObject({ exitCode: 0, report: { damage: [] } });
-    for (const options of [[], ["--no-cache"]])
-      expect(await builder.bough(["build", "--tag", "app:1", ...options, "."])).toMatchObject({
+      const repaired = await check("--repair");
+      expect(repaired).toMatchObject({
         exitCode: 0,
+        report: { healthy: true, damage: damage.map(() => ({ dropped: true })) },
       });
-    const read = await builder.bough(["run", "--use", "app:1", "-D", "--", "cat", "/two"]);
-    expect(read).toMatchObject({ exitCode: 0, stdout: "content\none\n" });
-    expect(canary.state()).toBe(before);
-  });
+      expect(await check()).toMatchObject({ exitCode: 0, report: { damage: [] } });
+      for (const options of [[], ["--no-cache"]])
+        expect(await builder.bough(["build", "--tag", "app:1", ...options, "."])).toMatchObject({
+          exitCode: 0,
+        });
+      const read = await builder.bough(["run", "--use", "app:1", "-D", "--", "cat", "/two"]);
+      expect(read).toMatchObject({ exitCode: 0, stdout: "content\none\n" });
+      expect(canary.state()).toBe(before);
+    },
+  );
 
-  test("what a running operation starts from stays until that has ended", async () => {
+  test("--repair keeps a damaged layer while a running operation uses it", async () => {
     builder.writeContext({ Dockerfile: `${dockerfile}RUN sleep 6128\n` });
     const child = builder.start(["build", "."]);
     try {
@@ -236,7 +241,7 @@ describe.each(builders)("as %s", (who, make) => {
     expect(await check("--repair")).toMatchObject({ exitCode: 0, report: { damage: [{ dropped: true }] } });
   });
 
-  test("a database that is none: said so, and not repaired", async () => {
+  test("reports a file that is not a database, and does not repair it", async () => {
     for (const name of readdirSync(builder.engine).filter((name) => name.startsWith("engine.db")))
       rmSync(join(builder.engine, name));
     writeFileSync(join(builder.engine, "engine.db"), "garbage ".repeat(1000));

@@ -1,4 +1,4 @@
-/** Directories of the state that are links, somebody else's or open to all, and what killed processes seem to have left in them. */
+/** Directories of the state that are links, belong to another user or are writable for all, and forged remains of killed processes. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, lchownSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -13,10 +13,10 @@ interface Place {
   canary: Canary;
 }
 
-const somebodyElse = 54_321;
+const otherUser = 54_321;
 const abandoned = crypto.randomUUID();
 
-/** Puts a link to the canary in the place of a part of the state. */
+/** Replaces a part of the state by a link to the canary. */
 const linked =
   (part: string, target: "path" | "file", owner = 0) =>
   ({ state, canary }: Place) => {
@@ -26,23 +26,23 @@ const linked =
     if (owner !== 0) lchownSync(path, owner, owner);
   };
 
-const refused: readonly (readonly [name: string, attack: (place: Place) => void, says: string])[] = [
+const refused: readonly (readonly [name: string, attack: (place: Place) => void, message: string])[] = [
   [
-    "somebody else's engine",
-    ({ engine }) => Bun.spawnSync(["chown", "-R", `${somebodyElse}`, engine]),
+    "an engine of another user",
+    ({ engine }) => Bun.spawnSync(["chown", "-R", `${otherUser}`, engine]),
     "belongs to another user",
   ],
   [
-    "somebody else's link to a canary as the engine",
-    linked("engine", "path", somebodyElse),
+    "another user's link to a canary as the engine",
+    linked("engine", "path", otherUser),
     "belongs to another user",
   ],
   [
-    "a link as the engine to what is somebody else's",
+    "a link as the engine to a directory of another user",
     ({ engine }) => {
       renameSync(engine, `${engine}.moved`);
       symlinkSync(`${engine}.moved`, engine);
-      Bun.spawnSync(["chown", "-R", `${somebodyElse}`, `${engine}.moved`]);
+      Bun.spawnSync(["chown", "-R", `${otherUser}`, `${engine}.moved`]);
     },
     "belongs to another user",
   ],
@@ -66,20 +66,24 @@ const refused: readonly (readonly [name: string, attack: (place: Place) => void,
     linked("engine/engine.db", "file"),
     "is not a regular file",
   ],
-  ["a link to a canary as its journal", linked("engine/engine.db-wal", "file"), "is not a regular file"],
+  [
+    "a link to a canary as the database's journal",
+    linked("engine/engine.db-wal", "file"),
+    "is not a regular file",
+  ],
   [
     "a pipe as the engine's database",
     ({ engine }) => replaceByPipe(join(engine, "engine.db")),
     "is not a regular file",
   ],
   [
-    "somebody else's sessions",
-    ({ state }) => Bun.spawnSync(["chown", "-R", `${somebodyElse}`, join(state, "sessions")]),
+    "sessions of another user",
+    ({ state }) => Bun.spawnSync(["chown", "-R", `${otherUser}`, join(state, "sessions")]),
     "belongs to another user",
   ],
   [
-    "somebody else's link to a canary as the sessions",
-    linked("sessions", "path", somebodyElse),
+    "another user's link to a canary as the sessions",
+    linked("sessions", "path", otherUser),
     "belongs to another user",
   ],
   [
@@ -93,7 +97,7 @@ const refused: readonly (readonly [name: string, attack: (place: Place) => void,
     "is not a regular file",
   ],
   [
-    "a link to a canary as its journal's index",
+    "a link to a canary as the index of the sessions' journal",
     linked("sessions/embedded.db-shm", "file"),
     "is not a regular file",
   ],
@@ -104,8 +108,8 @@ const refused: readonly (readonly [name: string, attack: (place: Place) => void,
   ],
 ];
 
-/** Of an operation whose process is gone, and which was never ended. */
-const left = (attack: (place: Place) => void) => (place: Place) => {
+/** Adds the record of an unfinished operation whose process is gone. */
+const unfinished = (attack: (place: Place) => void) => (place: Place) => {
   const database = new Database(join(place.engine, "engine.db"));
   database.run(
     `INSERT INTO operations (uuid, kind, status, owner, metadata, created_at)
@@ -123,34 +127,34 @@ const cleared: readonly (readonly [name: string, attack: (place: Place) => void]
   ["a link to a canary as an operation's directory", linked(`engine/operations/${abandoned}`, "path")],
   [
     "an unfinished operation's directory with links to a canary",
-    left(({ engine, canary }) => plant(join(engine, "operations", abandoned), canary)),
+    unfinished(({ engine, canary }) => plant(join(engine, "operations", abandoned), canary)),
   ],
   [
     "a link to a canary as an unfinished operation's directory",
-    left(linked(`engine/operations/${abandoned}`, "path")),
+    unfinished(linked(`engine/operations/${abandoned}`, "path")),
   ],
   [
-    "a pipe as the note of an unfinished operation's helper",
-    left(({ engine }) => {
+    "a pipe as the helper's record of an unfinished operation",
+    unfinished(({ engine }) => {
       mkdirSync(join(engine, "operations", abandoned));
       replaceByPipe(join(engine, "operations", abandoned, "helper"));
     }),
   ],
   [
     "a link to a canary as an unfinished operation's events",
-    left(linked(`engine/events/${abandoned}.ndjson`, "file")),
+    unfinished(linked(`engine/events/${abandoned}.ndjson`, "file")),
   ],
   [
     "a pipe as an unfinished operation's events",
-    left(({ engine }) => replaceByPipe(join(engine, "events", `${abandoned}.ndjson`))),
+    unfinished(({ engine }) => replaceByPipe(join(engine, "events", `${abandoned}.ndjson`))),
   ],
   [
     "a link to a canary as an unfinished operation's container",
-    left(linked(`engine/containers/${abandoned}`, "path")),
+    unfinished(linked(`engine/containers/${abandoned}`, "path")),
   ],
   [
     "an unfinished operation's container with links to a canary",
-    left(({ engine, canary }) => plant(join(engine, "containers", abandoned), canary)),
+    unfinished(({ engine, canary }) => plant(join(engine, "containers", abandoned), canary)),
   ],
   ["a link to a canary among the layers", linked("engine/layers/zz", "path")],
   [
@@ -184,22 +188,22 @@ describe.each(builders)("as %s", (who, make) => {
   const place = (): Place => ({ state: builder.state, engine: builder.engine, canary });
 
   const ofEachRefusal = [
-    "somebody else's engine",
-    "somebody else's link to a canary as the engine",
-    "a link as the engine to what is somebody else's",
+    "an engine of another user",
+    "another user's link to a canary as the engine",
+    "a link as the engine to a directory of another user",
     "an engine that all can write to",
     "a link to a canary as layers",
     "a link to a canary as the engine's database",
     "a pipe as the engine's database",
-    "somebody else's sessions",
+    "sessions of another user",
   ];
-  test.each(rowsFor(who, refused, ofEachRefusal))("refused is %s", async (_name, attack, says) => {
+  test.each(rowsFor(who, refused, ofEachRefusal))("refuses %s", async (_name, attack, message) => {
     const before = canary.state();
     attack(place());
-    if (!says.includes("another user"))
+    if (!message.includes("another user"))
       Bun.spawnSync(["sh", "-c", 'chown -h --reference "$0" "$0"/* "$0"/engine/*', builder.state]);
     const ended = await builder.bough(["build", "."]);
-    expect(ended.stderr).toContain(says);
+    expect(ended.stderr).toContain(message);
     expect(ended.stderr).toContain("set BOUGH_HOME to another directory");
     expect(ended.exitCode).toBe(1);
     expect(canary.state()).toBe(before);
@@ -207,21 +211,24 @@ describe.each(builders)("as %s", (who, make) => {
 
   const ofEachRemainder = [
     "an unfinished operation's directory with links to a canary",
-    "a pipe as the note of an unfinished operation's helper",
+    "a pipe as the helper's record of an unfinished operation",
     "an unfinished operation's container with links to a canary",
     "a directory with links to a canary among the layers",
     "a link to a canary as a mount point's file",
   ];
-  test.each(rowsFor(who, cleared, ofEachRemainder))("cleared away is %s", async (_name, attack) => {
-    const before = canary.state();
-    attack(place());
-    builder.own(builder.engine);
-    expect(await builder.bough(["build", "."])).toMatchObject({ exitCode: 0 });
-    expect((await builder.bough(["engine", "prune", "-y"])).exitCode).toBe(0);
-    expect(canary.state()).toBe(before);
-  });
+  test.each(rowsFor(who, cleared, ofEachRemainder))(
+    "removes without following links: %s",
+    async (_name, attack) => {
+      const before = canary.state();
+      attack(place());
+      builder.own(builder.engine);
+      expect(await builder.bough(["build", "."])).toMatchObject({ exitCode: 0 });
+      expect((await builder.bough(["engine", "prune", "-y"])).exitCode).toBe(0);
+      expect(canary.state()).toBe(before);
+    },
+  );
 
-  test("a state directory that all can write to: what bough makes in it is its own, and doctor warns", async () => {
+  test("a state directory that all can write to works, and doctor warns about it", async () => {
     chmodSync(builder.state, 0o777);
     expect(await builder.bough(["build", "."])).toMatchObject({ exitCode: 0 });
     const doctor = await builder.bough(["doctor"]);
@@ -232,7 +239,7 @@ describe.each(builders)("as %s", (who, make) => {
     expect((await builder.bough(["doctor"])).stdout).toMatch(/^ok +state directory/m);
   });
 
-  test("an engine that its own user has moved to another disk, with a link to it, works", async () => {
+  test("a link of the user's own to an engine on another disk works", async () => {
     renameSync(builder.engine, join(builder.home, "elsewhere"));
     symlinkSync(join(builder.home, "elsewhere"), builder.engine);
     builder.own(builder.state);
@@ -241,7 +248,7 @@ describe.each(builders)("as %s", (who, make) => {
   });
 });
 
-/** A directory with links to the canary at every depth. */
+/** Makes a directory with links to the canary at every depth. */
 function plant(path: string, canary: Canary): void {
   for (const name of ["upper", "work/work", "upper/deep/er"])
     mkdirSync(join(path, name), { recursive: true });

@@ -1,4 +1,4 @@
-/** Stored files whose bytes are not what was uploaded: never in an image, and made good in the same build. */
+/** Stored files that have changed since their upload never get into an image: the same build sends them again. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -20,11 +20,11 @@ import { rowsFor } from "../../support/rows.ts";
 import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
 
-/** The canary's own text: a link to it has the right size. */
+/** A text as long as the canary's, so that a link to the canary has the right size. */
 const small = "the canary sank!\n";
 const large = `${"large ".repeat(9_999)}\n`.repeat(12);
 
-/** A file of the context reaches the engine by its path; a here-document is sent. */
+/** The files are here-documents, which are sent; files of the context would reach the engine by their paths. */
 const dockerfile = `FROM busybox:1\nCOPY <<small <<large /\n${small}small\n${large}large\nRUN true\n`;
 
 interface Stored {
@@ -34,15 +34,15 @@ interface Stored {
 }
 
 const attacks: readonly (readonly [name: string, attack: (stored: Stored) => void])[] = [
-  ["a flipped byte in its middle", ({ path }) => overwrite(path, Math.floor(statSync(path).size / 2))],
+  ["a flipped byte in the middle", ({ path }) => overwrite(path, Math.floor(statSync(path).size / 2))],
   ["a flipped first byte", ({ path }) => overwrite(path, 0)],
   ["a flipped last byte", ({ path }) => overwrite(path, statSync(path).size - 1)],
   ["zeros of the same length", ({ path }) => writeFileSync(path, Buffer.alloc(statSync(path).size))],
-  ["its last byte cut off", ({ path }) => truncateSync(path, statSync(path).size - 1)],
-  ["nothing left of it", ({ path }) => truncateSync(path, 0)],
-  ["a byte more", ({ path }) => appendFileSync(path, "!")],
-  ["it is gone", ({ path }) => rmSync(path)],
-  ["all of its folder is gone", ({ folder }) => rmSync(folder, { recursive: true })],
+  ["the last byte cut off", ({ path }) => truncateSync(path, statSync(path).size - 1)],
+  ["an empty file", ({ path }) => truncateSync(path, 0)],
+  ["an additional byte", ({ path }) => appendFileSync(path, "!")],
+  ["a missing file", ({ path }) => rmSync(path)],
+  ["a missing folder", ({ folder }) => rmSync(folder, { recursive: true })],
   [
     "a link to a canary in its place",
     ({ path, canary }) => replace(path, () => symlinkSync(canary.file, path)),
@@ -89,13 +89,13 @@ describe.each(builders)("as %s", (who, make) => {
       .map((entry) => join(entry.parentPath, entry.name));
 
   const ofEachKind = [
-    "a flipped byte in its middle",
-    "it is gone",
+    "a flipped byte in the middle",
+    "a missing file",
     "a link to a canary in its place",
     "a pipe in its place",
     "a link to a canary in its folder's place",
   ];
-  test.each(rowsFor(who, attacks, ofEachKind))("%s", async (_name, attack) => {
+  test.each(rowsFor(who, attacks, ofEachKind))("a build replaces stored files: %s", async (_name, attack) => {
     const paths = storedFiles();
     expect(paths).toHaveLength(2);
     const before = canary.state();
@@ -118,7 +118,7 @@ describe.each(builders)("as %s", (who, make) => {
   test.each([
     ["flipped", (path: string) => overwrite(path, 0)],
     ["gone", (path: string) => rmSync(path)],
-  ])("a file of `bough run` whose bytes are %s", async (_name, attack) => {
+  ])("`bough run` replaces a stored file that is %s", async (_name, attack) => {
     builder.writeContext({ small, dir: "directory/" });
     const run = (...words: string[]) =>
       builder.bough(["run", "--use", "busybox:1", "-D", "-F", "small:/small", ...words]);

@@ -1,10 +1,10 @@
-/** The search through all that a builder keeps. */
+/** Searches all that a builder keeps. */
 import { Database } from "bun:sqlite";
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Builder } from "./builder.ts";
 
-/** Names every file in $BOUGH_HOME whose text `holds` accepts, as it is or, for the inputs of steps, compressed. */
+/** Returns the names of files in `$BOUGH_HOME` with a text that `holds` accepts. It decompresses the inputs of steps. */
 export function findKept(builder: Builder, holds: (text: string) => boolean): string[] {
   const paths = readdirSync(builder.state, { recursive: true, encoding: "utf8" });
   const found = paths.filter((name) => {
@@ -16,7 +16,7 @@ export function findKept(builder: Builder, holds: (text: string) => boolean): st
   const path = join(builder.state, "sessions/embedded.db");
   if (!existsSync(path)) return found;
   const database = new Database(path);
-  // A command that was left to itself may be at its end.
+  // A command in the background may still write to it.
   database.run("PRAGMA busy_timeout = 15000");
   const steps = database
     .query<{ text: Uint8Array }, []>("SELECT inputs AS text FROM step UNION ALL SELECT step FROM failed_step")

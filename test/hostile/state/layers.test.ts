@@ -1,4 +1,4 @@
-/** Layers that are gone, replaced or misdescribed: such an image is not there, and what is cached of it is built again. */
+/** Layers that are missing, replaced or have a wrong record: their images do not exist, and cached steps are built again. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { type Canary, makeCanary } from "../canary.ts";
 import { type Builder, builders } from "./builder.ts";
 
 interface Damaged {
-  /** Of the layer. */
+  /** The directory of the layer. */
   path: string;
   id: number;
   database: Database;
@@ -22,26 +22,23 @@ const attacks: readonly (readonly [name: string, attack: (damaged: Damaged) => v
   ["a file", ({ path }) => replace(path, () => writeFileSync(path, ""))],
   ["a pipe", ({ path }) => replace(path, () => Bun.spawnSync(["mkfifo", path]))],
   ["its record is gone", ({ database, id }) => void database.run("DELETE FROM layers WHERE id = ?", [id])],
-  ["its record says that it stands on itself", ({ database, id }) => setParent(database, id, id)],
+  ["its record names itself as the parent", ({ database, id }) => setParent(database, id, id)],
   [
-    "the machine stopped before all of it was on the disk",
+    "the machine stopped before it was completely on the disk",
     ({ path, database, id }) => {
       rmSync(path, { recursive: true });
       mkdirSync(path);
       database.run("INSERT INTO unsynced_layers (layer, boot) VALUES (?, 'an earlier one')", [id]);
     },
   ],
-  [
-    "its record says that it stands on a layer that is not there",
-    ({ database, id }) => setParent(database, id, 999),
-  ],
-  ["its record says that it stands on the last one", ({ database, id }) => setParent(database, id, 4)],
+  ["its record names a missing parent", ({ database, id }) => setParent(database, id, 999)],
+  ["its record names the last layer as the parent", ({ database, id }) => setParent(database, id, 4)],
   [
     "its record has another depth",
     ({ database, id }) => void database.run("UPDATE layers SET depth = 300 WHERE id = ?", [id]),
   ],
   [
-    "its record has a depth below any",
+    "its record has a negative depth",
     ({ database, id }) => void database.run("UPDATE layers SET depth = -1 WHERE id = ?", [id]),
   ],
 ];
@@ -81,29 +78,42 @@ describe.each(builders)("as %s", (who, make) => {
   const ofEachKind = [
     "a link to a canary",
     "its record is gone",
-    "the machine stopped before all of it was on the disk",
+    "the machine stopped before it was completely on the disk",
   ];
-  test.each(rowsFor(who, attacks, ofEachKind))("a layer in between: %s", async (_name, attack) => {
-    const before = canary.state();
-    damage(3, attack);
-    const again = await builder.bough(["build", "--tag", "app:1", "."]);
-    expect(again.stderr).not.toContain("[ERROR]");
-    expect(again.exitCode).toBe(0);
-    expect(again.stderr).toMatch(/image \S+ of layer:\S+ is gone/);
-    const read = await builder.bough(["run", "--use", "app:1", "-D", "--", "cat", "/one", "/two", "/three"]);
-    expect(read).toMatchObject({ exitCode: 0, stdout: "one\ntwo\nthree\n" });
-    expect((await builder.bough(["build", "--tag", "app:1", "."])).stderr).not.toContain("spawned");
-    expect(canary.state()).toBe(before);
-  });
+  test.each(rowsFor(who, attacks, ofEachKind))(
+    "a layer in the middle is built again: %s",
+    async (_name, attack) => {
+      const before = canary.state();
+      damage(3, attack);
+      const again = await builder.bough(["build", "--tag", "app:1", "."]);
+      expect(again.stderr).not.toContain("[ERROR]");
+      expect(again.exitCode).toBe(0);
+      expect(again.stderr).toMatch(/image \S+ of layer:\S+ is gone/);
+      const read = await builder.bough([
+        "run",
+        "--use",
+        "app:1",
+        "-D",
+        "--",
+        "cat",
+        "/one",
+        "/two",
+        "/three",
+      ]);
+      expect(read).toMatchObject({ exitCode: 0, stdout: "one\ntwo\nthree\n" });
+      expect((await builder.bough(["build", "--tag", "app:1", "."])).stderr).not.toContain("spawned");
+      expect(canary.state()).toBe(before);
+    },
+  );
 
   const gone: [name: string, id: number, options: string[], expected: string[]][] = [
-    ["the last one, with a tag to set", 4, ["--tag", "app:1"], ["three"]],
-    ["the last one, without a tag", 4, [], ["three"]],
-    ["the one before", 3, [], ["two", "three"]],
+    ["the last layer is missing, with --tag", 4, ["--tag", "app:1"], ["three"]],
+    ["the last layer is missing, without --tag", 4, [], ["three"]],
+    ["the layer before the last is missing", 3, [], ["two", "three"]],
     ["the first", 2, [], ["one", "two", "three"]],
   ];
-  test.each(rowsFor(who, gone, ["the one before"]))(
-    "gone is %s: exactly what stands on it is built again",
+  test.each(rowsFor(who, gone, ["the layer before the last is missing"]))(
+    "%s: only that layer and those above it are built again",
     async (_name, id, options, expected) => {
       damage(id, ({ path }) => rmSync(path, { recursive: true }));
       expect(await listed()).toBe(id - 1);
@@ -114,7 +124,7 @@ describe.each(builders)("as %s", (who, make) => {
   );
 
   test.each(rowsFor(who, attacks.slice(0, 5), ["a link to a canary"]))(
-    "the base: %s. Importing it again makes all of it good",
+    "importing the base again repairs it: %s",
     async (_name, attack) => {
       const before = canary.state();
       damage(1, attack);
@@ -123,7 +133,7 @@ describe.each(builders)("as %s", (who, make) => {
       expect(imported).toMatchObject({ exitCode: 0 });
       const again = await builder.bough(["build", "."]);
       expect(again).toMatchObject({ exitCode: 0 });
-      // What stands on it is whole again, too.
+      // Images built on it are valid again, too.
       expect(commands(again.stderr)).toEqual([]);
       expect(await builder.bough(["run", "--use", "app:1", "-D", "--", "cat", "/three"])).toMatchObject({
         stdout: "three\n",
@@ -132,7 +142,7 @@ describe.each(builders)("as %s", (who, make) => {
     },
   );
 
-  test("all layers are gone: every command says so, and none fails in bough itself", async () => {
+  test("without any layers, commands report a missing image", async () => {
     rmSync(join(builder.engine, "layers"), { recursive: true });
     for (const words of [
       ["run", "--use", "app:1", "-D", "--", "true"],

@@ -1,4 +1,4 @@
-/** Rows of the engine's database that somebody has edited: no path in them leads out, and none stops a build. */
+/** Forged rows of the engine's database: no path in them leads out of the engine, and none stops a build. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -9,9 +9,9 @@ import { type Builder, builders } from "./builder.ts";
 
 interface Attack {
   name: string;
-  /** `out`: the canary's path from any folder of the engine's. */
+  /** `out`: the canary's path relative to a folder of the engine. */
   sql: (out: string) => string;
-  /** What is built again. */
+  /** The commands that run again. */
   runs: string[];
 }
 
@@ -21,9 +21,13 @@ const operation = (uuid: string, metadata = "{}", finished = "NULL") =>
 
 const attacks: Attack[] = [
   { name: "an unfinished operation is named as a path to a canary", sql: (out) => operation(out), runs: [] },
-  { name: "one that is named as an absolute path", sql: (out) => operation(`/${out}`), runs: [] },
-  { name: "one that is named ..", sql: () => operation(".."), runs: [] },
-  { name: "one without a name", sql: () => operation(""), runs: [] },
+  {
+    name: "an unfinished operation is named as an absolute path",
+    sql: (out) => operation(`/${out}`),
+    runs: [],
+  },
+  { name: "an unfinished operation is named ..", sql: () => operation(".."), runs: [] },
+  { name: "an unfinished operation has an empty name", sql: () => operation(""), runs: [] },
   {
     name: "a finished operation is named as a path to a canary",
     sql: (out) => operation(out, "{}", "1"),
@@ -40,18 +44,18 @@ const attacks: Attack[] = [
     runs: [],
   },
   {
-    name: "all operations have a status that there is not",
+    name: "all operations have an invalid status",
     sql: () => "UPDATE operations SET status = 'NAPPING'",
     runs: [],
   },
   {
-    name: "an uploaded file is named as a path to a canary",
+    name: "an uploaded file's hash is a path to a canary",
     sql: (out) => `UPDATE files SET sha256 = '../${out}/file'`,
     runs: [],
   },
   { name: "an uploaded file has another size", sql: () => "UPDATE files SET size = 1", runs: [] },
-  { name: "an uploaded file has a size below any", sql: () => "UPDATE files SET size = -1", runs: [] },
-  { name: "an uploaded file has no name", sql: () => "UPDATE files SET sha256 = ''", runs: [] },
+  { name: "an uploaded file has a negative size", sql: () => "UPDATE files SET size = -1", runs: [] },
+  { name: "an uploaded file has an empty hash", sql: () => "UPDATE files SET sha256 = ''", runs: [] },
   {
     name: "the last image's configuration is not JSON",
     sql: () => "UPDATE images SET config = '{' WHERE layer = 3",
@@ -63,17 +67,17 @@ const attacks: Attack[] = [
     runs: ["cat"],
   },
   {
-    name: "the last image names a layer that is not there",
+    name: "the last image names a missing layer",
     sql: () => "UPDATE images SET layer = 99 WHERE layer = 3",
     runs: ["cat"],
   },
   {
-    name: "the last image names a layer below any",
+    name: "the last image names a negative layer",
     sql: () => "UPDATE images SET layer = -1 WHERE layer = 3",
     runs: ["cat"],
   },
   {
-    name: "a tag names an image that is not there",
+    name: "a tag names a missing image",
     sql: () => "INSERT INTO tags VALUES ('evil:1', '../../canary')",
     runs: [],
   },
@@ -98,8 +102,8 @@ describe.each(builders)("as %s", (who, make) => {
 
   const ofEachKind = [
     "an unfinished operation is named as a path to a canary",
-    "an uploaded file is named as a path to a canary",
-    "the last image names a layer that is not there",
+    "an uploaded file's hash is a path to a canary",
+    "the last image names a missing layer",
   ];
   test.each(rowsFor(who, attacks, ofEachKind))("$name", async ({ sql, runs }) => {
     const before = canary.state();

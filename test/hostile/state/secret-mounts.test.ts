@@ -1,4 +1,4 @@
-/** What `--secret` gives, on the engine: the command has it while it runs, and nothing that stays has any of it. */
+/** Values of `--secret` on the engine: a command has them while it runs, and nothing that stays contains them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,10 +7,10 @@ import { runs, seededRandom } from "../../support/random.ts";
 import { type Builder, builders } from "./builder.ts";
 import { findKept } from "./kept-text.ts";
 
-/** No other process on this machine has it. */
+/** A unique value, which no other process on this machine has. */
 const secret = `hunter2'5ecret-${crypto.randomUUID()}`;
 const digest = new Bun.CryptoHasher("sha256").update(secret).digest("hex");
-/** All that would give it away, a hash of it too. */
+/** Forms of the secret that would reveal it, including its hash. */
 const forms = [
   secret,
   secret.slice(8),
@@ -20,7 +20,7 @@ const forms = [
   digest,
 ];
 
-/** A build each, as root and as an ordinary user; `SECRET_KILLS` and `KILL_SEED` set how many there are, and when. */
+/** The number of builds to kill; `SECRET_KILLS` sets it. `KILL_SEED` sets the random instants. */
 const kills = Number(process.env.SECRET_KILLS ?? runs(4));
 
 const mounted = [
@@ -49,7 +49,7 @@ describe.each(builders)("as %s", (_, make) => {
 
   const finds = () => findKept(builder, holds);
 
-  test("a build that succeeds", async () => {
+  test("nothing has the secret after a build that succeeds", async () => {
     write(...mounted, "RUN ls -A /run /root > /left; [ ! -e /run/secrets ]");
     const built = await build("--progress", "json", "--metadata-file", "metadata.json");
     expect(built).toMatchObject({ exitCode: 0 });
@@ -64,7 +64,7 @@ describe.each(builders)("as %s", (_, make) => {
     expect(finds()).toEqual([]);
   });
 
-  test("another value runs nothing again, as in BuildKit", async () => {
+  test("another value does not run the step again, as in BuildKit", async () => {
     write("RUN --mount=type=secret,id=token test -s /run/secrets/token");
     expect(await build()).toMatchObject({ exitCode: 0 });
     const changed = await builder.bough(words(), { TOKEN: "something else" });
@@ -72,7 +72,7 @@ describe.each(builders)("as %s", (_, make) => {
     expect(changed.stderr).not.toContain("spawned");
   });
 
-  test("a command that keeps it in its image is found out: the search sees what there is", async () => {
+  test("the search of these tests finds a secret that a command keeps in its image", async () => {
     write("RUN --mount=type=secret,id=token cp /run/secrets/token /kept");
     expect(await build()).toMatchObject({ exitCode: 0 });
     expect(finds()).toEqual([expect.stringMatching(/\/kept$/)]);
@@ -80,14 +80,14 @@ describe.each(builders)("as %s", (_, make) => {
 
   test.each([
     ["a command that fails", `${mounted[1]} && false`, "exit code 1"],
-    ["a program that is not there", 'RUN --mount=type=secret,id=token ["no-such-program"]', "exit code 127"],
-    ["a target that can't be", "RUN --mount=type=secret,id=token,target=/bin/busybox/x true", "Dockerfile:2"],
+    ["a missing program", 'RUN --mount=type=secret,id=token ["no-such-program"]', "exit code 127"],
+    ["an invalid target", "RUN --mount=type=secret,id=token,target=/bin/busybox/x true", "Dockerfile:2"],
     [
       "a secret that was not given",
       "RUN --mount=type=secret,id=token --mount=type=secret,id=no,required true",
       "no is required",
     ],
-  ])("a build that fails: %s", async (_name, line, expected) => {
+  ])("nothing has the secret after a build that fails: %s", async (_name, line, expected) => {
     write(line);
     const { exitCode, stdout, stderr } = await build();
     expect(exitCode).not.toBe(0);
@@ -96,7 +96,7 @@ describe.each(builders)("as %s", (_, make) => {
     expect(finds()).toEqual([]);
   });
 
-  test("while a command has it, no file and no command line has", async () => {
+  test("while a command has the secret, no file and no command line has it", async () => {
     write("RUN --mount=type=secret,id=token,env=GIVEN,target=/t sleep 6129");
     const child = builder.start(words(), { TOKEN: secret });
     try {
@@ -110,7 +110,7 @@ describe.each(builders)("as %s", (_, make) => {
     expect(finds()).toEqual([]);
   });
 
-  test(`${kills} kills at random instants`, async () => {
+  test(`nothing has the secret after ${kills} kills at random instants`, async () => {
     const seed = Number(process.env.KILL_SEED ?? 1);
     const random = seededRandom(seed);
     write("ARG ROUND", ...mounted, ...mounted);
@@ -120,10 +120,10 @@ describe.each(builders)("as %s", (_, make) => {
     for (let round = 1; round <= kills; round++) {
       const child = builder.start(words("--build-arg", `ROUND=${round}`), { TOKEN: secret });
       const timer = setTimeout(() => child.kill("SIGKILL"), random() * whole);
-      const said = await new Response(child.stderr).text();
+      const log = await new Response(child.stderr).text();
       await child.exited;
       clearTimeout(timer);
-      expect({ seed, round, shown: holds(said), finds: finds() }).toEqual({
+      expect({ seed, round, shown: holds(log), finds: finds() }).toEqual({
         seed,
         round,
         shown: false,

@@ -1,4 +1,4 @@
-/** Values of variables with names of secrets, on the engine: in the command's environment, and nowhere else. */
+/** Values of variables named like secrets, on the engine: they are in the command's environment, and nowhere else. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,12 +7,12 @@ import { rowsFor } from "../../support/rows.ts";
 import { type Builder, builders } from "./builder.ts";
 import { findKept } from "./kept-text.ts";
 
-/** No other process on this machine has it. */
+/** A unique value, which no other process on this machine has. */
 const part = `5ecret-${crypto.randomUUID()}`;
 const secret = `hunter2'${part}`;
 const digest = new Bun.CryptoHasher("sha256").update(secret).digest("hex");
 
-/** Each has the value, in one way or another: its output is the proof. */
+/** Commands that have the value, and prove it by printing its hash. */
 const proofs: readonly (readonly [name: string, lines: string])[] = [
   ["in quotes", 'RUN printf %s "$API_TOKEN" | sha256sum'],
   ["with braces and an operator", 'RUN printf %s "${API_TOKEN:-none}" | sha256sum'],
@@ -21,7 +21,7 @@ const proofs: readonly (readonly [name: string, lines: string])[] = [
   ["in a shell's script in exec form", 'RUN ["sh", "-c", "printf %s \\"$API_TOKEN\\" | sha256sum"]'],
   ["as another user", 'USER nobody\nRUN printf %s "$API_TOKEN" | sha256sum'],
   ["through ENV", 'ENV DB_PASSWORD=$API_TOKEN\nRUN printf %s "$DB_PASSWORD" | sha256sum'],
-  ["through a name that is none of a secret's", 'ENV PLAIN=$API_TOKEN\nRUN printf %s "$PLAIN" | sha256sum'],
+  ["through a name unlike a secret's", 'ENV PLAIN=$API_TOKEN\nRUN printf %s "$PLAIN" | sha256sum'],
   [
     "in an address",
     'ENV URL=https://u:$API_TOKEN@host/\nRUN printf %s "$URL" | sed "s,^https://u:,,; s,@host/$,," | tr -d "\\n" | sha256sum',
@@ -53,7 +53,7 @@ describe.each(builders)("as %s", (who, make) => {
 
   const ofEachKind = ["in quotes", "in a shell's script in exec form", "as another user"];
   test.each(rowsFor(who, proofs, ofEachKind))(
-    "RUN %s has it; nothing kept or shown has",
+    "RUN %s has the value; no output or file has it",
     async (_name, lines) => {
       builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
       const built = await build("--progress", "plain", "--metadata-file", "metadata.json");
@@ -76,7 +76,7 @@ describe.each(builders)("as %s", (who, make) => {
     },
   );
 
-  test("a changed one runs the step again, and says no more than that", async () => {
+  test("a changed value runs the step again, and is not shown", async () => {
     builder.writeContext({ Dockerfile: "FROM busybox:1\nARG API_TOKEN\nRUN : $API_TOKEN\n" });
     const first = await build();
     const same = await build();
@@ -97,15 +97,15 @@ describe.each(builders)("as %s", (who, make) => {
 
   const failures: [name: string, lines: string, expected: RegExp][] = [
     ["a command that fails", "RUN false $API_TOKEN", /exit code 1/],
-    ["a program that is not there", 'RUN ["no-such-program", "$API_TOKEN"]', /exit code 127/],
-    ["a file that is not there", "COPY no/$API_TOKEN /", /not found|no such/i],
+    ["a missing program", 'RUN ["no-such-program", "$API_TOKEN"]', /exit code 127/],
+    ["a missing file", "COPY no/$API_TOKEN /", /not found|no such/i],
     ["a source that cannot be reached", "ADD http://127.0.0.1:1/$API_TOKEN/f /", /127\.0\.0\.1:1/],
   ];
-  test.each(rowsFor(who, failures, ["a program that is not there"]))(
-    "a build that fails: %s",
+  test.each(rowsFor(who, failures, ["a missing program"]))(
+    "no output or file has the value after a build that fails: %s",
     async (_name, lines, expected) => {
       builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
-      // Both at once, as each waits before it tries again what cannot be reached.
+      // Both at the same time, since each waits before it retries an unreachable source.
       const builds = ["plain", "json"].map(async (progress) => {
         const child = builder.start(wordsFor("--progress", progress), given);
         const [stdout, stderr] = await Promise.all([
@@ -123,7 +123,7 @@ describe.each(builders)("as %s", (who, make) => {
     },
   );
 
-  test("the exec form has no shell: the value is in the command line, and in nothing that is kept or shown", async () => {
+  test("an exec form has the value in its command line, but no output or file has it", async () => {
     builder.writeContext({
       Dockerfile: 'FROM busybox:1\nARG API_TOKEN\nRUN ["test", "$API_TOKEN", "=", "none"]\n',
     });
@@ -134,7 +134,7 @@ describe.each(builders)("as %s", (who, make) => {
     expect(finds()).toEqual([]);
   });
 
-  test("no process has it in its command line, and after a kill no file has it", async () => {
+  test("no command line has the value, and after a kill no file has it", async () => {
     builder.writeContext({
       Dockerfile: 'FROM busybox:1\nARG API_TOKEN\nUSER nobody\nRUN sleep 6127; : "$API_TOKEN"\n',
     });
@@ -150,7 +150,7 @@ describe.each(builders)("as %s", (who, make) => {
     expect(finds()).toEqual([]);
   });
 
-  test("bough run: the command has it, nothing kept or shown has", async () => {
+  test("bough run: the command has the value, no output or file has it", async () => {
     const script = 'printf %s "$API_TOKEN" | sha256sum; : hunter2';
     const words = [
       "run",
@@ -176,7 +176,7 @@ describe.each(builders)("as %s", (who, make) => {
     expect(finds()).toEqual([]);
   });
 
-  test("bough run -d: the process in the background has it in its environment alone", async () => {
+  test("bough run -d: the process in the background has the value only in its environment", async () => {
     for (const option of [
       ["-e", `API_TOKEN=${secret}`],
       [`--env=API_TOKEN=${secret}`],
@@ -206,14 +206,14 @@ describe.each(builders)("as %s", (who, make) => {
   });
 });
 
-/** The value itself, or as a shell's word or an address has it. */
+/** Returns true if a text has the value, also as quoted for a shell or escaped in a URL. */
 function holds(text: string): boolean {
   return [secret, secret.replace("'", "'\\''"), encodeURIComponent(secret), part].some((form) =>
     text.includes(form),
   );
 }
 
-/** Of what comes after it nothing is lost: the stream stays open. */
+/** Reads up to a text, and leaves the stream open. */
 async function readUntil(stream: ReadableStream<Uint8Array>, text: string): Promise<void> {
   const reader = stream.getReader();
   let seen = "";
