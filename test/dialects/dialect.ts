@@ -1,39 +1,39 @@
 import type { Fault } from "../fake-service/faults.ts";
 
-/** What a service does otherwise than the plainest one. */
+/** The differences of a service from the plainest one. */
 export interface Dialect {
-  /** `id` where others say `uuid`. */
+  /** The key of ids in responses. */
   idKey?: "uuid" | "id";
-  /** Where the operation of a request is told. */
+  /** The part of a response that names the operation; both by default. */
   namesOperation?: "location alone" | "body alone";
-  /** What stands in `Location`. */
+  /** The value of `Location`. */
   location?: (operation: string) => string;
-  /** Where operations are, if not below `/v1/operations/`. */
+  /** The path of operations, if it is not `/v1/operations/`. */
   operationPath?: string;
-  /** Answers that need no body have none. */
+  /** Responses have no body unless they need one. */
   emptyBodies?: boolean;
   importAnswers?: "operation" | "image";
   endedStatus?: string;
   runningStatus?: string;
-  /** How often an operation is said to run before it has ended. */
+  /** The number of polls for which an operation is still running. */
   looksUntilEnd?: number;
   exitCode?: number | string;
   /** Output as text instead of an encoded value. */
   plainOutput?: boolean;
   resultIn?: "result" | "result_image_uuid" | "image object";
-  /** Image lists: no more at once. */
+  /** The maximum `limit` of a list of images. */
   maxLimit?: number;
   knowsQueries?: "tag alone";
   ignoresFilters?: boolean;
   bareLists?: boolean;
   /** Refuses bodies of unknown length. */
   requiresLength?: boolean;
-  /** Files are answered by their id, without the hash. */
+  /** The response to an upload has the file's id, but no hash. */
   idsAlone?: boolean;
   hasOperationList?: boolean;
   unknownRoutes?: { status?: number; body?: string };
-  /** What a request meets on its way there and back; `count` is 0 for the first of its kind. */
+  /** The fault that a request meets; `count` is 0 for the first request of a call. */
   faults?: (call: string, count: number) => Fault | undefined;
-  /** Nobody can tell whether a command was received: it is sent again, and may run twice. */
+  /** bough cannot know whether a command was received: it sends it again, and the command may run twice. */
   mayRunTwice?: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * A Dockerfile with every directive of the specification, built twice on services that know no more than its six calls, each
- * in a dialect of its own. The first build runs each command once, the second runs nothing.
+ * A Dockerfile with every directive of the specification, built twice on services that have only the specification's six calls,
+ * each in a different dialect. The first build runs each command once, the second runs nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -56,10 +56,10 @@ async function startService(dialect: Dialect) {
   };
 }
 
-/** Of the Dockerfile, in their order. */
+/** The RUNs of the Dockerfile, in order. */
 const runs = ["install 1", "use 1", "work"];
 
-describe("every directive, twice, on a service", () => {
+describe("a Dockerfile with every directive is built, then cached, on a service", () => {
   test.each(Object.entries(dialects))("%s", async (_, dialect) => {
     const { service, bough, close } = await startService(dialect);
     try {
@@ -76,7 +76,7 @@ describe("every directive, twice, on a service", () => {
       expect(second).toMatchObject({ exitCode: 0 });
       expect(second.stdout).toBe(first.stdout);
       expect(service.calls.filter((call) => call.startsWith("POST"))).toEqual([]);
-      // Only for an ADD whose source does not say how much it gives.
+      // Only an ADD from a source without a Content-Length is sent in chunks.
       expect(service.chunked).toEqual([]);
     } finally {
       await close();
@@ -84,8 +84,8 @@ describe("every directive, twice, on a service", () => {
   });
 });
 
-describe("images by their UUID, on a service that lists tagged ones alone", () => {
-  test("FROM, use, tag and run take what no list has shown", async () => {
+describe("on a service that lists only tagged images", () => {
+  test("FROM, use and tag accept the UUID of an image that is not listed", async () => {
     const { service, context, bough, close } = await startService({});
     try {
       await bough("build", ".");
@@ -93,7 +93,7 @@ describe("images by their UUID, on a service that lists tagged ones alone", () =
       const image = made.trim();
       writeFileSync(join(context, "Dockerfile"), `FROM ${image}\nRUN more\n`);
       expect(await bough("build", ".")).toMatchObject({ exitCode: 0 });
-      // With the USER that the image was built with.
+      // The command runs as the USER of the image.
       expect(service.commands.at(-1)).toBe("su -s /bin/sh -c more app");
       expect(await bough("-S", "work", "use", image)).toMatchObject({ exitCode: 0 });
       expect(await bough("tag", image, "app:1")).toMatchObject({ exitCode: 0 });
@@ -103,14 +103,14 @@ describe("images by their UUID, on a service that lists tagged ones alone", () =
     }
   });
 
-  test("an image that the service itself calls gone is built again, in the same build", async () => {
+  test("an image that the service has lost is built again in the same build", async () => {
     const { service, context, bough, close } = await startService({});
     try {
       writeFileSync(join(context, "Dockerfile"), "FROM base:1\nRUN first\nRUN second\n");
       await bough("build", ".");
       const { stdout } = await bough("-q", "build", ".");
       service.removeImage(stdout.trim());
-      // Nothing has needed it yet, so nobody knows.
+      // This build does not need the image, so it does not notice.
       expect(await bough("-q", "build", ".")).toMatchObject({ exitCode: 0, stdout });
       const tagged = await bough("-q", "build", ".", "--tag", "app:1");
       expect(tagged).toMatchObject({ exitCode: 0 });
@@ -121,7 +121,7 @@ describe("images by their UUID, on a service that lists tagged ones alone", () =
     }
   });
 
-  test("a tag that is gone is imported again", async () => {
+  test("a base image that is gone is imported again", async () => {
     const { service, context, bough, close } = await startService({});
     try {
       writeFileSync(join(context, "Dockerfile"), "FROM base:1\nRUN first\n");

@@ -1,50 +1,53 @@
 import type { Fault } from "../fake-service/faults.ts";
 import type { Dialect } from "./dialect.ts";
 
-/** By what each is like. */
+/** Dialects by a description of the service. */
 export const dialects: Readonly<Record<string, Dialect>> = {
-  "that knows the six calls": {},
-  "that says id for uuid": { idKey: "id" },
-  "that names the operation in Location alone": { namesOperation: "location alone" },
-  "that has no body where Location says it": { namesOperation: "location alone", emptyBodies: true },
-  "that names the operation in the body alone": { namesOperation: "body alone" },
-  "whose operations are elsewhere": { operationPath: "/v1/tasks/" },
-  "whose operations are elsewhere, by a whole address": {
+  "that has only the six calls": {},
+  "that uses id for uuid": { idKey: "id" },
+  "that names the operation only in Location": { namesOperation: "location alone" },
+  "that names the operation only in Location, without a body": {
+    namesOperation: "location alone",
+    emptyBodies: true,
+  },
+  "that names the operation only in the body": { namesOperation: "body alone" },
+  "whose operations have another path": { operationPath: "/v1/tasks/" },
+  "whose operations have another path, named only in Location": {
     operationPath: "/v1/tasks/",
     namesOperation: "location alone",
   },
   "whose Location is relative": { location: (operation) => `operations/${operation}` },
   "that imports at once": { importAnswers: "image" },
-  "that imports at once, and says id": { importAnswers: "image", idKey: "id" },
+  "that imports at once, and uses id": { importAnswers: "image", idKey: "id" },
   "that ends as COMPLETED": { endedStatus: "COMPLETED" },
   "that ends as succeeded": { endedStatus: "succeeded" },
   "that ends as Done": { endedStatus: "Done" },
   "that runs as RUNNING": { runningStatus: "RUNNING" },
-  "that is queued for long": { runningStatus: "QUEUED", looksUntilEnd: 8 },
+  "whose operations are queued for long": { runningStatus: "QUEUED", looksUntilEnd: 8 },
   "whose exit codes are text": { exitCode: "0" },
   "whose output is text": { plainOutput: true },
-  "that tells the new image in result_image_uuid": { resultIn: "result_image_uuid" },
-  "that tells the new image as an object": { resultIn: "image object" },
-  "that lists no more than 100": { maxLimit: 100 },
-  "that lists no more than 10": { maxLimit: 10 },
-  "that knows no query but tag": { knowsQueries: "tag alone" },
-  "that passes over filters": { ignoresFilters: true },
-  "that lists by themselves": { bareLists: true },
-  "that wants to know every length": { requiresLength: true },
-  "that answers files by their id": { idsAlone: true, idKey: "id" },
+  "that names the new image in result_image_uuid": { resultIn: "result_image_uuid" },
+  "that names the new image as an object": { resultIn: "image object" },
+  "that lists at most 100 images": { maxLimit: 100 },
+  "that lists at most 10 images": { maxLimit: 10 },
+  "that supports only the query tag": { knowsQueries: "tag alone" },
+  "that ignores filters": { ignoresFilters: true },
+  "that returns lists without an object around them": { bareLists: true },
+  "that requires a Content-Length": { requiresLength: true },
+  "that returns only the id of a file": { idsAlone: true, idKey: "id" },
   "with empty bodies": { emptyBodies: true },
   ...Object.fromEntries(
     [401, 403, 405, 501].map((status): [string, Dialect] => [
-      `that says ${status} to what it does not know`,
+      `that responds with ${status} to unknown routes`,
       { unknownRoutes: { status } },
     ]),
   ),
-  "that has a page for what it does not know": { unknownRoutes: { body: "<html>not found</html>" } },
+  "that responds with a page to unknown routes": { unknownRoutes: { body: "<html>not found</html>" } },
   ...Object.fromEntries(
     [425, 429, 503].flatMap((status): [string, Dialect][] => [
-      [`that says ${status} to every first request`, { faults: everyFirst(answer(status)) }],
+      [`that responds with ${status} to every first request`, { faults: everyFirst(answer(status)) }],
       [
-        `that says ${status} to every first request, and when to come again`,
+        `that responds with ${status} and Retry-After to every first request`,
         { faults: everyFirst(answer(status, { "retry-after": "3" })) },
       ],
     ]),
@@ -52,20 +55,20 @@ export const dialects: Readonly<Record<string, Dialect>> = {
   ...Object.fromEntries(
     [500, 502, 504].flatMap((status): [string, Dialect][] => [
       [
-        `whose proxy says ${status} to a command that was not received`,
+        `whose proxy responds with ${status} to a command that was not received`,
         { faults: firstInstance(answer(status)) },
       ],
       [
-        `whose proxy says ${status} to a command that was received`,
+        `whose proxy responds with ${status} to a command that was received`,
         { faults: firstInstance({ ...answer(status), processed: true }), mayRunTwice: true },
       ],
       [
-        `with a list of operations, whose proxy says ${status} to a command that was not received`,
+        `with a list of operations, whose proxy responds with ${status} to a command that was not received`,
         { faults: firstInstance(answer(status)), hasOperationList: true },
       ],
     ]),
   ),
-  "that loses an answer": {
+  "that loses a response": {
     faults: firstInstance({ kind: "cut", at: "processed", how: "reset" }),
     mayRunTwice: true,
   },

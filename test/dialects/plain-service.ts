@@ -1,21 +1,21 @@
 /**
- * An image service that knows the six calls of the specification and a poll, and 404 for all else: written from the
- * specification alone, as somebody else would. A dialect says what it does otherwise.
+ * An image service with the six calls of the specification and polling; everything else gets status 404. It is written from the
+ * specification alone, independently of bough's client. A dialect changes parts of it.
  */
 import type { Dialect } from "./dialect.ts";
 
 export interface PlainService {
   readonly url: string;
-  /** `POST /v1/instances` and its kind, in the order of arrival. */
+  /** The requests, such as `POST /v1/instances`, in the order of arrival. */
   readonly calls: string[];
-  /** Commands of instances that were started, `disposable` ones marked. */
+  /** Commands of instances that were started; those of `disposable` ones are in parentheses. */
   readonly commands: string[];
   readonly tags: ReadonlyMap<string, string>;
-  /** Requests with a body of unknown length. */
+  /** Paths of requests with a body of unknown length. */
   readonly chunked: string[];
-  /** Of the image that import made. */
+  /** The UUID of the image that an import makes. */
   readonly base: string;
-  /** Forgets an image, as a service does that cleans up. */
+  /** Removes an image, as a service that cleans up does. */
   removeImage(uuid: string): void;
   close(): void;
 }
@@ -187,7 +187,7 @@ export function startPlainService(dialect: Dialect): PlainService {
   };
 }
 
-/** What the commands that bough runs by itself say in this service's images. */
+/** Output of the commands with which bough reads files and variables of this service's images. */
 const answers: readonly (readonly [RegExp, string])[] = [
   [/passwd/, "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000::/home/app:/bin/sh\n"],
   [/group/, "root:x:0:\napp:x:1000:\n"],

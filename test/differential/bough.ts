@@ -7,18 +7,18 @@ import type { OrdinaryUser } from "../support/ordinary-user.ts";
 import type { Builder } from "./builder.ts";
 import { readTree } from "./tree.ts";
 
-/** The embedded engine behind an address; how it came to be there is its own affair. */
+/** An engine with an address. */
 export interface RunningEngine {
   url: string;
   token: string;
-  /** `source` is a local place, which is not for everybody who comes over the network. */
+  /** Imports from `source`, a path on this machine. Clients over the network must not do that. */
   importBase(source: string, name: string): Promise<unknown>;
   stop(): Promise<void>;
 }
 
 type Answer = (request: Request) => Promise<Response>;
 
-/** In this process, which has to be root's. `front` stands before it. */
+/** Serves an engine from this process, which must be root's. Requests go through `front`. */
 export async function serveEngine(
   directory: string,
   front: (engine: Answer) => Answer = (engine) => engine,
@@ -50,7 +50,7 @@ export async function serveEngine(
   };
 }
 
-/** `bough serve` of the compiled program, started by a user without privileges. */
+/** Starts `bough serve` of the compiled program as an ordinary user. */
 export async function serveEngineAs(user: OrdinaryUser): Promise<RunningEngine> {
   const bough = user.giveBough();
   const start = (words: readonly string[]) => {
@@ -74,8 +74,8 @@ export async function serveEngineAs(user: OrdinaryUser): Promise<RunningEngine> 
         ":",
       );
       const child = start(["images", "import", copy, "--tag", name]);
-      const said = await new Response(child.stderr).text();
-      if ((await child.exited) !== 0) throw new Error(`bough images import ${copy}: ${said}`);
+      const stderr = await new Response(child.stderr).text();
+      if ((await child.exited) !== 0) throw new Error(`bough images import ${copy}: ${stderr}`);
     },
     async stop() {
       server.kill("SIGINT");
@@ -84,7 +84,7 @@ export async function serveEngineAs(user: OrdinaryUser): Promise<RunningEngine> 
   };
 }
 
-/** The command line in this process, on that engine, with its own state in `directory`. */
+/** Runs the command line in this process on an engine, with its state in `directory`. */
 export function makeBough(engine: RunningEngine, directory: string): Builder {
   mkdirSync(directory, { recursive: true });
   const { url, token } = engine;
@@ -110,7 +110,7 @@ export function makeBough(engine: RunningEngine, directory: string): Builder {
 
     async readImage(image) {
       const response = await fetch(new URL(`/v1/inspect/${image}/archive?path=/`, url), {
-        // To compress a whole image takes longer than to build it.
+        // Compressing a whole image takes longer than building it.
         headers: { Authorization: `Bearer ${token}`, "Accept-Encoding": "identity" },
       });
       if (!response.ok || response.body === null)
@@ -122,7 +122,7 @@ export function makeBough(engine: RunningEngine, directory: string): Builder {
   };
 }
 
-/** Answers what it prints; rejects with all that was logged. */
+/** Returns the standard output; rejects with the log. */
 async function runCommand(words: readonly string[], directory: string): Promise<string> {
   const { exitCode, stdout, stderr } = await runBough(["--format", "json", ...words], {
     workingDirectory: directory,

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import type { Builder, BuildRequest } from "./builder.ts";
 import { readTree } from "./tree.ts";
 
-/** Each of its processes runs from a copy of the program in memory, which now and then cannot be sealed. */
+/** Each process of buildah runs from a copy of the program in memory, and sometimes fails to seal that copy. */
 const copyFault = "sealing memfd copy: Device or resource busy";
 
-/** buildah on a storage of its own. Not as root it does its work in a user namespace, all by itself. */
+/** Runs buildah on its own storage. For a user other than root, buildah makes a user namespace itself. */
 export function makeBuildah(directory: string): Builder {
   mkdirSync(directory, { recursive: true });
   const storageRoot = join(directory, "root");
@@ -17,12 +17,12 @@ export function makeBuildah(directory: string): Builder {
     HOME: directory,
     STORAGE_DRIVER: "overlay",
     BUILDAH_ISOLATION: "chroot",
-    // Its processes are many and short, and a sixth of their time would be the collection of garbage.
+    // Otherwise its many short processes would spend a sixth of their time on garbage collection.
     GOGC: "400",
   };
   const start = (command: readonly string[]) =>
     Bun.spawn([...command], { env: environment, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-  /** Other programs on that storage have to enter buildah's user namespace first, where there is one. */
+  /** The prefix with which other programs enter buildah's user namespace, if it has one, to use that storage. */
   const enter = process.getuid?.() === 0 ? [] : ["buildah", ...storage, "unshare"];
 
   const run = async (command: readonly string[], mayRepeat = true): Promise<string> => {
@@ -72,7 +72,7 @@ export function makeBuildah(directory: string): Builder {
     },
 
     async close() {
-      // Each command lets go of its mounts by itself.
+      // Each command releases its mounts itself.
     },
   };
 }

@@ -1,13 +1,13 @@
 import type { Tree } from "./tree.ts";
 
-/** Either side of the comparison. */
+/** A builder of the comparison. */
 export interface Builder {
   /** `source` in skopeo's terms, such as `oci:/layout:tag`; `name` as a FROM has it. */
   importBase(source: string, name: string): Promise<unknown>;
-  /** Answers the image's id; rejects with all that the tool said. */
+  /** Returns the image's id; rejects with the tool's output. */
   build(request: BuildRequest): Promise<string>;
   readImage(image: string): Promise<Tree>;
-  /** Lets go of mounts and processes. */
+  /** Releases mounts and ends processes. */
   close(): Promise<void>;
 }
 
@@ -16,6 +16,6 @@ export interface BuildRequest {
   dockerfile: string;
   ignoreFile: string | undefined;
   buildArgs: Readonly<Record<string, string>>;
-  /** More of the command line. */
+  /** Further options of the command line. */
   options?: readonly string[];
 }

@@ -6,16 +6,16 @@ import { digestOfFiles } from "../support/kept-results.ts";
 const cases = join(import.meta.dir, "../cases/differential");
 
 /**
- * `<case>/Dockerfile`, and where they are needed:
- * - `context/`: files of the context; the Dockerfile is put beside them,
- * - `Dockerfile.buildah`: the same in words that buildah 1.28 knows,
- * - `buildah.dockerignore`: what buildah has to be told of rules that bough has anyway,
+ * A directory with a `Dockerfile`, and optionally:
+ * - `context/`: files of the context, to which the Dockerfile is added,
+ * - `Dockerfile.buildah`: the same Dockerfile in the syntax of buildah 1.28,
+ * - `buildah.dockerignore`: rules that bough has by default and buildah needs,
  * - `case.json`: a `CaseSpec`.
  */
 export interface Case {
   name: string;
   spec: CaseSpec;
-  /** Of all that the case consists of. */
+  /** The digest of all files of the case. */
   digest: string;
   /** Writes the build context into a directory that does not exist yet. */
   writeContext(directory: string): void;
@@ -27,11 +27,11 @@ export interface CaseSpec {
   /** Files of the context that git can't hold: modes, links, empty directories, odd names. */
   files?: Record<string, FileSpec>;
   buildArgs?: Record<string, string>;
-  /** By path, the places where the trees are to differ. */
+  /** Expected differences between the trees, by path. */
   differences?: Record<string, ExpectedDifference>;
 }
 
-/** Lines of `TreeEntry`, or `nothing`. */
+/** The expected `line` of each side's `TreeEntry`, or `nothing`. */
 export interface ExpectedDifference {
   bough: string;
   buildah: string;

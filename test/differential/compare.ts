@@ -1,14 +1,14 @@
 import type { Tree, TreeEntry } from "./tree.ts";
 
-/** One path at which two trees are not the same; `undefined`: it is not there. */
+/** A path at which two trees differ. An entry is `undefined` if it does not exist. */
 export interface Difference {
   path: string;
   bough: TreeEntry | undefined;
-  /** Of the builder that bough is compared with. */
+  /** The entry of the builder that bough is compared with. */
   other: TreeEntry | undefined;
 }
 
-/** Entry by entry; times aside. */
+/** Compares the entries of two trees, except their times. */
 export function compareTrees(bough: Tree, other: Tree): Difference[] {
   const paths = [...new Set([...bough.keys(), ...other.keys()])].sort();
   return paths
@@ -17,8 +17,8 @@ export function compareTrees(bough: Tree, other: Tree): Difference[] {
 }
 
 /**
- * What buildah adds to an image that does not have it, seen only where bough has nothing of that name: mount points
- * of its chroot isolation, which Docker's builder and bough remove again.
+ * Mount points of buildah's chroot isolation, which it leaves in images that do not have them. Docker's builder and bough remove
+ * them.
  */
 const mountPoints: Record<string, string> = {
   "/dev": "directory 0755 0:0",
@@ -35,13 +35,13 @@ function emptyMountPoint(): string {
   return `file 0755 0:0 0 bytes sha256:${nothing}`;
 }
 
-export function isLeftOfBuildah({ path, bough, other }: Difference): boolean {
-  // Its storage does not keep attributes of the root directory: even those of the base image read as 0555.
+export function isLeftByBuildah({ path, bough, other }: Difference): boolean {
+  // buildah's storage does not keep attributes of the root directory: even those of the base image read as 0555.
   if (path === "/") return other?.line === "directory 0555 0:0";
   return bough === undefined && other?.line === mountPoints[path];
 }
 
-/** `builder`: the other one's name. */
+/** Formats differences for a message. `builder` is the name of the other builder. */
 export function formatDifferences(differences: readonly Difference[], builder: string): string {
   return differences.map((difference) => formatDifference(difference, builder)).join("\n");
 }
@@ -63,13 +63,13 @@ function sameBeginning(one: TreeEntry, other: TreeEntry): boolean {
   return Buffer.compare(one.beginning, other.beginning) === 0;
 }
 
-/** Nothing of what is not text. */
+/** Returns an empty string for bytes that are not text. */
 function showText(bytes: Uint8Array): string {
   const text = new TextDecoder().decode(bytes);
   return text.includes("\0") ? "" : ` ${JSON.stringify(text)}`;
 }
 
-/** With anything that would not be seen as itself written out. */
+/** Quotes paths with spaces or control characters. */
 function showPath(path: string): string {
   return /[\s\p{Cc}]/u.test(path) ? JSON.stringify(path) : path;
 }

@@ -15,10 +15,10 @@ export interface DebianBase {
 
 const suite = "bookworm";
 
-/** What Dockerfiles of the suite install, with all that it needs. */
+/** The packages that Dockerfiles of the cases install, with their dependencies. */
 const installable = ["iputils-ping", "jq", "wget"];
 
-/** As Debian's own slim images have it. */
+/** Files that Debian's slim images leave out, too. */
 const leftOut = ["doc", "info", "locale", "man"].map((name) => `path-exclude=/usr/share/${name}/*`);
 
 const recipe = { suite, installable, leftOut, version: 5 };
@@ -53,10 +53,10 @@ async function makeBase(directory: string): Promise<void> {
     "--dpkgopt=force-unsafe-io",
     // Images hold no device files, and an ordinary user could not unpack any.
     "--skip=output/dev",
-    // As in Debian's own images: /bin is a link from the beginning, and no perl is needed to make it one.
+    // As in Debian's images: /bin is a link from the beginning, so that no perl is needed to make it one.
     "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
     "--include=usr-is-merged",
-    // Only what is asked for stays: not what the base itself was made from.
+    // Keeps only the packages downloaded below, not those from which the base was made.
     '--customize-hook=chroot "$1" apt-get clean',
     `--customize-hook=${download}`,
     `--customize-hook=sync-out /var/cache/apt/archives ${packages}`,
@@ -69,7 +69,7 @@ async function makeBase(directory: string): Promise<void> {
     architecture: process.arch === "arm64" ? "arm64" : "amd64",
     os: "linux",
     config: { Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"], Cmd: ["bash"] },
-    // One entry a layer: buildah counts them.
+    // One entry per layer: buildah counts them.
     history: [{ created_by: "mmdebstrap" }],
     rootfs: { type: "layers", diff_ids: [`sha256:${(await sha256(layer)).digest}`] },
   };
@@ -87,7 +87,7 @@ async function makeBase(directory: string): Promise<void> {
   for (const member of members) rmSync(join(directory, member));
 }
 
-/** The lines of this machine's sources that are of the suite; none: mmdebstrap's own default. */
+/** Returns the lines of this machine's package sources for the suite. If there are none, mmdebstrap uses its default. */
 async function packageSources(): Promise<string[]> {
   const format = "deb $(SITE) $(RELEASE) $(COMPONENT)";
   const lines = await run(["apt-get", "indextargets", "--format", format, "Created-By: Packages"]);
@@ -103,7 +103,7 @@ async function writePackageIndex(directory: string): Promise<void> {
       rmSync(path, { recursive: true });
       continue;
     }
-    // An apt client decodes what it asks for: no escape in the name.
+    // apt decodes names before it requests them, so the name must not have an escape.
     const plain = name.replaceAll("%3a", ".");
     renameSync(path, join(directory, plain));
     const { digest, size } = await sha256(join(directory, plain));

@@ -1,7 +1,7 @@
 /**
  * The same Dockerfile, context and base image, built by bough on its engine (as root and as an ordinary user) and by
- * buildah: the root file systems have to be the same, entry by entry. The cases are in `test/cases/differential`; one
- * of them: `./scripts/test test/differential -t copy-chown`.
+ * buildah: the root file systems must be the same, entry by entry. The cases are in `test/cases/differential`. To run one:
+ * `./scripts/test test/differential -t copy-chown`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -16,7 +16,7 @@ import { makeBough, serveEngine, serveEngineAs } from "./bough.ts";
 import { makeBuildah } from "./buildah.ts";
 import type { Builder } from "./builder.ts";
 import { type Case, readDifferentialCases } from "./case.ts";
-import { compareTrees, type Difference, formatDifferences, isLeftOfBuildah } from "./compare.ts";
+import { compareTrees, type Difference, formatDifferences, isLeftByBuildah } from "./compare.ts";
 import { findDebianBase } from "./debian-base.ts";
 import { serveFiles } from "./file-server.ts";
 import { oncePerCase } from "./once-per-case.ts";
@@ -41,10 +41,13 @@ beforeAll(async () => {
   const debian = await findDebianBase();
   server = serveFiles(debian.packages);
   user = makeOrdinaryUser();
-  const [own, ordinary] = await Promise.all([serveEngine(join(directory, "engine")), serveEngineAs(user)]);
+  const [rootEngine, userEngine] = await Promise.all([
+    serveEngine(join(directory, "engine")),
+    serveEngineAs(user),
+  ]);
   boughs = {
-    root: makeBough(own, join(directory, "root")),
-    "an ordinary user": makeBough(ordinary, join(directory, "user")),
+    root: makeBough(rootEngine, join(directory, "root")),
+    "an ordinary user": makeBough(userEngine, join(directory, "user")),
   };
   bases = {
     "busybox:1": await makeBusyboxLayout(join(directory, "busybox")),
@@ -76,7 +79,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 }, minutes);
 
-/** Where owners, modes, links or devices are at stake, which a user namespace may not let be. */
+/** Cases with owners, modes, links or devices, which could differ in a user namespace. */
 const ofEachKind = [
   ...["base-image-configuration", "copy-chmod-symbolic", "copy-chown", "copy-directories", "copy-modes"],
   ...["copy-onto-root", "copy-replaces", "copy-through-links", "debian-apt-get", "debian-service-user"],
@@ -94,7 +97,7 @@ describe.each(sides)("as %s", (side) => {
       const make = () => buildWithBuildah(each);
       await kept.check(inputs, treeFormat, make, async (other) => {
         const differences = compareTrees(await bough, other).filter(
-          (difference) => !isLeftOfBuildah(difference),
+          (difference) => !isLeftByBuildah(difference),
         );
         const surprises = differences.filter((difference) => !isExpected(difference, each));
         if (surprises.length > 0)
@@ -115,14 +118,14 @@ async function buildWithBough(each: Case, side: Side): Promise<Tree> {
   );
 }
 
-/** With the base images. */
+/** Starts buildah and imports the base images. */
 async function startBuildah(): Promise<Builder> {
   const builder = makeBuildah(join(directory, "buildah"));
   for (const [name, source] of Object.entries(bases)) await builder.importBase(source, name);
   return builder;
 }
 
-/** Once for both sides. */
+/** Builds a case with buildah once for both sides. */
 const buildWithBuildah = oncePerCase(async (each: Case): Promise<Tree> => {
   const context = contextOf(each);
   const dockerfile = each.buildahDockerfile ?? join(context, "Dockerfile");

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { findMachineAddress } from "../support/machine-address.ts";
 
-/** The address is in images that are kept from run to run. */
+/** A fixed port, since images that are kept from run to run contain the address. */
 const usualPort = 47_321;
 
-/** What `ADD <url>` and apt fetch from; a case knows its address by `ARG SERVER`. */
+/** Serves files for `ADD <url>` and packages for apt. A case gets the address as `ARG SERVER`. */
 export function serveFiles(packages: string): { address: string; stop(): Promise<void> } {
   const files: Record<string, string> = {
     "/greeting.txt": "hello\n",
@@ -33,7 +33,7 @@ export function serveFiles(packages: string): { address: string; stop(): Promise
   };
 }
 
-/** Another port where somebody else has that one. */
+/** Serves on another port if this one is in use. */
 function serveOn<Server>(port: number, serve: (port: number) => Server): Server {
   try {
     return serve(port);

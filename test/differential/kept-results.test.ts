@@ -1,4 +1,4 @@
-/** The suite's own tools: what other builders have made is made once, and anew wherever it may be another thing. */
+/** Results of other builders are kept, and made again when they may have changed. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ afterEach(() => {
     else process.env[name] = value;
 });
 
-/** A run of the tests, in which the builder makes `value`, and the check expects `expected`. */
+/** Checks a result once, as a run of the tests does: the builder makes `value`, and the check expects `expected`. */
 function run(given: { input?: string; value?: string; expected?: string } = {}): Promise<void> {
   const { input = "input", value = "a", expected = value } = given;
   const kept = keepResults({ test: source, versions: [["echo", version]] });
@@ -75,20 +75,20 @@ test.each<[string, () => unknown]>([
       return run();
     },
   ],
-])("with %s it is made anew", async (_, again) => {
+])("a result is made again with %s", async (_, again) => {
   await run();
   await again();
   expect(made).toBe(2);
 });
 
-test("with another program it is not", async () => {
+test("a result is not made again if only bough's code changes", async () => {
   await run();
   writeFileSync(join(source, "../bough.ts"), "export const own = 2;\n");
   await run();
   expect(made).toBe(1);
 });
 
-test("a result that does not pass is made anew, and what does not pass then fails and is not kept", async () => {
+test("a kept result that fails the check is made again; if it fails again, it is an error and is not kept", async () => {
   await run();
   await run({ value: "b" });
   expect(made).toBe(2);
@@ -97,7 +97,7 @@ test("a result that does not pass is made anew, and what does not pass then fail
   expect(made).toBe(3);
 });
 
-test("a digest is of names, modes, links and contents", () => {
+test("a digest depends on names, modes, links and contents", () => {
   const directory = temporaryDirectory();
   const digests = new Set([digestOfFiles(directory)]);
   const add = () => digests.add(digestOfFiles(directory));

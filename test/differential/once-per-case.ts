@@ -1,4 +1,4 @@
-/** Makes what belongs to a case when it is first asked for, and the same again after that: by the case's name. */
+/** Returns a function that calls `make` once for each case, by the case's name, and keeps the result. */
 export function oncePerCase<Case extends { name: string }, Made>(
   make: (each: Case) => Made,
 ): (each: Case) => Made {

@@ -1,10 +1,10 @@
-/** The suite's own tools: what they see of a tree, and that no difference escapes them. */
+/** The comparison of trees reads all attributes, and finds every difference. */
 import { expect, test } from "bun:test";
 import { chmodSync, linkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
-import { compareTrees, formatDifferences, isLeftOfBuildah } from "./compare.ts";
+import { compareTrees, formatDifferences, isLeftByBuildah } from "./compare.ts";
 import { readTree, type Tree } from "./tree.ts";
 
 const long = `${"directory/".repeat(30)}${"n".repeat(200)}`;
@@ -32,7 +32,7 @@ async function read(root: string, ...options: string[]): Promise<Tree> {
   return tree;
 }
 
-test("a tree looks the same through every format of tar", async () => {
+test("a tree reads the same from every format of tar", async () => {
   const root = makeTree();
   const tree = await read(root, "--format=posix");
   expect(tree.get("/a b\nc")?.line).toBe(
@@ -43,20 +43,20 @@ test("a tree looks the same through every format of tar", async () => {
   expect(tree.get("/d/e")?.line).toBe("directory 0755 1:2");
   expect(tree.get("/sparse")?.line).toStartWith("file 0644 1:2 1048576 bytes ");
   expect(tree.get(`/${long}`)?.line).toStartWith("file 0644 1:2 5 bytes ");
-  // With no ./ before the names, as Docker has them.
-  const plainly = await read(root, "--format=posix", "--transform=s,^\\./,,");
-  expect(compareTrees(plainly, tree)).toEqual([]);
+  // Without ./ before the names, as Docker writes them.
+  const withoutPrefix = await read(root, "--format=posix", "--transform=s,^\\./,,");
+  expect(compareTrees(withoutPrefix, tree)).toEqual([]);
   for (const options of [["--format=gnu"], ["--format=posix", "--sparse"], ["--format=posix", "--sort=name"]])
     expect(compareTrees(await read(root, ...options), tree)).toEqual([]);
 });
 
 test.each<[string, (root: string) => void, string]>([
-  ["content", (root) => writeFileSync(join(root, "d/second"), "TEXT\n"), '"TEXT\\n"'],
-  ["a mode", (root) => chmodSync(join(root, "d/e"), 0o700), "directory 0700 1:2"],
+  ["different content", (root) => writeFileSync(join(root, "d/second"), "TEXT\n"), '"TEXT\\n"'],
+  ["a different mode", (root) => chmodSync(join(root, "d/e"), 0o700), "directory 0700 1:2"],
   ["a missing file", (root) => rmSync(join(root, "link")), "nothing"],
   ["an additional file", (root) => writeFileSync(join(root, "d/e/f"), ""), "/d/e/f"],
-  ["a link that is two files", (root) => writeCopy(join(root, "d/second")), "one file as"],
-])("%s that differs is shown", async (_, change, expected) => {
+  ["two files in place of a hard link", (root) => writeCopy(join(root, "d/second")), "one file as"],
+])("the comparison shows %s", async (_, change, expected) => {
   const root = makeTree();
   const before = await read(root, "--format=posix");
   change(root);
@@ -64,12 +64,12 @@ test.each<[string, (root: string) => void, string]>([
   expect(formatDifferences(differences, "buildah")).toContain(expected);
 });
 
-test("what buildah's sandbox leaves behind is passed over only where bough has nothing", () => {
+test("mount points that buildah leaves are ignored only if bough's image has no such entry", () => {
   const tree = (line: string): Tree =>
     new Map([["/proc", { line, beginning: new Uint8Array(), modified: undefined }]]);
   const nothing: Tree = new Map();
   const remaining = (bough: Tree, other: Tree) =>
-    compareTrees(bough, other).filter((difference) => !isLeftOfBuildah(difference));
+    compareTrees(bough, other).filter((difference) => !isLeftByBuildah(difference));
   expect(remaining(nothing, tree("directory 0755 0:0"))).toEqual([]);
   expect(remaining(nothing, tree("directory 0700 0:0"))).toHaveLength(1);
   expect(remaining(tree("directory 0755 0:0"), nothing)).toHaveLength(1);

@@ -1,15 +1,15 @@
 import type { ResultFormat } from "../support/kept-results.ts";
 import { readTar, type TarEntry } from "../support/tar.ts";
 
-/** A root file system by absolute path: all of an entry that matters, as one line. Directory sizes don't. */
+/** The entries of a root file system by absolute path, each as one line with all attributes that matter. */
 export type Tree = ReadonlyMap<string, TreeEntry>;
 
 export interface TreeEntry {
   /** Such as `file 0644 0:0 12 bytes sha256:...`. */
   line: string;
-  /** The beginning of a file, to show where contents differ. */
+  /** The beginning of a file, to show different contents. */
   beginning: Uint8Array;
-  /** Of a file, in whole seconds since the epoch; of anything else it does not matter. */
+  /** The modification time of a file, in whole seconds since the epoch; `undefined` for other entries. */
   modified: number | undefined;
 }
 
@@ -28,7 +28,7 @@ export async function readTree(archive: AsyncIterable<Uint8Array>): Promise<Tree
   );
 }
 
-/** A tree as it is kept: without the beginnings of its files. */
+/** The stored form of a tree, without the beginnings of its files. */
 export const treeFormat: ResultFormat<Tree, [path: string, line: string, modified: number | null][]> = {
   pack: (tree) => Array.from(tree, ([path, { line, modified = null }]) => [path, line, modified]),
   unpack: (packed) =>
@@ -40,7 +40,7 @@ export const treeFormat: ResultFormat<Tree, [path: string, line: string, modifie
     ),
 };
 
-/** Every path of a file that has several, in order, by the path that the archive has its content under. */
+/** Returns the sorted paths of each file that has several, by the path of its content in the archive. */
 function linkGroups(entries: ReadonlyMap<string, TarEntry>): Map<string, string[]> {
   const groups = new Map<string, string[]>();
   for (const [path, { type, target }] of entries) {

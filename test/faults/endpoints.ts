@@ -1,4 +1,4 @@
-/** Every call that the client makes of a service, by the smallest piece of work that makes it. */
+/** Every call of the client to a service, with the smallest piece of work that makes it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Service } from "../../src/service/client.ts";
@@ -7,11 +7,11 @@ import type { FakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 export interface Endpoint {
-  /** As people write it. */
+  /** The call as in the API's documentation; also the name of its golden file. */
   name: string;
   /** The calls that meet with the fault: `METHOD /path`. */
   calls: RegExp;
-  /** Everything before the calls in question. What it answers does the work, and says what came of it. */
+  /** Does everything that precedes the calls, and returns the function that makes them. */
   prepare(service: Service, fake: FakeService): Promise<() => Promise<unknown>>;
 }
 

@@ -1,7 +1,6 @@
 /**
- * Every call of the client, and everything that can go wrong with it: once, and for good. What comes of it, after how
- * many attempts, and with what kind of message is in `test/cases/faults/`, one file a call; `UPDATE_GOLDEN=1` writes
- * them. What must hold for all of them is asserted here.
+ * Every call of the client with every fault: once, and for good. The outcome, the number of attempts and the kind of message are
+ * in `test/cases/faults/`, one file per call; `UPDATE_GOLDEN=1` writes them. What must hold for all calls is asserted here.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -18,11 +17,11 @@ import { classify } from "./outcome.ts";
 const token = "tok-5ecret";
 const cases = join(import.meta.dir, "../cases/faults");
 
-/** What one cell of the table says, and what is checked of it. */
-interface Met {
+/** The text of a cell of the table, and the values that are checked. */
+interface Cell {
   text: string;
   error: unknown;
-  /** The commands that the service was made to run. */
+  /** The number of commands that the service ran. */
   runs: number;
   seconds: number;
 }
@@ -35,11 +34,11 @@ describe("the fault matrix", () => {
       const problems: string[] = [];
       for (const [title, fault] of Object.entries(faults)) {
         if (process.env.TRACE) process.stderr.write(`${title}\n`);
-        const once = await meet(endpoint, fault, 1);
+        const once = await runCell(endpoint, fault, 1);
         if (process.env.TRACE) process.stderr.write(`${once.text}\n`);
-        const always = await meet(endpoint, fault, Number.POSITIVE_INFINITY);
-        for (const met of [once, always])
-          problems.push(...problemsOf(endpoint, fault, met).map((problem) => `${title}: ${problem}`));
+        const always = await runCell(endpoint, fault, Number.POSITIVE_INFINITY);
+        for (const cell of [once, always])
+          problems.push(...problemsOf(endpoint, fault, cell).map((problem) => `${title}: ${problem}`));
         rows.push([title, once.text, always.text]);
       }
       const table = render(name, rows);
@@ -53,23 +52,23 @@ describe("the fault matrix", () => {
   );
 });
 
-async function meet(endpoint: Endpoint, fault: Fault, times: number): Promise<Met> {
-  // Waits are over at once, deadlines only when a connection has fallen silent.
+async function runCell(endpoint: Endpoint, fault: Fault, times: number): Promise<Cell> {
+  // Waits end at once, deadlines only while a connection is silent.
   const clock = createManualClock((milliseconds) => milliseconds < 15_000 && milliseconds !== 1000);
   const fake = await startFakeService();
   let isArmed = false;
-  let struck = 0;
-  const strikes = (call: string) => isArmed && endpoint.calls.test(call) && struck++ < times;
+  let faultCount = 0;
+  const isFaulty = (call: string) => isArmed && endpoint.calls.test(call) && faultCount++ < times;
   const front = await startFaultyFront(fake, {
-    script: (call) => (fault.kind !== "refused" && strikes(call) ? fault : undefined),
-    refuses: (call) => fault.kind === "refused" && strikes(call),
+    script: (call) => (fault.kind !== "refused" && isFaulty(call) ? fault : undefined),
+    refuses: (call) => fault.kind === "refused" && isFaulty(call),
     onStall: async (isGivenUp) => {
       while (!isGivenUp()) await clock.advance(1000);
     },
   });
   const { service, interrupt } = clientOf(front.url, { clock, token, fetch: front.fetch });
   try {
-    // An address that has never answered is given up sooner; that is a matter of transport.test.ts.
+    // bough gives up sooner on an address that has never responded; transport.test.ts tests that.
     await service.whoami();
     const work = await endpoint.prepare(service, fake);
     const began = clock.now();
@@ -89,24 +88,25 @@ async function meet(endpoint: Endpoint, fault: Fault, times: number): Promise<Me
   }
 }
 
-/** What does not hold, though it should whatever the call and whatever the fault. */
-function problemsOf(endpoint: Endpoint, fault: Fault, { error, runs, seconds }: Met): string[] {
+/** Returns violations of what must hold for every call and every fault. */
+function problemsOf(endpoint: Endpoint, fault: Fault, { error, runs, seconds }: Cell): string[] {
   const problems: string[] = [];
-  const require = (holds: boolean, what: string) => holds || problems.push(what);
-  require(runs <= 1, `the command was run ${runs} times`);
-  require(seconds <= 900, `it took ${seconds} seconds`);
+  const check = (holds: boolean, what: string) => holds || problems.push(what);
+  check(runs <= 1, `the command was run ${runs} times`);
+  check(seconds <= 900, `it took ${seconds} seconds`);
   if (error === undefined) return problems;
   if (!(error instanceof BoughError)) return [...problems, `not an error for people: ${error}`];
-  const told = `${error.message}\n${error.hint}`;
+  const message = `${error.message}\n${error.hint}`;
   const method = endpoint.name.split(" ", 1)[0];
-  require(new RegExp(`${method} http://127\\.0\\.0\\.1:\\d+/v1/`).test(
-    told,
-  ), `the call and its address are not named: ${told}`);
-  require(error.hint !== undefined, `no next step: ${told}`);
-  require(!Bun.inspect(error, { depth: 10 }).includes(token), `the token is shown: ${told}`);
+  check(
+    new RegExp(`${method} http://127\\.0\\.0\\.1:\\d+/v1/`).test(message),
+    `the call and its address are not named: ${message}`,
+  );
+  check(error.hint !== undefined, `no next step: ${message}`);
+  check(!Bun.inspect(error, { depth: 10 }).includes(token), `the token is shown: ${message}`);
   if (fault.kind === "answer" && fault.status >= 400) {
-    require(told.includes(` ${fault.status} `), `the status is not named: ${told}`);
-    require(/not today|Gateway lost/.test(told), `the server's words are missing: ${told}`);
+    check(message.includes(` ${fault.status} `), `the status is not named: ${message}`);
+    check(/not today|Gateway lost/.test(message), `the server's words are missing: ${message}`);
   }
   return problems;
 }

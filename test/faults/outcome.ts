@@ -1,7 +1,7 @@
 import { messageOf } from "../../src/errors.ts";
 import { NotFoundError, UnknownOutcomeError } from "../../src/service/http/errors.ts";
 
-/** Kinds of messages, by what makes them out. The first that matches counts. */
+/** Patterns of messages with their kinds. The first match counts. */
 const kinds: readonly [pattern: RegExp, kind: string][] = [
   [/ answered (\d{3}) (?!with)/, "status $1"],
   [/connection refused/, "unreachable"],
@@ -14,7 +14,7 @@ const kinds: readonly [pattern: RegExp, kind: string][] = [
   [/ answered 2\d\d without/, "JSON of another shape"],
 ];
 
-/** Does the work, and says in a word or two what came of it. */
+/** Does the work, and describes its outcome in a word or two. */
 export async function classify(work: () => Promise<unknown>): Promise<{ error: unknown; outcome: string }> {
   try {
     const result = await work();

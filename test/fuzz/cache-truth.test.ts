@@ -9,7 +9,7 @@ afterAll(() => world.close());
 
 const { edits, timeout } = countEdits(20);
 test(
-  "a cached build comes to what a fresh one comes to",
+  "a cached build makes the same image as a fresh one",
   () => world.run({ edits, hasStages: false }),
   timeout,
 );

@@ -1,6 +1,6 @@
 /**
- * A build that takes the state of the context's files for the files themselves comes to what one does that looks each of them up,
- * and one that is told again says what it would have come to: the same chain hashes, the same log, whatever is changed in between.
+ * A build that relies on the recorded states of the context's files has the same chain hashes and the same log as a build that
+ * looks up each file. So has a build that is replayed because nothing has changed. This holds after any edit.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -15,7 +15,7 @@ import { edit, editCopy, type Recipe, repair, startRecipe } from "./recipe.ts";
 const seed = Number(process.env.FUZZ_SEED ?? 5);
 const edits = runs(60);
 const editsOfOne = 15;
-/** What was just written is too young to be remembered: the builds happen a little later. */
+/** A clock a minute ahead of the files: bough does not record the state of files that were just written. */
 const later: Clock = { ...systemClock, now: () => Date.now() + 60_000 };
 
 let service: FakeService;
@@ -34,45 +34,50 @@ test.each([
   ["one stage", false],
   ["several stages, as Docker builds them", true],
 ])(
-  "what the state of files stands for is what the files come to: %s",
+  "builds with recorded file states equal builds that look up each file: %s",
   async (_, hasStages) => {
     const random = seededRandom(seed);
-    let used = 0;
-    let repeated = 0;
+    let withoutLookUp = 0;
+    let replays = 0;
     for (let count = 0; count < edits; ) {
       const context = temporaryDirectory();
       const recipe = startRecipe({ context, address: `${source.url}fetched.bin`, hasStages }, random);
-      const [home, anew] = [temporaryDirectory(), temporaryDirectory()];
+      const [home, freshHome] = [temporaryDirectory(), temporaryDirectory()];
       const history = ["start"];
-      for (let of = 0; of < editsOfOne && count < edits; of++, count++) {
-        forget(anew, "file_state");
+      for (let inRecipe = 0; inRecipe < editsOfOne && count < edits; inRecipe++, count++) {
+        forget(freshHome, "file_state");
         const found = await build(recipe, home);
-        const expected = await build(recipe, anew, { program: undefined });
+        const expected = await build(recipe, freshHome, { program: undefined });
         const { failedLine, ...outcome } = found;
         const { failedLine: _, ...other } = expected;
         expect({ seed, history, ...outcome }).toEqual({ seed, history, ...other });
-        // Once more without hashes: those who need them read the files, and remember them.
+        // Again without recorded hashes: a build that needs them reads the files, and records them.
         forget(home, "hash");
         const again = await build(recipe, home);
         expect({ seed, history, layers: again.layers }).toEqual({ seed, history, layers: found.layers });
-        if (isEmpty(home, "hash")) used++;
-        // The first of them is remembered, if it has nothing to do.
+        if (isEmpty(home, "hash")) withoutLookUp++;
+        // The first build is recorded if it had nothing to do, and the second replays it.
         await build(recipe, home);
-        const before = remembered(home);
-        const told = await build(recipe, home);
-        if (before !== "" && remembered(home) === before) repeated++;
-        const { failedLine: __, ...idle } = await build(recipe, anew, { program: undefined });
-        expect({ seed, history, ...told, failedLine: 0 }).toEqual({ seed, history, ...idle, failedLine: 0 });
+        const before = recordedBuilds(home);
+        const replayed = await build(recipe, home);
+        if (before !== "" && recordedBuilds(home) === before) replays++;
+        const { failedLine: __, ...idle } = await build(recipe, freshHome, { program: undefined });
+        expect({ seed, history, ...replayed, failedLine: 0 }).toEqual({
+          seed,
+          history,
+          ...idle,
+          failedLine: 0,
+        });
         const change = random() < 0.3 ? editCopy : edit;
         history.push(found.exitCode === 0 ? change(recipe, random) : repair(recipe, failedLine, random));
       }
-      for (const directory of [context, home, anew]) rmSync(directory, { recursive: true });
+      for (const directory of [context, home, freshHome]) rmSync(directory, { recursive: true });
     }
     process.stderr.write(
-      `seed ${seed}: ${edits} edits, ${used} builds that looked no file up, ${repeated} told again\n`,
+      `seed ${seed}: ${edits} edits, ${withoutLookUp} builds without looking up a file, ${replays} replayed\n`,
     );
-    expect(used).toBeGreaterThan(edits / 8);
-    expect(repeated).toBeGreaterThan(edits / 8);
+    expect(withoutLookUp).toBeGreaterThan(edits / 8);
+    expect(replays).toBeGreaterThan(edits / 8);
   },
   60_000 + edits * 1000,
 );
@@ -88,7 +93,7 @@ async function build(
     clock: later,
     ...how,
   });
-  // Which stage is ahead when one fails is chance.
+  // When a stage fails, the progress of the others is random.
   const failedLine = Number(/Dockerfile:(\d+)/.exec(stderr)?.[1]);
   if (hasStages) return { exitCode, failedLine, log: [], layers: exitCode === 0 ? stepsOf(home) : [] };
   const log = stderr
@@ -99,8 +104,8 @@ async function build(
   return { exitCode, failedLine, log, layers: stepsOf(home) };
 }
 
-/** Which builds are, and since when: one that is done is remembered anew. */
-function remembered(home: string): string {
+/** Returns the recorded builds with their inodes, which change unless a build is replayed. */
+function recordedBuilds(home: string): string {
   const directory = join(home, "builds");
   const names = existsSync(directory) ? readdirSync(directory) : [];
   return names.map((name) => `${name} ${statSync(join(directory, name)).ino}`).join(" ");
@@ -122,7 +127,7 @@ function isEmpty(home: string, table: "hash"): boolean {
   return database?.query(`SELECT 1 FROM ${table}`).get() === null;
 }
 
-/** Chain hashes of the latest build's steps. */
+/** Returns the steps of the latest build with their chain hashes. */
 function stepsOf(home: string): unknown[] {
   using database = open(home);
   return database?.query("SELECT ordinal, hash, title, hex(inputs) FROM step ORDER BY ordinal").all() ?? [];

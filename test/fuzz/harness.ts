@@ -1,6 +1,7 @@
 /**
- * Whatever is changed, the image of a build that takes what it can from the cache is that of one which takes nothing,
- * file for file. Two machines with a scope and a checkout each take turns at the cached builds. `FUZZ_EDITS` and `FUZZ_SEED` set how many edits are tried and which, `FAST_CHECK_TIMES` multiplies what is usual; `FUZZ_SECONDS` goes on for so long.
+ * After any edit, a build with the cache makes the same image as a build without it, file for file. Two machines, each with its
+ * own checkout, share a scope and take turns at the cached builds. `FUZZ_EDITS` sets the number of edits, `FUZZ_SEED` their
+ * choice; `FAST_CHECK_TIMES` multiplies the default number, and `FUZZ_SECONDS` is a minimum duration.
  */
 import { expect } from "bun:test";
 import { cpSync, readFileSync, rmSync } from "node:fs";
@@ -14,24 +15,24 @@ import { edit, type Recipe, repair, startRecipe } from "./recipe.ts";
 
 const seed = Number(process.env.FUZZ_SEED ?? 3);
 const seconds = Number(process.env.FUZZ_SECONDS ?? 0);
-/** So many edits of one recipe, before the next one begins. */
+/** The number of edits of a recipe before the next recipe. */
 const editsOfOne = 15;
 
-/** How many there are by default; what `FUZZ_EDITS` says goes before it. */
+/** Returns the number of edits, by default `usual`, and a timeout for them. */
 export function countEdits(usual: number): { edits: number; timeout: number } {
   const edits = Number(process.env.FUZZ_EDITS ?? runs(usual));
   return { edits, timeout: 60_000 + seconds * 1000 + edits * 4000 };
 }
 
 export interface FuzzWorld {
-  /** Edits recipes and compares; throws with what is not as in a fresh build. */
+  /** Edits recipes and compares their builds; throws with the differences from a fresh build. */
   run(options: { edits: number; hasStages: boolean }): Promise<void>;
   close(): Promise<void>;
 }
 
-/** An engine with `busybox:1`, behind an address, and a server with what ADD fetches. */
+/** Starts an engine with the image `busybox:1`, and a server for ADD. */
 export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): Promise<FuzzWorld> {
-  const fresh = temporaryDirectory();
+  const freshHome = temporaryDirectory();
   const engine = await serveEngine(temporaryDirectory(), front);
   await engine.importBase(await makeBusyboxLayout(temporaryDirectory()), "busybox:1");
   let urlVersion = 1;
@@ -61,7 +62,7 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
     return await readTree(response.body);
   }
 
-  /** The image of a build that may use the cache, and what is not as in one that may not; both may fail. */
+  /** Builds with and without the cache. Returns the cached build and the differences; both builds may fail. */
   async function compareWithFresh(
     recipe: Recipe,
     machine: Machine,
@@ -69,15 +70,15 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
   ): Promise<{ cached: Built; found: string[] }> {
     if (machine.context !== recipe.context) copyTo(machine.context, recipe);
     const cached = await build(machine, recipe, "--cache-from", scope, "--cache-to", scope);
-    // A copy: the hashes that are remembered of the files are not to vouch for themselves.
+    // A copy, so that the fresh build has no recorded hashes of the files.
     const copy = temporaryDirectory();
     copyTo(copy, recipe);
-    const anew = await build({ context: copy, home: fresh }, recipe, "--no-cache");
+    const fresh = await build({ context: copy, home: freshHome }, recipe, "--no-cache");
     rmSync(copy, { recursive: true });
-    if (cached.image !== undefined && anew.image !== undefined)
-      return { cached, found: differences(await treeOf(cached.image), await treeOf(anew.image)) };
-    const isSame = cached.image === anew.image;
-    return { cached, found: isSame ? [] : [`cached: ${cached.stderr}`, `fresh: ${anew.stderr}`] };
+    if (cached.image !== undefined && fresh.image !== undefined)
+      return { cached, found: differences(await treeOf(cached.image), await treeOf(fresh.image)) };
+    const isSame = cached.image === fresh.image;
+    return { cached, found: isSame ? [] : [`cached: ${cached.stderr}`, `fresh: ${fresh.stderr}`] };
   }
 
   return {
@@ -90,7 +91,7 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
         const address = `${source.url}fetched.bin`;
         const recipe = startRecipe({ context: temporaryDirectory(), address, hasStages }, random);
         const history = ["start"];
-        // The first has the files that are edited, and what it remembers of them; the other one a copy of another age.
+        // The first machine has the edited files themselves, and records their states. The other gets a copy at its turns.
         const machines = [
           { context: recipe.context, home: temporaryDirectory() },
           { context: temporaryDirectory(), home: temporaryDirectory() },
@@ -141,7 +142,7 @@ function copyTo(directory: string, { context }: Recipe): void {
 }
 
 interface Built {
-  /** `undefined`: it failed, and said so. */
+  /** `undefined` if the build failed. */
   image: string | undefined;
   stderr: string;
 }

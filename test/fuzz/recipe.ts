@@ -1,6 +1,6 @@
 /**
- * Random builds: a Dockerfile, its context and its build arguments, and random edits of them. Everything that the
- * commands do is the same whenever they are run, so two builds of one recipe must come to the same file system.
+ * Random builds: a Dockerfile, its context and its build arguments, and random edits of them. All commands are deterministic, so
+ * that two builds of a recipe must make the same file system.
  */
 import {
   chmodSync,
@@ -21,17 +21,17 @@ import { nameStages, optionsOf, stageInstruction, startStages } from "./stages.t
 
 export interface Recipe {
   context: string;
-  /** After FROM. */
+  /** The instructions after FROM. */
   lines: string[];
-  /** Whether there are further FROMs and copies between stages among the lines. */
+  /** True if the lines can have further FROMs and copies between stages. */
   hasStages: boolean;
-  /** Which stage is built, as a part of all; `undefined`: the last. */
+  /** The stage to build, as a fraction of the number of stages; `undefined` for the last one. */
   target: number | undefined;
-  /** Of the command line. */
+  /** Options of the command line. */
   options: readonly string[];
   ignore: string[];
   buildArgs: Map<string, string>;
-  /** What is served at the loopback address, and how often it has changed. */
+  /** The address of a file on the loopback, and the version of its content. */
   url: { address: string; version: number };
 }
 
@@ -48,7 +48,7 @@ const paths = [
 ];
 const modes = [0o644, 0o600, 0o755, 0o444, 0o640];
 const targets = ["a.txt", "dir", "missing", "../b.txt"];
-/** When a file was last written, in seconds. Whole ones, and the same for all, so that a later one can be as old. */
+/** The modification time of all files, in whole seconds, so that a changed file can have the same time as before. */
 const writtenAt = 1_700_000_000;
 const contents = ["one", "two", "ten", "longer than the others", "", "é\n", "#!/bin/sh\necho tool\n"];
 
@@ -76,15 +76,15 @@ export function startRecipe(
   return recipe;
 }
 
-/** Changes one thing and says what. */
+/** Changes one thing, and returns a description of it. */
 export function edit(recipe: Recipe, random: Random): string {
   const change = pick(random, edits);
-  const said = change(recipe, random);
+  const description = change(recipe, random);
   write(recipe);
-  return said;
+  return description;
 }
 
-/** Changes where a COPY of the same files puts them, or as whose. */
+/** Changes the destination, owner or mode of a COPY. */
 export function editCopy(recipe: Recipe, random: Random): string {
   const copies = [...recipe.lines.keys()].filter((index) => recipe.lines[index]?.startsWith("COPY "));
   const index = pick(random, copies.length === 0 ? [0] : copies);
@@ -97,18 +97,18 @@ export function editCopy(recipe: Recipe, random: Random): string {
   return `change to ${recipe.lines[index]}`;
 }
 
-/** For a recipe that fails, at a line of its Dockerfile: what is missing is there again, and one instruction less. */
+/** Repairs a recipe that fails at a line of its Dockerfile: writes missing files, and deletes the failed instruction. */
 export function repair(recipe: Recipe, failed: number, random: Random): string {
   for (const path of paths)
     if (!isFile(join(recipe.context, path))) put(recipe, path, pick(random, contents));
   recipe.ignore = [];
-  const [line] = recipe.lines.splice(placeOf(failed, recipe) ?? at(recipe, random), 1);
+  const [line] = recipe.lines.splice(indexOfLine(failed, recipe) ?? randomIndex(recipe, random), 1);
   write(recipe);
   return `repair, and delete ${line}`;
 }
 
-/** Among the lines, of which some are several in the Dockerfile. */
-function placeOf(failed: number, { lines, hasStages }: Recipe): number | undefined {
+/** Returns the index of the instruction at a line of the Dockerfile; an instruction may have several lines. */
+function indexOfLine(failed: number, { lines, hasStages }: Recipe): number | undefined {
   let line = hasStages ? 3 : 2;
   for (const [index, { length }] of lines.map((text) => text.split("\n")).entries()) {
     if (failed >= line && failed < line + length) return index;
@@ -125,7 +125,7 @@ function write(recipe: Recipe): void {
   writeChanged(join(context, ".dockerignore"), ["Dockerfile", ...ignore, ""].join("\n"));
 }
 
-/** What stays as it is has no new times either. */
+/** Writes a file only if its text changes, so that its times stay otherwise. */
 function writeChanged(path: string, text: string): void {
   if (!existsSync(path) || readFileSync(path, "utf8") !== text) writeFileSync(path, text);
 }
@@ -177,16 +177,16 @@ const edits: readonly ((recipe: Recipe, random: Random) => string)[] = [
   insert,
   insert,
   (recipe, random) => {
-    const [line] = recipe.lines.splice(at(recipe, random), 1);
+    const [line] = recipe.lines.splice(randomIndex(recipe, random), 1);
     return `delete ${line}`;
   },
   (recipe, random) => {
-    recipe.lines[at(recipe, random)] = instruction(recipe, random);
+    recipe.lines[randomIndex(recipe, random)] = instruction(recipe, random);
     return "replace an instruction";
   },
   (recipe, random) => {
-    const [line] = recipe.lines.splice(at(recipe, random), 1);
-    if (line !== undefined) recipe.lines.splice(at(recipe, random), 0, line);
+    const [line] = recipe.lines.splice(randomIndex(recipe, random), 1);
+    if (line !== undefined) recipe.lines.splice(randomIndex(recipe, random), 0, line);
     return `move ${line}`;
   },
   changeArgument,
@@ -217,7 +217,7 @@ function changeArgument(recipe: Recipe, random: Random): string {
   return `--build-arg ${name}=${recipe.buildArgs.get(name)}`;
 }
 
-/** Other content, as long and as old as before: nothing but the time of change shows it, and the inode at times. */
+/** Writes content of the same size and modification time: only the change time differs, and sometimes the inode. */
 function rewrite(recipe: Recipe, random: Random): string {
   const files = paths.filter((path) => (sizeOf(join(recipe.context, path)) ?? 0) > 0);
   if (files.length === 0) return "nothing";
@@ -233,7 +233,7 @@ function rewrite(recipe: Recipe, random: Random): string {
   return `replace ${path}, as long and as old as before, ${isSameInode ? "in its place" : "by a new file"}`;
 }
 
-/** Nothing is changed but where a link leads to, if there is one. */
+/** Changes the target of a link; makes a link if there is none. */
 function relink(recipe: Recipe, random: Random): string {
   const links = paths.filter((path) => isLink(join(recipe.context, path)));
   return link(recipe, pick(random, links.length === 0 ? paths : links), pick(random, targets));
@@ -310,8 +310,8 @@ function instruction({ url, hasStages }: Recipe, random: Random): string {
   ]);
 }
 
-/** One of the lines. */
-function at({ lines }: Recipe, random: Random): number {
+/** Returns the index of a random instruction. */
+function randomIndex({ lines }: Recipe, random: Random): number {
   return Math.floor(random() * Math.max(1, lines.length));
 }
 
@@ -323,7 +323,7 @@ function put(recipe: Recipe, path: string, content: string): string {
   return path;
 }
 
-/** Makes room for an entry: nothing is there, and all above it are directories. */
+/** Removes an entry, and makes directories of all its parents. */
 function clear({ context }: Recipe, path: string): void {
   rmSync(join(context, path), { recursive: true, force: true });
   const parents: string[] = [];
@@ -339,7 +339,7 @@ function isFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** Of a file. */
+/** Returns the size of a file; `undefined` for other entries. */
 function sizeOf(path: string): number | undefined {
   return isFile(path) ? statSync(path).size : undefined;
 }

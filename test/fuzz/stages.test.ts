@@ -1,4 +1,4 @@
-/** The same of builds of several stages: where copies are layers of their own, and where they are staged. */
+/** Builds of several stages, with copies as separate layers (on the engine) and with staged copies. */
 import { test } from "bun:test";
 import { hideExtensions } from "../docker/plain-service.ts";
 import { countEdits, openFuzzWorld } from "./harness.ts";
@@ -7,7 +7,7 @@ test.each([
   ["on the engine", 12, undefined],
   ["on a service without extensions", 6, hideExtensions],
 ] as const)(
-  "a cached build of several stages comes to what a fresh one comes to, %s",
+  "a cached build of several stages makes the same image as a fresh one, %s",
   async (_, usual, front) => {
     const world = await openFuzzWorld(front);
     try {

@@ -1,10 +1,10 @@
 /**
- * Stages of a random Dockerfile. A reference to another stage is `@` and a number from 0 to 1 until it is written: a part of
- * the stages before it and of the base image, so that it means something wherever an edit moves it.
+ * Stages of a random Dockerfile. Until the Dockerfile is written, a reference to another stage is `@` and a number from 0 to 1: a
+ * fraction of the stages before it and the base image. So it is valid wherever an edit moves it.
  */
 import { pick, type Random } from "./pick.ts";
 
-/** Two more stages, each with something of those before it. */
+/** Returns two more stages, each with copies from earlier ones. */
 export function startStages(instruction: () => string, random: Random): string[] {
   return [1, 2].flatMap(() => [
     `FROM ${reference(random)}`,
@@ -35,7 +35,7 @@ export function optionsOf(lines: readonly string[], target: number | undefined):
   return target === undefined ? options : [...options, "--target", `STAGE${Math.floor(target * stages)}`];
 }
 
-/** A stage before the one with this index, by its name or its number, or the image. */
+/** Returns the name or number of a stage before the one with this index, or the base image. */
 function spell(part: number, index: number, by = part.toFixed(3).at(-1) ?? ""): string {
   const chosen = Math.floor(part * (index + 0.5));
   if (chosen === index) return "busybox:1";

@@ -1,4 +1,4 @@
-/** `--cache auto`: which scopes a build takes, by what the CI or the checkout says. */
+/** `--cache auto` chooses the scopes of a build by the variables of the CI, or by the checkout. */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const gitLab = { CI: "true", GITLAB_CI: "true", CI_DEFAULT_BRANCH: "main" };
 const buildkite = { CI: "true", BUILDKITE: "true", BUILDKITE_PIPELINE_DEFAULT_BRANCH: "main" };
 const circle = { CI: "true", CIRCLECI: "true" };
 
-/** A checkout whose clone has noted this default branch. */
+/** Makes a checkout whose clone has recorded this default branch. */
 function checkout(branch: string): string {
   const directory = temporaryDirectory();
   writeFiles(directory, { ".git/refs/remotes/origin/HEAD": `ref: refs/remotes/origin/${branch}\n` });
@@ -46,7 +46,7 @@ describe("in CI", () => {
       "pull/7",
     ],
     [
-      "GitHub, a pull request with the rights of the branch that it is to go to",
+      "GitHub, pull_request_target, with the rights of the base branch",
       {
         ...gitHub,
         GITHUB_EVENT_NAME: "pull_request_target",
@@ -57,7 +57,7 @@ describe("in CI", () => {
       "pull/12",
     ],
     [
-      "GitHub, a run for another one's end",
+      "GitHub, workflow_run",
       { ...gitHub, GITHUB_EVENT_NAME: "workflow_run", GITHUB_REF: "refs/heads/main" },
       ["main"],
       undefined,
@@ -107,7 +107,7 @@ describe("in CI", () => {
   });
 });
 
-describe("a branch whose name is not a scope's, or a request's", () => {
+describe("a branch name that is not a valid scope, or looks like a pull request, becomes a scope with a hash", () => {
   const scopeOf = (branch: string) => chooseAutomatically({ ...gitLab, CI_COMMIT_BRANCH: branch }, "/").to;
   test.each([
     ["Fix-Über/it", /^fix-ber-it-[0-9a-f]{8}$|^fix-.*-[0-9a-f]{8}$/],
@@ -116,10 +116,11 @@ describe("a branch whose name is not a scope's, or a request's", () => {
     ["a//b", /^a-b-[0-9a-f]{8}$/],
   ])("%s", (branch, scope) => expect(scopeOf(branch)).toMatch(scope));
 
-  test("is none of another's", () => expect(scopeOf("A")).not.toBe(scopeOf("a")));
+  test("branches that differ only in case have different scopes", () =>
+    expect(scopeOf("A")).not.toBe(scopeOf("a")));
 });
 
-describe("elsewhere the default branch is read, by what the clone says", () => {
+describe("outside of CI, the scope of the default branch is read, as recorded in", () => {
   const worktree = () => {
     const [main, other] = [checkout("trunk"), temporaryDirectory()];
     writeFiles(main, { ".git/worktrees/other/commondir": "../..\n" });
@@ -140,12 +141,12 @@ describe("elsewhere the default branch is read, by what the clone says", () => {
     ["a checkout", () => checkout("trunk"), ["trunk"]],
     ["a directory in it", below, ["trunk"]],
     ["a worktree of it", worktree, ["trunk"]],
-    ["a clone that has noted none", packed, ["master"]],
-    ["no checkout", temporaryDirectory, []],
+    ["a clone without a recorded default branch", packed, ["master"]],
+    ["a directory that is not a checkout", temporaryDirectory, []],
   ])("%s", (_, make, from) => expect(chooseAutomatically({}, make())).toMatchObject({ from, to: undefined }));
 });
 
-test("a build says which scopes it took, and why", async () => {
+test("a build logs its scopes, and the reason for them", async () => {
   const service = await startFakeService();
   service.state.addImage("base:1");
   const files = { Dockerfile: "FROM base:1\nRUN first\n" };

@@ -1,4 +1,4 @@
-/** The engine behind `bough serve`: two homes with a scope come to the hits and misses that one home has, edit after edit. */
+/** On the engine, two homes that share a scope have the hits and misses of a single home, edit after edit. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, cpSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ const edit = (from: string, to: string) =>
   writeFileSync(join(source, "Dockerfile"), dockerfile.replace(from, to));
 
 test.each([[[]], [["--docker"]]])(
-  "two homes and two paths, with %p",
+  "two homes with a scope and different paths have the hits of a single home, with %p",
   async (mode) => {
     const scope = `test${mode.length}`;
     const shared = ["--cache-from", scope, "--cache-to", scope];
@@ -47,7 +47,7 @@ test.each([[[]], [["--docker"]]])(
     let turn = 0;
     let requests = 0;
 
-    /** Lines that were run, and the image. */
+    /** Returns the steps that ran, and the image. */
     async function build({ context, home, words }: ReturnType<typeof make>, options: readonly string[]) {
       rmSync(context, { recursive: true });
       cpSync(source, context, { recursive: true, preserveTimestamps: true });
@@ -88,12 +88,12 @@ test.each([[[]], [["--docker"]]])(
       change();
       const wanted = await build(alone, options);
       const [first, second] = [machines[turn++ % 2], machines[turn % 2]];
-      if (first === undefined || second === undefined) throw new Error("there are two machines");
+      if (first === undefined || second === undefined) throw new Error("no second machine");
       const made = await build(first, options);
       expect([what, made.runs]).toEqual([what, wanted.runs]);
       requests = 0;
       const found = await build(second, options);
-      // The scope, the base image, what the engine can do, and whether the result is there: for an empty home, too.
+      // Requests for the scope, the base image, the engine's capabilities and the result, even with an empty home.
       expect(requests).toBeLessThanOrEqual(5);
       expect([what, found.runs, found.image]).toEqual([what, [], made.image]);
     }

@@ -1,4 +1,4 @@
-/** Machines that share a service: each has a checkout in a place of its own, and a home. */
+/** Machines that share a service. Each has its own checkout and home. */
 import type { FakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
@@ -9,9 +9,9 @@ export interface Machine {
 }
 
 export interface Built extends Ended {
-  /** The commands that were run for it; not what keeps an index. */
+  /** The commands that ran for the build, without those that store an index. */
   runs: string[];
-  /** `GET /v1/images` and its kind, in order. */
+  /** The requests, such as `GET /v1/images`, in order. */
   calls: string[];
 }
 

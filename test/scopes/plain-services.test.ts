@@ -1,4 +1,4 @@
-/** On services that know little, it is said that there are no scopes, and the build is what it would be without. */
+/** On services without the calls that scopes need, a build warns, and works without scopes. */
 import { expect, test } from "bun:test";
 import { dialects } from "../dialects/dialects.ts";
 import { startPlainService } from "../dialects/plain-service.ts";
@@ -6,15 +6,15 @@ import { runBough } from "../support/bough.ts";
 import { newMachine } from "./machines.ts";
 
 test.each([
-  "that knows the six calls",
-  "that passes over filters",
-  "that lists by themselves",
-  "that knows no query but tag",
-  "that says id for uuid",
-  "that says 403 to what it does not know",
-  "that says 501 to what it does not know",
-  "that has a page for what it does not know",
-])("a service %s", async (name) => {
+  "that has only the six calls",
+  "that ignores filters",
+  "that returns lists without an object around them",
+  "that supports only the query tag",
+  "that uses id for uuid",
+  "that responds with 403 to unknown routes",
+  "that responds with 501 to unknown routes",
+  "that responds with a page to unknown routes",
+])("a build works without scopes on a service %s", async (name) => {
   const service = startPlainService(dialects[name] ?? {});
   for (const machine of [1, 2].map(() => newMachine({ Dockerfile: "FROM base:1\nRUN make\n" }))) {
     const words = ["--url", service.url, "--token", "t0ken", "build", ".", "--tag", "app"];

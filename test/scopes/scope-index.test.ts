@@ -1,4 +1,4 @@
-/** An index as a value: what is written is what is read, what two have is merged, and what nobody uses goes. */
+/** Indexes of scopes are encoded and decoded, merged and pruned. */
 import { describe, expect, test } from "bun:test";
 import { decodeIndex, decodeSteps, encodeIndex } from "../../src/builder/scopes/index-file.ts";
 import {
@@ -30,7 +30,7 @@ const indexOf = (layers: Record<string, Entry<"layers">>): ScopeIndex => ({
   layers: new Map(Object.entries(layers)),
 });
 
-test("what is written is what is read, characters of all kinds included", () => {
+test("decoding returns the index that was encoded, with all kinds of characters", () => {
   const index = emptyIndex();
   index.layers.set(hashOf(1), layer("image-1", { title: 'RUN echo "é\n\u2028"', bytes: null, by: null }));
   index.copies.set(hashOf(2), { place: hashOf(3), source: "image-2", layer: hashOf(1), usedAt: now });
@@ -54,21 +54,21 @@ test("what is written is what is read, characters of all kinds included", () => 
   expect(decoded.index).toEqual(index);
 });
 
-describe("of two entries for one layer", () => {
+describe("merging two entries of one layer", () => {
   test.each<[string, Entry<"layers">, Entry<"layers">, Partial<Entry<"layers">>]>([
     [
-      "that made later counts",
+      "keeps the image that was made later",
       layer("new", { madeAt: now }),
       layer("old", { madeAt: now - 1 }),
       { image: "new" },
     ],
     [
-      "of one image the maker's counts, used when either was",
+      "of the same image keeps the entry of the build that made it, and the later use",
       layer("one", { by: null, seconds: null, usedAt: now + 5 }),
       layer("one", { madeAt: now - 1 }),
       { image: "one", seconds: 2.5, madeAt: now - 1, usedAt: now + 5 },
     ],
-    ["made at one time, it is the same one in every order", layer("a"), layer("b"), { image: "b" }],
+    ["of the same time has the same result in every order", layer("a"), layer("b"), { image: "b" }],
   ])("%s", (_, one, other, expected) => {
     for (const [first, second] of [
       [one, other],
@@ -80,9 +80,9 @@ describe("of two entries for one layer", () => {
   });
 });
 
-describe("what goes", () => {
+describe("pruning", () => {
   const none = new Set<string>();
-  test("what nobody has used for 90 days, and copies of layers that are gone", () => {
+  test("removes layers that are unused for 90 days or lost, and their copies", () => {
     const index = indexOf({
       [hashOf(1)]: layer("image-1", { usedAt: now - 89 * day }),
       [hashOf(2)]: layer("image-2", { usedAt: now - 91 * day }),
@@ -97,7 +97,7 @@ describe("what goes", () => {
     expect([...pruned.copies.keys()]).toEqual([hashOf(11)]);
   });
 
-  test("of more than 10,000 layers those that were used longest ago", () => {
+  test("keeps the 10,000 layers that were used last", () => {
     const index = emptyIndex();
     for (let number = 0; number < 10_100; number++)
       index.layers.set(hashOf(number), layer(`image-${number}`, { usedAt: now - number }));
@@ -110,7 +110,7 @@ describe("what goes", () => {
     ]);
   });
 
-  test("of texts those that are too much together", () => {
+  test("keeps the texts that were used last, up to a total size", () => {
     const index = emptyIndex();
     for (let number = 0; number < 20; number++)
       index.contents.set(String(number), { sources: "x".repeat(256 * 1024), usedAt: now - number });
@@ -119,7 +119,7 @@ describe("what goes", () => {
     );
   });
 
-  test("nothing for a clock that was ahead", () => {
+  test("sets times of use in the future to the present", () => {
     const pruned = pruneIndex(
       indexOf({ [hashOf(1)]: layer("image", { usedAt: now + 400 * day }) }),
       now,

@@ -1,4 +1,4 @@
-/** What one machine has built is a hit on another: what is asked of the service for it, what is said, and what goes wrong. */
+/** Layers that one machine has built are hits on another: the requests, the messages, and what can go wrong. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ afterEach(() => service.close());
 const build = (machine: Machine, ...words: string[]) => buildOn(machine, service, words);
 
 describe("with an empty home", () => {
-  test("all layers of a scope are hits: the scope, the base image and the result are asked for, and nothing is sent", async () => {
+  test("all layers of a scope are hits: a build requests only the scope, the base image and the result", async () => {
     expect((await build(one, "--cache-to", "main")).runs).toEqual(both);
     const { stderr, runs, calls } = await build(other, "--cache-from", "main");
     expect(runs).toEqual([]);
@@ -41,7 +41,7 @@ describe("with an empty home", () => {
     expect(stderr).toMatch(/^\[INFO\] cached layer:[0-9a-f]{12} RUN first \(main, \d+ s ago\)$/m);
   });
 
-  test("a hit is a branch of this machine's session from then on", async () => {
+  test("a hit becomes a branch of this machine's session", async () => {
     await build(one, "--cache-to", "main");
     const { stdout } = await build(other, "--cache-from", "main");
     const session = /build:[0-9a-f]{16}/.exec(stdout)?.[0] ?? "";
@@ -52,7 +52,7 @@ describe("with an empty home", () => {
     expect(stderr).not.toContain("ago)");
   });
 
-  test("an index that was read once is not fetched again while the scope has the same one", async () => {
+  test("an index is fetched again only after it has changed", async () => {
     await build(one, "--cache-to", "main");
     await build(other, "--cache-from", "main");
     expect((await build(other, "--cache-from", "main")).calls).toEqual([
@@ -66,7 +66,7 @@ describe("with an empty home", () => {
     expect((await build(other, "--cache-from", "main")).runs).toEqual([]);
   });
 
-  test("nothing is read and nothing written where nobody asks for it", async () => {
+  test("a build without the options reads and writes no scope", async () => {
     await build(one, "--cache-to", "main");
     const { runs, calls } = await build(other);
     expect(runs).toEqual(both);
@@ -74,7 +74,7 @@ describe("with an empty home", () => {
     expect([...service.state.tags.keys()].filter((tag) => tag.includes("cache")).length).toBe(2);
   });
 
-  test("what no scope has is sent and run", async () => {
+  test("a step that no scope has is run", async () => {
     await build(one, "--cache-to", "main");
     writeFileSync(join(other.context, "app/a.txt"), "A");
     const { runs, calls } = await build(other, "--cache-from", "main");
@@ -83,7 +83,7 @@ describe("with an empty home", () => {
   });
 });
 
-test("the variables name scopes as the options do, and an empty option takes them back", async () => {
+test("BOUGH_CACHE_FROM and BOUGH_CACHE_TO name scopes, and empty options override them", async () => {
   const environment = { BOUGH_CACHE_TO: "main", BOUGH_CACHE_FROM: "feature/x, main".replace(" ", "") };
   await buildOn(one, service, [], { environment });
   expect(service.state.tags.has("bough-cache/main:v1")).toBe(true);
@@ -96,14 +96,14 @@ test("the variables name scopes as the options do, and an empty option takes the
   expect(stderr).toContain("[INFO] cache: there is nothing in scope feature/x yet\n");
 });
 
-test("scopes are looked through in their order", async () => {
+test("scopes are searched in their order", async () => {
   await build(one, "--cache-to", "main");
   await build(newMachine(files), "--cache-to", "feature");
   const { stderr } = await build(other, "--cache-from", "feature,main", "--cache-from", "main");
   expect(stderr.match(/\((main|feature), /g)).toEqual(["(feature, ", "(feature, "]);
 });
 
-test("what is there already is not written again; layers of this machine that a scope lacks are", async () => {
+test("a build writes only layers that the scope lacks, including earlier ones of this machine", async () => {
   await build(one);
   const written = await build(one, "--cache-to", "main");
   expect(written.stderr).toContain("[INFO] cache: scope main has 2 layers, 2 new\n");
@@ -113,7 +113,7 @@ test("what is there already is not written again; layers of this machine that a 
   expect(service.requests.filter(({ method }) => method !== "GET")).toEqual([]);
 });
 
-test("what a failed build has made is left, too", async () => {
+test("a failed build writes the layers that it has made", async () => {
   const failing = await startFakeService({
     run: ({ command }) => (command === "second" ? { exitCode: 1 } : undefined),
   });
@@ -127,14 +127,14 @@ test("what a failed build has made is left, too", async () => {
   await failing.close();
 });
 
-test("--no-cache takes nothing from a scope, and leaves what it makes in place of the old", async () => {
+test("--no-cache takes no layer from a scope, and replaces the scope's layers", async () => {
   await build(one, "--cache-to", "main");
   expect((await build(other, "--cache-from", "main", "--cache-to", "main", "--no-cache")).runs).toEqual(both);
   const [first, second] = [await build(newMachine(files), "--cache-from", "main"), await build(other)];
   expect(imageIn(first.stdout)).toBe(imageIn(second.stdout));
 });
 
-test("what is the whole Dockerfile's is not this machine's: the owner of a name, the type of a destination", async () => {
+test("ids of an owner and types of destinations come from the scope, not from the image again", async () => {
   service.state.tree.set("/etc/passwd", { type: "file", content: "app:x:7:8::/:/bin/sh\n" });
   service.state.tree.set("/etc/group", { type: "file", content: "app:x:8:\n" });
   const asked = { ...files, Dockerfile: "FROM base:1\nCOPY --chown=app app/a.txt /srv\nRUN first\n" };
@@ -147,7 +147,7 @@ test("what is the whole Dockerfile's is not this machine's: the owner of a name,
   expect(calls.filter((call) => call.includes("/inspect/"))).toHaveLength(1);
 });
 
-test("what an ADD brought is not fetched again while its validators hold", async () => {
+test("ADD fetches a URL again only if its validators differ from those in the scope", async () => {
   let version = 1;
   const methods: string[] = [];
   const source = Bun.serve({
@@ -169,7 +169,7 @@ test("what an ADD brought is not fetched again while its validators hold", async
   await source.stop(true);
 });
 
-test("what a COPY --from was is not read again on a service that can't copy itself", async () => {
+test("COPY --from reads no files again on a service without copies between images", async () => {
   service.state.tree.set("/out", { type: "directory" });
   service.state.tree.set("/out/tool", { type: "file", content: "tool" });
   const stages = {
@@ -195,7 +195,7 @@ test("an archive that ADD unpacks has the same directories on every machine", as
 });
 
 describe("an image that the service has lost", () => {
-  test("is a miss, told of, and dropped with the next write", async () => {
+  test("is a miss with a warning, and the next write drops it", async () => {
     await build(one, "--cache-to", "main");
     for (const image of imagesOf(both)) service.state.forgetImage(image);
     const again = await build(other, "--cache-from", "main", "--cache-to", "main");
@@ -207,7 +207,7 @@ describe("an image that the service has lost", () => {
     expect(third.stderr).not.toContain("[WARN]");
   });
 
-  test("is one on a service, too, that can't be asked for images without a tag", async () => {
+  test("is a miss on a service that does not list images without a tag, too", async () => {
     await build(one, "--cache-to", "main");
     service.intercept = (_, { method, path, query }) =>
       method === "GET" && path === "/v1/images" && query.tag === undefined
@@ -220,7 +220,7 @@ describe("an image that the service has lost", () => {
   });
 });
 
-describe("a scope that can't be used is told of, and is as good as none", () => {
+describe("a scope that can't be used is a warning, and all its layers are misses:", () => {
   const cases: [string, (index: string) => void, RegExp][] = [
     [
       "its index is damaged",
@@ -229,7 +229,7 @@ describe("a scope that can't be used is told of, and is as good as none", () => 
     ],
     ["its index is cut short", (index) => change(index, (text) => text.slice(0, -10)), /it is damaged/],
     ["its index is empty", (index) => change(index, () => ""), /it is none of bough's/],
-    ["its index is something else", (index) => change(index, () => "hello\n"), /it is none of bough's/],
+    ["its index is another file", (index) => change(index, () => "hello\n"), /it is none of bough's/],
     [
       "a newer bough wrote it",
       (index) => change(index, (text) => text.replace("bough-cache 1", "bough-cache 2")),
@@ -241,7 +241,7 @@ describe("a scope that can't be used is told of, and is as good as none", () => 
       /its image has none, or is gone/,
     ],
     [
-      "the service shows nothing of an image",
+      "the service can't show files of an image",
       (index) => {
         service.intercept = (_, { path }) =>
           path.startsWith(`/v1/inspect/${index}`)
@@ -261,17 +261,17 @@ describe("a scope that can't be used is told of, and is as good as none", () => 
       /has no list of its images/,
     ],
   ];
-  test.each(cases)("%s", async (_, spoil, why) => {
+  test.each(cases)("%s", async (_, spoil, message) => {
     await build(one, "--cache-to", "main");
     spoil(service.state.tags.get("bough-cache/main:v1") ?? "");
     const { exitCode, runs, stderr } = await build(other, "--cache-from", "main", "--cache-to", "main");
     expect(exitCode).toBe(0);
     expect(runs).toEqual(both);
-    expect(stderr).toMatch(why);
+    expect(stderr).toMatch(message);
     expect(stderr).toMatch(/^\[WARN\] cache: /m);
   });
 
-  test("what a newer bough wrote stays as it is; what is damaged is replaced", async () => {
+  test("the index of a newer bough is not replaced, a damaged one is", async () => {
     await build(one, "--cache-to", "main");
     const index = service.state.tags.get("bough-cache/main:v1") ?? "";
     change(index, (text) => text.replace("bough-cache 1", "bough-cache 2"));
@@ -291,7 +291,7 @@ describe("--explain compares with the scope, too", () => {
       () => edit("app/a.txt", "A"),
       "in main this step had a different app/a.txt: sha256 ca978112ca1b, here 559aead08264",
     ],
-    ["a file more", () => edit("app/c.txt", "c"), "in main this step had no app/c.txt"],
+    ["an additional file", () => edit("app/c.txt", "c"), "in main this step had no app/c.txt"],
     [
       "another ENV",
       () => edit("Dockerfile", files.Dockerfile.replace("RUN second", "ENV A=1\nRUN second")),
@@ -304,14 +304,14 @@ describe("--explain compares with the scope, too", () => {
     ],
   ];
   const edit = (path: string, text: string) => writeFileSync(join(other.context, path), text);
-  test.each(cases)("%s", async (_, change, told) => {
+  test.each(cases)("%s", async (_, change, message) => {
     await build(one, "--cache-to", "main");
     change();
     const { stderr } = await build(other, "--cache-from", "main", "--explain");
-    expect(stderr).toContain(`first build of this context with this Dockerfile; ${told}\n`);
+    expect(stderr).toContain(`first build of this context with this Dockerfile; ${message}\n`);
   });
 
-  test("without a value of a secret, or a hash of one", async () => {
+  test("without values of secrets or their hashes", async () => {
     const secret = { Dockerfile: "FROM base:1\nARG API_TOKEN\nRUN use-it\n" };
     const value = "s3cret-value-of-it";
     const [a, b] = [newMachine(secret), newMachine(secret)];
@@ -336,7 +336,7 @@ describe("--explain compares with the scope, too", () => {
 describe("bough cache", () => {
   const cache = (...words: string[]) => bough(other, service, ["cache", ...words]);
 
-  test("lists the scopes, shows one's layers, and removes it for all", async () => {
+  test("lists the scopes, shows the layers of one, and removes it for all machines", async () => {
     await build(one, "--cache-to", "main");
     await build(one, "--cache-to", "feature/x");
     expect((await cache("list")).stdout.replace(/\d+ s ago/g, "AGE")).toBe(
@@ -356,7 +356,7 @@ describe("bough cache", () => {
     expect((await build(other, "--cache-from", "main")).runs).toEqual(both);
   });
 
-  test("knows what was meant", async () => {
+  test("suggests a scope for a misspelt name", async () => {
     await build(one, "--cache-to", "main");
     for (const command of ["show", "remove"]) {
       const { exitCode, stderr } = await cache(command, "mian");
@@ -368,7 +368,7 @@ describe("bough cache", () => {
     expect((await cache("show", "Main")).exitCode).toBe(2);
   });
 
-  test("is where indexes are shown: bough images leaves them out", async () => {
+  test("lists indexes, which `bough images` leaves out", async () => {
     await build(one, "--cache-to", "main", "--tag", "app");
     const images = (...words: string[]) => bough(one, service, ["images", ...words]);
     expect((await images()).stdout).not.toContain("bough-cache");
@@ -377,7 +377,7 @@ describe("bough cache", () => {
       expect((await images(...words)).stdout).toContain("bough-cache/main:v1");
   });
 
-  test("lets nothing that a scope says steer the terminal", async () => {
+  test("escapes control sequences in the texts of a scope", async () => {
     await build(one, "--cache-to", "main");
     change(service.state.tags.get("bough-cache/main:v1") ?? "", (text) => {
       const [format, header = "", signature, body = ""] = text.split("\n");
@@ -401,7 +401,7 @@ describe("bough cache", () => {
   });
 });
 
-test("an event says where a layer came from", async () => {
+test("the event of a cached step names the scope and the layer's age", async () => {
   await build(one, "--cache-to", "main");
   const { stderr } = await build(other, "--cache-from", "main", "--progress", "json");
   const events = stderr

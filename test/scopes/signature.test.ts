@@ -1,4 +1,4 @@
-/** Whose index is believed: `--cache-sign` and `--cache-verify`. */
+/** `--cache-sign` signs the index of a scope, and `--cache-verify` accepts only indexes with a known key. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { buildOn, newMachine } from "./machines.ts";
 
 const files = { Dockerfile: "FROM base:1\nRUN first\nRUN second\n" };
 const all = ["first", "second"];
-/** Names of key files in it; made anew for each test. */
+/** The directory of the key files, a new one for each test. */
 let keys: string;
 const pairs = new Map<string, string>();
 for (const name of ["ours", "theirs"]) {
@@ -39,39 +39,44 @@ const buildWith = (context: Record<string, string>, ...words: string[]) =>
     service,
     words.map((word) => word.replace("KEYS", keys)),
   );
-const leave = (scope: string, ...words: string[]) => build("--cache-to", scope, ...words);
-const take = (scope: string, ...words: string[]) => build("--cache-from", scope, ...words);
+const writeTo = (scope: string, ...words: string[]) => build("--cache-to", scope, ...words);
+const readFrom = (scope: string, ...words: string[]) => build("--cache-from", scope, ...words);
 
-describe("an index is taken", () => {
+describe("an index is used", () => {
   test.each<[string, string[], string[]]>([
-    ["that is signed, where nobody asks", sign("ours"), []],
-    ["that is signed by the one key that is known", sign("ours"), verify("ours")],
-    ["that is signed by one of several", sign("theirs"), verify("ours", "theirs")],
-    ["that is signed by one's own key", sign("ours"), [...sign("ours"), "--cache-to", "another"]],
-    ["that is not signed, where nobody asks", [], []],
+    ["that is signed, without --cache-verify", sign("ours"), []],
+    ["that is signed with the only known key", sign("ours"), verify("ours")],
+    ["that is signed with one of several known keys", sign("theirs"), verify("ours", "theirs")],
+    ["that is signed with the key of --cache-sign", sign("ours"), [...sign("ours"), "--cache-to", "another"]],
+    ["that is not signed, without --cache-verify", [], []],
   ])("%s", async (_, signing, verifying) => {
-    await leave("main", ...signing);
-    expect((await take("main", ...verifying)).runs).toEqual([]);
+    await writeTo("main", ...signing);
+    expect((await readFrom("main", ...verifying)).runs).toEqual([]);
   });
 });
 
-describe("an index is a miss, and that is said", () => {
+describe("an index is not used", () => {
   test.each<[string, string[], string[], string]>([
     ["that is not signed", [], verify("ours"), "it is not signed"],
-    ["of another key", sign("theirs"), verify("ours"), "it is not signed by a key that is known here"],
     [
-      "of another than one's own key",
+      "that is signed with an unknown key",
+      sign("theirs"),
+      verify("ours"),
+      "it is not signed by a key that is known here",
+    ],
+    [
+      "that is signed with another key than the one of --cache-sign",
       sign("theirs"),
       [...sign("ours"), "--cache-to", "x"],
       "it is not signed by a key",
     ],
-  ])("%s", async (_, signing, verifying, why) => {
-    await leave("main", ...signing);
-    const { runs, stderr, exitCode } = await take("main", ...verifying);
+  ])("%s", async (_, signing, verifying, message) => {
+    await writeTo("main", ...signing);
+    const { runs, stderr, exitCode } = await readFrom("main", ...verifying);
     expect({ runs, exitCode }).toEqual({ runs: all, exitCode: 0 });
     expect(stderr).toContain(`[WARN] cache: the index of scope main (image `);
     expect(stderr).not.toContain("there is nothing in scope");
-    expect(stderr).toContain(why);
+    expect(stderr).toContain(message);
   });
 
   test.each<[string, (text: string) => string]>([
@@ -88,41 +93,41 @@ describe("an index is a miss, and that is said", () => {
         return [format, JSON.stringify({ ...JSON.parse(header), body: digest }), signature, moved].join("\n");
       },
     ],
-    ["whose signature is gone", (text) => text.replace(/^\{"key".*$/m, "unsigned")],
+    ["whose signature was removed", (text) => text.replace(/^\{"key".*$/m, "unsigned")],
     [
-      "whose key says another name",
+      "whose signature names another key",
       (text) => text.replace(/"key":"[0-9a-f]{16}"/, '"key":"0123456789abcdef"'),
     ],
   ])("%s", async (_, change) => {
-    await leave("main", ...sign("ours"));
+    await writeTo("main", ...sign("ours"));
     rewrite("main", change);
-    expect((await take("main", ...verify("ours"))).runs).toEqual(all);
+    expect((await readFrom("main", ...verify("ours"))).runs).toEqual(all);
   });
 
-  test("that another scope was signed with", async () => {
-    await leave("main", ...sign("ours"));
+  test("that was signed for another scope", async () => {
+    await writeTo("main", ...sign("ours"));
     const image = service.state.tags.get("bough-cache/main:v1") ?? "";
     service.state.setTag(image, "bough-cache/other:v1");
-    const { runs, stderr } = await take("other", ...verify("ours"));
+    const { runs, stderr } = await readFrom("other", ...verify("ours"));
     expect(runs).toEqual(all);
     expect(stderr).toContain("it is the index of scope main");
   });
 });
 
-test("a scope that is signed is written by nobody without a key", async () => {
-  await leave("main", ...sign("ours"));
+test("a build without a key does not write to a signed scope", async () => {
+  await writeTo("main", ...sign("ours"));
   const before = service.state.tags.get("bough-cache/main:v1");
-  const { stderr } = await leave("main");
+  const { stderr } = await writeTo("main");
   expect(stderr).toContain(
     "nothing is written to scope main: it is signed, and this build has no --cache-sign",
   );
   expect(service.state.tags.get("bough-cache/main:v1")).toBe(before);
 });
 
-test("what is not signed by a known key does not get in under a signature", async () => {
-  await leave("main");
+test("signing an unsigned scope does not keep its layers", async () => {
+  await writeTo("main");
   await buildWith({ Dockerfile: "FROM base:1\nRUN other\n" }, "--cache-to", "main", ...sign("ours"));
-  expect((await take("main", ...verify("ours"))).runs).toEqual(all);
+  expect((await readFrom("main", ...verify("ours"))).runs).toEqual(all);
 });
 
 test.each([
@@ -135,7 +140,7 @@ test.each([
   [["--cache-to", "main", "--cache-sign", "KEYS/ours.pub"], "it is the public one"],
   [["--cache-from", "main", "--cache-verify", "KEYS/ours"], "it is the private one"],
   [["--cache-from", "main", "--cache-verify", "KEYS/text"], "not an Ed25519 public key"],
-])("%p is refused before anything is asked", async (words, message) => {
+])("%p is refused before any request", async (words, message) => {
   const { exitCode, stderr } = await build(...words);
   expect(stderr).toContain(message);
   expect(exitCode).toBe(2);

@@ -1,4 +1,4 @@
-/** Several write one scope at once, and are killed at it: nothing that one of them has finished is lost, and every index is whole. */
+/** Several builds write one scope at once, and some are killed: no finished write is lost, and every index is valid. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readScope } from "../../src/builder/scopes/read-scope.ts";
 import { emptyIndex, type ScopeIndex } from "../../src/builder/scopes/scope-index.ts";
@@ -25,7 +25,7 @@ function connect(over: Fetch = send) {
   return createService({ fetch: over, baseUrl: service.url, userAgent: "test", clock: systemClock, signal });
 }
 
-/** `number`: each is a layer of its own. */
+/** Writes the layer with this number to the scope. */
 async function write(number: number, { over = send } = {}): Promise<void> {
   const { signal } = new AbortController();
   await writeScope("main", layerOf(number), none, {
@@ -48,7 +48,7 @@ function layerOf(number: number): ScopeIndex {
 
 const hashOf = (number: number) => number.toString(16).padStart(64, "0");
 
-/** Throws where an index is not whole. */
+/** Reads the scope; throws if an index is damaged. */
 async function read(): Promise<ScopeIndex> {
   const { index } = await readScope("main", {
     ...{ service: connect(), known: new Map() },
@@ -59,10 +59,10 @@ async function read(): Promise<ScopeIndex> {
   return index;
 }
 
-test("a writer that has looked before another one wrote covers nothing of it", async () => {
+test("a writer that read the scope before another one wrote it loses no layer of the other", async () => {
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const slow: Fetch = async (input, init) => {
-    // The last moment: it is about to move the scope's own tag.
+    // The last moment: the writer is about to move the scope's tag.
     if (init?.method === "PATCH" && String(init.body).endsWith(':v1"}')) await held;
     return send(input, init);
   };
@@ -73,7 +73,7 @@ test("a writer that has looked before another one wrote covers nothing of it", a
   expect([...(await read()).layers.keys()].sort()).toEqual([hashOf(1), hashOf(2)]);
 });
 
-test("many at once lose nothing, and leave few tags", async () => {
+test("twelve writers at once lose no layer, and the next one leaves two tags", async () => {
   const random = seededRandom(7);
   const slow: Fetch = async (input, init) => {
     await Bun.sleep(random() * 5);
@@ -84,7 +84,7 @@ test("many at once lose nothing, and leave few tags", async () => {
   const count = 12;
   await Promise.all(Array.from({ length: count }, (_, number) => write(number, { over: slow })));
   expect((await read()).layers.size).toBe(count);
-  // By the service's clock hours pass between them.
+  // Makes the indexes of these writers old by the service's clock.
   service.state.images.forEach((image) => {
     Object.defineProperty(image, "created_at", { value: "2020-01-01T00:00:00Z" });
   });
@@ -95,7 +95,7 @@ test("many at once lose nothing, and leave few tags", async () => {
   );
 });
 
-test("100 random kills of two writers", async () => {
+test("100 random kills of two writers lose no finished write", async () => {
   const random = seededRandom(11);
   const finished = new Set<string>();
   let kills = 0;
@@ -110,14 +110,14 @@ test("100 random kills of two writers", async () => {
     const { layers } = await read();
     expect([...finished].filter((hash) => !layers.has(hash))).toEqual([]);
   }
-  // What comes after all of that is as ever.
+  // A later write works as usual.
   await write(1_000_000);
   const { layers } = await read();
   expect(layers.has(hashOf(1_000_000))).toBe(true);
   expect([...finished].filter((hash) => !layers.has(hash))).toEqual([]);
 }, 60_000);
 
-/** Dies at its request of that number, which is received by the service or not. Resolves to whether it has come to its end before. */
+/** Writes, and dies at request number `at`, which the service receives or not. Resolves to true if it has ended before. */
 async function writeUntilKilled(number: number, at: number, isReceived: boolean): Promise<boolean> {
   const death = Promise.withResolvers<false>();
   const never = new Promise<never>(() => {});
