@@ -1,4 +1,4 @@
-/** What every service has to answer, call by call: the client itself holds each answer against the document. */
+/** The responses that every service must give, call by call. The client compares each response with the API's document. */
 
 import { expect } from "bun:test";
 import { readTar } from "../../src/image/tar-reader.ts";
@@ -50,7 +50,7 @@ async function events(
   });
 }
 
-/** A command that runs until the end of the case. */
+/** Starts a command, calls `use` while it runs, then cancels it. */
 async function whileRunning(contract: Contract, use: (operationId: string) => Promise<void>): Promise<void> {
   const operationId = await spawn(contract, { command: "sleep", args: ["100"] });
   await use(operationId);
@@ -58,20 +58,20 @@ async function whileRunning(contract: Contract, use: (operationId: string) => Pr
   expect((await finish(contract, operationId)).status).toBe("CANCELLED");
 }
 
-async function look({ call }: Contract, operationId: string, spid: number): Promise<InstanceResult> {
+async function getProcess({ call }: Contract, operationId: string, spid: number): Promise<InstanceResult> {
   const path = { operationId, spid };
   return (await call("GET /operations/{operationId}/subprocesses/{spid}", { path })).body as InstanceResult;
 }
 
 async function processEnd(contract: Contract, operationId: string, spid: number): Promise<InstanceResult> {
   for (;;) {
-    const result = await look(contract, operationId, spid);
+    const result = await getProcess(contract, operationId, spid);
     if (result.state?.exit_code !== -1 || result.state.signal !== -1) return result;
     await Bun.sleep(20);
   }
 }
 
-async function create({ call }: Contract, operationId: string, json: object): Promise<number> {
+async function createProcess({ call }: Contract, operationId: string, json: object): Promise<number> {
   const parts = { path: { operationId }, json };
   const { body } = await call("POST /operations/{operationId}/subprocesses", parts);
   return (body as { spid: number }).spid;
@@ -90,7 +90,7 @@ export const cases: readonly [name: string, run: (contract: Contract) => Promise
     },
   ],
   [
-    "files: upload, look, list",
+    "files: upload, look up, list",
     async ({ call }) => {
       const bytes = crypto.getRandomValues(new Uint8Array(5000));
       const parts = { path: { sha256: sha256(bytes) } };
@@ -109,7 +109,7 @@ export const cases: readonly [name: string, run: (contract: Contract) => Promise
     },
   ],
   [
-    "images: several tags, by prefix with the exact one first, and one taken away at a time",
+    "images: several tags, listed by prefix with the exact one first, and removed one at a time",
     async ({ service: { image }, call }) => {
       const path = { imageUUID: image };
       for (const tag of ["several:1-rc", "several:1", "several:2"]) {
@@ -259,14 +259,14 @@ export const cases: readonly [name: string, run: (contract: Contract) => Promise
       };
       const operationId = await spawn(contract, request);
       const operation = await finish(contract, operationId);
-      const { stdin: _, files: __, networking: ___, ...told } = request;
+      const { stdin: _, files: __, networking: ___, ...recorded } = request;
       expect(operation).toMatchObject({
         kind: "instance",
         status: "SUCCESS",
         error: null,
         image_uuid: service.image,
         metadata: {
-          ...told,
+          ...recorded,
           image: service.image,
           result: {
             state: { exit_code: 3, signal: -1, timed_out: false },
@@ -321,14 +321,14 @@ export const cases: readonly [name: string, run: (contract: Contract) => Promise
       expect(await events(contract, operationId, { query: { since: middle } })).toEqual(rest);
       const ofSandbox = await events(contract, operationId, { query: { spid: 0, follow: "0" } });
       expect(ofSandbox.map(({ type }) => type)).toEqual(["init", "shutdown", "completion"]);
-      expect(await look(contract, operationId, 1)).toMatchObject({
+      expect(await getProcess(contract, operationId, 1)).toMatchObject({
         state: { exit_code: 3, signal: -1 },
         stdout: { value: "out\n", encoding: "ascii" },
       });
     },
   ],
   [
-    "instances: by tag; cancelled, and then no more",
+    "instances: by tag; cancelled, but not twice",
     async (contract) => {
       const { call } = contract;
       const operationId = await spawn(contract, {
@@ -352,7 +352,7 @@ export const cases: readonly [name: string, run: (contract: Contract) => Promise
     async (contract) => {
       await whileRunning(contract, async (operationId) => {
         const json = { command: "echo out; echo err >&2; exit 3", shell: true, env: { A: "b" }, cwd: "/tmp" };
-        const spid = await create(contract, operationId, json);
+        const spid = await createProcess(contract, operationId, json);
         expect(spid).toBe(2);
         expect(await processEnd(contract, operationId, spid)).toMatchObject({
           state: { exit_code: 3, signal: -1, timed_out: false },
@@ -365,12 +365,15 @@ export const cases: readonly [name: string, run: (contract: Contract) => Promise
     },
   ],
   [
-    "subprocesses: a standard input that is written to and closed",
+    "subprocesses: writing to standard input and closing it",
     async (contract) => {
       await whileRunning(contract, async (operationId) => {
         const stdin = { value: "one ", encoding: "ascii", close: false };
-        const spid = await create(contract, operationId, { command: "cat", stdin });
-        expect((await look(contract, operationId, spid)).state).toMatchObject({ exit_code: -1, signal: -1 });
+        const spid = await createProcess(contract, operationId, { command: "cat", stdin });
+        expect((await getProcess(contract, operationId, spid)).state).toMatchObject({
+          exit_code: -1,
+          signal: -1,
+        });
         const write = (json: object, error?: number) =>
           contract.call("POST /operations/{operationId}/subprocesses/{spid}/stdin", {
             path: { operationId, spid },
@@ -403,7 +406,7 @@ export const cases: readonly [name: string, run: (contract: Contract) => Promise
           ["SIGKILL", 9],
           ["9", 9],
         ] as const) {
-          const spid = await create(contract, operationId, { command: "sleep", args: ["100"] });
+          const spid = await createProcess(contract, operationId, { command: "sleep", args: ["100"] });
           await kill(spid, "NOPE", 400);
           expect((await kill(spid, signal)).status).toBe(202);
           const { state } = await processEnd(contract, operationId, spid);
@@ -414,14 +417,14 @@ export const cases: readonly [name: string, run: (contract: Contract) => Promise
     },
   ],
   [
-    "subprocesses: gone with the operation",
+    "subprocesses: killed with the operation",
     async (contract) => {
       let gone = "";
       await whileRunning(contract, async (operationId) => {
         gone = operationId;
-        expect(await create(contract, operationId, { command: "sleep", args: ["100"] })).toBe(2);
+        expect(await createProcess(contract, operationId, { command: "sleep", args: ["100"] })).toBe(2);
       });
-      expect((await look(contract, gone, 2)).state).toMatchObject({ exit_code: -1, signal: 9 });
+      expect((await getProcess(contract, gone, 2)).state).toMatchObject({ exit_code: -1, signal: 9 });
       const path = { operationId: gone };
       const json = { command: "true" };
       await contract.call("POST /operations/{operationId}/subprocesses", { path, json, error: 409 });

@@ -1,6 +1,6 @@
 /**
- * A client that knows nothing but the API's document: it refuses requests that the document does not have, and holds every
- * answer against the schema of its status.
+ * A client made from the API's document alone: it refuses requests that are not in the document, and compares every response with
+ * the schema of its status.
  */
 import document from "./openapi.json" with { type: "json" };
 import { findFaults, type Schema, type Schemas } from "./schema.ts";
@@ -15,13 +15,13 @@ export interface Answer {
 }
 
 export interface CallParts {
-  /** Of the path's variable parts. */
+  /** Values of the path's parameters. */
   path?: Readonly<Record<string, string | number>>;
   query?: Readonly<Record<string, string | number>>;
   headers?: Readonly<Record<string, string>>;
   json?: unknown;
   bytes?: Uint8Array;
-  /** An error that is expected; without it the answer has to be one of the document's. */
+  /** The expected error status; without it, the response must be a documented one. */
   error?: number;
 }
 
@@ -42,14 +42,14 @@ const paths = document.paths as unknown as Readonly<
 >;
 export const schemas = document.components.schemas as unknown as Schemas;
 
-/** As `GET /images`, for each that the document has. */
+/** The calls of the document, such as `GET /images`. */
 export const documentedCalls: readonly string[] = Object.entries(paths).flatMap(([path, methods]) =>
   Object.keys(methods)
     .filter((method) => method !== "parameters")
     .map((method) => `${method.toUpperCase()} ${path}`),
 );
 
-/** `call`: as in `documentedCalls`. Rejects where the request or the answer is not the document's. */
+/** Makes one of `documentedCalls`. Rejects if the request or the response does not match the document. */
 export async function callDocumented(send: Send, call: string, parts: CallParts = {}): Promise<Answer> {
   const [method = "", path = ""] = call.split(" ");
   const operation = paths[path]?.[method.toLowerCase()];
@@ -58,7 +58,7 @@ export async function callDocumented(send: Send, call: string, parts: CallParts 
   checkParameters(call, parts, allowed);
   const schema = operation.requestBody?.content["application/json"]?.schema;
   if (parts.json !== undefined && parts.error === undefined)
-    requireNone(`the request of ${call}`, findFaults(parts.json, schema ?? {}, schemas));
+    requireNoFaults(`the request of ${call}`, findFaults(parts.json, schema ?? {}, schemas));
 
   const response = await send(makeRequest(method, path, parts));
   const type = response.headers.get("content-type") ?? "";
@@ -69,14 +69,14 @@ export async function callDocumented(send: Send, call: string, parts: CallParts 
   if (parts.error !== undefined) {
     if (status !== parts.error) throw new Error(`${call} answered ${status}, not ${parts.error}`);
     if (method !== "HEAD")
-      requireNone(`the error of ${call}`, findFaults(body, { $ref: "#/Error" }, schemas));
+      requireNoFaults(`the error of ${call}`, findFaults(body, { $ref: "#/Error" }, schemas));
     return { status, headers, body };
   }
   const documented = operation.responses[String(status)];
   if (documented === undefined) throw new Error(`${call} answered ${status}: ${JSON.stringify(body)}`);
   for (const [expected, { schema }] of Object.entries(documented.content ?? {})) {
     if (!type.startsWith(expected)) throw new Error(`${call} answered with ${type}, not ${expected}`);
-    if (isJson) requireNone(`the answer to ${call}`, findFaults(body, schema, schemas));
+    if (isJson) requireNoFaults(`the answer to ${call}`, findFaults(body, schema, schemas));
   }
   return { status, headers, body };
 }
@@ -116,6 +116,6 @@ function makeRequest(method: string, path: string, { path: values = {}, query = 
   });
 }
 
-function requireNone(what: string, faults: readonly string[]): void {
+function requireNoFaults(what: string, faults: readonly string[]): void {
   if (faults.length > 0) throw new Error(`${what}: ${faults.join("; ")}`);
 }

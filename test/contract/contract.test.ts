@@ -1,4 +1,4 @@
-/** The API's document, held by each service that answers it: every call, every required field, and what is refused. */
+/** Each service follows the API's document: every call, every required field, and every refusal. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Contract, cases } from "./cases.ts";
 import { type CallParts, callDocumented, documentedCalls } from "./client.ts";
@@ -28,7 +28,7 @@ describe.each(services)("%s", (_, start) => {
     await contract.call(call, fill(parts, { IMAGE: contract.service.image }));
   });
 
-  test("refuses what makes no sense of an operation that runs", async () => {
+  test("refuses invalid requests about a running operation", async () => {
     const json = { image: contract.service.image, command: "sleep", args: ["100"], disposable: true };
     const { uuid } = (await contract.call("POST /instances", { json })).body as { uuid: string };
     for (const [, call, parts] of runningRefusals)
@@ -36,7 +36,7 @@ describe.each(services)("%s", (_, start) => {
     await contract.call("DELETE /operations/{operationId}", { path: { operationId: uuid } });
   });
 
-  test("answers every call of the document", () => {
+  test("supports every call of the document", () => {
     expect(documentedCalls.filter((call) => !made.has(call))).toEqual([]);
   });
 });

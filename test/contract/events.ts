@@ -1,4 +1,4 @@
-/** Events of an operation, held against the document: the frame itself, and its data by its type. */
+/** Compares events of an operation with the document: the frame, and the data by the event's type. */
 import type { OperationEvent } from "../../src/service/wire/operation.ts";
 import { schemas } from "./client.ts";
 import { findFaults } from "./schema.ts";
@@ -17,7 +17,7 @@ const dataSchemas: Readonly<Record<string, string>> = {
   completion: "EventDataCompletion",
 };
 
-/** Throws where it is not as the document has it. */
+/** Returns the event; throws if it does not match the document. */
 export function validateEvent(event: OperationEvent): OperationEvent {
   const schema = dataSchemas[event.type];
   const faults = [

@@ -1,34 +1,34 @@
-/** Requests that every service refuses, and how. */
+/** Requests that every service refuses, with the status of the error. */
 import type { CallParts } from "./client.ts";
 
-const nobody = "00000000-0000-4000-8000-00000000dead";
+const unknownId = "00000000-0000-4000-8000-00000000dead";
 const image = "IMAGE";
 const instance = { image, command: "true" };
 
-/** `IMAGE` stands for the image's id. */
+/** `IMAGE` is replaced by the image's id. */
 export const refusals: readonly [name: string, call: string, parts: CallParts & { error: number }][] = [
   [
-    "an image's tag that is none",
+    "an invalid tag for an image",
     "PATCH /images/{imageUUID}/tag",
     { ...of(image), json: { tag: "No Tag" }, error: 400 },
   ],
-  ["no tag for an image", "PATCH /images/{imageUUID}/tag", { ...of(image), json: {}, error: 400 }],
+  ["tagging an image without a tag", "PATCH /images/{imageUUID}/tag", { ...of(image), json: {}, error: 400 }],
   [
     "a tag for an unknown image",
     "PATCH /images/{imageUUID}/tag",
-    { ...of(nobody), json: { tag: "a:1" }, error: 404 },
+    { ...of(unknownId), json: { tag: "a:1" }, error: 404 },
   ],
-  ["an unknown image's tags away", "DELETE /images/{imageUUID}/tag", { ...of(nobody), error: 404 }],
+  ["untagging an unknown image", "DELETE /images/{imageUUID}/tag", { ...of(unknownId), error: 404 }],
   [
-    "a tag that the image has not",
+    "untagging a tag that the image does not have",
     "DELETE /images/{imageUUID}/tag",
     { ...of(image), query: { tag: "a:1" }, error: 404 },
   ],
-  ["a page of none", "GET /images", { query: { limit: 0 }, error: 400 }],
-  ["a page that is too long", "GET /images", { query: { limit: 1001 }, error: 400 }],
-  ["an import of nothing", "POST /images/import", { json: {}, error: 400 }],
+  ["a page of 0 images", "GET /images", { query: { limit: 0 }, error: 400 }],
+  ["a page of too many images", "GET /images", { query: { limit: 1001 }, error: 400 }],
+  ["an import without a source", "POST /images/import", { json: {}, error: 400 }],
   [
-    "an import with a tag that is none",
+    "an import with an invalid tag",
     "POST /images/import",
     { json: { registry: { url: "docker://a/b" }, tag: "A B" }, error: 400 },
   ],
@@ -37,22 +37,22 @@ export const refusals: readonly [name: string, call: string, parts: CallParts & 
     "POST /images/import",
     { json: { registry: { url: "docker://a/b", mirror: "c" } }, error: 400 },
   ],
-  ["a file that is not there", "GET /files/{sha256}", { path: { sha256: "0".repeat(64) }, error: 404 }],
-  ["files in a page of none", "GET /files", { query: { limit: 0 }, error: 400 }],
-  ["a tag that nobody has", "GET /inspect/", { query: { tag: "nobody:1" }, error: 404 }],
-  ["an image that is not there", "GET /inspect/{image_uuid}/", { ...inside(nobody), error: 404 }],
+  ["an unknown file", "GET /files/{sha256}", { path: { sha256: "0".repeat(64) }, error: 404 }],
+  ["a page of 0 files", "GET /files", { query: { limit: 0 }, error: 400 }],
+  ["an unknown tag", "GET /inspect/", { query: { tag: "nobody:1" }, error: 404 }],
+  ["an unknown image", "GET /inspect/{image_uuid}/", { ...inside(unknownId), error: 404 }],
   [
     "a list of an unknown image",
     "GET /inspect/{image_uuid}/list",
-    { ...inside(nobody), query: { path: "/" }, error: 404 },
+    { ...inside(unknownId), query: { path: "/" }, error: 404 },
   ],
   [
-    "a list of nothing",
+    "a list of a missing path",
     "GET /inspect/{image_uuid}/list",
     { ...inside(image), query: { path: "/nope" }, error: 404 },
   ],
   [
-    "a download of nothing",
+    "a download of a missing path",
     "GET /inspect/{image_uuid}/download",
     { ...inside(image), query: { path: "/nope" }, error: 404 },
   ],
@@ -62,25 +62,25 @@ export const refusals: readonly [name: string, call: string, parts: CallParts & 
     { ...inside(image), query: { path: "/etc" }, error: 404 },
   ],
   [
-    "an archive of nothing",
+    "an archive of a missing path",
     "GET /inspect/{image_uuid}/archive",
     { ...inside(image), query: { path: "/nope" }, error: 404 },
   ],
   [
-    "a search for nothing",
+    "a search without a pattern",
     "GET /inspect/{image_uuid}/grep",
     { ...inside(image), query: { path: "/etc" }, error: 400 },
   ],
   [
-    "a search in nothing",
+    "a search in a missing path",
     "GET /inspect/{image_uuid}/grep",
     { ...inside(image), query: { pattern: "a", path: "/nope" }, error: 404 },
   ],
-  ["an instance of nothing", "POST /instances", { json: {}, error: 400 }],
+  ["an instance without an image and a command", "POST /instances", { json: {}, error: 400 }],
   [
     "an instance of an unknown image",
     "POST /instances",
-    { json: { ...instance, image: nobody }, error: 404 },
+    { json: { ...instance, image: unknownId }, error: 404 },
   ],
   [
     "an instance of an unknown tag",
@@ -88,17 +88,21 @@ export const refusals: readonly [name: string, call: string, parts: CallParts & 
     { json: { ...instance, image: "tag:nobody:1" }, error: 404 },
   ],
   ["an instance without a command", "POST /instances", { json: { image }, error: 400 }],
-  ["an instance at a relative path", "POST /instances", { json: { ...instance, cwd: "tmp" }, error: 400 }],
+  [
+    "an instance with a relative working directory",
+    "POST /instances",
+    { json: { ...instance, cwd: "tmp" }, error: 400 },
+  ],
   [
     "an instance with an unknown file",
     "POST /instances",
-    { json: { ...instance, files: { "/a": { uuid: nobody } } }, error: 404 },
+    { json: { ...instance, files: { "/a": { uuid: unknownId } } }, error: 404 },
   ],
   ["an instance with an unknown field", "POST /instances", { json: { ...instance, memory: 1 }, error: 400 }],
   [
     "an unknown field of a file",
     "POST /instances",
-    { json: { ...instance, files: { "/a": { uuid: nobody, owner: 0 } } }, error: 400 },
+    { json: { ...instance, files: { "/a": { uuid: unknownId, owner: 0 } } }, error: 400 },
   ],
   [
     "an unknown field of the input",
@@ -115,29 +119,45 @@ export const refusals: readonly [name: string, call: string, parts: CallParts & 
     "POST /instances",
     { json: { ...instance, resources_limits: { gpus: 1 } }, error: 400 },
   ],
-  ["an operation that is not there", "GET /operations/{operationId}", { ...operation(nobody), error: 404 }],
-  ["its end", "DELETE /operations/{operationId}", { ...operation(nobody), error: 404 }],
-  ["its events", "GET /operations/{operationId}/events", { ...operation(nobody), error: 404 }],
+  ["an unknown operation", "GET /operations/{operationId}", { ...operation(unknownId), error: 404 }],
   [
-    "its processes",
+    "cancelling an unknown operation",
+    "DELETE /operations/{operationId}",
+    { ...operation(unknownId), error: 404 },
+  ],
+  [
+    "events of an unknown operation",
+    "GET /operations/{operationId}/events",
+    { ...operation(unknownId), error: 404 },
+  ],
+  [
+    "a new process of an unknown operation",
     "POST /operations/{operationId}/subprocesses",
-    { ...operation(nobody), json: { command: "true" }, error: 404 },
+    { ...operation(unknownId), json: { command: "true" }, error: 404 },
   ],
-  ["one of them", "GET /operations/{operationId}/subprocesses/{spid}", { ...process(nobody), error: 404 }],
   [
-    "the end of one of them",
+    "a process of an unknown operation",
+    "GET /operations/{operationId}/subprocesses/{spid}",
+    { ...process(unknownId), error: 404 },
+  ],
+  [
+    "a signal to a process of an unknown operation",
     "DELETE /operations/{operationId}/subprocesses/{spid}",
-    { ...process(nobody), error: 404 },
+    { ...process(unknownId), error: 404 },
   ],
   [
-    "the input of one of them",
+    "input for a process of an unknown operation",
     "POST /operations/{operationId}/subprocesses/{spid}/stdin",
-    { ...process(nobody), json: { value: "" }, error: 404 },
+    { ...process(unknownId), json: { value: "" }, error: 404 },
   ],
-  ["operations of an unknown status", "GET /operations", { query: { status: "DONE" }, error: 400 }],
+  [
+    "a list of operations with an unknown status",
+    "GET /operations",
+    { query: { status: "DONE" }, error: 400 },
+  ],
 ];
 
-/** What is refused of an operation that runs, whose id `OPERATION` stands for. */
+/** Refused requests about a running operation; `OPERATION` is replaced by its id. */
 export const runningRefusals: typeof refusals = [
   [
     "an unknown process",
@@ -145,17 +165,17 @@ export const runningRefusals: typeof refusals = [
     { ...process("OPERATION"), error: 404 },
   ],
   [
-    "the end of one",
+    "a signal to an unknown process",
     "DELETE /operations/{operationId}/subprocesses/{spid}",
     { ...process("OPERATION"), error: 404 },
   ],
   [
-    "the input of one",
+    "input for an unknown process",
     "POST /operations/{operationId}/subprocesses/{spid}/stdin",
     { ...process("OPERATION"), json: { value: "" }, error: 404 },
   ],
   [
-    "a process of no command",
+    "a process without a command",
     "POST /operations/{operationId}/subprocesses",
     { ...operation("OPERATION"), json: {}, error: 400 },
   ],
@@ -165,7 +185,7 @@ export const runningRefusals: typeof refusals = [
     { ...operation("OPERATION"), json: { command: "true", image }, error: 400 },
   ],
   [
-    "events of a process that is none",
+    "events of an invalid process",
     "GET /operations/{operationId}/events",
     { ...operation("OPERATION"), query: { spid: "x" }, error: 400 },
   ],

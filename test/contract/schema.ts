@@ -1,4 +1,4 @@
-/** Values held against the schemas of the API's document: as much of JSON Schema as it uses. */
+/** Checks values against the schemas of the API's document. Supports the parts of JSON Schema that the document uses. */
 
 export interface Schema {
   $ref?: string;
@@ -15,7 +15,7 @@ export interface Schema {
 
 export type Schemas = Readonly<Record<string, Schema>>;
 
-/** What is wrong with a value, each with its place in it; empty where it is as the schema says. */
+/** Returns the faults of a value, each with its place in the value; empty if the value matches the schema. */
 export function findFaults(value: unknown, schema: Schema, schemas: Schemas, place = "$"): string[] {
   if (schema.$ref !== undefined) {
     const named = schemas[schema.$ref.split("/").at(-1) ?? ""];
@@ -26,12 +26,12 @@ export function findFaults(value: unknown, schema: Schema, schemas: Schemas, pla
   if (value === null && schema.nullable === true) return [];
   if (schema.oneOf !== undefined) {
     const fits = schema.oneOf.some((one) => findFaults(value, one, schemas, place).length === 0);
-    return fits ? [] : [`${place}: ${JSON.stringify(value)} is none of what it may be`];
+    return fits ? [] : [`${place}: ${JSON.stringify(value)} matches no allowed schema`];
   }
   if (schema.enum !== undefined && !schema.enum.includes(value))
-    return [`${place}: ${JSON.stringify(value)} is none of ${schema.enum.join(", ")}`];
+    return [`${place}: ${JSON.stringify(value)} is not one of ${schema.enum.join(", ")}`];
   if (schema.type !== undefined && !isOfType(value, schema.type))
-    return [`${place}: ${JSON.stringify(value)} is no ${schema.type}`];
+    return [`${place}: ${JSON.stringify(value)} is not of type ${schema.type}`];
   if (schema.format === "date-time" && Number.isNaN(Date.parse(String(value))))
     return [`${place}: ${JSON.stringify(value)} is not a date`];
   if (Array.isArray(value))

@@ -1,4 +1,4 @@
-/** The services that answer the API's document: each with the same image in it, and a way to send it a request. */
+/** The services that follow the API's document, each with the same image and a way to send requests. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,9 +12,9 @@ import type { Send } from "./client.ts";
 
 export interface ContractService {
   send: Send;
-  /** With the tag `busybox:latest`. */
+  /** The id of an image with the tag `busybox:latest`. */
   image: string;
-  /** Of an image that it can import, if it can reach any. */
+  /** The address of an image to import. */
   importable: string;
   canImport: boolean;
   close(): Promise<unknown>;
@@ -72,7 +72,7 @@ async function startServed(): Promise<ContractService> {
       return fetch(`${server.url}${pathname}${search}`, { method, headers, redirect: "manual", ...body });
     },
     image,
-    // Nobody listens there; the machine's own files are not for a server's clients.
+    // Clients of a server cannot import files of its machine, and no registry runs at this address.
     importable: "docker://127.0.0.1:1/busybox:latest",
     canImport: false,
     async close() {
@@ -82,7 +82,7 @@ async function startServed(): Promise<ContractService> {
   };
 }
 
-/** What the commands of the cases do, for a service that runs nothing. */
+/** Returns the outcome of a command of the cases, for a service that runs none. */
 function play(command: string): RunOutcome {
   if (command.startsWith("sleep")) return { until: new Promise(() => {}) };
   if (command === "cat") return { catsInput: true };

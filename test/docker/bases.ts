@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
 
-/** The images that the cases begin with and copy from: for skopeo, by their names in a FROM. */
+/** Makes the base images of the cases. Returns their sources in skopeo's terms, by their names in a FROM. */
 export async function makeBases(directory: string): Promise<Record<string, string>> {
   return {
     "busybox:1": await makeBusyboxLayout(join(directory, "busybox")),

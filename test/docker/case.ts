@@ -15,14 +15,14 @@ import { digestOfFiles } from "../support/kept-results.ts";
 const cases = join(import.meta.dir, "cases");
 
 /**
- * `cases/<name>/Dockerfile`, and where they are needed:
+ * A directory in `cases` with a `Dockerfile`, and optionally:
  * - `case.json`: a `CaseSpec`,
- * - `Dockerfile.docker`: the same in words that Debian's Docker (20.10) knows; what is newer is as Docker documents it.
+ * - `Dockerfile.docker`: the same Dockerfile in the syntax of Debian's Docker (20.10), with newer features as Docker documents them.
  */
 export interface DockerCase {
   name: string;
   spec: CaseSpec;
-  /** Of all that the case consists of. */
+  /** The digest of all files of the case. */
   digest: string;
   /** Writes the build context, with the Dockerfile, into a directory that does not exist yet. */
   writeContext(directory: string): void;
@@ -34,32 +34,32 @@ export interface CaseSpec {
   buildArgs?: Record<string, string>;
   /** Files of the context. */
   files?: Record<string, FileSpec>;
-  /** Tar archives of the context by name, which ends as tar(1) knows compressions; without one it is plain. */
+  /** Tar archives of the context by name. tar(1) chooses the compression by the end of the name. */
   archives?: Record<string, Record<string, FileSpec>>;
-  /** The same without entries for directories. */
+  /** Archives without entries for directories. */
   archivesOfFiles?: Record<string, Record<string, FileSpec>>;
-  /** `--secret`, by id. */
+  /** Values for `--secret`, by id. */
   secrets?: Record<string, string>;
-  /** What Docker 20.10 leaves where it has mounted something; newer ones take away what is empty, as bough does. */
+  /** Mount points that Docker 20.10 leaves in the image. Newer versions remove empty ones, as bough does. */
   mountPoints?: string[];
-  /** A service without mounts does otherwise: a bind can be written to there, a cache is not kept. */
+  /** The result differs on a service without mounts: a bind is writable there, and a cache is not kept. */
   needsMounts?: boolean;
-  /** What bough says where the service has no extensions. */
+  /** bough's error on a service without extensions. */
   refusedWithoutExtensions?: string;
-  /** By path, where the trees are to differ. */
+  /** Expected differences between the trees, by path. */
   differences?: Record<string, ExpectedDifference>;
-  /** In place of them where the service has no extensions. */
+  /** Expected differences on a service without extensions, in place of `differences`. */
   differencesWithoutExtensions?: Record<string, ExpectedDifference>;
 }
 
-/** Lines of `TreeEntry`, or `nothing`. */
+/** The expected `line` of each side's `TreeEntry`, or `nothing`. */
 export interface ExpectedDifference {
   bough: string;
   docker: string;
   why: string;
 }
 
-/** Of all files of a context, in seconds since the epoch: long before any build. */
+/** The modification time of all files of a context, in seconds since the epoch: long before any build. */
 const contextTime = 1_000_000_000;
 
 export function readDockerCases(): DockerCase[] {
@@ -90,7 +90,7 @@ function readCase(name: string): DockerCase {
 
 const topNames = (directory: string): string[] => readdirSync(directory);
 
-/** Its entries have an owner that no other file has. */
+/** Writes an archive whose entries have an owner that no other file has. */
 function writeArchive(
   path: string,
   files: Readonly<Record<string, FileSpec>>,

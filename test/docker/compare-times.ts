@@ -1,9 +1,9 @@
 import type { Tree } from "../differential/tree.ts";
 
-/** Contexts and stages set times long before this one (September 2008) where they matter: what is newer came with the build. */
+/** Contexts and stages set the times that matter long before this one (September 2008). Later times come from the build. */
 const past = 1_220_000_000;
 
-/** A line for each file of both trees whose time was set and is not kept. */
+/** Returns a line for each file of both trees whose time was set, but differs. */
 export function compareTimes(bough: Tree, docker: Tree): string[] {
   return [...docker].flatMap(([path, { modified: expected }]) => {
     const modified = bough.get(path)?.modified;

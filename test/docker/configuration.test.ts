@@ -1,4 +1,4 @@
-/** What `bough build --docker` keeps with an image beside its files, against `docker image inspect` and `history`. */
+/** Compares configuration, author and history of `bough build --docker` with `docker image inspect` and `history`. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -94,7 +94,7 @@ test.each(dockerfiles)(
       );
     });
     expect(history.filter(({ empty_layer }) => empty_layer !== true)).toHaveLength(layers);
-    // Found again, to the UUID.
+    // The second build finds the same image.
     expect(await build(context, "--docker")).toBe(image);
   },
   60_000,
@@ -105,7 +105,7 @@ const chain = [
   "ENV B=$A\nWORKDIR v\nLABEL m=2\nRUN id",
 ];
 
-test("a build goes on with the configuration of another one's image", async () => {
+test("a build inherits the configuration of an image that another build made", async () => {
   const [first = "", second = ""] = chain;
   await build(contextOf(`FROM busybox:1\n${first}`), "--docker", "--tag", "own:1");
   const image = await build(contextOf(`FROM own:1\n${second}`), "--docker");
@@ -117,13 +117,10 @@ test("a build goes on with the configuration of another one's image", async () =
 });
 
 test.each([
-  [
-    "of a stage with LABELs of its own",
-    "FROM busybox:1\nLABEL a=1 b=2\nFROM busybox:1\nLABEL a=3 d=4\nRUN true",
-  ],
-  ["of a base with some", "FROM onbuild:1"],
-  ["of nothing but files", "FROM scratch\nCOPY f /"],
-])("labels that are given win over those of the Dockerfile: %s", async (_, dockerfile) => {
+  ["a stage with LABELs", "FROM busybox:1\nLABEL a=1 b=2\nFROM busybox:1\nLABEL a=3 d=4\nRUN true"],
+  ["a base with triggers", "FROM onbuild:1"],
+  ["an image with only files", "FROM scratch\nCOPY f /"],
+])("--label overrides labels of the Dockerfile: %s", async (_, dockerfile) => {
   const options = ["--label", "a=given", "--label", "e", "--label", "f=g=h", "--label", "a=last $X"];
   const context = contextOf(dockerfile);
   const image = await build(context, "--docker", ...options);
@@ -138,7 +135,7 @@ test.each([
   expect(await build(context, "--docker")).not.toBe(image);
 });
 
-test("by default ENV, WORKDIR and USER are kept, and what the base has", async () => {
+test("without --docker, an image keeps ENV, WORKDIR, USER and the configuration of its base", async () => {
   const text = "FROM configured:1\nARG S=1\nENV A=$S\nWORKDIR /w\nUSER 5\nCMD x\nLABEL a=b";
   const image = await build(contextOf(text), "--no-docker");
   const { config, history } = await inspect(image);
@@ -156,7 +153,7 @@ test("by default ENV, WORKDIR and USER are kept, and what the base has", async (
   });
 });
 
-test("another LABEL is another image over the same layers", async () => {
+test("another LABEL makes another image with the same layers", async () => {
   const context = contextOf("FROM busybox:1\nRUN date +%N > /d\nLABEL l=a");
   const first = await build(context, "--docker");
   writeFiles(context, { Dockerfile: "FROM busybox:1\nRUN date +%N > /d\nLABEL l=b\n" });
@@ -170,7 +167,7 @@ test("another LABEL is another image over the same layers", async () => {
   expect(other).toBe(one);
 });
 
-/** What Docker says of the image that it makes of a Dockerfile. */
+/** Checks the image that Docker builds from a Dockerfile. */
 async function checkWithDocker(
   dockerfile: string,
   check: (image: DockerImage) => void,
@@ -228,13 +225,13 @@ const compared = [
   "Volumes",
   "OnBuild",
 ];
-const others = ["StopSignal", "Shell", "Healthcheck"];
+const comparedToo = ["StopSignal", "Shell", "Healthcheck"];
 
-/** Without what says nothing: Docker shows some of it as null, empty or `/`. */
+/** Returns the compared fields without empty values, which Docker shows as null, empty or `/`. */
 function comparable(config: object): Record<string, unknown> {
-  const says = ([name, value]: [string, unknown]) =>
-    [...compared, ...others].includes(name) &&
+  const isSet = ([name, value]: [string, unknown]) =>
+    [...compared, ...comparedToo].includes(name) &&
     !["", "/", null, undefined].some((nothing) => value === nothing) &&
     !(Array.isArray(value) && value.length === 0);
-  return Object.fromEntries(Object.entries(config).filter(says));
+  return Object.fromEntries(Object.entries(config).filter(isSet));
 }

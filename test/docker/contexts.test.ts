@@ -1,6 +1,6 @@
 /**
- * Contexts that are fetched: what bough copies of them is what Docker copies of the same address. Owners apart that an archive
- * has: Docker keeps them of one that it downloads, and says of a context that its files become root's.
+ * bough copies the same files from a fetched context as Docker does from the same address. Owners in an archive are not compared:
+ * Docker keeps those of a downloaded archive, although its documentation says that files of a context become root's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -56,11 +56,11 @@ afterAll(() => Promise.all([docker.close(), repositories?.stop(), archives?.stop
 test.each([
   ["a tag", "app.git#v1", "Dockerfile"],
   ["another Dockerfile", "app.git#v1", "other/Dockerfile"],
-  // After the others: this Docker leaves the submodule there for the commits that it builds next.
+  // After the other cases: this Docker leaves the submodule in place for the commits that it builds next.
   ["a branch, with its submodule", "app.git#main", "Dockerfile"],
   ["an archive", "context.tar", "Dockerfile"],
 ])(
-  "%s",
+  "bough copies the same files as Docker from %s",
   async (_, path, dockerfile) => {
     const server = path.endsWith(".tar") ? archives.url.href.slice(0, -1) : repositories.url;
     const context = `${server}/${path}`;
@@ -72,7 +72,7 @@ test.each([
     expect({ exitCode, stderr: exitCode === 0 ? "" : stderr }).toEqual({ exitCode: 0, stderr: "" });
     const own = await readTree(Bun.file(output).stream());
     const make = async () => linesOf(await (await docker.get()).buildTree({ context, dockerfile }));
-    // The tree's addresses have no place in it, but its submodule's in .gitmodules, which is relative.
+    // The tree has no address of the server: the submodule's in .gitmodules is relative.
     await kept.check({ path, dockerfile }, asItIs<string[]>(), make, (lines) =>
       expect(linesOf(own)).toEqual(lines),
     );
@@ -81,7 +81,7 @@ test.each([
 );
 
 function linesOf(tree: Tree): string[] {
-  // What Docker leaves of a submodule's repository names a place that is not there.
+  // Docker leaves a file of the submodule's repository that names a path which does not exist.
   const copied = [...tree].filter(([path]) => path !== "/" && path !== "/x/module/.git");
   return copied.map(([path, { line }]) => `${path} ${line}`).sort();
 }

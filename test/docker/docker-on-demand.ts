@@ -1,6 +1,6 @@
 import { type Docker, startDocker } from "../support/docker.ts";
 
-/** Docker with base images, by their names in a FROM: started when something is asked of it that an earlier run has not kept. */
+/** Starts Docker and imports the base images at the first `get`, which kept results of an earlier run make unnecessary. */
 export function dockerOnDemand(directory: string, bases: () => Readonly<Record<string, string>>) {
   let started: Promise<Docker> | undefined;
   const start = async () => {

@@ -1,6 +1,6 @@
 /**
- * Dockerfiles of several stages, built by `bough build --docker` and by Docker itself: the root file systems have to be the
- * same, entry by entry, and so has what is refused. The cases are in `cases`; one of them:
+ * Dockerfiles of several stages, built by `bough build --docker` and by Docker itself: the root file systems must be the same,
+ * entry by entry, and both must refuse the same Dockerfiles. The cases are in `cases`. To run one:
  * `./scripts/test test/docker -t copy-chown`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -21,7 +21,7 @@ import { makeBases } from "./bases.ts";
 import { type CaseSpec, type DockerCase, readDockerCases } from "./case.ts";
 import { compareTimes } from "./compare-times.ts";
 import { dockerOnDemand } from "./docker-on-demand.ts";
-import { isLeftOfDocker } from "./left-of-docker.ts";
+import { isLeftByDocker } from "./left-of-docker.ts";
 import { hideExtensions } from "./plain-service.ts";
 import { refusals } from "./refusals.ts";
 import { builtAlike } from "./so-far.ts";
@@ -43,15 +43,15 @@ let user: OrdinaryUser;
 
 beforeAll(async () => {
   user = makeOrdinaryUser();
-  const [own, ordinary, plain] = await Promise.all([
+  const [rootEngine, userEngine, plainEngine] = await Promise.all([
     serveEngine(join(directory, "engine")),
     serveEngineAs(user),
     serveEngine(join(directory, "plain"), hideExtensions),
   ]);
   boughs = {
-    "the engine as root": makeBough(own, join(directory, "root")),
-    "the engine as an ordinary user": makeBough(ordinary, join(directory, "user")),
-    "a service without extensions": makeBough(plain, join(directory, "service")),
+    "the engine as root": makeBough(rootEngine, join(directory, "root")),
+    "the engine as an ordinary user": makeBough(userEngine, join(directory, "user")),
+    "a service without extensions": makeBough(plainEngine, join(directory, "service")),
   };
   bases = await makeBases(directory);
   baseDigests = Object.values(bases).map(digestOfImage);
@@ -75,7 +75,7 @@ test.each(cases.filter((each) => !isBuiltAlike(each)).map((each) => [each.name, 
   minutes,
 );
 
-/** For an ordinary user: where owners, modes, links, devices or mounts are at stake, which a user namespace may not let be. */
+/** The cases for an ordinary user: owners, modes, links, devices or mounts, which could differ in a user namespace. */
 const ofEachKind = [
   ...[
     "add-archives",
@@ -121,7 +121,7 @@ describe.each(sides)("%s", (side) => {
       const building = buildWithBough(each, side);
       await checkWithDocker(each, async (other) => {
         const bough = await building;
-        const differences = compareTrees(bough, other).filter((difference) => !isLeftOfDocker(difference));
+        const differences = compareTrees(bough, other).filter((difference) => !isLeftByDocker(difference));
         const expected = differencesOf(each, side);
         const isMountPoint = ({ path, bough: own }: Difference) =>
           own === undefined && each.spec.mountPoints?.includes(path) === true;
@@ -133,7 +133,7 @@ describe.each(sides)("%s", (side) => {
         expect(differences.map(({ path }) => path).sort()).toEqual(
           [...Object.keys(expected), ...(each.spec.mountPoints ?? [])].sort(),
         );
-        // The API's document has no times.
+        // The API's document has no times of files.
         if (side !== "a service without extensions") expect(compareTimes(bough, other)).toEqual([]);
       });
     },
@@ -203,7 +203,7 @@ function optionsOf(target: string | undefined): string[] {
   return ["--docker", ...(target === undefined ? [] : ["--target", target])];
 }
 
-/** As files beside the context. */
+/** Writes the secrets to files outside of the context. Returns the options that name them. */
 function secretsOf({ name, spec }: DockerCase): string[] {
   return Object.entries(spec.secrets ?? {}).flatMap(([id, value]) => {
     const file = join(directory, `secret-${name}-${id}`);
@@ -216,7 +216,7 @@ async function checkWithDocker(each: DockerCase, check: (tree: Tree) => void | P
   await kept.check([baseDigests, each.digest], treeFormat, () => buildWithDocker(each), check);
 }
 
-/** Once for all sides. */
+/** Builds a case with Docker once for all sides. */
 const buildWithDocker = oncePerCase(async (each: DockerCase): Promise<Tree> => {
   const context = contextOf(each);
   const dockerfile = each.dockerDockerfile ?? join(context, "Dockerfile");

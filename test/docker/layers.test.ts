@@ -1,4 +1,4 @@
-/** Images of random layers: imported, their files are what Docker makes of the same archive. */
+/** Imported images of random layers have the same files as Docker's import of the same archive. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -49,7 +49,7 @@ test.each(Array.from({ length: runs(5) }, (_, index) => index + 1))(
   30_000,
 );
 
-/** Without what Docker puts into each container. */
+/** Returns the lines of a tree, without files that Docker puts into each container. */
 function linesOf(tree: Tree): string[] {
   const own = [...tree].filter(([path]) => !/^\/((dev|proc|sys|etc|\.dockerenv)(\/|$)|$)/.test(path));
   return own.map(([path, { line }]) => `${path} ${line}`).sort();
@@ -60,7 +60,7 @@ const names = ["x", "y", "z"];
 const layerCount = 4;
 const tries = 12;
 
-/** As a builder writes layers: each directory before what is in it, each name once, no mark of what the layer has itself. */
+/** Returns layers as a builder writes them: directories before their files, each name once, no whiteout of a layer's own files. */
 function randomLayers(seed: number): RawEntry[][] {
   const random = seededRandom(seed);
   const pick = <T>(values: readonly [T, ...T[]]): T =>

@@ -1,10 +1,10 @@
 import type { Difference } from "../differential/compare.ts";
 
 /**
- * What Docker puts into a container as it is created, and no image has: seen only where bough has nothing of that name. An
- * exported container has no entry for its root.
+ * True for a file that Docker puts into each new container, if bough's image has no entry of that name. An exported container has
+ * no entry for its root, either.
  */
-export function isLeftOfDocker({ path, bough, other }: Difference): boolean {
+export function isLeftByDocker({ path, bough, other }: Difference): boolean {
   if (path === "/") return other === undefined;
   return bough === undefined && other?.line === made[path];
 }

@@ -3,7 +3,7 @@ import { findUnknownField } from "../fake-service/request-fields.ts";
 
 type Answer = (request: Request) => Promise<Response>;
 
-/** The engine as a service that knows the API's document and nothing beyond: it says so, and refuses what is. */
+/** Makes the engine a service without extensions of the API's document: it reports none, and refuses them. */
 export function hideExtensions(engine: Answer): Answer {
   return async (request) => {
     const { pathname } = new URL(request.url);

@@ -1,11 +1,11 @@
-/** Dockerfiles that Docker does not build, with its words for it. */
+/** Dockerfiles that Docker refuses, with its errors. */
 export interface Refusal {
   what: string;
   dockerfile: string;
   target?: string;
-  /** What Debian's Docker (20.10) says. */
+  /** The error of Debian's Docker (20.10). */
   docker: string;
-  /** What bough says; none where it does not refuse it yet. */
+  /** bough's error; undefined if the test does not check bough. */
   bough?: string;
 }
 
@@ -14,7 +14,7 @@ const twoStages = (copy: string, before = "", after = "") =>
 
 export const refusals: readonly Refusal[] = [
   {
-    what: "a target that no stage has",
+    what: "a target that is not a stage",
     dockerfile: "FROM busybox:1 AS build\nFROM busybox:1 AS final\n",
     target: "biuld",
     docker: "target stage biuld could not be found",
@@ -81,13 +81,13 @@ export const refusals: readonly Refusal[] = [
     bough: "--from=$S: variables are not replaced there",
   },
   {
-    what: "a base of nothing",
+    what: "a base from an empty variable",
     dockerfile: "ARG X\nFROM $X\n",
     docker: "base name ($X) should not be blank",
     bough: "$X",
   },
   {
-    what: "a base by a stage's ARG",
+    what: "a base from the ARG of a stage",
     dockerfile: "FROM busybox:1 AS a\nARG B=a\nFROM $B\n",
     docker: "base name ($B) should not be blank",
     bough: "$B",
@@ -123,17 +123,17 @@ export const refusals: readonly Refusal[] = [
     bough: "Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed",
   },
   {
-    what: "a source that is not there",
+    what: "a missing source",
     dockerfile: twoStages("COPY --from=a /none /"),
     docker: "/none: no such file or directory",
   },
   {
-    what: "a source that is not there beside a glob of nothing",
+    what: "a missing source and a glob without matches",
     dockerfile: twoStages("COPY --from=a /none* /really /x/"),
     docker: "/really: no such file or directory",
   },
   {
-    what: "a glob in a directory that is not there",
+    what: "a glob in a missing directory",
     dockerfile: twoStages("COPY --from=a /none/* /x/"),
     docker: "/none: no such file or directory",
   },
@@ -143,12 +143,12 @@ export const refusals: readonly Refusal[] = [
     docker: "/etc/passwd/x: not a directory",
   },
   {
-    what: "a source that is a link to nothing",
+    what: "a source that is a dangling link",
     dockerfile: twoStages("COPY --from=a /r/l /x", "RUN mkdir /r && ln -s nowhere /r/l"),
     docker: '"/r/nowhere" not found',
   },
   {
-    what: "a glob that finds a link to nothing",
+    what: "a glob that matches a dangling link",
     dockerfile: twoStages("COPY --from=a /r/* /x/", "RUN mkdir /r && ln -s nowhere /r/l"),
     docker: '"/r/nowhere" not found',
   },
@@ -163,34 +163,34 @@ export const refusals: readonly Refusal[] = [
     docker: "cannot copy to non-directory: ",
   },
   {
-    what: "a directory over a file below",
+    what: "a directory over a file in a subdirectory",
     dockerfile: twoStages("COPY --from=a /d /d", "RUN mkdir -p /d/e", "RUN mkdir /d && echo > /d/e"),
     docker: "cannot copy to non-directory: ",
   },
   {
-    what: "a directory over a link to one below",
+    what: "a directory over a link to a directory, in a subdirectory",
     dockerfile: twoStages("COPY --from=a /d /d", "RUN mkdir -p /d/e", "RUN mkdir /d /r && ln -s /r /d/e"),
     docker: "cannot copy to non-directory: ",
   },
   {
-    what: "a file over a directory below",
+    what: "a file over a directory in a subdirectory",
     dockerfile: twoStages("COPY --from=a /d /d", "RUN mkdir /d && echo > /d/e", "RUN mkdir -p /d/e"),
     docker: "cannot replace to directory ",
   },
   {
-    what: "a source that an ignore rule leaves out",
+    what: "a source that an ignore rule excludes",
     dockerfile: "FROM busybox:1\nCOPY ignored /\n",
     docker: '"/ignored" not found',
     bough: "no such file or directory in the build context: ignored",
   },
   {
-    what: "a directory over a file that no RUN has put in place yet",
+    what: "a directory over a file of an earlier COPY",
     dockerfile: "FROM busybox:1\nCOPY Dockerfile /d\nCOPY . /d\n",
     docker: "cannot copy to non-directory: ",
     bough: "cannot copy to non-directory: /d",
   },
   {
-    what: "a file over a directory that no RUN has put in place yet",
+    what: "a file over a directory of an earlier COPY",
     dockerfile: "FROM busybox:1\nCOPY . /d/Dockerfile/\nCOPY . /d\n",
     docker: "cannot replace to directory ",
     bough: "cannot replace to directory /d/Dockerfile with file",
@@ -220,13 +220,13 @@ export const refusals: readonly Refusal[] = [
     bough: "cannot replace to directory /x/f with file",
   },
   {
-    what: "a pattern in a directory that is not there",
+    what: "a pattern in a missing directory",
     dockerfile: "FROM busybox:1\nCOPY none/* Dockerfile /x/\n",
     docker: "/none: no such file or directory",
     bough: "no such file or directory in the build context: none/*",
   },
   {
-    what: "a pattern in a directory that an ignore rule leaves out",
+    what: "a pattern in a directory that an ignore rule excludes",
     dockerfile: "FROM busybox:1\nCOPY ignored-too/* Dockerfile /x/\n",
     docker: "/ignored-too: no such file or directory",
     bough: "no such file or directory in the build context: ignored-too/*",
@@ -244,24 +244,24 @@ export const refusals: readonly Refusal[] = [
     bough: "cannot copy to non-directory: /x/f",
   },
   {
-    what: "a directory over a link of the image, further down",
+    what: "a directory over a link of the image, in a subdirectory",
     dockerfile: "FROM busybox:1\nRUN mkdir -p /x/d /y && ln -s /y /x/d/f\nCOPY . /x\n",
     docker: "cannot copy to non-directory: ",
     bough: "cannot copy to non-directory: /x/d/f",
   },
   {
-    what: "a directory to be made below a file",
+    what: "a destination below a file",
     dockerfile: twoStages("COPY --from=a /etc/passwd /etc/group/x"),
     docker: "/etc/group: not a directory",
   },
   {
-    what: "an owner by name where nothing knows names",
+    what: "an owner by name in an image without /etc/passwd",
     dockerfile: "FROM busybox:1 AS a\nFROM scratch\nCOPY --from=a --chown=nobody /etc/passwd /x\n",
-    // Of a newer BuildKit it is root.
+    // A newer BuildKit makes it root's.
     docker: "invalid user index: -1",
   },
   {
-    what: "a file of scratch",
+    what: "a copy from scratch",
     dockerfile: "FROM busybox:1\nCOPY --from=scratch /etc/passwd /x\n",
     docker: "/etc/passwd: no such file or directory",
     bough: "not found (operation",
@@ -273,13 +273,13 @@ export const refusals: readonly Refusal[] = [
     bough: "SCRATCH is not a valid repository name: repository name must be lowercase",
   },
   {
-    what: "a USER that is not known",
+    what: "an unknown USER",
     dockerfile: "FROM busybox:1\nUSER ghost\nRUN true\n",
     docker: "unable to find user ghost: no matching entries in passwd file",
     bough: "ghost",
   },
   {
-    what: "a USER beyond all numbers",
+    what: "a USER that is out of range",
     dockerfile: "FROM busybox:1\nUSER 2147483648\nRUN true\n",
     docker: "uids and gids must be in range 0-2147483647",
     bough: "2147483648 is out of range for a uid or gid",

@@ -1,4 +1,4 @@
-/** Cases that `bough build --docker` builds as Docker does; of the others Docker alone is asked, until bough can build them. */
+/** Cases that `bough build --docker` builds as Docker does. Docker alone builds the others, until bough can. */
 export const builtAlike: ReadonlySet<string> = new Set([
   "add-archive-of-files",
   "add-archive-over",
