@@ -1,4 +1,4 @@
-/** The demo itself; `scripts/demo` brings what it needs. Everything happens in a directory that is removed at the end. */
+/** The demo. `scripts/demo` installs what it needs. It works in a directory that is removed at the end. */
 import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -9,9 +9,9 @@ const publicImage = "busybox:stable";
 
 interface Demo {
   directory: string;
-  /** Runs bough in it, and says so. Rejects where that fails. */
+  /** Prints a title and a command of bough, and runs it in `directory`. Rejects if it fails. */
   step(title: string, words: readonly string[]): Promise<void>;
-  /** Runs bough in it without a word; returns whether it succeeded. */
+  /** Runs bough in `directory` without output. Returns true if it succeeds. */
   attempt(words: readonly string[]): Promise<boolean>;
 }
 
@@ -37,16 +37,16 @@ async function show(demo: Demo, notesUrl: string): Promise<void> {
   await step("1. Build it: a base image, files, a URL, three RUNs.", build);
   await step("2. Build it again: nothing has changed, so nothing is run.", build);
   writeFileSync(join(context, "site", "index.html"), "<h1>Welcome back</h1>\n");
-  await step("3. Change site/index.html and build: only what comes after its COPY is run.", build);
-  await step("4. What there is now: the images,", ["images"]);
+  await step("3. Change site/index.html and build: only the RUNs after its COPY are run.", build);
+  await step("4. The results: the images,", ["images"]);
   await step("   and the layers of this context's builds.", ["session", "list", "--filter", "build:"]);
-  await step("5. A script gets nothing but the image's UUID.", ["-q", ...build]);
+  await step("5. With -q, a script gets only the image's UUID.", ["-q", ...build]);
 }
 
-/** Docker's own busybox where it can be had, else one made from Debian's static busybox. */
+/** Imports busybox from Docker Hub, or makes an image of Debian's static busybox if that fails. */
 async function makeBase({ directory, step, attempt }: Demo): Promise<string> {
   if (await attempt(["-q", "images", "import", publicImage, "--timeout", "30"])) return publicImage;
-  say(`${publicImage} can't be had from here: the base is made from Debian's busybox-static instead.`);
+  say(`${publicImage} can't be imported here: the base is made from Debian's busybox-static instead.`);
   const layout = await makeBusyboxLayout(join(directory, "base"));
   await step("0. Import the base image.", ["images", "import", layout, "--tag", "busybox:demo"]);
   return "busybox:demo";

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs bough from a release: picks the archive for this machine, verifies the release's signature and the archive's
-# checksum, puts the executable and the shell completions in place. Needs no root and changes nothing else.
+# Installs bough from a release: chooses the archive for this machine, verifies the release's signature and the archive's
+# checksum, and installs the executable and the shell completions. Needs no root and changes nothing else.
 set -eu
 
-# What this script installs: an older release has a good signature, too, and is not taken for it.
+# The version to install. An older release has a valid signature, too, but must not be installed in its place.
 version=0.1.0
 # The key that releases are signed with, in minisign's format; `bough release-key` prints it, too.
 key=RWSIviRf33Bf4SpP8Q5y6iHCVkqr01D/RNrwpE+M6rDODXMM2Jfp5kwE
@@ -16,8 +16,8 @@ Usage: install.sh [--from PLACE] [--prefix DIRECTORY] [--target NAME] [--version
                       a release (default: the directory of this script)
   --prefix DIRECTORY  install into DIRECTORY/bin and DIRECTORY/share (default: ~/.local)
   --target NAME       take this archive (linux-x64, linux-arm64-musl, macos-arm64, ...) instead of the machine's own
-  --version VERSION   the release that PLACE has to be (default: $version)
-  --unsigned          ask for no signature: for a release that you made yourself
+  --version VERSION   the release that PLACE must have (default: $version)
+  --unsigned          do not require a signature: for a release that you made yourself
 END
 }
 
@@ -44,11 +44,11 @@ main() {
   done
   if [ -z "$from" ]; then
     from=$(dirname "$0")
-    [ -f "$from/SHA256SUMS" ] || fail "there is no release beside this script" "Name its place with --from."
+    [ -f "$from/SHA256SUMS" ] || fail "there is no release in the directory of this script" "Name another place with --from."
   fi
   check_place
   if [ -z "$prefix" ]; then
-    [ -n "${HOME:-}" ] || fail "HOME is not set" "Name a place to install to with --prefix."
+    [ -n "${HOME:-}" ] || fail "HOME is not set" "Name a directory to install into with --prefix."
     prefix=$HOME/.local
   fi
   case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
@@ -64,10 +64,10 @@ main() {
   trap 'exit 143' TERM
   fetch SHA256SUMS
   if [ -n "$wants_signature" ]; then
-    fetch SHA256SUMS.minisig "Only a release that you made yourself may lack its signature: --unsigned takes it."
+    fetch SHA256SUMS.minisig "Only a release that you made yourself may lack a signature: install it with --unsigned."
     verify_signature
   else
-    say "warning: nobody's signature was asked for (--unsigned), only checksums are verified"
+    say "warning: the signature is not verified (--unsigned), only checksums"
   fi
   listed=$(sed -nE 's/^[0-9a-f]{64}  (bough-[0-9][^/]*\.(tar\.gz|zip))$/\1/p' "$work/SHA256SUMS")
   archive=$(printf '%s\n' "$listed" | grep -Fx -e "bough-$version-$target.tar.gz" -e "bough-$version-$target.zip" | head -n 1)
@@ -93,14 +93,14 @@ machine() {
   case $processor in
     x86_64 | amd64) processor=x64 ;;
     aarch64 | arm64) processor=arm64 ;;
-    *) fail "there is no bough for processors of the kind $processor" ;;
+    *) fail "there is no bough for the processor $processor" ;;
   esac
   case $system in
     Linux)
       if uses_musl; then printf 'linux-%s-musl\n' "$processor"; else printf 'linux-%s\n' "$processor"; fi
       ;;
     Darwin)
-      # A shell that is run through Rosetta says x86_64 on Apple's own processors.
+      # A shell that Rosetta runs reports x86_64 on Apple's processors.
       if [ "$(sysctl -n sysctl.proc_translated 2>/dev/null || true)" = 1 ]; then processor=arm64; fi
       printf 'macos-%s\n' "$processor"
       ;;
@@ -109,32 +109,32 @@ machine() {
   esac
 }
 
-# Where both C libraries are, the system's own programs are linked with glibc.
+# If a system has both C libraries, its own programs are linked with glibc.
 uses_musl() {
   ! getconf GNU_LIBC_VERSION >/dev/null 2>&1 && ldd --version 2>&1 | grep -qi musl
 }
 
-# Whoever is on the way could replace what comes over plain HTTP. On this machine's loopback nobody is.
+# Others on the network could replace what comes over plain HTTP, except on this machine's loopback.
 check_place() {
   case $from in
     http://*)
       printf '%s\n' "$from" | grep -qxE 'http://(127\.0\.0\.1|localhost|\[::1])(:[0-9]+)?(/.*)?' ||
-        fail "$from is plain HTTP: whoever is on the way could replace what is installed" \
+        fail "$from is plain HTTP: others on the network could replace what is installed" \
           "Name an https address with --from, or a directory."
-      # To a proxy the way is longer.
+      # A proxy may be on the network.
       unset http_proxy HTTP_PROXY all_proxy ALL_PROXY
       ;;
   esac
 }
 
-# fetch NAME [HINT]: from the release into $work.
+# fetch NAME [HINT]: copies a file of the release into $work.
 fetch() {
   hint=${2:-}
   case $from in
     http://* | https://*)
       address=${from%/}/$1
       if command -v curl >/dev/null; then
-        # From https nothing leads to http, and from loopback nothing leads anywhere.
+        # Does not follow redirects from https to http, nor any redirects from loopback.
         case $address in https:*) protocols='=https' hops=10 ;; *) protocols='=http' hops=0 ;; esac
         curl --proto "$protocols" --proto-redir "$protocols" --max-redirs "$hops" \
           --fail --silent --show-error --location --retry 3 --output "$work/$1" "$address"
@@ -151,7 +151,7 @@ fetch() {
   esac
 }
 
-# fetch_with_wget ADDRESS FILE: no wget can be told to stay with https, but each, busybox's too, shows where it was led.
+# fetch_with_wget ADDRESS FILE: no wget has an option to stay with https, but each, even busybox's, prints the redirects.
 fetch_with_wget() {
   if ! wget -q -S -O "$2" "$1" 2>"$work/log"; then
     grep -E '^ *HTTP/|^wget:' "$work/log" | tail -n 2 >&2
@@ -160,24 +160,24 @@ fetch_with_wget() {
   case $1 in https:*) allowed='(https://|/)' ;; *) allowed='nowhere' ;; esac
   if grep -qi '^ *HTTP/' "$work/log" &&
     ! grep -i '^ *location:' "$work/log" | grep -qviE "^ *location:[[:space:]]*$allowed"; then
-    # busybox can be built to take any certificate.
+    # busybox can be built without verification of certificates.
     ! grep -qi 'certificate validation not implemented' "$work/log" || is_certified=
     return 0
   fi
   rm -f "$2"
-  say "a redirect leads away from where it is safe: $(grep -i '^ *location:' "$work/log" | tail -n 1)"
+  say "unsafe redirect: $(grep -i '^ *location:' "$work/log" | tail -n 1)"
   return 1
 }
 is_certified=yes
 
-# SHA256SUMS has to be signed with bough's key, as this version's. The signature is minisign's: a comment is signed with it.
+# SHA256SUMS must be signed with bough's key, for this version. In minisign's format, a comment with the version is signed, too.
 verify_signature() {
   sums=$work/SHA256SUMS
   comment=$(sed -n '3s/^trusted comment: //p' "$sums.minisig")
   if command -v minisign >/dev/null; then
     comment=$(minisign -V -Q -P "$key" -m "$sums" 2>"$work/log") || fail_signature "$(cat "$work/log")"
   elif openssl_knows_ed25519; then
-    openssl_verify || fail_signature "says openssl"
+    openssl_verify || fail_signature "openssl cannot verify it"
   else
     [ -n "$is_certified" ] ||
       fail "neither the server's certificate nor the signature can be verified" "Install curl, minisign or openssl, then run this again."
@@ -186,7 +186,7 @@ verify_signature() {
   case $comment in
     "bough $version commit "*) ;;
     *) fail "the release is not bough $version: it is signed as \"$(printf %s "$comment" | tr -cd '[:print:]')\"" \
-      "Nothing has been installed. Take that release's own install.sh, or say --version." ;;
+      "Nothing has been installed. Use the install.sh of that release, or --version." ;;
   esac
 }
 
@@ -194,7 +194,7 @@ fail_signature() {
   fail "SHA256SUMS is not signed with bough's key: $1" "Nothing has been installed. Do not use what is in $from."
 }
 
-# By a test vector of RFC 8032 (7.1, TEST 2): older ones, and LibreSSL, lack one thing or the other.
+# Tries a test vector of RFC 8032 (7.1, TEST 2): older versions, and LibreSSL, lack Ed25519 or BLAKE2b.
 openssl_knows_ed25519() {
   command -v openssl >/dev/null || return 1
   decode PUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw= | public_key >"$work/vector.key"
@@ -203,8 +203,8 @@ openssl_knows_ed25519() {
   is_signed "$work/vector" && openssl dgst -blake2b512 -binary <"$work/vector" >/dev/null 2>&1
 }
 
-# The key and the signature are two letters for the algorithm, eight bytes that name the key, and then what they are. Signed
-# is the file's BLAKE2b-512, and by a second signature the first one with the comment.
+# A key and a signature each have two letters for the algorithm, eight bytes for the key's id, then the key or the signature
+# itself. The first signature is over the file's BLAKE2b-512, the second over the first one and the comment.
 openssl_verify() {
   decode "$key" >"$work/key"
   sed -n 2p "$sums.minisig" | tr -d '\r\n' | openssl base64 -d -A >"$work/signature"
@@ -221,17 +221,17 @@ openssl_verify() {
   done
 }
 
-# is_signed FILE: by FILE.sig and FILE.key.
+# is_signed FILE: verifies a file with FILE.sig and FILE.key.
 is_signed() {
   openssl pkeyutl -verify -rawin -in "$1" -sigfile "$1.sig" -pubin -keyform DER -inkey "$1.key" >/dev/null 2>&1
 }
 
 decode() { printf %s "$1" | openssl base64 -d -A; }
 
-# slice FILE FROM COUNT: so many of its bytes.
+# slice FILE FROM COUNT: prints COUNT bytes of a file.
 slice() { dd if="$1" bs=1 skip="$2" count="$3" 2>/dev/null; }
 
-# An Ed25519 key's 32 bytes as the DER that openssl reads (RFC 8410).
+# Converts the 32 bytes of an Ed25519 key to the DER that openssl reads (RFC 8410).
 public_key() { printf '\060\052\060\005\006\003\053\145\160\003\041\000' && cat; }
 
 verify() {
@@ -260,20 +260,20 @@ unpack() {
   esac
 }
 
-# install_files DIRECTORY: what has been unpacked, into $prefix. An executable that does not run replaces none that does.
+# install_files DIRECTORY: installs unpacked files into $prefix. Replaces no executable by one that does not run.
 install_files() {
   name=bough
   [ -f "$1/bough" ] || name=bough.exe
   if [ -n "$is_own" ]; then
-    said=$("$1/$name" --version 2>&1) || fail "$name does not run on this machine: $said" "$(hint_for_failure)"
+    installed=$("$1/$name" --version 2>&1) || fail "$name does not run on this machine: $installed" "$(hint_for_failure)"
   else
-    said=${1##*/}
+    installed=${1##*/}
   fi
   put "$1/$name" "bin/$name"
   put "$1/completions/bough.bash" share/bash-completion/completions/bough
   put "$1/completions/_bough" share/zsh/site-functions/_bough
   put "$1/completions/bough.fish" share/fish/vendor_completions.d/bough.fish
-  say "installed $prefix/bin/$name ($said)"
+  say "installed $prefix/bin/$name ($installed)"
   case :$PATH: in
     *":$prefix/bin:"*) ;;
     *)
@@ -287,15 +287,15 @@ install_files() {
 hint_for_failure() {
   case $target in
     *-musl) echo "It needs the C++ library; on Alpine: apk add libstdc++" ;;
-    *) echo "Nothing has been installed. Another archive is chosen with --target." ;;
+    *) echo "Nothing has been installed. Choose another archive with --target." ;;
   esac
 }
 
-# put FILE PLACE: beside the old one first, so that whoever starts it meanwhile gets one or the other.
+# put FILE PLACE: writes the new file beside the old one, then renames it, so that a program started meanwhile is complete.
 put() {
   place=$prefix/$2
   if ! { mkdir -p "$(dirname "$place")" && cp "$1" "$place.new.$$" && mv -f "$place.new.$$" "$place"; }; then
-    fail "cannot write $place" "Install somewhere else with --prefix; root is not needed for a place of your own."
+    fail "cannot write $place" "Install into another directory with --prefix; your own directories need no root."
   fi
 }
 

@@ -1,12 +1,12 @@
 /**
- * The shape of src/: which folder may import which, how many files a folder may hold, no cycles between files, one place
- * that exits, and no reading of the environment or writing to the terminal below the command line; and that the map,
- * src/README.md, names every folder and nothing that is not there. Prints what breaks it and exits 1.
+ * Checks the structure of src/: which folder may import which, the number of files in a folder, no cycles between files, one
+ * place that exits, no reading of the environment and no writing to the terminal below the command line. Also checks that the
+ * map, src/README.md, names every folder, and only files that exist. Prints violations and exits with 1.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 
-/** A folder may import itself, the files directly in src/, and these: folders, or single files. */
+/** The folders or single files that a folder may import, besides itself and the shared files of src/. */
 const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   context: [],
@@ -30,7 +30,7 @@ const allowed: Record<string, readonly string[]> = {
   cli: ["check", "builder", "dockerfile", "context", "service", "store", "image", "engine", "terminal"],
 };
 
-/** Files of src/ itself: what everybody may use, and the entry, which nobody imports. */
+/** Files directly in src/ that every folder may import. */
 const shared = [
   "account-rows.ts",
   "system-error.ts",
@@ -74,7 +74,7 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
   },
 ];
 
-/** What a reader can take in at a glance. */
+/** The largest number of files that a reader can take in at a glance. */
 const maxFilesInFolder = 25;
 
 const files = readdirSync("src", { recursive: true, withFileTypes: true })
@@ -129,7 +129,7 @@ function ruleProblems(file: string): string[] {
   );
 }
 
-/** A folder is named in the item of the one of src/ that it is in, or by its path; what the map names, by its path or the end of it. */
+/** The map names a folder by its path, or by its name in the item of its top folder, and a file by its path or the path's end. */
 function mapProblems(): string[] {
   const map = readFileSync("src/README.md", "utf8");
   const names = [...map.matchAll(/`([\w./-]+)`/g)].map(([, name = ""]) => name);
@@ -155,10 +155,7 @@ function crowdedFolders(): string[] {
   const counts = Map.groupBy(files, (file) => dirname(file));
   return [...counts]
     .filter(([, members]) => members.length > maxFilesInFolder)
-    .map(
-      ([folder, members]) =>
-        `src/${folder}: ${members.length} files: a stranger finds at most ${maxFilesInFolder}`,
-    );
+    .map(([folder, members]) => `src/${folder}: ${members.length} files; the limit is ${maxFilesInFolder}`);
 }
 
 function cycles(): string[] {

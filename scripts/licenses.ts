@@ -1,6 +1,6 @@
 /**
- * The licences of what the executable is made of: the packages that the bundler takes in, read from node_modules, and the
- * Bun runtime. Run as a program it writes them, after bough's own, to where `bough licenses` has them from.
+ * The licences of the executable's parts: of bundled packages, read from node_modules, and of the Bun runtime. As a program, it
+ * writes them after bough's own licence to the file that `bough licenses` prints.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ export interface BundledPackage {
 
 const root = join(import.meta.dir, "..");
 
-/** Every package of which the bundle of `src/main.ts` has a file, by name. Rejects where one comes without a licence. */
+/** Returns the packages with a file in the bundle of `src/main.ts`, by name. Rejects if one has no licence. */
 export async function bundledPackages(): Promise<BundledPackage[]> {
   const { metafile } = await Bun.build({
     entrypoints: [join(root, "src/main.ts")],
@@ -34,7 +34,7 @@ export async function bundledPackages(): Promise<BundledPackage[]> {
   return [...directories].map(readPackage).sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** One Markdown document: the packages with their texts, then the runtime and what is linked into it. */
+/** Returns a Markdown document: the packages with their licences, then the runtime and the libraries linked into it. */
 export function renderLicenses(packages: readonly BundledPackage[], runtime: string): string {
   const sections = packages.map(
     ({ name, version, license, text }) =>
@@ -48,7 +48,7 @@ export function renderLicenses(packages: readonly BundledPackage[], runtime: str
   ].join("\n");
 }
 
-/** What Bun's own documentation of the pinned version says about its licence and that of what it links. */
+/** Returns the documentation of the pinned Bun about its licence and those of libraries linked into it. */
 export function runtimeLicenses(): string {
   const { version } = readManifest(join(root, "node_modules/bun-types"));
   const page = readFileSync(join(root, "node_modules/bun-types/docs/project/license.mdx"), "utf8");
@@ -60,8 +60,7 @@ function readPackage(directory: string): BundledPackage {
   const absolute = join(root, directory.slice(directory.indexOf("node_modules")));
   const { name, version, license } = readManifest(absolute);
   const file = readdirSync(absolute).find((entry) => /^(licen[cs]e|copying)/i.test(entry));
-  if (file === undefined || license === undefined)
-    throw new Error(`${name} ${version} comes without a licence`);
+  if (file === undefined || license === undefined) throw new Error(`${name} ${version} has no licence`);
   return { name, version, license, text: readFileSync(join(absolute, file), "utf8") };
 }
 
@@ -71,7 +70,7 @@ function readManifest(directory: string): { name: string; version: string; licen
   return JSON.parse(readFileSync(path, "utf8"));
 }
 
-/** What `bough licenses` prints. */
+/** Returns the output of `bough licenses`. */
 export async function allLicenses(): Promise<string> {
   const own = readFileSync(join(root, "LICENSE"), "utf8");
   return `# bough\n\n${own}\n${renderLicenses(await bundledPackages(), runtimeLicenses())}`;

@@ -1,4 +1,4 @@
-/** Runs a script's work. What goes wrong is one line on standard error and exit code 1: Bun would show its own excerpt of a source. */
+/** Runs a script. An error is one line on standard error and exit code 1; Bun alone would print an excerpt of the source. */
 export async function runScript(work: () => void | Promise<void>): Promise<void> {
   try {
     await work();

@@ -1,19 +1,19 @@
-# Sourced by the other scripts: brings Bun and the packages, on request also the programs that the engine runs.
+# Sourced by the other scripts: installs Bun and the packages, on request also the programs that the engine runs.
 # shellcheck shell=sh
 set -eu
 cd "$(dirname "$0")/.."
 
 say() { printf '%s\n' "$*" >&2; }
 
-# Bun as package.json pins it: from node_modules, our cache or PATH, else from the npm registry. Its install script
-# is not run: the executable is taken straight out of the platform's own package.
+# Finds the Bun that package.json pins in node_modules, our cache or PATH, or installs it from the npm registry. Does not
+# run its install script: the executable is taken from the platform's package.
 bring_bun() {
   bun_version=$(sed -n 's/.*"packageManager": "bun@\([^"]*\)".*/\1/p' package.json)
   bun_cache="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/bough-toolchain/bun-$bun_version"
   if ! find_bun; then
     command -v npm >/dev/null || { say "error: npm is missing; install Node.js with npm (Debian: apt-get install npm)"; exit 1; }
     say "fetching Bun $bun_version from the npm registry"
-    # npm takes what is there for what it has installed.
+    # npm would take existing files for those that it has installed.
     rm -rf "$bun_cache"
     mkdir -p "$bun_cache"
     npm install --prefix "$bun_cache" --ignore-scripts --no-save --no-audit --no-fund --loglevel=error "bun@$bun_version" >&2
@@ -29,7 +29,7 @@ find_bun() {
     [ -f "$bun" ] && [ -x "$bun" ] || continue
     if ! is_pinned "$bun"; then
       say "not used: $bun is not the Bun $bun_version that scripts/bun.sha512 has the digest of"
-    # Known, but it may be another machine's: npm can install those for glibc and for musl.
+    # The digest is known, but it may be for another machine: npm can install those for glibc and for musl.
     elif [ "$("$bun" --version 2>/dev/null)" = "$bun_version" ]; then
       return 0
     fi
@@ -37,7 +37,7 @@ find_bun() {
   return 1
 }
 
-# is_pinned FILE: by its bytes. What a program says of itself proves nothing.
+# is_pinned FILE: compares the file's digest. The version that a program prints proves nothing.
 is_pinned() {
   if command -v sha512sum >/dev/null; then digest=$(sha512sum <"$1")
   elif command -v shasum >/dev/null; then digest=$(shasum -a 512 <"$1")
@@ -52,7 +52,7 @@ bring_packages() {
   bun install --frozen-lockfile --ignore-scripts --silent >&2
 }
 
-# bring_programs PROGRAM[:PACKAGE]...: the Debian package is named like the program unless it is said otherwise.
+# bring_programs PROGRAM[:PACKAGE]...: installs programs from Debian packages, by default of the same name.
 bring_programs() {
   missing=
   for wanted; do
@@ -65,9 +65,9 @@ bring_programs() {
     say "  sudo $install"
     exit 1
   fi
-  command -v apt-get >/dev/null || { say "error: missing:$missing, and this is not a Debian: install them with your system's package manager"; exit 1; }
+  command -v apt-get >/dev/null || { say "error: missing:$missing, and apt-get is missing, too: install them with your system's package manager"; exit 1; }
   say "installing$missing from Debian's packages"
   export DEBIAN_FRONTEND=noninteractive
-  # dpkg's progress is of no interest, its complaints are.
+  # Hides dpkg's progress, but not its errors.
   { apt-get update -qq && $install -qq; } >/dev/null
 }

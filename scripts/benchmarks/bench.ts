@@ -1,4 +1,4 @@
-/** What every case is given: directories, a compiled bough, a service. */
+/** The tools of every case: directories, a compiled bough, a service. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -7,10 +7,10 @@ import { type Command, run } from "./measure.ts";
 /** One line of the table. */
 export interface Row {
   case: string;
-  /** Of bough, and of what it is compared with, for people. */
+  /** The results of bough and of what it is compared with, as text. */
   bough: string;
   against: string;
-  /** What the goal is about. */
+  /** The value that the goal limits. */
   figure: number;
   unit: string;
   goal: Goal;
@@ -28,7 +28,7 @@ interface ServiceStats {
   requests: Record<string, number>;
   connections: number;
   handlerMilliseconds: number;
-  /** Different ones that came, and how often one came again. */
+  /** The number of different contents received, and of contents received again. */
   contents: number;
   repeated: number;
   sentBytes: number;
@@ -48,13 +48,13 @@ export interface Bench {
   /** A new, empty directory. */
   directory(name: string): string;
   startService(...options: string[]): Promise<Service>;
-  /** `bough build` with a state directory of its own for each context. */
+  /** Returns the command of `bough build`. On a service, each context has its own state directory. */
   build(context: string, service: Service | "engine", ...words: string[]): Command;
   /** The compiled program's path. */
   bough: string;
-  /** How often each side of a comparison is run. */
+  /** The number of runs of each side of a comparison. */
   times: number;
-  /** Called by `close`. */
+  /** Adds an action for `close`. */
   atEnd(action: () => Promise<void>): void;
   close(): Promise<void>;
 }
@@ -103,19 +103,19 @@ export function openBench(times: number): Bench {
   };
 }
 
-/** bough's first build, the same one again and again: without what an earlier one has left. */
+/** Runs a first build: removes the state of earlier builds before it. */
 export async function runFresh(command: Command, options?: Parameters<typeof run>[1]) {
   rmSync(command.env?.BOUGH_HOME ?? "", { recursive: true, force: true });
   return run(command, options);
 }
 
-/** A build that may not tell again what the one before has told, as after a change of anything. */
-export async function runAnew(command: Command, options?: Parameters<typeof run>[1]) {
+/** Runs a build that cannot replay the result of the one before, as after any change. */
+export async function runWithoutReplay(command: Command, options?: Parameters<typeof run>[1]) {
   rmSync(join(command.env?.BOUGH_HOME ?? "", "builds"), { recursive: true, force: true });
   return run(command, options);
 }
 
-/** Builds, as often and as slowly as it takes until nothing is left to be found out: what was just written may change unseen. */
+/** Builds several times, with pauses, until everything is recorded: bough does not trust the state of files just written. */
 export async function runUntilSettled(command: Command): Promise<void> {
   for (let time = 0; time < 4; time++) {
     await run(command);

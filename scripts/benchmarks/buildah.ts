@@ -5,14 +5,14 @@ import { type Command, run } from "./measure.ts";
 
 export interface Buildah {
   build(context: string, ...words: string[]): Command;
-  /** Brings an image of another transport into its storage. */
+  /** Copies an image into buildah's storage. */
   load(source: string, name: string): Command;
   push(name: string, destination: string): Command;
 }
 
 let made: Promise<Buildah> | undefined;
 
-/** buildah on a storage of its own, and bough's engine: both with the same base image `base:1`. */
+/** Makes a storage for buildah, and bough's engine, both with the same base image `base:1`. */
 export function makeBuildah(bench: Bench): Promise<Buildah> {
   made ??= make(bench);
   return made;
@@ -20,7 +20,7 @@ export function makeBuildah(bench: Bench): Promise<Buildah> {
 
 let imported: Promise<string> | undefined;
 
-/** `base:1` on bough's engine; returns the image's layout. */
+/** Imports `base:1` on bough's engine. Returns the image's layout. */
 export function importBase(bench: Bench): Promise<string> {
   imported ??= importLayout(bench);
   return imported;

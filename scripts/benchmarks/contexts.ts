@@ -1,19 +1,19 @@
-/** Build contexts to measure with; the same in every run. */
+/** Build contexts for measurements, the same in every run. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface ManyFiles {
   count: number;
   bytes: number;
-  /** How many different contents there are among them; all if not said. */
+  /** The number of different contents; by default, all differ. */
   contents?: number;
-  /** In every file: another one makes other contents. */
+  /** A word in every file: another word makes other contents. */
   word?: string;
-  /** Below the context; the context itself if not said. */
+  /** A directory below the context; by default the context itself. */
   below?: string;
 }
 
-/** Files in directories of a hundred. */
+/** Writes files in directories of a hundred. */
 export function writeManyFiles(
   context: string,
   { count, bytes, contents = count, word = "bough", below = "" }: ManyFiles,
@@ -27,7 +27,7 @@ export function writeManyFiles(
   }
 }
 
-/** `extra`: lines between the COPY, if there is one, and the RUNs. */
+/** Writes a Dockerfile with a number of RUNs, by default after a COPY of the context. */
 export function writeDockerfile(context: string, runs: number, copies = true): void {
   const lines = ["FROM base:1", ...(copies ? ["COPY . /app/"] : [])];
   for (let run = 0; run < runs; run++) lines.push(`RUN step ${run}`);

@@ -5,7 +5,7 @@ import { importBase } from "./buildah.ts";
 
 let started: Promise<Docker> | undefined;
 
-/** Docker on a daemon of its own, which ends with the benchmarks, with the same base image `base:1` as bough's engine. */
+/** Starts a Docker daemon with the same base image `base:1` as bough's engine. It ends with the benchmarks. */
 export function makeDocker(bench: Bench): Promise<Docker> {
   started ??= start(bench);
   return started;
@@ -18,7 +18,7 @@ async function start(bench: Bench): Promise<Docker> {
   return docker;
 }
 
-/** Milliseconds that a build takes. */
+/** Returns the milliseconds of a build. */
 export async function timeDocker(docker: Docker, context: string, ...options: string[]): Promise<number> {
   const begun = performance.now();
   await docker.build({ context, dockerfile: join(context, "Dockerfile"), options });

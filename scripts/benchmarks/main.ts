@@ -27,7 +27,7 @@ import {
 } from "./cases/upload.ts";
 
 const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
-  // What takes milliseconds comes first: gigabytes of files leave a machine that has still to tidy up.
+  // Cases of milliseconds come first: after gigabytes of files, a machine is still busy with cleaning up.
   startup: measureStartup,
   parse: measureParse,
   url: measureUrl,
@@ -69,7 +69,7 @@ await runScript(async () => {
   });
   const unknown = positionals.filter((name) => !Object.hasOwn(cases, name));
   if (unknown.length > 0) {
-    process.stderr.write(`unknown: ${unknown.join(", ")}. There are: ${Object.keys(cases).join(", ")}\n`);
+    process.stderr.write(`unknown: ${unknown.join(", ")}; known: ${Object.keys(cases).join(", ")}\n`);
     process.exitCode = 2;
     return;
   }
@@ -85,7 +85,7 @@ async function measureAll(names: readonly string[], bench: Bench): Promise<Row[]
     for (const [name, measure] of Object.entries(cases)) {
       if (!names.includes(name)) continue;
       process.stderr.write(`${name} ...\n`);
-      // What was built or written before reaches the disk now, and not while something is timed.
+      // Earlier writes reach the disk now, not while something is timed.
       Bun.spawnSync(["sync"]);
       rows.push(...(await measure(bench)));
     }

@@ -1,4 +1,4 @@
-/** Running programs and taking their times. */
+/** Runs programs and measures their times. */
 import { readFileSync } from "node:fs";
 
 export interface Command {
@@ -11,13 +11,13 @@ export interface Run {
   milliseconds: number;
   stdout: string;
   stderr: string;
-  /** Its largest resident memory; 0 where it was not watched. */
+  /** The peak resident memory; 0 if the run was not watched. */
   peakBytes: number;
-  /** What it has read so far, by any call, when it was looked at last. */
+  /** The bytes read by any call until the last look at the process. */
   readBytes: number;
 }
 
-/** Rejects where the program fails: a benchmark of a failure says nothing. */
+/** Runs a program. Rejects if it fails: the time of a failure means nothing. */
 export async function run({ words, cwd, env }: Command, options: { watches?: boolean } = {}): Promise<Run> {
   const started = performance.now();
   const child = Bun.spawn([...words], {
@@ -46,10 +46,10 @@ export async function run({ words, cwd, env }: Command, options: { watches?: boo
   return { milliseconds, stdout, stderr, peakBytes, readBytes };
 }
 
-/** The peak is the kernel's own: it is looked at often enough to be there at the end, and no more, for looking takes time. */
+/** The kernel keeps the peak, so a look shortly before the end is enough; each look takes processor time. */
 const watchMilliseconds = 25;
 
-/** What the kernel says itself: the parent's accounting of a child counts the parent's own memory in. */
+/** Reads the peak from the kernel: `ru_maxrss` of a child would include memory of its parent. */
 function peakOf(pid: number): number {
   return numberIn(`/proc/${pid}/status`, /^VmHWM:\s+(\d+) kB$/m) * 1024;
 }
@@ -66,7 +66,7 @@ function numberIn(path: string, pattern: RegExp): number {
   }
 }
 
-/** Runs the actions in turn, again and again, so that what else the machine does hits all alike; medians, in order. */
+/** Runs the actions in turn, several times, so that other load affects all equally. Returns their medians in order. */
 export async function alternate(times: number, ...actions: (() => Promise<number>)[]): Promise<number[]> {
   const samples = actions.map((): number[] => []);
   for (let round = 0; round < times; round++) {

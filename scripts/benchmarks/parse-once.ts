@@ -1,4 +1,4 @@
-/** Parses a Dockerfile of 5,000 lines once, and prints how many milliseconds that took. */
+/** Parses a Dockerfile of 5,000 lines once, and prints the milliseconds. */
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 
 const block = [
@@ -17,5 +17,5 @@ const text = ["FROM base:1", ...Array.from({ length: 500 }, () => block).flat()]
 const started = performance.now();
 parseDockerfile(text, "Dockerfile");
 const milliseconds = performance.now() - started;
-// Not before: the first look at `process.stdout` takes milliseconds of its own.
+// Not before: the first use of `process.stdout` takes milliseconds itself.
 process.stdout.write(String(milliseconds));

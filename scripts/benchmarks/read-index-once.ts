@@ -1,4 +1,4 @@
-/** Reads an index of 10,000 layers once, as a build does it that finds it in a scope, and prints how many milliseconds that took. */
+/** Reads an index of 10,000 layers once, as a build with a scope does, and prints the milliseconds. */
 import { decodeIndex, encodeIndex } from "../../src/builder/scopes/index-file.ts";
 import { emptyIndex } from "../../src/builder/scopes/scope-index.ts";
 

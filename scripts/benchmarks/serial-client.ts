@@ -1,6 +1,6 @@
 /**
- * What bough is compared with where the service is remote: a client that does one thing after the other. It hashes a
- * file, asks for it, uploads it; spawns an instance, and looks at it after 0.5 s, and then ever more seldom.
+ * A client with which bough is compared on remote services. It does one thing after the other: it hashes a file, looks it up and
+ * uploads it; it starts an instance, and polls it after 0.5 s, then at growing intervals.
  * `serial-client.ts URL CONTEXT`
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";

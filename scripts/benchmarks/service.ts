@@ -1,8 +1,8 @@
 /**
- * An image service for measuring, in a process of its own: it keeps no content but the indexes of scopes, runs nothing, and every operation ends
- * at once. `--polling`: it has no events. `GET /bench` answers what it was asked, and how long its answers took;
- * `DELETE /bench` forgets both. `--file PATH`: any other path is that file, with a validator. `--image-file PATH`: every
- * image has that file as `/large`. `--away MILLISECONDS`: each answer takes that long.
+ * An image service for measurements, run in a separate process. It stores no contents except indexes of scopes, runs nothing, and
+ * ends every operation at once. `GET /bench` returns its requests and the time they took; `DELETE /bench` resets both.
+ * Options: `--polling` (no events), `--file PATH` (serves that file at any other path, with a validator), `--image-file PATH`
+ * (every image has that file as `/large`), `--away MILLISECONDS` (each response takes that long).
  */
 const file = fileOf("--file");
 const imageFile = fileOf("--image-file");
@@ -16,7 +16,7 @@ let contents = new Map<string, number>();
 let sentBytes = 0;
 let count = 0;
 const operations = new Map<string, string>();
-/** Files with an index of a scope by id, and those of each image by path. */
+/** Files with indexes of scopes by id, and the files of images that have some by path. */
 const indexes = new Map<string, Uint8Array>();
 const placed = new Map<string, Record<string, { uuid: string }>>();
 const images = [{ uuid: makeId(), tag: "base:1", created_at: "2026-01-01T00:00:00Z", operation_uuid: null }];

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Says what it was given, where, and in which mode.
+# Prints its argument, the directory and the mode.
 echo "$1 from $APP_HOME ($APP_MODE)"

@@ -1,6 +1,6 @@
-/** Something that goes into an archive. */
+/** An entry of an archive. */
 export type ArchiveEntry = {
-  /** Relative, with `/`; a directory's without one at its end. */
+  /** A relative path with `/`, without one at the end of a directory's. */
   path: string;
   uid?: number;
   gid?: number;

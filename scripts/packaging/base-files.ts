@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { ArchiveEntry } from "./archive-entry.ts";
 import type { UnpackedPackage } from "./debian-packages.ts";
 
-/** What the executable and its name look-ups load; glibc's other libraries are for programs that are not there. */
+/** Libraries that the executable and its name look-ups load. glibc's other libraries are for programs that the image lacks. */
 const libraries = [
   "libc.so.6",
   "libdl.so.2",
@@ -14,7 +14,7 @@ const libraries = [
   "libresolv.so.2",
 ];
 
-/** No user of the host is likely to have this number. */
+/** An id that no user of the host is likely to have. */
 export const userId = 65532;
 export const home = "/home/bough";
 export const workingDirectory = "/work";
@@ -25,7 +25,7 @@ export interface BasePackages {
   certificates: UnpackedPackage;
 }
 
-/** The root file system below the executable: glibc, certificates, one user, and the directories that are his. */
+/** Returns the root file system below the executable: glibc, certificates, one user, and the user's directories. */
 export function baseFiles(packages: BasePackages, triplet: string, loader: string): ArchiveEntry[] {
   const { glibc } = packages;
   const loaderName = loader.slice(loader.lastIndexOf("/") + 1);
@@ -40,7 +40,7 @@ export function baseFiles(packages: BasePackages, triplet: string, loader: strin
     text("etc/group", `root:x:0:\nbough:x:${userId}:\n`),
     text("etc/nsswitch.conf", "hosts: files dns\n"),
     ...Object.values(packages).flatMap(documents),
-    // Whoever is not `bough` (docker run --user) keeps his state there, too.
+    // Another user (docker run --user) keeps its state there, too.
     { type: "directory", path: home.slice(1), mode: 0o1777, uid: userId, gid: userId },
     { type: "directory", path: workingDirectory.slice(1), mode: 0o755, uid: userId, gid: userId },
     { type: "directory", path: "tmp", mode: 0o1777 },
@@ -48,7 +48,7 @@ export function baseFiles(packages: BasePackages, triplet: string, loader: strin
   return withParents(entries);
 }
 
-/** With every directory that is above one of the entries: a tar archive without them leaves their modes open. */
+/** Adds all parent directories of the entries: a tar archive without them leaves their modes open. */
 export function withParents(entries: readonly ArchiveEntry[]): ArchiveEntry[] {
   const named = new Set(entries.map(({ path }) => path));
   const parents = new Set(
@@ -69,7 +69,7 @@ function text(path: string, content: string): ArchiveEntry {
   return { type: "file", path, mode: 0o644, content };
 }
 
-/** Debian 13 has moved everything below /usr. */
+/** Reads a library, in Debian 13 from /usr/lib. */
 function readLibrary(glibc: UnpackedPackage, triplet: string, name: string): Uint8Array {
   const places = ["lib", "usr/lib"].map((directory) => join(glibc.directory, directory, triplet, name));
   const found = places.find(existsSync);
@@ -77,7 +77,7 @@ function readLibrary(glibc: UnpackedPackage, triplet: string, name: string): Uin
   return readFileSync(found);
 }
 
-/** What update-ca-certificates makes when the package is installed. */
+/** Returns the file that update-ca-certificates writes when the package is installed. */
 function readCertificates({ directory }: UnpackedPackage): string {
   const place = join(directory, "usr/share/ca-certificates/mozilla");
   const names = readdirSync(place).filter((name) => name.endsWith(".crt"));
@@ -87,7 +87,7 @@ function readCertificates({ directory }: UnpackedPackage): string {
     .join("");
 }
 
-/** The package's licence, and its record where scanners of images without a package manager look. */
+/** Returns the package's licence, and its record in the place where scanners look in images without a package manager. */
 function documents({ name, control, directory }: UnpackedPackage): ArchiveEntry[] {
   const copyright = `usr/share/doc/${name}/copyright`;
   return [

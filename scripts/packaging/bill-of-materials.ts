@@ -8,7 +8,7 @@ export interface Material extends LockedPackage {
   kind: "library" | "platform";
 }
 
-/** What a release is made of, as CycloneDX 1.6: the bundled packages and the runtime of every target. */
+/** Returns the bundled packages and the runtimes of all targets as a CycloneDX 1.6 document. */
 export function renderBillOfMaterials(source: Source, materials: readonly Material[]): string {
   const root = `bough@${source.version}`;
   const components = materials
@@ -44,7 +44,7 @@ export function renderBillOfMaterials(source: Source, materials: readonly Materi
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** The materials of a bundle that bun.lock pins. */
+/** Returns bundled packages and runtimes with the versions that bun.lock pins. */
 export function materialsOf(
   packages: readonly BundledPackage[],
   runtimes: readonly string[],

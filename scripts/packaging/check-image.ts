@@ -1,4 +1,4 @@
-/** Runs what `scripts/image` made: with runc as it is, and as an image of bough's own engine. */
+/** Runs the image that `scripts/image` made, with runc and on bough's engine. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ function expectVersion(version: string, place: string, output: string): void {
   process.stdout.write(`runs in ${place}: ${output}`);
 }
 
-/** With the user, environment and directory of the image's configuration. */
+/** Runs a command with the user, environment and directory of the image's configuration. */
 function runWithRunc(layout: string, work: string, words: readonly string[]): string {
   const bundle = join(work, "bundle");
   runProgram(["skopeo", "copy", "--quiet", layout, `oci:${join(work, "layout")}:one`]);
@@ -37,7 +37,7 @@ function runWithRunc(layout: string, work: string, words: readonly string[]): st
   return runProgram(["runc", "run", "--bundle", bundle, `bough-check-image-${Bun.randomUUIDv7()}`]);
 }
 
-/** bough, as it is in the image's first layers, on itself. */
+/** Runs a command on the engine of the bough that the image contains. */
 function runOnEngine(layout: string, work: string, words: readonly string[]): string {
   const bough = [join(work, "bundle/rootfs/usr/local/bin/bough"), "--local"];
   const environment = [`BOUGH_HOME=${join(work, "state")}`];

@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { runProgram } from "./run-program.ts";
 
-/** What a release says about where it comes from. */
+/** The origin of a release. */
 export interface Source {
   version: string;
   commit: string;
-  /** The commit's time, in UTC: it is the time of everything in the release, so that two runs give the same bytes. */
+  /** The commit's time in UTC. All files of the release have it, so that two runs give the same bytes. */
   date: Date;
 }
 
-/** Rejects where the working tree is not the commit: a release must be what its commit says. */
+/** Reads the checked-out commit. Throws if the working tree differs from it, since a release must match its commit. */
 export function readSource(root: string): Source {
   const changed = runProgram(["git", "status", "--porcelain", "--untracked-files=no"], { cwd: root });
-  if (changed !== "") throw new Error(`there are changes that are not committed:\n${changed.trimEnd()}`);
+  if (changed !== "") throw new Error(`there are uncommitted changes:\n${changed.trimEnd()}`);
   const [commit = "", seconds = ""] = runProgram(["git", "log", "-1", "--format=%H %ct"], {
     cwd: root,
   }).split(" ");

@@ -9,14 +9,14 @@ import { executableName, type Target } from "./targets.ts";
 
 export interface Executable {
   content: Uint8Array;
-  /** What the runtime alone takes: the rest is bough. */
+  /** The size of the runtime alone; the rest is bough. */
   runtimeBytes: number;
 }
 
-/** Compiles bough for a target, into a directory of its own below `work`. */
+/** Compiles bough for a target, into a separate directory below `work`. */
 export function compile(root: string, target: Target, source: Source, work: string): Executable {
   const runtime = bringRuntime(root, target);
-  // Bun writes the file's name into the program: another one would give other bytes.
+  // Bun writes the file's name into the program: another name would give other bytes.
   const outfile = join(work, target.name, executableName(target));
   runProgram(
     [
@@ -32,7 +32,7 @@ export function compile(root: string, target: Target, source: Source, work: stri
   const compiled = readFileSync(outfile);
   const found = describeExecutable(compiled);
   if (!Bun.deepEquals(found, target.format)) {
-    throw new Error(`${target.name}: the compiler made something else: ${JSON.stringify(found)}`);
+    throw new Error(`${target.name}: the compiler made another kind of executable: ${JSON.stringify(found)}`);
   }
   const content = target.format.container === "Mach-O" ? signMachO(compiled, "bough") : compiled;
   return { content, runtimeBytes: statSync(runtime).size };

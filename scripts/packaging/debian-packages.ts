@@ -7,14 +7,13 @@ export interface UnpackedPackage {
   version: string;
   /** The package's control file. */
   control: string;
-  /** Where its files are. */
+  /** The directory with its files. */
   directory: string;
 }
 
 /**
- * Fetches packages from the machine's own Debian sources and unpacks them below `work`; apt verifies them. Nothing is
- * installed, and the system's own package lists are not touched. `names`: such as `libc6:arm64`, or
- * `ca-certificates` where one package serves all architectures.
+ * Fetches packages from the machine's Debian sources and unpacks them below `work`; apt verifies them. Installs nothing, and does
+ * not change the system's package lists. Names are such as `libc6:arm64`, or `ca-certificates` for all architectures.
  */
 export function fetchDebianPackages(names: readonly string[], work: string): Map<string, UnpackedPackage> {
   const state = join(work, "apt");

@@ -7,7 +7,7 @@ const machOProcessors: Record<number, ExecutableFormat["architecture"]> = {
 };
 const peMachines: Record<number, ExecutableFormat["architecture"]> = { 34404: "x64", 43620: "arm64" };
 
-/** Reads from an executable's headers what it is for; `undefined` for what is none of a release's. */
+/** Reads the format and architecture from an executable's headers; `undefined` if no target has them. */
 export function describeExecutable(bytes: Uint8Array): ExecutableFormat | undefined {
   if (bytes.byteLength < 64) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -29,7 +29,7 @@ function described(
   return architecture === undefined ? undefined : { container, architecture };
 }
 
-/** 64 bits, little endian: the program headers name the loader. */
+/** Reads a 64-bit little-endian ELF file, whose program headers name the loader. */
 function describeElf(bytes: Uint8Array, view: DataView): ExecutableFormat | undefined {
   const architecture = elfMachines[view.getUint16(18, true)];
   const start = Number(view.getBigUint64(32, true));

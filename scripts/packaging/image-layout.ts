@@ -6,9 +6,9 @@ import type { ArchiveEntry } from "./archive-entry.ts";
 import { writeTar } from "./tar.ts";
 
 export interface PlatformImage {
-  /** As Go names it. */
+  /** The name in Go's terms. */
   architecture: "amd64" | "arm64";
-  /** From the bottom up. */
+  /** The layers from the bottom up. */
   layers: readonly (readonly ArchiveEntry[])[];
 }
 
@@ -59,11 +59,11 @@ function writeManifest(layout: ImageLayout, image: PlatformImage, description: I
 
 interface ImageLayout {
   write(mediaType: string, content: Uint8Array | string): Descriptor;
-  /** Makes it the layout of one image. */
+  /** Writes the index, with this image only. */
   finish(image: Descriptor, name: string): void;
 }
 
-/** `directory` is made where missing, with those above it. */
+/** Makes `directory` and its parents if they are missing. */
 function createImageLayout(directory: string): ImageLayout {
   const blobs = join(directory, "blobs", "sha256");
   mkdirSync(blobs, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Makes dist/image from the checked-out commit: an OCI image layout for x64 and arm64 with bough on glibc and
- * certificates from Debian. No daemon, no container: layers are archives that are written here.
+ * Makes dist/image from the checked-out commit: an OCI image layout for x64 and arm64, with bough on glibc and
+ * certificates from Debian. Needs no daemon and no container: it writes the layers as archives.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -76,7 +76,7 @@ function describe({ version, commit, date }: Source): Record<string, unknown> {
     Env: [
       "PATH=/usr/local/bin:/usr/bin:/bin",
       `HOME=${home}`,
-      // Bun has certificates of its own; those that somebody adds to the image's count with it.
+      // Bun has its own certificates; with this, it also accepts those that users add to the image.
       `NODE_EXTRA_CA_CERTS=${certificates}`,
     ],
     WorkingDir: workingDirectory,

@@ -1,6 +1,6 @@
 /**
- * An ad-hoc code signature for a Mach-O executable of 64 bits. Bun signs what it compiles for arm64; for x64 it leaves
- * its own signature in place, which no longer fits the bytes: macOS may kill such a program.
+ * Makes an ad-hoc code signature for a 64-bit Mach-O executable. Bun signs what it compiles for arm64. For x64 it leaves its
+ * runtime's signature in place, which no longer matches the bytes: macOS may kill such a program.
  * Layouts: Apple's <mach-o/loader.h> and <kern/cs_blobs.h>.
  */
 const segmentCommand = 0x19;
@@ -16,7 +16,7 @@ const hashBytes = 32;
 const superBlobBytes = 20;
 const codeDirectoryBytes = 88;
 
-/** A copy that carries a signature over all of its bytes, in place of the one that it came with. */
+/** Returns a copy with a signature over all of its bytes, in place of the old one. */
 export function signMachO(executable: Uint8Array, identifier: string): Uint8Array {
   const commands = findCommands(executable);
   const signatureStart = commands.signature.view.getUint32(8, true);
@@ -26,7 +26,7 @@ export function signMachO(executable: Uint8Array, identifier: string): Uint8Arra
   const directoryBytes = hashOffset + pageCount * hashBytes;
   const signatureBytes = superBlobBytes + directoryBytes;
 
-  // The headers are signed, too: they have to be right before they are hashed.
+  // The headers are signed, too, so they must be final before they are hashed.
   const signed = new Uint8Array(signatureStart + signatureBytes);
   signed.set(executable.subarray(0, signatureStart));
   const { signature, text, linkEdit } = findCommands(signed);

@@ -1,13 +1,13 @@
 /**
- * Keys and signatures in the format of minisign (https://jedisct1.github.io/minisign/): two letters for the algorithm, eight bytes
- * that name the key, and then what they are. Ed25519 over the BLAKE2b-512 of a file.
+ * Keys and signatures in the format of minisign (https://jedisct1.github.io/minisign/): two letters for the algorithm, eight
+ * bytes for the key's id, then the key or the signature. Signatures are Ed25519 over the BLAKE2b-512 of a file.
  */
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
 export interface SigningKey {
-  /** Names the pair; 8 bytes that mean nothing. */
+  /** 8 random bytes that identify the pair. */
   id: Uint8Array;
-  /** 32 bytes, from which the rest is made. */
+  /** 32 bytes, from which the key pair is derived. */
   seed: Uint8Array;
   /** 32 bytes. */
   publicKey: Uint8Array;
@@ -18,18 +18,18 @@ export function generateKey(): SigningKey {
   return fromSeed(crypto.getRandomValues(new Uint8Array(8)), base64UrlBytes(privateKey, "d"));
 }
 
-/** What `minisign -P` takes. */
+/** Returns the public key for `minisign -P`. */
 export function renderPublicKey({ id, publicKey }: SigningKey): string {
   return base64(ascii("Ed"), id, publicKey);
 }
 
-/** A file for `minisign -s`, not protected by a password: as `minisign -G -W` writes it. */
+/** Returns the file of the secret key for `minisign -s`, without a password, as `minisign -G -W` writes it. */
 export function renderSecretKey({ id, seed, publicKey }: SigningKey): string {
   const fields = [ascii("Ed"), new Uint8Array(2), ascii("B2"), new Uint8Array(48), id, seed, publicKey];
   return `untrusted comment: bough's release key: secret, and not protected by a password\n${base64(...fields, new Uint8Array(32))}\n`;
 }
 
-/** Rejects what is not the file of a secret key, and one that a password protects. */
+/** Reads the file of a secret key. Throws if it is another file, or protected by a password. */
 export function parseSecretKey(text: string): SigningKey {
   const bytes = Buffer.from(text.split("\n")[1] ?? "", "base64");
   if (bytes.length !== 158 || bytes.toString("latin1", 0, 2) !== "Ed") {
@@ -41,7 +41,7 @@ export function parseSecretKey(text: string): SigningKey {
   return key;
 }
 
-/** The `.minisig` file for `content`; the comment is signed, too. */
+/** Returns the `.minisig` file for `content`. The comment is signed, too. */
 export function signFile(content: string, comment: string, key: SigningKey): string {
   const signature = signBytes(createHash("blake2b512").update(content).digest(), key);
   const over = signBytes(Buffer.concat([signature, Buffer.from(comment)]), key);
@@ -62,7 +62,7 @@ function signBytes(bytes: Uint8Array, { seed }: SigningKey): Uint8Array {
   return sign(null, bytes, privateKeyOf(seed));
 }
 
-/** A seed as the PKCS #8 of RFC 8410. */
+/** Converts a seed to the PKCS #8 of RFC 8410. */
 function privateKeyOf(seed: Uint8Array): KeyObject {
   const key = Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), seed]);
   return createPrivateKey({ key, format: "der", type: "pkcs8" });

@@ -1,6 +1,6 @@
 /**
- * Writes scripts/bun.sha512: the digest of Bun's executable for every target, out of the packages that bun.lock pins. To be run
- * after `bun update bun`, by the Bun that did it: `bun scripts/packaging/pin-runtimes.ts`.
+ * Writes scripts/bun.sha512: the digest of Bun's executable for every target, from the packages that bun.lock pins. Run it after
+ * `bun update bun`, with the same Bun: `bun scripts/packaging/pin-runtimes.ts`.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The pair of keys that releases are signed with: the public one is in the tree, the secret one is nowhere near it. */
+/** The key pair that signs releases: the public key is in the repository, the secret key must be outside of it. */
 import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { releaseKey } from "../../src/cli/about/release-key.ts";
@@ -10,17 +10,17 @@ import {
   type SigningKey,
 } from "./minisign.ts";
 
-/** Names the file with the secret key. */
+/** The variable that names the file with the secret key. */
 export const keyVariable = "BOUGH_RELEASE_KEY_FILE";
 
-/** Where the public key is written down. */
+/** The files that contain the public key. */
 export const publicKeyFiles: readonly string[] = [
   "src/cli/about/release-key.ts",
   "scripts/install.sh",
   "README.md",
 ];
 
-/** The key to sign with, if the environment names one. Rejects one whose public key is not the tree's. */
+/** Reads the key to sign with, if the environment names one. Throws if its public key is not the repository's. */
 export function readReleaseKey(
   root: string,
   environment: Readonly<Record<string, string | undefined>>,
@@ -35,7 +35,7 @@ export function readReleaseKey(
   throw new Error(`${file} is not the key whose public part is in the tree, ${releaseKey}`);
 }
 
-/** Makes a new pair: the secret key goes into a new file, the public one takes the old one's place everywhere. */
+/** Makes a new pair: writes the secret key to a new file, and replaces the public key in all files. */
 export function makeReleaseKey(root: string, file: string): string {
   if (isWithin(root, file)) throw new Error(`${file} is in the repository: name a file outside of it`);
   if (existsSync(file)) throw new Error(`${file} exists already: the key in it may be in use`);
@@ -56,7 +56,7 @@ function parse(file: string): SigningKey {
   }
 }
 
-/** Wherever links lead; the file itself may be missing. */
+/** Returns true if a file is below `root` after links are resolved; the file itself may be missing. */
 function isWithin(root: string, file: string): boolean {
   const way = relative(realpathSync(root), realpathSync(dirname(resolve(file))));
   return way !== ".." && !way.startsWith("../");

@@ -1,5 +1,5 @@
 /**
- * Makes dist/release from the checked-out commit: an archive for every target (or for those that the arguments name), the
+ * Makes dist/release from the checked-out commit: an archive for every target (or for those named as arguments), the
  * installer, a bill of materials, SHA256SUMS and its signature. The same commit gives the same bytes. `--make-key FILE` makes
  * a new pair of keys instead.
  */
@@ -22,9 +22,9 @@ import { writeTar } from "./tar.ts";
 import { executableName, type Target, targets } from "./targets.ts";
 import { writeZip } from "./zip.ts";
 
-/** What a user downloads. A new dependency or a lost minification would show here. */
+/** The maximum size of a download. A new dependency or a missing minification would exceed it. */
 const archiveLimitBytes = 60_000_000;
-/** What bough adds to the runtime: its code, as text and as bytecode. */
+/** The maximum size that bough adds to the runtime: its code, as text and as bytecode. */
 const programLimitBytes = 8_000_000;
 
 const root = join(import.meta.dir, "../..");
@@ -67,7 +67,7 @@ async function makeRelease(names: readonly string[]): Promise<void> {
   const list = sums.map(([name, digest]) => `${digest}  ${name}\n`).join("");
   put("SHA256SUMS", list);
   if (key !== undefined) put("SHA256SUMS.minisig", signFile(list, describeSource(source), key));
-  process.stdout.write(renderTable(["TARGET", "EXECUTABLE", "OF IT BOUGH", "ARCHIVE", "FILE"], rows, {}));
+  process.stdout.write(renderTable(["TARGET", "EXECUTABLE", "BOUGH'S PART", "ARCHIVE", "FILE"], rows, {}));
   process.stderr.write(
     key === undefined
       ? `NOT SIGNED: install.sh takes this release only with --unsigned. ${keyVariable} names the file with the key.\n`
@@ -87,7 +87,7 @@ function chooseTargets(names: readonly string[]): readonly Target[] {
   return names.length === 0 ? targets : targets.filter(({ name }) => names.includes(name));
 }
 
-/** What stands beside the executable in every archive. */
+/** Returns the files beside the executable in every archive. */
 function describeRelease(licenses: string): ArchiveEntry[] {
   const text = (path: string, content: string): ArchiveEntry => ({
     type: "file",
@@ -135,7 +135,7 @@ function checkSize(what: string, bytes: number, limit: number): void {
   );
 }
 
-/** Digests of what has been written, by file name. */
+/** Digests of the written files, by name. */
 const sha256 = new Map<string, string>();
 
 function put(name: string, content: string | Uint8Array, mode = 0o644): void {

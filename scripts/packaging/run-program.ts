@@ -1,4 +1,4 @@
-/** The output of a program that has to succeed; what it says when it fails is the error. */
+/** Returns the output of a program. Throws its standard error if it fails. */
 export function runProgram(command: readonly string[], options: { cwd?: string } = {}): string {
   const { cwd } = options;
   const { exitCode, stdout, stderr } = Bun.spawnSync([...command], {

@@ -11,7 +11,7 @@ export interface LockedPackage {
   integrity: string;
 }
 
-/** What bun.lock says about a package. */
+/** Returns the version and digest of a package in bun.lock. */
 export function lockedPackage(root: string, name: string): LockedPackage {
   const lock: unknown = Bun.JSONC.parse(readFileSync(join(root, "bun.lock"), "utf8"));
   const { packages } = lock as { packages: Record<string, readonly unknown[]> };
@@ -24,8 +24,8 @@ export function lockedPackage(root: string, name: string): LockedPackage {
 }
 
 /**
- * Bun's executable for a target, from the npm registry and checked against bun.lock: `bun build --target` alone would
- * take any bytes that a cache holds.
+ * Returns Bun's executable for a target, from the npm registry and verified with bun.lock: `bun build --target` alone would
+ * accept any bytes in its cache.
  */
 export function bringRuntime(root: string, target: Target): string {
   const runtime = unpackRuntime(root, target);
@@ -34,7 +34,7 @@ export function bringRuntime(root: string, target: Target): string {
   throw new Error(`${target.runtimePackage}: its executable is not the one that ${pinFile} has a digest of`);
 }
 
-/** The same, whatever the digests of executables say: for `pin-runtimes.ts`, which writes them. */
+/** Returns the executable without checking its digest in `pinFile`, for `pin-runtimes.ts`, which writes that file. */
 export function unpackRuntime(root: string, target: Target): string {
   const { runtimePackage, format } = target;
   const { version, integrity } = lockedPackage(root, runtimePackage);
@@ -58,7 +58,7 @@ export function unpackRuntime(root: string, target: Target): string {
 /** Digests of the executables in the packages that bun.lock pins; scripts/toolchain.sh runs a Bun that is one of these. */
 export const pinFile = "scripts/bun.sha512";
 
-/** By package. */
+/** Reads `pinFile`. Returns versions and digests by package. */
 export function pinnedExecutables(root: string): Map<string, { version: string; sha512: string }> {
   const lines = readFileSync(join(root, pinFile), "utf8").matchAll(/^([0-9a-f]{128}) {2}(\S+)@([\d.]+)$/gm);
   return new Map(

@@ -4,7 +4,7 @@ import { type ArchiveEntry, contentOf, sortEntries } from "./archive-entry.ts";
 
 const typeFlags = { file: "0", directory: "5", symlink: "2" } as const;
 
-/** An archive in the ustar format, which every tar reads. All entries are of one time; names take 100 bytes at most. */
+/** Returns an archive in the ustar format, which every tar reads. All entries have the same time, names up to 100 bytes. */
 export function writeTar(entries: readonly ArchiveEntry[], date: Date): Uint8Array<ArrayBuffer> {
   const parts = sortEntries(entries).flatMap((entry) => {
     const content = contentOf(entry);

@@ -1,10 +1,10 @@
 /** The machines that a release is for. */
 export interface Target {
-  /** In file names, and what `scripts/install.sh` looks for. */
+  /** The name in file names, for which `scripts/install.sh` looks. */
   name: string;
-  /** For `bun build --target`. */
+  /** The value of `bun build --target`. */
   bunTarget: string;
-  /** The npm package that holds Bun's runtime for it. */
+  /** The npm package with Bun's runtime for the target. */
   runtimePackage: string;
   format: ExecutableFormat;
   archive: "tar.gz" | "zip";
@@ -13,7 +13,7 @@ export interface Target {
 export interface ExecutableFormat {
   container: "ELF" | "Mach-O" | "PE";
   architecture: "x64" | "arm64";
-  /** ELF only: the program that loads it, which tells glibc from musl. */
+  /** ELF only: the loader, which differs between glibc and musl. */
   loader?: string;
 }
 

@@ -2,12 +2,12 @@ import { type ArchiveEntry, contentOf, sortEntries } from "./archive-entry.ts";
 
 /** 2.0: deflate. */
 const neededVersion = 20;
-/** The high byte says that the attributes are Unix's. */
+/** The high byte means that the attributes are those of Unix. */
 const madeBy = (3 << 8) | neededVersion;
 const utf8Names = 1 << 11;
 const deflate = 8;
 
-/** A ZIP archive of files (others are passed over), for systems whose users expect one. Names are UTF-8. */
+/** Returns a ZIP archive of the files among the entries, for systems whose users expect one. Names are UTF-8. */
 export function writeZip(entries: readonly ArchiveEntry[], date: Date): Uint8Array<ArrayBuffer> {
   const files: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
@@ -38,7 +38,7 @@ export function writeZip(entries: readonly ArchiveEntry[], date: Date): Uint8Arr
   return new Uint8Array(Buffer.concat([...files, index, end]));
 }
 
-/** Time and date as MS-DOS has them: no seconds that are odd, no time zone, nothing before 1980. */
+/** Returns time and date as in MS-DOS: in steps of two seconds, without a time zone, not before 1980. */
 function dosTime(date: Date): [time: number, date: number] {
   const years = date.getUTCFullYear() - 1980;
   if (years < 0 || years > 127) throw new Error(`a ZIP archive has no ${date.toISOString()}`);

@@ -17,7 +17,7 @@ const cases = join(import.meta.dir, "cases");
 /**
  * A directory in `cases` with a `Dockerfile`, and optionally:
  * - `case.json`: a `CaseSpec`,
- * - `Dockerfile.docker`: the same Dockerfile in the syntax of Debian's Docker (20.10), with newer features as Docker documents them.
+ * - `Dockerfile.docker`: the same Dockerfile for Debian's Docker (20.10), with newer features as Docker documents them.
  */
 export interface DockerCase {
   name: string;

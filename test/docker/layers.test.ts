@@ -60,7 +60,7 @@ const names = ["x", "y", "z"];
 const layerCount = 4;
 const tries = 12;
 
-/** Returns layers as a builder writes them: directories before their files, each name once, no whiteout of a layer's own files. */
+/** Returns layers as a builder writes them: directories before their files, each name once, no whiteouts of the layer's own files. */
 function randomLayers(seed: number): RawEntry[][] {
   const random = seededRandom(seed);
   const pick = <T>(values: readonly [T, ...T[]]): T =>

@@ -133,7 +133,7 @@ test("without a release beside it the script asks for one", async () => {
   const { ended } = await install([]);
   expect(ended).toEqual({
     exitCode: 1,
-    output: "error: there is no release beside this script\nName its place with --from.\n",
+    output: "error: there is no release in the directory of this script\nName another place with --from.\n",
   });
 });
 
@@ -166,7 +166,7 @@ describe("the archive that a machine gets", () => {
 
   test.each([
     ["FreeBSD", uname("FreeBSD", "amd64"), "there is no bough for FreeBSD"],
-    ["RISC-V", uname("Linux", "riscv64"), "there is no bough for processors of the kind riscv64"],
+    ["RISC-V", uname("Linux", "riscv64"), "there is no bough for the processor riscv64"],
   ])("none for %s", async (_, program, message) => {
     const { ended } = await install(["--from", makeRelease()], {
       PATH: pathWith("none", { uname: program }),

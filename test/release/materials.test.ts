@@ -85,5 +85,5 @@ test("a release is of a commit, and of nothing that differs from it", () => {
   writeFiles(directory, { "notes.txt": "not part of anything" });
   expect(readSource(directory)).toEqual(source);
   writeFiles(directory, { "package.json": '{"version": "1.2.4"}' });
-  expect(() => readSource(directory)).toThrow("changes that are not committed:\n M package.json");
+  expect(() => readSource(directory)).toThrow("uncommitted changes:\n M package.json");
 });

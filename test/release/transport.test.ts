@@ -147,7 +147,7 @@ describe("plain HTTP over a network is refused, and nothing is asked for", () =>
     expect(ended).toEqual({
       exitCode: 1,
       output:
-        `error: ${from} is plain HTTP: whoever is on the way could replace what is installed\n` +
+        `error: ${from} is plain HTTP: others on the network could replace what is installed\n` +
         "Name an https address with --from, or a directory.\n",
     });
     expect(existsSync(canary)).toBe(false);

@@ -26,7 +26,7 @@ const builds: readonly { name: string; dockerfile: string; goals: { first: numbe
   },
 ];
 
-/** Builds whose steps take no time, on the engine against `docker build`, without a cache and with one. */
+/** Compares builds whose steps take no time on the engine with `docker build`, without a cache and with one. */
 export async function measureAgainstDocker(bench: Bench): Promise<Row[]> {
   const docker = await makeDocker(bench);
   await importBase(bench);

@@ -7,7 +7,7 @@ import { alternate, run } from "../measure.ts";
 
 const runs = 10;
 
-/** Two builds on one engine, each with files of its own: at once against one after the other. */
+/** Compares two builds on one engine, each with its own files, at the same time and one after the other. */
 export async function measureBuildsAtOnce(bench: Bench): Promise<Row[]> {
   await importBase(bench);
   const contexts = ["one", "two"].map((name) => bench.directory(`at-once-${name}`));

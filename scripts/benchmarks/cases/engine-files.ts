@@ -7,10 +7,10 @@ import { makeDocker, timeDocker } from "../docker.ts";
 import { median, run } from "../measure.ts";
 
 const dockerfile = "FROM base:1\nCOPY . /app/\nRUN true\n";
-/** Once everything is there, each builder is run so often. */
+/** The number of cached builds of each builder. */
 const cachedTimes = 5;
 
-/** 20,000 files of 4 KiB on the engine, first build and cached, against `docker build` and buildah. */
+/** Compares 20,000 files of 4 KiB on the engine, first build and cached, with `docker build` and buildah. */
 export async function measureEngineFiles(bench: Bench): Promise<Row[]> {
   const { first, cached } = await compare(bench, "engine-files", (context, round) =>
     writeManyFiles(context, { count: 20_000, bytes: 4096, word: `round${round}` }),
@@ -23,7 +23,7 @@ export async function measureEngineFiles(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** One file of 300 MB, of random bytes. */
+/** Compares one file of 300 MB of random bytes. */
 export async function measureEngineFile(bench: Bench): Promise<Row[]> {
   const { first } = await compare(bench, "engine-file", async (context) => {
     const words = [
@@ -42,8 +42,8 @@ export async function measureEngineFile(bench: Bench): Promise<Row[]> {
 type Times = Record<"bough" | "docker" | "buildah", number>;
 
 /**
- * Each round has a context of its own, which no builder has seen. Nothing is removed before the end: for minutes, ext4 makes files far
- * more slowly where many were just removed.
+ * Runs rounds with a new context each, which no builder has seen. Removes nothing before the end: for minutes after a removal of
+ * many files, ext4 makes new files far more slowly.
  */
 async function compare(
   bench: Bench,
@@ -70,7 +70,7 @@ async function compare(
     writeFileSync(join(last, "Dockerfile"), dockerfile);
     await write(last, round);
     for (const each of names) {
-      // What an earlier one has written reaches the disk now.
+      // Writes of the builder before reach the disk now.
       Bun.spawnSync(["sync"]);
       samples.first[each].push(await builders[each](last));
     }

@@ -7,7 +7,7 @@ import { alternate, type Command, run } from "../measure.ts";
 
 const dockerfile = "FROM base:1\nCOPY . /app/\nRUN true\n";
 
-/** 100,000 files on the engine: the memory of a first build, and how long its live view stands still. */
+/** Measures 100,000 files on the engine: the memory of a first build, and the longest pause of its live view. */
 export async function measureEngineMemory(bench: Bench): Promise<Row[]> {
   await importBase(bench);
   const [watched, shown] = ["engine-memory", "engine-pauses"].map((name) => {
@@ -40,10 +40,10 @@ export async function measureEngineMemory(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** Of the live view, which is drawn so often. */
+/** The time between two frames of the live view. */
 const frameMilliseconds = 100;
 
-/** Milliseconds by which a frame comes later than it should, on a terminal of its own. */
+/** Returns the largest delay of a frame in milliseconds, on a terminal of its own. */
 async function longestPause({ words, env }: Command): Promise<number> {
   const child = Bun.spawn(
     ["script", "--quiet", "--flush", "--return", "--command", words.join(" "), "/dev/null"],
@@ -67,7 +67,7 @@ async function longestPause({ words, env }: Command): Promise<number> {
 
 const levels = 500;
 
-/** Directories in one another, a file in each, against as many side by side. */
+/** Compares nested directories with a file each with as many directories side by side. */
 export async function measureDeepTree(bench: Bench): Promise<Row[]> {
   await importBase(bench);
   const write = (name: string, directoryOf: (index: number) => string) => (round: number) => {

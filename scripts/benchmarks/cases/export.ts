@@ -6,11 +6,11 @@ import { importBase, makeBuildah } from "../buildah.ts";
 import { alternate, run } from "../measure.ts";
 
 const layers = 20;
-/** Of all layers together. */
+/** The size of all layers together. */
 const imageBytes = 2 ** 30;
 const fileBytes = 50 * 1024;
 
-/** An image of 1 GiB in 20 layers to an `oci-archive`, against `buildah push` of the same. */
+/** Compares the export of an image of 1 GiB in 20 layers to an `oci-archive` with `buildah push`. */
 export async function measureExport(bench: Bench): Promise<Row[]> {
   const buildah = await makeBuildah(bench);
   const directory = await makeLargeImage(bench);
@@ -23,7 +23,7 @@ export async function measureExport(bench: Bench): Promise<Row[]> {
   await run(buildah.load(`oci:${directory}/layout:1`, "large:1"));
   rmSync(join(directory, "layout"), { recursive: true });
   const archive = join(directory, "archive.tar");
-  // Neither is to replace a file, which takes time of its own.
+  // Neither must replace a file, which takes additional time.
   const time = (command: Parameters<typeof run>[0]) => async () => {
     rmSync(archive, { force: true });
     return (await run(command)).milliseconds;
@@ -58,7 +58,7 @@ export async function measureExport(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** A push of that image to a registry on loopback that has all of it. */
+/** Measures a push of that image to a registry on loopback that already has it. */
 export async function measureUnchangedPush(bench: Bench): Promise<Row[]> {
   await makeLargeImage(bench);
   const registry = await Registry.start();
@@ -86,13 +86,13 @@ export async function measureUnchangedPush(bench: Bench): Promise<Row[]> {
 
 let made: Promise<string> | undefined;
 
-/** `large:1` on bough's engine; returns a directory to work in. */
+/** Makes `large:1` on bough's engine. Returns a directory to work in. */
 function makeLargeImage(bench: Bench): Promise<string> {
   made ??= make(bench);
   return made;
 }
 
-/** Pieces of an executable: machine code, tables and texts, as most of an image is. */
+/** Fills the image with pieces of an executable: machine code, tables and texts, like most of a usual image. */
 async function make(bench: Bench): Promise<string> {
   await importBase(bench);
   const [directory, context] = [bench.directory("large-image"), bench.directory("large-context")];

@@ -6,18 +6,18 @@ import type { Bench, Row } from "../bench.ts";
 import { alternate, type Command, run } from "../measure.ts";
 
 const layers = 8;
-/** Of a layer: as many small files as large ones, by their bytes. */
+/** The size of a layer: half of it in small files, half in a large one. */
 const layerBytes = 450e6 / layers;
 const fileBytes = 20_000;
 
-/** An image of 450 MB in 8 layers from a registry on loopback, against `buildah pull`; and a second one on top of it. */
+/** Compares the import of 450 MB in 8 layers from a registry on loopback with `buildah pull`, and with that of a second image on it. */
 export async function measureImport(bench: Bench): Promise<Row[]> {
   const directory = bench.directory("import");
   const registry = await Registry.start();
   try {
     await pushImages(bench, directory, registry);
     let count = 0;
-    // What is removed stays until the end: a file system that has just removed thousands of files makes new ones more slowly.
+    // Homes are removed only at the end: a file system that has just removed thousands of files makes new ones more slowly.
     const next = () => join(directory, `home-${count++}`);
     const importInto = (home: string, name: string): Command => ({
       words: [bench.bough, "--local", "-q", "images", "import", `docker://${registry.host}/${name}`],
@@ -31,7 +31,7 @@ export async function measureImport(bench: Bench): Promise<Row[]> {
       env: { STORAGE_DRIVER: "overlay", HOME: home },
     });
     const time = async (command: Command) => {
-      // bough waits for the disk, which is to have nothing left of another's.
+      // bough waits for the disk, so earlier writes must have ended.
       Bun.spawnSync(["sync"]);
       return (await run(command)).milliseconds;
     };
@@ -78,7 +78,7 @@ export async function measureImport(bench: Bench): Promise<Row[]> {
   }
 }
 
-/** `large:1`, and `large:2` with one small layer more. */
+/** Pushes `large:1`, and `large:2` with an additional small layer. */
 async function pushImages(bench: Bench, directory: string, registry: Registry): Promise<void> {
   const content = readFileSync(bench.bough);
   const work = join(directory, "layer");
@@ -100,7 +100,7 @@ async function pushImages(bench: Bench, directory: string, registry: Registry): 
   }
 }
 
-/** Pieces of an executable: machine code, tables and texts, as most of an image is. */
+/** Fills a layer with pieces of an executable: machine code, tables and texts, like most of a usual image. */
 function writeLayer(directory: string, layer: number, content: Uint8Array, bytes: number): void {
   const half = Math.floor(bytes / 2);
   const start = Math.floor((layer / (layers + 1)) * (content.byteLength - half));

@@ -6,7 +6,7 @@ import { alternate, type Command, run } from "../measure.ts";
 const gibibyte = 2 ** 30;
 const hashOnce = join(import.meta.dir, "../hash-once.ts");
 
-/** One file of 4 GiB: hashed and sent, against `sha256sum` and `curl` one after the other. */
+/** Compares hashing and sending a file of 4 GiB with `sha256sum` and `curl`, one after the other. */
 export async function measureLargeFile(bench: Bench): Promise<Row[]> {
   const service = await bench.startService();
   const context = bench.directory("large-file");
@@ -32,7 +32,7 @@ export async function measureLargeFile(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** Four files of 512 MiB, hashed on all processors and not sent, against one processor with the same code for it. */
+/** Compares hashing four files of 512 MiB on all processors, without sending them, with the same code on one processor. */
 export async function measureHashing(bench: Bench): Promise<Row[]> {
   const service = await bench.startService();
   const context = bench.directory("hashing");
@@ -49,7 +49,7 @@ export async function measureHashing(bench: Bench): Promise<Row[]> {
   return rows("four files of 512 MiB, hashed", "one thread", { bough, reference, ...watched }, [1.2, 100]);
 }
 
-/** `ADD` of a URL of 2 GiB, against two `curl`s and a pipe. */
+/** Compares `ADD` of a URL of 2 GiB with two `curl`s and a pipe. */
 export async function measureUrl(bench: Bench): Promise<Row[]> {
   const service = await bench.startService();
   const context = bench.directory("url");
@@ -64,7 +64,7 @@ export async function measureUrl(bench: Bench): Promise<Row[]> {
   return rows("ADD of 2 GiB", "curl | curl -T -", figures, [0.9, 100]);
 }
 
-/** `COPY --from` of 2 GiB in an image of a service that can't copy between images, against two `curl`s and a pipe. */
+/** Compares `COPY --from` of 2 GiB on a service that can't copy between images with two `curl`s and a pipe. */
 export async function measureImageFile(bench: Bench): Promise<Row[]> {
   const context = bench.directory("image-file");
   const file = makeSparse(`${context}-source`, 2 * gibibyte);
@@ -85,7 +85,7 @@ interface Figures {
   readBytes: number;
 }
 
-/** The build against the references, one after the other: each time the service has nothing yet. */
+/** Compares the build with the reference commands, one after the other. Each run begins with an empty service. */
 async function compare(
   bench: Bench,
   service: Service,
@@ -113,7 +113,7 @@ function pipeOf(from: string, to: string): Command {
   return { words: ["sh", "-c", script, from, to] };
 }
 
-/** The most of several runs, none of which is timed: looking at a process takes processor time from it. */
+/** Returns the maximum of several runs. None is timed: watching a process takes processor time from it. */
 async function watch(build: Command): Promise<Pick<Figures, "peakBytes" | "readBytes">> {
   let peakBytes = 0;
   let readBytes = 0;
@@ -127,7 +127,7 @@ async function watch(build: Command): Promise<Pick<Figures, "peakBytes" | "readB
 
 const watchedRuns = 3;
 
-/** Nothing but zeros, which take as long to hash and to send, and no room on the disk. */
+/** Makes a file of zeros, which take as long to hash and send as other bytes, but no space on the disk. */
 function makeSparse(path: string, bytes: number): string {
   writeFileSync(path, "");
   truncateSync(path, bytes);

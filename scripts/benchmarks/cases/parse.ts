@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Bench, Row } from "../bench.ts";
 import { alternate, run } from "../measure.ts";
 
-/** Parsing in a process that has parsed nothing before, compiled as bough is. */
+/** Measures parsing in a process that has parsed nothing before, compiled like bough. */
 export async function measureParse(bench: Bench): Promise<Row[]> {
   const program = join(bench.directory("parse"), "parse-once");
   const source = join(import.meta.dir, "../parse-once.ts");

@@ -1,10 +1,10 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, type Row, requestsRow, runAnew, runFresh } from "../bench.ts";
+import { type Bench, type Row, requestsRow, runFresh, runWithoutReplay } from "../bench.ts";
 import { writeDockerfile, writeManyFiles } from "../contexts.ts";
 import { alternate, run } from "../measure.ts";
 
-/** Another machine's build of which everything is in a scope, against one's own. */
+/** Compares a build whose steps are all in a scope, on another machine, with a cached build on the machine that wrote it. */
 export async function measureScopes(bench: Bench): Promise<Row[]> {
   const service = await bench.startService();
   const [own, other] = [bench.directory("scope-own"), bench.directory("scope-other")];
@@ -17,7 +17,7 @@ export async function measureScopes(bench: Bench): Promise<Row[]> {
   const [milliseconds = 0, reference = 0] = await alternate(
     bench.times * 2,
     async () => (await runFresh(empty)).milliseconds,
-    async () => (await runAnew(warm)).milliseconds,
+    async () => (await runWithoutReplay(warm)).milliseconds,
   );
   await service.reset();
   const { stderr } = await runFresh(empty);
@@ -38,7 +38,7 @@ export async function measureScopes(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** In a process that has read none before, compiled as bough is. */
+/** Measures reading an index in a process that has read none before, compiled like bough. */
 async function measureIndex(bench: Bench): Promise<Row> {
   const program = join(bench.directory("scope-index"), "read-index-once");
   const source = join(import.meta.dir, "../read-index-once.ts");

@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, type Row, requestsRow, runAnew } from "../bench.ts";
+import { type Bench, type Row, requestsRow, runWithoutReplay } from "../bench.ts";
 import { importBase, makeBuildah } from "../buildah.ts";
 import { alternate, type Command, run } from "../measure.ts";
 
-/** Five stages of which everything is there already, against one with as many RUNs. */
+/** Compares five cached stages with one cached stage of as many RUNs. */
 export async function measureCachedStages(bench: Bench): Promise<Row[]> {
   const file = join(bench.directory("stage-file"), "large");
   writeFileSync(file, "what is copied");
@@ -23,7 +23,7 @@ export async function measureCachedStages(bench: Bench): Promise<Row[]> {
   const build = bench.build(five, service, "--docker", "--tag", "app");
   const other = bench.build(one, service, "--docker", "--tag", "app");
   for (const each of [build, other]) await run(each);
-  const time = (command: Command) => async () => (await runAnew(command)).milliseconds;
+  const time = (command: Command) => async () => (await runWithoutReplay(command)).milliseconds;
   const [bough = 0, reference = 0] = await alternate(bench.times * 2, time(build), time(other));
   await service.reset();
   await run(build);
@@ -42,7 +42,7 @@ export async function measureCachedStages(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** Four stages that sleep, and one that needs all, against one that sleeps. */
+/** Compares four stages that sleep, and one that needs them all, with one stage that sleeps. */
 export async function measureStagesAtOnce(bench: Bench): Promise<Row[]> {
   await importBase(bench);
   const write = (name: string, count: number) => {
@@ -71,7 +71,7 @@ export async function measureStagesAtOnce(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** `COPY --from` of 40,000 files on the engine, against buildah: what a build takes longer than the next one, which has it. */
+/** Compares `COPY --from` of 40,000 files on the engine with buildah: the time of a build minus that of the next, cached one. */
 export async function measureCopiedTree(bench: Bench): Promise<Row[]> {
   const buildah = await makeBuildah(bench);
   const context = bench.directory("copied-tree");

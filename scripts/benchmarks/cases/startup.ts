@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Bench, Row } from "../bench.ts";
 import { alternate, run } from "../measure.ts";
 
-/** How soon there is an answer that needs no work, compared with a compiled program that does nothing. */
+/** Compares commands that need no work with a compiled program that does nothing. */
 export async function measureStartup(bench: Bench): Promise<Row[]> {
   const directory = bench.directory("startup");
   const empty = join(directory, "empty");

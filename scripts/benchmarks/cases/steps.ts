@@ -10,7 +10,7 @@ import { alternate, run } from "../measure.ts";
 const serialClient = join(import.meta.dir, "../serial-client.ts");
 const runs = 20;
 
-/** RUNs that take no time: what is left is bough's own. */
+/** Measures RUNs that take no time, so that bough's own time remains. */
 export async function measureRemoteSteps(bench: Bench): Promise<Row[]> {
   const rows: Row[] = [];
   for (const kind of ["events", "polling"]) {
@@ -34,7 +34,7 @@ export async function measureRemoteSteps(bench: Bench): Promise<Row[]> {
   return rows;
 }
 
-/** RUNs of `true` on the engine, against buildah and against what the container alone takes. */
+/** Compares RUNs of `true` on the engine with buildah, and with the time of the container alone. */
 export async function measureEngineSteps(bench: Bench): Promise<Row[]> {
   const buildah = await makeBuildah(bench);
   const context = bench.directory("engine-steps");
@@ -91,7 +91,7 @@ export async function measureEngineSteps(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** A bundle with runc's own configuration and bough's filter of system calls, and a static `true` for a root file system. */
+/** Makes a bundle with runc's default configuration, bough's seccomp filter, and a static `true` as the root file system. */
 async function makeBundle(bench: Bench): Promise<string> {
   const bundle = bench.directory("bundle");
   mkdirSync(join(bundle, "rootfs/bin"), { recursive: true });

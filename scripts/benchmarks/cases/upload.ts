@@ -9,7 +9,7 @@ const count = 10_000;
 const farCount = 200;
 const awayMilliseconds = 25;
 
-/** A first build: everything has to be hashed and sent. */
+/** Measures a first build, which hashes and sends all files. */
 export async function measureFirstBuild(bench: Bench): Promise<Row[]> {
   const service = await bench.startService();
   const context = bench.directory("first-build");
@@ -25,7 +25,7 @@ export async function measureFirstBuild(bench: Bench): Promise<Row[]> {
     async () => {
       await service.reset();
       const words = [process.execPath, serialClient, service.url, context];
-      // It waits half a second for its one RUN, which is not what is measured here.
+      // The client waits half a second for its only RUN, which is not measured here.
       return (await run({ words })).milliseconds - 500;
     },
   );
@@ -66,7 +66,7 @@ export async function measureFirstBuild(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** A first build where each request waits for the line, not for this machine. */
+/** Measures a first build on a far service, where each request waits for the network, not for this machine. */
 export async function measureFarService(bench: Bench): Promise<Row[]> {
   const service = await bench.startService("--away", String(awayMilliseconds));
   const context = bench.directory("far-service");
@@ -117,7 +117,7 @@ export async function measureDuplicates(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** Of which nothing but the memory is of interest: all of it is held at once. */
+/** Measures the peak memory with 100,000 files. */
 export async function measureMemory(bench: Bench): Promise<Row[]> {
   const service = await bench.startService();
   const context = bench.directory("memory");
@@ -138,7 +138,7 @@ export async function measureMemory(bench: Bench): Promise<Row[]> {
   return [row("first build", first), row("cached", again)];
 }
 
-/** A tree that a rule leaves out costs nothing. */
+/** Measures that an ignored tree costs nothing. */
 export async function measureIgnoredTree(bench: Bench): Promise<Row[]> {
   const service = await bench.startService();
   const [plain, ignored] = [bench.directory("plain"), bench.directory("ignored")];

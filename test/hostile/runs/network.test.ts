@@ -31,7 +31,7 @@ sub try { my ($family, $type, $address, $device) = @_;
 sub ipv4 { pack_sockaddr_in(${canaryPort}, inet_aton($_[0])) }
 `;
 
-/** Attempts, with the contact that each makes on the machine's own network (`--network=host`); "" for those through slirp4netns. */
+/** Attempts, with the contact that each makes with `--network=host`; "" for those that need slirp4netns. */
 const attacks: readonly (readonly [name: string, perl: string, contact: string])[] = [
   ["TCP to 127.0.0.1", "try(AF_INET, SOCK_STREAM, ipv4('127.0.0.1'))", "TCP 127.0.0.1"],
   ["TCP to another address of the loopback", "try(AF_INET, SOCK_STREAM, ipv4('0.0.0.0'))", "TCP 127.0.0.1"],

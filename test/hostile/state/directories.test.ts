@@ -1,4 +1,4 @@
-/** Directories of the state that are links, belong to another user or are writable for all, and forged remains of killed processes. */
+/** State directories that are links, belong to another user or are writable for all, and forged remains of killed processes. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, lchownSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
