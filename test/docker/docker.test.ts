@@ -87,6 +87,7 @@ const ofEachKind = [
   ],
   ...[
     "hard-links",
+    "hard-links-of-context",
     "links-in-destination",
     "pipes-and-sockets",
     "times",

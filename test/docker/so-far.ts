@@ -26,6 +26,8 @@ export const builtAlike: ReadonlySet<string> = new Set([
   "globs",
   "globs-escaped",
   "hard-links",
+  "hard-links-from-scratch",
+  "hard-links-of-context",
   "ignored-names",
   "like-node",
   "like-python",

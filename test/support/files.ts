@@ -1,11 +1,13 @@
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A file's text, or a file with a mode, a symbolic link, an empty directory, or a directory's mode. */
+/** A file's text, or a file with a mode, a symbolic link, a hard link, an empty directory, or a directory's mode. */
 export type FileSpec =
   | string
   | { text: string; mode: number }
   | { link: string }
+  /** Another of the files, written before it. */
+  | { hardLink: string }
   | "directory/"
   | { mode: number };
 
@@ -18,6 +20,7 @@ export function writeFiles(directory: string, files: Readonly<Record<string, Fil
     if (spec === "directory/") mkdirSync(path, { recursive: true });
     else if (typeof spec === "string") writeFileSync(path, spec);
     else if ("link" in spec) symlinkSync(spec.link, path);
+    else if ("hardLink" in spec) linkSync(join(directory, spec.hardLink), path);
     else if ("text" in spec) {
       writeFileSync(path, spec.text);
       chmodSync(path, spec.mode);

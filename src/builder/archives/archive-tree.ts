@@ -26,6 +26,8 @@ export function createArchiveTree(
   hint = "Unpack it in a RUN, or copy it unchanged with --unpack=false.",
 ): ArchiveTree {
   const found = new Map<string, CopiedEntry>();
+  /** Hard links have a number in common, by path. */
+  const inodes = new Map<string, number>();
   let count = 0;
   const refuse = (how: string) => new BoughError(`${archive} ${how}`, { hint });
 
@@ -67,10 +69,26 @@ export function createArchiveTree(
     for (const other of found.keys()) if (other.startsWith(`${path}/`)) found.delete(other);
   }
 
-  function originalOf(entry: TarEntry): CopiedEntry {
-    const original = found.get(resolve(entry.target));
-    if (original !== undefined && original.type !== "directory") return original;
-    throw refuse(`contains ${entry.name} as a link to ${entry.target}, which is not a file in the archive`);
+  function originalOf(entry: TarEntry, path: string): CopiedEntry {
+    const target = resolve(entry.target);
+    const original = found.get(target);
+    if (original === undefined || original.type === "directory")
+      throw refuse(`contains ${entry.name} as a link to ${entry.target}, which is not a file in the archive`);
+    const inode = inodes.get(target) ?? count;
+    inodes.set(target, inode);
+    inodes.set(path, inode);
+    return original;
+  }
+
+  /** Names the first of several hard links in the others. */
+  function* withOriginals(): Generator<CopiedEntry, undefined> {
+    const firsts = new Map<number, string>();
+    for (const entry of found.values()) {
+      const inode = entry.type === "file" ? inodes.get(entry.path) : undefined;
+      const first = inode === undefined ? undefined : firsts.get(inode);
+      if (inode !== undefined && first === undefined) firsts.set(inode, entry.path);
+      yield entry.type === "file" && first !== undefined ? { ...entry, original: first } : entry;
+    }
   }
 
   function toEntry(entry: TarEntry, path: string, sha256: string | undefined): CopiedEntry {
@@ -81,7 +99,7 @@ export function createArchiveTree(
       case "symlink":
         return { type: "symlink", path, target: entry.target, uid, gid };
       case "hardlink":
-        return { ...originalOf(entry), path };
+        return { ...originalOf(entry, path), path };
       case "file":
         if (sha256 === undefined) throw new Error(`no hash for ${path}`);
         return { type: "file", path, mode, uid, gid, size, sha256, mtime: modified };
@@ -99,6 +117,7 @@ export function createArchiveTree(
       if (path === "") return;
       if (!isId(entry.uid) || !isId(entry.gid)) throw refuse(`has an invalid owner for ${path}`);
       const made = toEntry(entry, path, sha256);
+      if (entry.type !== "hardlink") inodes.delete(path);
       makeParents(path);
       const before = found.get(path);
       if (before?.type === "directory" && made.type !== "directory") removeBelow(path);
@@ -106,7 +125,7 @@ export function createArchiveTree(
       if (before?.type !== made.type) found.delete(path);
       found.set(path, made);
     },
-    entries: () => [...found.values()],
+    entries: () => [...withOriginals()],
   };
 }
 

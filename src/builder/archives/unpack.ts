@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { inodesOf, withInode } from "../copy/copied-inodes.ts";
 import { hashSources } from "../copy/hash-sources.ts";
 import { linksInPlaceOf } from "../copy/image-links.ts";
 import type { Owner } from "../copy/ownership.ts";
@@ -33,14 +34,17 @@ export async function stageArchive(
   if (entries === undefined) return undefined;
   const { path } = destination;
   const content: StagedContent = { kind: "archive", archive: place, digest };
+  const inodes = inodesOf(entries);
   const contents = entries.map((entry): Item => {
     const target = posix.join(path, entry.path);
     if (entry.type === "directory" && entry.isImplied)
       return { path: target, entry: undefined, isImplied: true };
-    const staged = stageCopied(entry, content, (mode) => mode, { uid: entry.uid, gid: entry.gid, line });
+    const { uid, gid } = entry;
+    const staged = stageCopied(entry, content, (mode) => mode, { uid, gid, line });
+    const isDirectory = staged.type === "directory";
     return {
       path: target,
-      entry: staged.type === "directory" ? { ...staged, isExplicit: true } : staged,
+      entry: isDirectory ? { ...staged, isExplicit: true } : withInode(staged, entry, inodes),
     };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];

@@ -62,6 +62,7 @@ export async function stageCopy(
   const unpacking = { destination, owner, line, words, stageBetween };
   const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
+  const hasLinks = build.mode === "docker" && groupLinks(items);
   const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
   const known =
     state !== undefined && build.useCache && build.fileStates.hasCopy(state.copy) ? state : undefined;
@@ -77,13 +78,22 @@ export async function stageCopy(
   };
   if (known !== undefined) {
     build.emit({ type: "staged", title, ...amount });
-    const staged = new DeferredFiles(amount.files, known.copy, async () => (await stageAll()).staged);
+    const staged = new DeferredFiles(
+      { ...known, size: amount.files, hasLinks },
+      async () => (await stageAll()).staged,
+    );
     return { ...stage, staged };
   }
   const { staged, ...copied } = await stageAll((done) => build.emit({ type: "hashed", ...done }));
   const all = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
   build.emit({ type: "staged", title, ...all });
   return { ...stage, staged };
+}
+
+/** Finds the hard links within each directory, which BuildKit keeps. Returns whether there are any. */
+function groupLinks(items: Iterable<PlannedItem>): boolean {
+  if (!(items instanceof PlannedItems)) return false;
+  return items.matches.map(({ entries }) => entries.groupLinks()).includes(true);
 }
 
 async function hashEntries(

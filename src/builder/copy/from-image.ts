@@ -7,6 +7,7 @@ import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContent, StagedEntry } from "../staging/staged.ts";
+import { type CopiedInodes, firstPathOf, inodesOf, withInode } from "./copied-inodes.ts";
 import { type Destination, resolveDestination } from "./destination.ts";
 import { type Owner, resolveFileOwner, root } from "./ownership.ts";
 import { readFromImage } from "./read-image.ts";
@@ -39,7 +40,7 @@ export async function stageImageCopy(
     const items = itemsOf(source, destination, {
       image,
       layer,
-      inodes: inodesOf(source),
+      inodes: inodesOf(source.entries),
       owner,
       line,
       change,
@@ -73,15 +74,6 @@ async function findDestination(
   );
 }
 
-/** Returns inodes of files with several names, by the path of the first name. */
-function inodesOf({ entries }: CopiedSource): ReadonlyMap<string, symbol> {
-  const inodes = new Map<string, symbol>();
-  for (const entry of entries)
-    if (entry.type === "file" && entry.original !== undefined && !inodes.has(entry.original))
-      inodes.set(entry.original, Symbol(entry.original));
-  return inodes;
-}
-
 function* itemsOf(
   source: CopiedSource,
   { path, isDirectory }: Destination,
@@ -100,7 +92,7 @@ function* itemsOf(
 interface ImageCopyStaging {
   image: string;
   layer: ImageContent["layer"];
-  inodes: ReadonlyMap<string, symbol>;
+  inodes: CopiedInodes;
   /** `--chown`; `undefined`: the owner in the source. */
   owner: Owner | undefined;
   line: number;
@@ -113,14 +105,12 @@ function toStaged(
   { image, layer, inodes, owner, line, change }: ImageCopyStaging,
 ): StagedEntry {
   const { uid, gid } = owner ?? entry;
-  const first = (entry.type === "file" ? entry.original : undefined) ?? entry.path;
-  const from = posix.join(path, first);
+  const from = posix.join(path, firstPathOf(entry));
   const tree = type === "directory" ? { tree: path } : {};
   const staged = stageCopied(entry, { kind: "image", image, layer, path: from, ...tree }, change, {
     uid,
     gid,
     line,
   });
-  const inode = inodes.get(first);
-  return staged.type === "file" && inode !== undefined ? { ...staged, inode } : staged;
+  return withInode(staged, entry, inodes);
 }

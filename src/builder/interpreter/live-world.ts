@@ -2,6 +2,7 @@ import type { Instruction } from "../../dockerfile/instruction.ts";
 import { requirePlatform } from "../bases/base.ts";
 import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
+import { commitLinkedFiles } from "../commands/linked-files.ts";
 import { performRun } from "../commands/run.ts";
 import { stageCopy } from "../copy/copy.ts";
 import { warnOfLinking } from "../copy/link-flag.ts";
@@ -84,7 +85,11 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
       return stageCopy(instruction, copy, { ahead, stage }, build);
     },
-    run: (instruction, stage) => performRun(instruction, nextOrdinal++, stage, build),
+    async run(instruction, stage) {
+      const place = { line: instruction.range.start, ordinal: nextOrdinal++ };
+      const committed = await commitLinkedFiles(stage, place, build);
+      return performRun(instruction, place.ordinal, committed, build);
+    },
   };
   return world;
 }

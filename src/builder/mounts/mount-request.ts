@@ -1,7 +1,7 @@
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { BuildJob } from "../job.ts";
-import { instanceEntries, instanceFiles, takesTimes } from "../staging/request-fields.ts";
+import { fileFeatures, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
 import { uploadStaged } from "../staging/upload.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
@@ -12,7 +12,7 @@ export async function mountFields(
   build: BuildJob,
 ): Promise<Pick<InstanceRequest, "mounts" | "env">> {
   const ids = files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
-  const times = await takesTimes(files, build);
+  const { times } = await fileFeatures(files, build);
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
   return {
     mounts: mounts.flatMap((mount) => instanceMount(mount, { ids, times }, build) ?? []),
@@ -35,7 +35,7 @@ function instanceMount(
       if (source.kind === "image")
         return { type: "bind", target, image: source.image, source: spec.source, readonly };
       const entries = instanceEntries(source.files);
-      const files = instanceFiles(source.files, ids, times);
+      const files = instanceFiles(source.files, ids, { times, links: false });
       return { type: "bind", target, files, ...(Object.keys(entries).length > 0 && { entries }), readonly };
     }
     case "cache": {

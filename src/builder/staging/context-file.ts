@@ -45,6 +45,10 @@ export class ContextFile implements StagedFile, LocalContent {
     return this.list.mtimeMsAt(this.index) / 1000;
   }
 
+  get inode(): symbol | undefined {
+    return this.list.inodeAt(this.index);
+  }
+
   get uid(): number {
     return this.owned.uid;
   }

@@ -10,11 +10,17 @@ export class DeferredFiles implements Staged {
   readonly size: number;
   /** The state of the files, see `copyState`. */
   readonly copy: string;
+  /** True if some files have several hard links. */
+  readonly hasLinks: boolean;
   readonly #stage: () => Promise<Staged>;
 
-  constructor(size: number, copy: string, stage: () => Promise<Staged>) {
+  constructor(
+    { size, copy, hasLinks }: Pick<DeferredFiles, "size" | "copy" | "hasLinks">,
+    stage: () => Promise<Staged>,
+  ) {
     this.size = size;
     this.copy = copy;
+    this.hasLinks = hasLinks;
     this.#stage = stage;
   }
 

@@ -17,10 +17,35 @@ export function findLinkedFiles(staged: Staged): LinkedFile[] {
     if (file.type !== "file" || file.inode === undefined) continue;
     const linked = files.get(file.inode);
     if (linked === undefined) files.set(file.inode, { file, paths: [path] });
-    else linked.paths.push(path);
+    else if (linked.file.sha256 === file.sha256) linked.paths.push(path);
   }
   return [...files.values().filter(({ paths }) => paths.length > 1)];
 }
+
+/** Returns whether a file may have several paths. Takes less time than `findLinkedFiles`, and most contexts have none. */
+export function hasLinkedFiles(staged: Staged): boolean {
+  return staged.values().some((entry) => entry.type === "file" && entry.inode !== undefined);
+}
+
+/**
+ * Returns a function for the files of a request: it returns the further paths of a file for its first path, and `undefined` for
+ * each of these.
+ */
+export function findFurtherPaths(
+  staged: Staged,
+): (path: string, file: StagedFile) => readonly string[] | undefined {
+  const linked = new Map<symbol | undefined, { first: string | undefined; further: ReadonlySet<string> }>();
+  if (hasLinkedFiles(staged))
+    for (const { file, paths } of findLinkedFiles(staged))
+      linked.set(file.inode, { first: paths[0], further: new Set(paths.slice(1)) });
+  return (path, { inode }) => {
+    const paths = inode === undefined ? undefined : linked.get(inode);
+    if (paths?.further.has(path) === true) return undefined;
+    return paths?.first === path ? [...paths.further] : noPaths;
+  };
+}
+
+const noPaths: readonly string[] = [];
 
 /** The API has no hard links: each such file is sent under one name, and a script links its paths to it. */
 export interface LinkPlacement {

@@ -1,5 +1,6 @@
 import type { LendFiles, LentFile, Loan } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
+import { findFurtherPaths } from "./hard-links.ts";
 import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
@@ -31,10 +32,14 @@ function isLocal(entry: StagedEntry): boolean {
 }
 
 function* lentFiles(staged: Staged, ids: ReadonlyMap<string, string>): Generator<LentFile, undefined> {
+  const furtherPaths = findFurtherPaths(staged);
   for (const [destination, entry] of staged) {
     if (entry.type !== "file") continue;
+    const links = furtherPaths(destination, entry);
+    if (links === undefined) continue;
     const { content, sha256, size, uid, gid, mode } = entry;
-    const file = { destination, sha256, size, uid, gid, mode, mtime: wireTime(entry) };
+    const placed = { destination, sha256, size, uid, gid, mode, mtime: wireTime(entry) };
+    const file = links.length === 0 ? placed : { ...placed, links };
     const uuid = ids.get(sha256);
     if (content.kind === "local") yield { ...file, path: content.absolutePath };
     else if (uuid !== undefined) yield { ...file, uuid };

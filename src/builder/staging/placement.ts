@@ -13,7 +13,7 @@ import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
 import { lineNamedIn, PlacementError } from "./placement-error.ts";
 import { exitCodeWithoutShell, madeByScript, placementScript, prelude } from "./placement-script.ts";
-import { instanceEntries, instanceFiles, takesEntries, takesTimes } from "./request-fields.ts";
+import { fileFeatures, instanceEntries, instanceFiles, takesEntries } from "./request-fields.ts";
 import type { Staged } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
@@ -46,9 +46,10 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       ? stage.staged
       : PersistentMap.of(stage.staged).without((path) => packed.paths.has(path));
   const ids = await uploadStaged(staged, build);
-  const all = instanceFiles(staged, ids, await takesTimes(staged, build));
+  const features = await fileFeatures(staged, build);
+  const all = instanceFiles(staged, ids, features);
   const made = placementScript(staged);
-  const found = findLinkedFiles(staged);
+  const found = features.links ? [] : findLinkedFiles(staged);
   const isMade =
     found.length > 0 && (await canLink(found, made !== "" || packed !== undefined, stage, build));
   const {

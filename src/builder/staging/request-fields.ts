@@ -3,6 +3,7 @@ import { octalMode } from "../../image/file-mode.ts";
 import type { LocalFile } from "../../service/service.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
+import { findFurtherPaths } from "./hard-links.ts";
 import { madeByScript } from "./placement-script.ts";
 import type { SmallContents } from "./small-contents.ts";
 import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
@@ -23,10 +24,20 @@ export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
   );
 }
 
+/** What a service keeps of a request's files, beside contents, owners and modes. */
+export interface FileFeatures {
+  times: boolean;
+  links: boolean;
+}
+
 /** A service that returned no configuration of the image has no extensions. */
-export async function takesTimes(staged: Staged, { service: { capabilities } }: BuildJob): Promise<boolean> {
-  if (staged.size === 0 || !capabilities.has("config")) return false;
-  return (await capabilities.extensions()).has("file-times");
+export async function fileFeatures(
+  staged: Staged,
+  { service: { capabilities } }: BuildJob,
+): Promise<FileFeatures> {
+  if (staged.size === 0 || !capabilities.has("config")) return { times: false, links: false };
+  const extensions = await capabilities.extensions();
+  return { times: extensions.has("file-times"), links: extensions.has("hard-links") };
 }
 
 /** Yields the files to upload one by one: for a large context, a list of all takes noticeable memory. */
@@ -45,20 +56,24 @@ export function* localFiles(
 export function instanceFiles(
   staged: Staged,
   ids: ReadonlyMap<string, string>,
-  takesTimes: boolean,
+  { times, links }: FileFeatures,
 ): Record<string, InstanceFile> {
   const files: Record<string, InstanceFile> = {};
   /** Files have few different modes: one string for each. */
   const octals = new Map<number, string>();
+  const furtherPaths = links ? findFurtherPaths(staged) : () => [];
   for (const [path, entry] of staged) {
     if (entry.type !== "file") continue;
+    const further = furtherPaths(path, entry);
+    if (further === undefined) continue;
     const uuid = ids.get(entry.sha256);
     if (uuid === undefined) throw new Error(`no file id for ${path}`);
     const mode = octals.get(entry.mode) ?? octalMode(entry.mode);
     octals.set(entry.mode, mode);
     files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
-    const mtime = takesTimes ? wireTime(entry) : undefined;
+    const mtime = times ? wireTime(entry) : undefined;
     if (mtime !== undefined) files[path].mtime = mtime;
+    if (further.length > 0) files[path].links = further;
   }
   return files;
 }

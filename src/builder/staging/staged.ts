@@ -22,7 +22,7 @@ export interface StagedFile extends Owned {
   /** Seconds since the epoch. Not part of the chain hash. */
   mtime?: number;
   /** The same symbol for all names of one file, hard links. */
-  inode?: symbol;
+  inode?: symbol | undefined;
 }
 
 /** The largest time, in seconds: no service and few file systems support later ones. */

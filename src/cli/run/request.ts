@@ -122,7 +122,7 @@ async function makeInstance(
   const fields: Partial<FailedStep["fields"]> = request.step?.fields ?? {};
   const { entries, copies, mounts, networking } = fields;
   const ids = await service.uploadFiles(localFiles(staged.values()));
-  const files = { ...fields.files, ...instanceFiles(staged, ids, false) };
+  const files = { ...fields.files, ...instanceFiles(staged, ids, { times: false, links: false }) };
   const all = [...(mounts ?? []), ...request.volumes];
   const loan = request.lent && { lent_files: request.lent.id };
   const placed = { files, ...loan, ...(entries && { entries }), ...(copies && { copies }) };

@@ -19,6 +19,10 @@ export class EntryList implements Iterable<ContextEntry> {
   #numbers = new Float64Array(columns);
   /** SHA-256 of all files; `undefined` until the first one is set. */
   #hashes: Buffer | undefined;
+  /** Indexes of files with several hard links, which may all be elsewhere. */
+  readonly #linked: number[] = [];
+  /** What files of the list have in common that are hard links to each other, by index; see `groupLinks`. */
+  #inodes: ReadonlyMap<number, symbol> | undefined;
   #digest: string | undefined;
   #files = 0;
   #bytes = 0;
@@ -64,6 +68,7 @@ export class EntryList implements Iterable<ContextEntry> {
     numbers[at + 4] = stats.ino;
     numbers[at + 5] = stats.mtimeMs;
     numbers[at + 6] = stats.ctimeMs;
+    if ((stats.nlink ?? 1) > 1) this.#linked.push(index);
     this.#files += 1;
     this.#bytes += stats.size;
   }
@@ -97,6 +102,20 @@ export class EntryList implements Iterable<ContextEntry> {
     const hash = this.#hashes?.toString("hex", index * hashBytes, (index + 1) * hashBytes) ?? noHash;
     if (hash === noHash) throw new Error(`no hash for ${this.absolutePathAt(index)}`);
     return hash;
+  }
+
+  /**
+   * Finds the hard links within the list, for `inodeAt`, and returns whether there are any. Links to files elsewhere do not count.
+   * The same number can stand for two large inodes: what has the same symbol is probably, but not certainly one file.
+   */
+  groupLinks(): boolean {
+    this.#inodes ??= this.#findInodes();
+    return this.#inodes.size > 0;
+  }
+
+  /** Returns what hard links to one file have in common; `undefined` for a file without others, and before `groupLinks`. */
+  inodeAt(index: number): symbol | undefined {
+    return this.#inodes?.get(index);
   }
 
   absolutePathAt(index: number): string {
@@ -138,6 +157,18 @@ export class EntryList implements Iterable<ContextEntry> {
   digest(): string {
     this.#digest ??= this.#computeDigest();
     return this.#digest;
+  }
+
+  #findInodes(): Map<number, symbol> {
+    const byFile = Map.groupBy(this.#linked, (index) =>
+      this.#numbers.subarray(index * columns + 2, (index + 1) * columns).join(" "),
+    );
+    const inodes = new Map<number, symbol>();
+    for (const [file, indexes] of byFile) {
+      const inode = Symbol(file);
+      if (indexes.length > 1) for (const index of indexes) inodes.set(index, inode);
+    }
+    return inodes;
   }
 
   #computeDigest(): string {
@@ -200,7 +231,8 @@ export type ListedFile = FileEntry & { list: EntryList; index: number };
 export type ListedEntry = ListedFile | Exclude<ContextEntry, FileEntry>;
 
 /** The parts of an entry's `stat` that a list keeps. An entry that is not a file only has the mode. */
-type EntryStats = Pick<Stats, "mode" | "size" | "dev" | "ino" | "mtimeMs" | "ctimeMs">;
+type EntryStats = Pick<Stats, "mode" | "size" | "dev" | "ino" | "mtimeMs" | "ctimeMs"> &
+  Partial<Pick<Stats, "nlink">>;
 
 const noStats: EntryStats = { mode: 0, size: 0, dev: 0, ino: 0, mtimeMs: 0, ctimeMs: 0 };
 

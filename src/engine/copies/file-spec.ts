@@ -27,13 +27,9 @@ export async function readFiles(fields: Fields, database: Database, layout: Layo
 
 function readFile(destination: string, value: unknown, database: Database, layout: Layout): StoredFile {
   const name = `files[${JSON.stringify(destination)}]`;
-  const last = destination.split("/").at(-1);
-  if (!destination.startsWith("/") || last === "" || last === "." || last === "..") {
-    refuse(name, "must be the absolute path of a file");
-  }
-  refuseNul(name, [destination]);
+  requireFilePath(destination, name);
   const file = asFields(value, name);
-  refuseUnknown(file, ["uuid", "uid", "gid", "mode", "mtime"], name);
+  refuseUnknown(file, ["uuid", "uid", "gid", "mode", "mtime", "links"], name);
   const uuid = readString(file, "uuid");
   const stored = findFile(database, layout, "uuid", uuid);
   if (stored === undefined) throw new RequestError(404, `there is no file ${uuid} (for ${destination})`);
@@ -47,7 +43,29 @@ function readFile(destination: string, value: unknown, database: Database, layou
     gid: readId(file, "gid") ?? 0,
     mode: readMode(file.mode ?? "0644", name),
     mtime: readTime(file.mtime ?? undefined, name),
+    links: file.links == null ? none : readLinks(file.links, name),
   };
+}
+
+function requireFilePath(path: string, name: string): void {
+  const last = path.split("/").at(-1);
+  if (!path.startsWith("/") || last === "" || last === "." || last === "..") {
+    refuse(name, "must be the absolute path of a file");
+  }
+  refuseNul(name, [path]);
+}
+
+const none: readonly string[] = [];
+
+/** Reads the paths of the extension `hard-links`. */
+function readLinks(value: unknown, name: string): readonly string[] {
+  if (!Array.isArray(value)) refuse(`${name}.links`, "must be an array of paths");
+  return value.map((path: unknown, index) => {
+    const place = `${name}.links[${index}]`;
+    if (typeof path !== "string") refuse(place, "must be the absolute path of a file");
+    requireFilePath(path, place);
+    return path;
+  });
 }
 
 /** Seconds: the times that file systems can store end in the 25th century. */

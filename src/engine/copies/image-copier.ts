@@ -1,22 +1,14 @@
-import {
-  lchownSync,
-  linkSync,
-  lstatSync,
-  readlinkSync,
-  type Stats,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { lchownSync, lstatSync, readlinkSync, type Stats, symlinkSync, writeFileSync } from "node:fs";
 import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { Pace } from "../../pace.ts";
-import { errorCode } from "../../system-error.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { copyContent } from "./copy-content.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
 import { joinPath, type Path } from "./path.ts";
 import { textOf } from "./select-sources.ts";
+import { tryLink } from "./try-link.ts";
 import {
   giveAttributes,
   giveTimes,
@@ -177,16 +169,5 @@ export class ImageCopier {
     else giveAttributes(path, owner, { mode: this.#modeOf(stats) });
     writeAttributes(path, readAttributes(source));
     giveTimes(path, stats);
-  }
-}
-
-/** Makes a hard link. Returns false if the file system allows no more links to this file, or none at all. */
-function tryLink(existing: Path, path: Path): boolean {
-  try {
-    linkSync(existing, path);
-    return true;
-  } catch (error) {
-    if (["EMLINK", "EPERM", "EXDEV", "ENOTSUP"].includes(errorCode(error) ?? "")) return false;
-    throw error;
   }
 }

@@ -1,4 +1,5 @@
 import { edenGC } from "bun:jsc";
+import { lstatSync, rmSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
@@ -6,12 +7,14 @@ import { DamagedFilesError } from "../records/files.ts";
 import { createDirectoryMaker } from "./directory-maker.ts";
 import { createFileCopier } from "./file-copier.ts";
 import type { PlacedFile } from "./file-spec.ts";
+import { tryLink } from "./try-link.ts";
 import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
 
 /**
  * Copies files to their destinations, taking one at a time from `files`. Links in the path are followed inside the root. What is
- * at the destination itself is replaced, even a link, as COPY does. The copies share no inode with their originals. Throws at the
- * first file without a `uuid` (one in no store) that has changed since it was hashed.
+ * at the destination itself is replaced, even a link, as COPY does. The copies share no inode with their originals. Further names
+ * of a file become hard links to its copy. Throws at the first file without a `uuid` (one in no store) that has changed since it
+ * was hashed.
  *
  * @throws DamagedFilesError naming all stored files whose bytes do not match their SHA-256
  */
@@ -19,7 +22,7 @@ export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pac
   const directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
   using copier = createFileCopier(pace, (file, problem) => {
-    if (problem === "directory") throw directoryInPlace(file);
+    if (problem === "directory") throw directoryInPlace(file.destination);
     if (!("uuid" in file)) throw changedWhileRead(file);
     damaged.push(file);
   });
@@ -27,38 +30,61 @@ export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pac
   const ways = new Map<UpperDirectory, string>();
   let parent = "";
   let directory = to.root;
-  let count = 0;
-  for (const file of files) {
-    const { destination } = file;
-    if (dirname(destination) !== parent) {
-      parent = dirname(destination);
-      directory = directoryAt(
-        parent,
-        (inside) =>
-          new BoughError(`cannot put a file at ${destination}: ${inside} in the image is not a directory`),
-      );
-      to.materialize(directory);
-      // A directory can have two paths, one through a link. The later one of two files with one name must win.
-      if ((ways.get(directory) ?? parent) !== parent) await copier.drain();
-      ways.set(directory, parent);
-    }
+  /** Makes the directory of a path. Returns true if it had another path before, through a link. */
+  const enter = (destination: string): boolean => {
+    if (dirname(destination) === parent) return false;
+    parent = dirname(destination);
+    directory = directoryAt(
+      parent,
+      (inside) =>
+        new BoughError(`cannot put a file at ${destination}: ${inside} in the image is not a directory`),
+    );
+    to.materialize(directory);
+    const before = ways.get(directory) ?? parent;
+    ways.set(directory, parent);
+    return before !== parent;
+  };
+  const pathOf = (destination: string): string => {
     const name = basename(destination);
     if (directory.lower.length > 0 && to.find(directory, name)?.stats.isDirectory())
-      throw directoryInPlace(file);
+      throw directoryInPlace(destination);
     // A destination is text, and so is its directory's path.
-    const copying = copier.copy(file, `${directory.path}/${name}`);
+    return `${directory.path}/${name}`;
+  };
+  const linked: { file: PlacedFile; path: string }[] = [];
+  let count = 0;
+  for (const file of files) {
+    const { destination, links = [] } = file;
+    // The later one of two files with one name must win.
+    if (enter(destination)) await copier.drain();
+    const path = pathOf(destination);
+    if (links.length > 0) linked.push({ file, path });
+    const copying = copier.copy(file, path);
     if (copying !== undefined) await copying;
     count++;
     if (count % filesBetween === 0) edenGC();
   }
   await copier.drain();
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
+  for (const { file, path } of linked) {
+    for (const destination of file.links ?? []) {
+      await pace.step();
+      enter(destination);
+      const place = pathOf(destination);
+      if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true)
+        throw directoryInPlace(destination);
+      rmSync(place, { force: true });
+      // A file system limits the number of links.
+      if (!tryLink(path, place)) await copier.copy(file, place);
+    }
+  }
+  await copier.drain();
 }
 
 /** Files between two garbage collections. Each leaves some hundred bytes, which would pile up otherwise. */
 const filesBetween = 10_000;
 
-function directoryInPlace({ destination }: PlacedFile): BoughError {
+function directoryInPlace(destination: string): BoughError {
   return new BoughError(`cannot put a file at ${destination}: there is a directory in the image`);
 }
 

@@ -21,6 +21,8 @@ const extensions: readonly string[] = [
   "scratch",
   // `mtime` of a request's files.
   "file-times",
+  // `links` of a request's files: further hard links to each.
+  "hard-links",
   // A process without HOME gets its user's, from the image's `/etc/passwd`.
   "home",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.

@@ -6,6 +6,8 @@ export interface InstanceFile {
   mode: string;
   /** Seconds since the epoch, possibly with a fraction. Only if the service has the extension `file-times`. */
   mtime?: number;
+  /** Absolute paths of further hard links to the file. Only if the service has the extension `hard-links`. */
+  links?: readonly string[];
 }
 
 /**
@@ -22,6 +24,8 @@ export type LentFile = {
   mode: number;
   /** Seconds since the epoch. */
   mtime: number | undefined;
+  /** Absolute paths of further hard links to the file. */
+  links?: readonly string[];
 } & ({ path: string } | { uuid: string });
 
 export type LendFiles = (files: Iterable<LentFile>) => Loan;

@@ -13,7 +13,12 @@ async function unpack(entries: readonly RawEntry[]): Promise<string[]> {
     tree.add(entry, entry.type === "file" ? text : undefined);
   }
   return tree.entries().map((entry) => {
-    if (entry.type === "file") return `${entry.path} ${entry.sha256}`;
+    if (entry.type === "file")
+      return [
+        entry.path,
+        entry.sha256,
+        ...(entry.original === undefined ? [] : [`= ${entry.original}`]),
+      ].join(" ");
     return entry.type === "directory"
       ? `${entry.path}/ ${entry.mode.toString(8)}`
       : `${entry.path} -> ${entry.target}`;
@@ -47,7 +52,21 @@ describe("unpacks an archive", () => {
     ["that replaces a file", [file("f", "1"), file("f", "2")], ["f 2"]],
     ["that replaces a link", [link("f", "/etc/passwd"), file("f")], ["f x"]],
     ["that replaces a directory", [file("d/f"), link("d", "e"), file("d/g")], ["d -> e", "e/ 755", "e/g x"]],
-    ["with hard links", [file("f"), hardLink("g", "f"), hardLink("h", "../f")], ["f x", "g x", "h x"]],
+    [
+      "with hard links",
+      [file("f"), hardLink("g", "f"), hardLink("h", "../f")],
+      ["f x", "g x = f", "h x = f"],
+    ],
+    [
+      "with hard links to a file that is replaced later",
+      [file("f"), hardLink("g", "f"), hardLink("h", "g"), file("f", "new")],
+      ["f new", "g x", "h x = g"],
+    ],
+    [
+      "with a hard link in the place of another file",
+      [file("f"), file("g", "old"), hardLink("h", "g"), hardLink("g", "f")],
+      ["f x", "g x = f", "h old"],
+    ],
   ])("%s", async (_, entries, expected) => {
     expect(await unpack(entries)).toEqual(expected);
   });

@@ -12,7 +12,7 @@ afterAll(() => engine.close());
 
 test("the extensions are announced", async () => {
   const { extensions } = await engine.json<{ extensions: string[] }>("GET", "/v1/whoami");
-  expect(extensions).toEqual(expect.arrayContaining(["copies", "file-times"]));
+  expect(extensions).toEqual(expect.arrayContaining(["copies", "file-times", "hard-links"]));
 });
 
 const copy = { image: "BASE", sources: ["/etc/passwd"], destination: "/p" };
@@ -52,6 +52,12 @@ test.each<[string, object, number, string]>([
     { files: { "/a": { uuid: "UUID", mtime: "now" } } },
     400,
     "mtime must be a number of seconds",
+  ],
+  [
+    "a hard link at a relative path",
+    { files: { "/a": { uuid: "UUID", links: ["/b", "c"] } } },
+    400,
+    'files["/a"].links[1] must be the absolute path of a file',
   ],
 ])("%s is refused", (_, change, status, message) =>
   expectRefusal(engine, { image: base, ...change }, status, message),
