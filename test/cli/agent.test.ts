@@ -1,4 +1,4 @@
-/** The manual for coding agents is true: every command line in it works, and does what stands beside it. */
+/** The manual for coding agents is true: every command line in it works. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -60,7 +60,7 @@ async function failBuild(): Promise<void> {
   writeFileSync(file, text);
 }
 
-/** The ids that stand for those of the reader. */
+/** Runs a command line of the manual, with ids of this test in place of the manual's examples. */
 async function run(line: string): Promise<Ended> {
   const actual = line
     .replace("build:0123456789abcdef", build)
@@ -77,14 +77,14 @@ async function run(line: string): Promise<Ended> {
   return ended;
 }
 
-test("is short, of this version, and printed by `bough agent`", async () => {
+test("the manual is short, names this version, and is printed by `bough agent`", async () => {
   expect(manual.split("\n").length).toBeLessThan(150);
   expect(manual).toStartWith(`# bough ${version} for coding agents\n`);
   expect(Math.max(...manual.split("\n").map((line) => line.length))).toBeLessThanOrEqual(120);
   expect((await runBough(["agent"], { workingDirectory: "/" })).stdout).toBe(manual);
 });
 
-describe("every command line in it works, from the first to the last:", () => {
+describe("every command line in the manual works:", () => {
   test.each(lines)("bough %s", async (line) => {
     const { exitCode, stderr } = await run(line);
     expect({ exitCode, errors: stderr.split("\n").filter((text) => text.startsWith("[ERROR]")) }).toEqual({
@@ -94,14 +94,14 @@ describe("every command line in it works, from the first to the last:", () => {
   });
 });
 
-test("it names every command", () => {
+test("the manual uses all commands that agents need", () => {
   const named = new Set(lines.map((line) => line.replace(/^(-S \S+|--local) /, "").split(" ")[0]));
   expect([...named].sort()).toEqual(
     "auth build cat cp engine images inspect kill logs ls ps push run session show tag untag use".split(" "),
   );
 });
 
-test("what it says of results is so", async () => {
+test("results, errors and exit codes are as the manual says", async () => {
   const json = async (line: string) => JSON.parse((await run(line)).stdout);
   expect(Object.keys(await json("build -f json . --tag app:dev"))).toEqual([
     "image",

@@ -1,4 +1,4 @@
-/** The small languages of the client's arguments, as tables. */
+/** Parsing of `--file`, `--env`, times, branch names and partial command lines. */
 import { describe, expect, test } from "bun:test";
 import { splitPartialLine } from "../../src/cli/command-line/partial-line.ts";
 import { parseTime } from "../../src/cli/command-line/time.ts";
@@ -27,7 +27,7 @@ describe("--file", () => {
 });
 
 describe("--env", () => {
-  test("values as they are, and those that are set here", () => {
+  test("keeps given values, and takes the value of a name alone from bough's environment", () => {
     expect(readEnvironment(["A=1", "B=a=b", "C=", "HERE"], { HERE: "yes" })).toEqual({
       A: "1",
       B: "a=b",
@@ -37,7 +37,7 @@ describe("--env", () => {
   });
 });
 
-describe("a moment", () => {
+describe("--since", () => {
   const clock = { now: () => Date.UTC(2026, 0, 10) };
   test.each([
     ["2026-01-02", "2026-01-02T00:00:00.000Z"],
@@ -49,22 +49,22 @@ describe("a moment", () => {
     ["1w", "2026-01-03T00:00:00.000Z"],
   ])("%s", (text, iso) => expect(parseTime(text, "--since", clock)).toBe(iso));
 
-  test.each(["", "7", "7 d", "soon", "2026", "2026-13-45", "-1h"])("%p is none", (text) => {
+  test.each(["", "7", "7 d", "soon", "2026", "2026-13-45", "-1h"])("%p is refused", (text) => {
     expect(() => parseTime(text, "--since", clock)).toThrow("--since takes a date or an age");
   });
 });
 
-test.each(["main", "try/2", "a.b_c-d:e@f", "v1", "ü"])("%s names a branch", (name) => {
+test.each(["main", "try/2", "a.b_c-d:e@f", "v1", "ü"])("%s is a valid branch name", (name) => {
   expect(checkBranchName(name)).toBe(name);
 });
 test.each(["", "12", "HEAD", "layer:abc", "-x", "a b", "a\nb", "*", "x".repeat(200)])(
-  "%p does not",
+  "%p is not a valid branch name",
   (name) => {
     expect(() => checkBranchName(name)).toThrow("invalid branch name");
   },
 );
 
-describe("a line that is being typed", () => {
+describe("the words of a partial command line", () => {
   test.each<[string, string[], string]>([
     ["bough", [], ""],
     ["bough ", [], ""],
@@ -76,7 +76,7 @@ describe("a line that is being typed", () => {
   ])("%s", (line, words, current) => expect(splitPartialLine(line)).toEqual({ words, current }));
 });
 
-describe("a shell with nothing to do", () => {
+describe("a shell without a command", () => {
   test.each(["bash", "/bin/sh -l", "zsh -il"])("%s at a terminal is refused", (line) => {
     expect(() => refuseInteractiveShell(line.split(" "), true)).toThrow(
       "has no terminal, and would end immediately",
@@ -88,7 +88,7 @@ describe("a shell with nothing to do", () => {
     [["sh", "script.sh"], true],
     [["bash"], false],
     [["ls"], true],
-  ])("%p with a terminal %p is run", (words, isTerminal) => {
+  ])("%p is run (at a terminal: %p)", (words, isTerminal) => {
     expect(() => refuseInteractiveShell(words, isTerminal)).not.toThrow();
   });
 });

@@ -1,4 +1,4 @@
-/** Profiles: the files that all of the service's clients share, changed with care. */
+/** Profiles: `bough auth` changes only what it must in the files that all clients of the service share. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import {
   existsSync,
@@ -40,7 +40,7 @@ function write(name: string, text: string): void {
   writeFileSync(join(home, name), text, { mode: 0o600 });
 }
 
-/** As the format is documented, and as a person would write it. */
+/** A profile file as a person would write it: with comments and another tool's section. */
 const handWritten = `; profiles of the service, by hand
 [DEFAULT]
 profile = default   ; the one in use
@@ -63,7 +63,7 @@ project = p1
 `;
 
 describe("saving", () => {
-  test("asks the service, and then the profile is used without another word", async () => {
+  test("checks the token with the service; then other commands use the profile", async () => {
     const saved = await bough("auth --url {url} --token good-token");
     expect(saved).toMatchObject({ exitCode: 0, stderr: "" });
     expect(saved.stdout).toContain(`default  *       ${service.url}`);
@@ -75,14 +75,14 @@ describe("saving", () => {
     expect(images.stderr).toBe(`[INFO] service: ${service.url} (profile default)\n`);
   });
 
-  test("is for the owner's eyes: directory 0700, file 0600, nothing else left behind", async () => {
+  test("gives the directory mode 0700 and the file 0600, and leaves no other file", async () => {
     await bough("auth --url {url} --token good-token");
     expect((statSync(home).mode & 0o777).toString(8)).toBe("700");
     expect((statSync(join(home, "auth.ini")).mode & 0o777).toString(8)).toBe("600");
     expect(readdirSync(home)).toEqual(["auth.ini"]);
   });
 
-  test("a token that the service refuses changes nothing, unless it is not to be asked", async () => {
+  test("does not save a token that the service refuses, except with --no-verify", async () => {
     const refused = await bough("auth --url {url} --token bad-token");
     expect(refused.exitCode).toBe(1);
     expect(refused.stderr).toContain("profile default is not saved: GET");
@@ -122,7 +122,7 @@ describe("saving", () => {
     expect(existsSync(home)).toBe(false);
   });
 
-  test("a second profile does not take over, and one with a project is of type iam", async () => {
+  test("does not activate a second profile, and gives a profile with a project the type iam", async () => {
     await bough("auth --url {url} --token good-token");
     const second = await bough("auth -p work --url {url} --token good-token --project p1");
     expect(second.stderr).toContain("profile default stays active: `bough auth switch work`");
@@ -132,7 +132,7 @@ describe("saving", () => {
     expect(service.requests.at(-1)?.headers).toMatchObject({ project: "p1" });
   });
 
-  test("again changes that profile's lines, and what it has no more is gone from both files", async () => {
+  test("a profile again changes its lines only, and removes old settings from both files", async () => {
     write("cli.ini", "[profile:work]\nproject = old\n[DEFAULT]\nprofile = work\n");
     write("auth.ini", handWritten.replaceAll("SERVICE", service.url));
     await bough("auth -p work --url {url} --token good-token --type jwt --no-verify");
@@ -148,7 +148,7 @@ describe("saving", () => {
 });
 
 describe("a file written by hand, with two profiles and comments", () => {
-  test("survives a switch unchanged but for the one line", async () => {
+  test("changes in one line only with `auth switch`", async () => {
     write("auth.ini", handWritten);
     expect(await bough("auth switch work")).toMatchObject({ exitCode: 0, stdout: "work\n", stderr: "" });
     expect(read()).toBe(handWritten.replace("profile = default   ;", "profile = work   ;"));
@@ -156,7 +156,7 @@ describe("a file written by hand, with two profiles and comments", () => {
     expect(read()).toBe(handWritten);
   });
 
-  test("with the active profile named in cli.ini alone, the line is changed there", async () => {
+  test("is left unchanged by `auth switch` if cli.ini names the active profile", async () => {
     const profiles = handWritten.replace(/\[DEFAULT\]\n.*\n\n/, "");
     write("auth.ini", profiles);
     write("cli.ini", "# mine\n[DEFAULT]\nprofile = default\neditor = vi\n");
@@ -165,7 +165,7 @@ describe("a file written by hand, with two profiles and comments", () => {
     expect(read("cli.ini")).toBe("# mine\n[DEFAULT]\nprofile = work\neditor = vi\n");
   });
 
-  test("that is a link stays one, and its target is written", async () => {
+  test("stays a link if it is one, and the target is changed", async () => {
     const target = join(temporaryDirectory(), "dotfiles.ini");
     writeFileSync(target, handWritten);
     mkdirSync(home, { recursive: true });
@@ -175,7 +175,7 @@ describe("a file written by hand, with two profiles and comments", () => {
     expect((statSync(target).mode & 0o777).toString(8)).toBe("600");
   });
 
-  test("lists its profiles with what each service says", async () => {
+  test("is listed with the status that each service reports", async () => {
     write("auth.ini", handWritten.replaceAll("SERVICE", service.url).replace("/prefix", ""));
     const { stdout, stderr } = await bough("auth list");
     expect(stdout.replaceAll(service.url, "URL")).toMatch(
@@ -190,7 +190,7 @@ describe("a file written by hand, with two profiles and comments", () => {
     ]);
   });
 
-  test("loses a profile and nothing else", async () => {
+  test("loses one profile and nothing else with `auth remove`", async () => {
     write("auth.ini", handWritten);
     expect(await bough("auth remove work")).toMatchObject({ exitCode: 0, stdout: "work\n", stderr: "" });
     expect(read()).toBe(handWritten.slice(0, handWritten.indexOf("[profile:work]")));
@@ -213,7 +213,7 @@ describe("a file written by hand, with two profiles and comments", () => {
   });
 });
 
-test("a service that cannot say who one is, and a profile without an address", async () => {
+test("auth list shows a service without whoami and a profile without an address as failed", async () => {
   const other = await startFakeService({ sixCallsOnly: true });
   write("auth.ini", `[profile:half]\ntoken = a-token\n[profile:old]\ntoken = a-token\nurl = ${other.url}\n`);
   const json = JSON.parse((await bough("auth list -f json")).stdout);

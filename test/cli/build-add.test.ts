@@ -1,4 +1,4 @@
-/** ADD from servers that fail: what a user is told. */
+/** ADD from servers that fail: the messages. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
@@ -25,7 +25,7 @@ async function add(url: string) {
   return await runBough(["build"], { workingDirectory, environment, clock });
 }
 
-test("nobody listens there", async () => {
+test("the server does not listen", async () => {
   const gone = await startRawServer(() => undefined);
   await gone.close();
   const { exitCode, stderr } = await add(`${gone.url}/file`);
@@ -34,7 +34,7 @@ test("nobody listens there", async () => {
   expect(exitCode).toBe(1);
 });
 
-test("the body breaks off", async () => {
+test("the response breaks off", async () => {
   const source = await startRawServer((socket) => {
     socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nonly this", () =>
       socket.resetAndDestroy(),

@@ -1,4 +1,4 @@
-/** ADD of archives, local ones and from URLs, on a service that knows nothing of them. */
+/** ADD of archives, local and from URLs, on a service that cannot unpack them. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ async function build(add: string, words: string[] = [], options: Partial<BoughOp
   return { exitCode, stderr, requests, files: filesOf(requests) };
 }
 
-/** Of the last RUN: `path owner mode`. */
+/** Files of the last RUN as `path owner mode`. */
 function filesOf(requests: FakeService["requests"]): string[] {
   const body = requests.findLast(({ method, path }) => method === "POST" && path === "/v1/instances")?.json;
   const files = (body as { files?: Record<string, { uid: number; gid: number; mode: string }> } | undefined)
@@ -70,24 +70,27 @@ test.each([
   expect((await build(add, options)).files).toEqual(expected);
 });
 
-test.each(["gzip", "zstd", "bzip2", "xz"] as const)("%s, by any name", async (compression) => {
-  const bytes =
-    compression === "gzip"
-      ? Bun.gzipSync(archive)
-      : compression === "zstd"
-        ? Bun.zstdCompressSync(archive)
-        : await compressed(compression);
-  await Bun.write(`${context}/named`, bytes);
-  expect((await build("--unpack named")).files).toEqual(unpacked);
-});
+test.each(["gzip", "zstd", "bzip2", "xz"] as const)(
+  "an archive compressed with %s is unpacked, whatever its name",
+  async (compression) => {
+    const bytes =
+      compression === "gzip"
+        ? Bun.gzipSync(archive)
+        : compression === "zstd"
+          ? Bun.zstdCompressSync(archive)
+          : await compressed(compression);
+    await Bun.write(`${context}/named`, bytes);
+    expect((await build("--unpack named")).files).toEqual(unpacked);
+  },
+);
 
-test("a URL's, with --unpack alone", async () => {
+test("an archive from a URL is unpacked with --unpack only", async () => {
   const url = new URL("/a.tar", source.url).href;
   expect((await build(url, ["--docker"])).files).toEqual(["/srv/a.tar 0:0 0600"]);
   expect((await build(`--unpack ${url}`)).files).toEqual(unpacked);
 });
 
-test("a server that sends something else the second time is refused, and nothing of it is remembered", async () => {
+test("an archive that has changed when it is fetched again is refused, and nothing of it is remembered", async () => {
   let answers = 0;
   const forged = tarOf([{ name: "two", content: "forged\n" }]);
   const server = Bun.serve({ port: 0, fetch: () => new Response(answers++ === 0 ? archive : forged) });
@@ -102,7 +105,7 @@ test("a server that sends something else the second time is refused, and nothing
 test.each([
   ["Ctrl-C", 130, /interrupted/],
   ["a minute", 1, /ADD \S+: (no data|only 100 bytes) received (for|in) 60 s\n/],
-])("a server that falls silent the second time is left after %s", async (what, code, message) => {
+])("a server that stalls at the second request is given up after %s", async (what, code, message) => {
   let answers = 0;
   const silent = () =>
     new ReadableStream({
@@ -118,7 +121,7 @@ test.each([
   const clock = createManualClock();
   const word = `--unpack ${new URL("/a.tar", server.url).href}`;
   const isOver = build(word, [], { signal: interruption.signal, clock });
-  // Twice for an answer's head, and twice for what follows.
+  // Two timeouts for heads of responses, and two for their bodies.
   while (clock.sleeps.filter((milliseconds) => milliseconds === 60_000).length < 4) await Bun.sleep(1);
   if (what === "Ctrl-C") interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
   else await clock.advance(60_000);
@@ -127,7 +130,7 @@ test.each([
   expect(exitCode).toBe(code);
 });
 
-test("once unpacked it is not read again: nothing is sent", async () => {
+test("the files of a known archive are not sent again", async () => {
   await Bun.write(`${context}/a.tar`, archive);
   await build("a.tar", ["--docker"]);
   const { exitCode, requests } = await build("a.tar", ["--docker", "--no-cache"]);
@@ -135,7 +138,7 @@ test("once unpacked it is not read again: nothing is sent", async () => {
   expect(requests.filter(({ method, path }) => method === "POST" && path === "/v1/files")).toEqual([]);
 });
 
-test("a machine without xz says so", async () => {
+test("a missing xz is an error that names it", async () => {
   await Bun.write(`${context}/a`, await compressed("xz"));
   const { exitCode, stderr } = await build("--unpack a", [], { environment: { PATH: "/nowhere" } });
   expect(exitCode).toBe(2);
@@ -150,7 +153,7 @@ test("a damaged archive is refused with its line", async () => {
   expect(stderr).toContain("a.tar is damaged: it ends too early");
 });
 
-test("with --docker a directory over a link of the image is told of: Docker would replace the link", async () => {
+test("--docker warns about a directory in the place of the image's link, which Docker would replace", async () => {
   service.state.tree.set("/srv", { type: "directory" });
   service.state.tree.set("/srv/d", { type: "symlink", target: "elsewhere" });
   service.state.tree.set("/srv/e", { type: "directory" });

@@ -1,4 +1,4 @@
-/** Where the values of build arguments come from. */
+/** The value of a build argument: from the option, the environment or the Dockerfile's default. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
@@ -23,7 +23,7 @@ test.each([
   { given: ["NAME="], environment: { NAME: "around" }, used: "" },
   { given: ["NAME=a=b"], environment: {}, used: "a=b" },
   { given: ["NAME=first", "NAME=second"], environment: {}, used: "second" },
-])("--build-arg $given with $environment around: $used", async ({ given, environment, used }) => {
+])("--build-arg $given with the environment $environment: $used", async ({ given, environment, used }) => {
   const options = given.flatMap((text) => ["--build-arg", text]);
   const ended = await runBough(["--url", service.url, "--token", "t", "build", ".", ...options], {
     workingDirectory: context,

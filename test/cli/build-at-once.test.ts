@@ -1,4 +1,4 @@
-/** Several builds at once on one state directory, each in a process of its own. */
+/** Concurrent builds with one state directory, each in its own process. */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -38,7 +38,7 @@ function requireSound(state: string): void {
 const dockerfile = (number: number | string) =>
   `FROM base:1\nRUN first ${number}\nCOPY a.txt /\nRUN second ${number}\nRUN third ${number}\n`;
 
-test("fifty in fifty contexts: all succeed, and no layer is lost", async () => {
+test("fifty builds of fifty contexts all succeed, and no layer is lost", async () => {
   const service = await startFakeService({ run: () => ({ delayMs: 5 }) });
   service.state.addImage("base:1");
   const state = temporaryDirectory();
@@ -68,7 +68,7 @@ test("fifty in fifty contexts: all succeed, and no layer is lost", async () => {
   expect(service.state.instances).toHaveLength(150);
 }, 60_000);
 
-test("eight in one context: all succeed, and afterwards everything is cached", async () => {
+test("eight builds of one context all succeed, and afterwards everything is cached", async () => {
   const service = await startFakeService({ run: () => ({ delayMs: 20 }) });
   service.state.addImage("base:1");
   const state = temporaryDirectory();

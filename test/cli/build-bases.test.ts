@@ -52,7 +52,7 @@ describe("a base is imported once, and its layers are reused", () => {
   ];
   const services: [string, FakeServiceOptions][] = [
     ["a service", {}],
-    ["a service of the specification's calls", { sixCallsOnly: true }],
+    ["a service with only the specification's calls", { sixCallsOnly: true }],
   ];
   test.each(services.flatMap(([name, options]) => references.map((each) => [name, each, options] as const)))(
     "on %s: %s",
@@ -66,7 +66,7 @@ describe("a base is imported once, and its layers are reused", () => {
     },
   );
 
-  test("a digest's image that is lost is imported again, and its layers are still known", async () => {
+  test("an image named by digest is imported again if it is lost, and its layers are reused", async () => {
     await build(`FROM alpine@${digest}\nRUN one\n`);
     const [lost = ""] = service.state.images.keys();
     service.state.images.delete(lost);
@@ -89,14 +89,14 @@ describe("--pull", () => {
     expect(await build(`${dockerfile}RUN three\n`)).toMatchObject({ imports: 0, runs: ["three"] });
   });
 
-  test("of what cannot change imports nothing", async () => {
+  test("imports nothing for references that cannot change", async () => {
     const uuid = service.state.addImage("base:1");
     await build(`FROM alpine@${digest}\n`);
     const dockerfile = `FROM alpine@${digest}\nFROM ${uuid}\nFROM tag:base:1\n`;
     expect(await build(dockerfile, "--pull")).toMatchObject({ exitCode: 0, imports: 0 });
   });
 
-  test("takes the tag of an image that was not imported, and says how to give it back", async () => {
+  test("moves the tag of an image that was not imported, and says how to move it back", async () => {
     const mine = service.state.addImage("alpine:3.20");
     const { stderr } = await build("FROM alpine:3.20\nRUN one\n", "--pull");
     expect(stderr).toContain(
@@ -105,7 +105,7 @@ describe("--pull", () => {
     expect(imageOf("alpine:3.20")).not.toBe(mine);
   });
 
-  test("of an image that no registry has fails, and names the stored one", async () => {
+  test("fails if the registry does not have the image, and names the stored one", async () => {
     const mine = service.state.addImage(notInRegistry);
     const { exitCode, stderr, runs } = await build(`FROM ${notInRegistry}\nRUN one\n`, "--pull");
     expect({ exitCode, runs }).toEqual({ exitCode: 1, runs: [] });

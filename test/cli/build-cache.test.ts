@@ -1,4 +1,4 @@
-/** Which RUNs are run again after which change: the promise of the layer cache, over HTTP. */
+/** The RUNs that are run again after a change, over HTTP. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, cpSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,9 +7,9 @@ import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 let service: FakeService;
-/** What is edited. */
+/** The context that a test edits. */
 let context: string;
-/** Where it is built. */
+/** The machines that build it, one after the other. */
 let machines: Machine[];
 let builds: number;
 /** The scope that the machines share. */
@@ -55,12 +55,12 @@ function makeContext(): string {
   return directory;
 }
 
-/** Two checkouts with a home each, which take turns. */
+/** Makes two machines build in turn, each with its own checkout and state. */
 function shareByScope(): void {
   machines = [0, 1].map(() => ({ context: temporaryDirectory(), state: temporaryDirectory() }));
 }
 
-/** The names of the RUNs that were run. */
+/** Builds, and returns the names of the RUNs that were run. */
 async function build(...options: string[]): Promise<string[]> {
   service.clearRequests();
   const before = service.state.instances.length;
@@ -72,7 +72,7 @@ async function build(...options: string[]): Promise<string[]> {
     service.state.instances
       .slice(before)
       .map(({ command }) => /first|second|third|fourth/.exec(command)?.[0] ?? command)
-      // What keeps the scope's index.
+      // The command that stores the scope's index.
       .filter((command) => command !== ":")
   );
 }
@@ -94,7 +94,7 @@ function edit(from: string | RegExp, to: string): void {
 
 const all = ["first", "second", "third", "fourth"];
 
-test("a first build makes one instance per RUN, a second one none and asks only for the base image and whether the result is there", async () => {
+test("a first build makes one instance per RUN; a second one makes none and asks only for the base image and the result", async () => {
   expect(await build()).toEqual(all);
   expect(await build()).toEqual([]);
   expect(service.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
@@ -120,7 +120,7 @@ describe.each<[string, () => void]>([
     ["a build-arg", () => {}, ["--build-arg", "LEVEL=2"], ["second", "third", "fourth"]],
     ["an ARG's default", () => edit("LEVEL=1", "LEVEL=2"), [], ["second", "third", "fourth"]],
     ["a build-arg to its default: nothing", () => {}, ["--build-arg", "LEVEL=1"], []],
-    ["a build-arg that nobody declares: nothing", () => {}, ["--build-arg", "OTHER=2"], []],
+    ["a build-arg that no ARG declares: nothing", () => {}, ["--build-arg", "OTHER=2"], []],
     ["a comment: nothing", () => edit("RUN second", "# why\nRUN second"), [], []],
     ["the timeout: nothing", () => {}, ["--timeout", "7"], []],
     ["--no-cache: everything", () => {}, ["--no-cache"], all],
@@ -149,7 +149,7 @@ test("after a change only the changed content is uploaded", async () => {
   expect(service.requestsTo("POST /v1/files")).toHaveLength(1);
 });
 
-test("layers of one context are none of another's, and another base image has none at all", async () => {
+test("no layer is reused for another context or another base image", async () => {
   await build();
   const first = machines;
   context = makeContext();

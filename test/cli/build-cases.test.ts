@@ -1,8 +1,8 @@
 /**
  * Golden cases of `bough build` against the scripted service over HTTP. `test/cases/build/<case>/` has
  * - `context/`, with its Dockerfile;
- * - `case.json`, where needed: what the service does and the command lines;
- * - `expected.txt`: what a user sees and what the service is asked. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
+ * - `case.json`, if needed: the behaviour of the service and the command lines;
+ * - `expected.txt`: the output and the requests to the service. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,30 +15,30 @@ import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
 
 interface Case {
-  /** What follows `bough --url ... build .`, once for each build. `{source}` is the loopback server's address. */
+  /** Arguments after `bough --url ... build .`, for each build. `{source}` is the loopback server's address. */
   builds?: string[][];
-  /** What the RUNs do, in order; after the last one, all is well. */
+  /** Outcomes of the RUNs, in order; further RUNs succeed. */
   runs?: RunOutcome[];
   service?: Pick<
     FakeServiceOptions,
     "events" | "sixCallsOnly" | "gzip" | "importAnswers" | "reportsHashes" | "extensions"
   >;
-  /** Tags that the service has; `base:1` if not said. */
+  /** Tags of images on the service; `base:1` by default. */
   images?: string[];
-  /** What is in every image, for the inspect routes. */
+  /** Files of every image, for the inspect routes. */
   tree?: Record<string, FakeTreeEntry>;
   /** Files that a repository can't hold, such as links and empty directories. */
   files?: Record<string, FileSpec>;
-  /** Requests are shown; off where only the output matters. */
+  /** False if only the output is shown, without the requests. */
   requests?: boolean;
 }
 
-/** The service's address, which chain hashes have in them: the same in every run, whatever its port is. */
+/** The service's address, which is part of chain hashes: the same in every run, whatever its port is. */
 const address = "http://service.test";
 
 const cases = join(import.meta.dir, "../cases/build");
 
-/** Where ADD gets its files from. `/changing` has another validator and content every time. */
+/** The server of ADD's files. `/changing` has another validator and content for every request. */
 let source: ReturnType<typeof Bun.serve>;
 let sourceRequests: string[] = [];
 beforeAll(() => {
@@ -109,7 +109,7 @@ async function play(directory: string): Promise<string> {
   }
 }
 
-/** Uploads go several at a time, and beside all else, so theirs is the only order that is not shown. */
+/** Requests in their order, then the uploads, sorted, because they are concurrent with everything else. */
 function requestLines({ requests }: FakeService): string[] {
   const lineOf = ({ method, path, query, json, bytes }: RecordedRequest) => {
     const search = new URLSearchParams(query).toString();
@@ -125,7 +125,7 @@ function requestLines({ requests }: FakeService): string[] {
 }
 
 function normalise(text: string, service: FakeService, context: string): string {
-  /** In the order in which they are shown. */
+  /** UUIDs of images and operations, in the order in which they appear. */
   const numbers: Record<string, string[]> = {};
   let result = text;
   for (const { uuid, sha256 } of service.state.files.values()) {

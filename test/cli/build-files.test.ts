@@ -1,4 +1,4 @@
-/** `--metadata-file` and `--iidfile`: what a build leaves for other programs. */
+/** `--metadata-file` and `--iidfile`: files that a build writes for other programs. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -11,15 +11,15 @@ import { runOnSmallDisk } from "../support/small-disk.ts";
 let service: FakeService;
 let context: string;
 let outcome: RunOutcome;
-/** What happens whenever the service runs something. */
-let meanwhile: () => void;
+/** Called whenever the service runs a command. */
+let duringRun: () => void;
 let home: string;
 beforeEach(async () => {
   outcome = { stdout: "fine\n" };
-  meanwhile = () => {};
+  duringRun = () => {};
   service = await startFakeService({
     run: () => {
-      meanwhile();
+      duringRun();
       return outcome;
     },
   });
@@ -48,7 +48,7 @@ function contents(): Record<string, string> {
 
 const bothFiles = ["--metadata-file", "m.json", "--iidfile", "id"];
 
-test("tell of every step, once the build has succeeded", async () => {
+test("the files are written after a successful build, and the metadata has every step", async () => {
   await build();
   outcome = { stdout: "again\n" };
   writeFiles(context, { a: "changed" });
@@ -79,7 +79,7 @@ test("tell of every step, once the build has succeeded", async () => {
       stage: { index: 0, name: null },
       step: step.line,
       seconds: expect.any(Number),
-      // Sent for the RUN that has it; what layers take is told by the engine.
+      // The file is sent for the RUN. Only the engine reports the size of layers.
       uploadedBytes: step.line === 4 ? 7 : 0,
       addedBytes: null,
     })),
@@ -87,22 +87,22 @@ test("tell of every step, once the build has succeeded", async () => {
   expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a", "id", "m.json"]);
 });
 
-test("a COPY of the whole context takes nothing that is there for their sake", async () => {
+test("a COPY of the whole context leaves out what the two options write", async () => {
   writeFiles(context, { Dockerfile: "FROM base:1\nCOPY . /\nRUN make\n" });
   await build(...bothFiles);
   expect(JSON.parse(readFileSync(join(context, "m.json"), "utf8")).uploaded.files).toBe(2);
 });
 
-describe("what an earlier build has left is gone after", () => {
+describe("files of an earlier build are removed after", () => {
   test.each<[string, Record<string, FileSpec>, string[]]>([
     ["a RUN that fails", {}, []],
-    ["a context that is not there", {}, ["nowhere"]],
-    ["a Dockerfile that is not there", {}, ["--dockerfile", "nowhere"]],
+    ["a missing context", {}, ["nowhere"]],
+    ["a missing Dockerfile", {}, ["--dockerfile", "nowhere"]],
     ["a Dockerfile that does not parse", { Dockerfile: "FROMM base:1\n" }, []],
     ["a --build-arg without a value", {}, ["--build-arg", "X"]],
-    ["a --tag that is none", {}, ["--tag", "UP:per:x"]],
+    ["an invalid --tag", {}, ["--tag", "UP:per:x"]],
     ["a --timeout that is not a number", {}, ["--timeout", "soon"]],
-    ["a --progress that is none", {}, ["--progress", "fancy"]],
+    ["an unknown --progress", {}, ["--progress", "fancy"]],
     ["a --progress that needs a terminal", {}, ["--progress", "tty"]],
   ])("%s", async (_, files, words) => {
     writeFiles(context, { ...files, "m.json": "{}", id: "old" });
@@ -112,7 +112,7 @@ describe("what an earlier build has left is gone after", () => {
   });
 });
 
-describe("refused before anything is built, with every file as it was:", () => {
+describe("refused before anything is built, without changing a file:", () => {
   const usable = ["--metadata-file", "m.json"];
   test.each<[string[], string]>([
     [["--metadata-file", "nowhere/x"], "--metadata-file nowhere/x: there is no directory nowhere"],
@@ -160,8 +160,8 @@ describe("refused before anything is built, with every file as it was:", () => {
     expect(service.requests).toEqual([]);
   });
 
-  // There a directory takes no file, not even from root.
-  test("a place that can't be written to", async () => {
+  // Not even root can make a file in /proc.
+  test("a path that can't be written", async () => {
     writeFiles(context, { "m.json": "{}" });
     const before = contents();
     const { exitCode, stderr } = await build("--metadata-file", "m.json", "--iidfile", "/proc/bough-id");
@@ -171,7 +171,7 @@ describe("refused before anything is built, with every file as it was:", () => {
     expect(service.requests).toEqual([]);
   });
 
-  test("as an event, where events are wanted", async () => {
+  test("as an event with --progress json", async () => {
     const { stderr } = await build("--progress", "json", "--iidfile", "Dockerfile");
     expect(JSON.parse(stderr)).toMatchObject({ type: "error", code: "usage" });
   });
@@ -194,24 +194,24 @@ test("a full disk is noticed before anything is built", async () => {
   expect(service.requests).toEqual([]);
 });
 
-describe("where they can't be written in the end, after all,", () => {
+describe("if a file can't be written when the build has ended,", () => {
   const words = ["--tag", "app", "--metadata-file", "m.json", "--iidfile", "out/id"];
   beforeEach(() => writeFiles(context, { "m.json": "{}", out: "directory/" }));
   const ways: [string, () => void][] = [
-    ["their directory is gone", () => rmSync(join(context, "out"), { recursive: true, force: true })],
+    ["the directory is gone", () => rmSync(join(context, "out"), { recursive: true, force: true })],
     [
-      "another file is in the place of it",
+      "a file is in the place of the directory",
       () => {
         rmSync(join(context, "out"), { recursive: true, force: true });
         writeFiles(context, { out: "no directory" });
       },
     ],
-    ["a directory has their name", () => writeFiles(context, { "out/id/file": "other" })],
+    ["a directory has the file's name", () => writeFiles(context, { "out/id/file": "other" })],
   ];
 
-  test.each(ways)("the result is printed, and neither is left: %s", async (_, happens) => {
+  test.each(ways)("the result is printed, and neither file is left: %s", async (_, happens) => {
     let before = {};
-    meanwhile = () => {
+    duringRun = () => {
       happens();
       before = contents();
     };
@@ -222,8 +222,8 @@ describe("where they can't be written in the end, after all,", () => {
     expect(contents()).toEqual(before);
   });
 
-  test("the error is the last event, and the only one that says what the build has ended with", async () => {
-    meanwhile = () => rmSync(join(context, "out"), { recursive: true, force: true });
+  test("the error is the last event, and there is no event `finished`", async () => {
+    duringRun = () => rmSync(join(context, "out"), { recursive: true, force: true });
     const { stdout, stderr, exitCode } = await build(...words, "--progress", "json", "-f", "json");
     const types = stderr
       .trim()

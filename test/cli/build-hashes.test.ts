@@ -1,4 +1,4 @@
-/** Files whose state is as it was are not read again; whatever changes in a file is noticed. */
+/** Files whose state has not changed are not read again; every change of a file is noticed. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { lstatSync, readdirSync, renameSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { type FakeService, startFakeService } from "../fake-service/fake-service
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
-/** What was just written is too young to be remembered: the build happens a little later. */
+/** A minute ahead, because hashes of files that were just written are not remembered. */
 const later: Clock = { ...systemClock, now: () => Date.now() + 60_000 };
 
 let service: FakeService;
@@ -39,15 +39,15 @@ function openHashes() {
   return { store, hashes: store.hashes.open(context), state, path: join(context, "a") };
 }
 
-test("a second build reads no file; what it sends is checked all the same", async () => {
+test("a second build reads no file, but verifies a file that it sends", async () => {
   expect((await build()).runs).toBe(1);
   expect((await build()).runs).toBe(0);
-  // Who reads the file finds out that this is not its hash.
+  // A wrong hash, which is found out only by reading the file.
   const { store, hashes, state, path } = openHashes();
   hashes.set(path, state, "f".repeat(64));
   hashes.save();
   store.close();
-  // Another step: what this one comes to is known without the files.
+  // Another step, because the result of the first one is known without the files.
   writeFiles(context, { Dockerfile: "FROM base:1\nCOPY a b /app/\nRUN make again\n" });
   const { exitCode, stderr } = await build();
   expect(stderr).toContain(`${context}/a changed while it was being read`);
@@ -56,11 +56,11 @@ test("a second build reads no file; what it sends is checked all the same", asyn
 
 test.each([
   ["whose layer the service has lost", () => service.state.forgetImage(latestImage()), "make"],
-  ["of other words", () => writeDockerfile("RUN make again"), "make again"],
-  ["of another environment", () => writeDockerfile("ENV A=1\nRUN make"), "make"],
-  ["before which another COPY stands", () => writeDockerfile("COPY c /app/c\nRUN make"), "make"],
-  ["before which the WORKDIR is made", () => writeDockerfile("WORKDIR /w\nRUN make"), "make"],
-])("files that were left out as unchanged are there for a step %s", async (_, change, commandOf) => {
+  ["with another command", () => writeDockerfile("RUN make again"), "make again"],
+  ["with another environment", () => writeDockerfile("ENV A=1\nRUN make"), "make"],
+  ["that follows another COPY", () => writeDockerfile("COPY c /app/c\nRUN make"), "make"],
+  ["that follows a WORKDIR", () => writeDockerfile("WORKDIR /w\nRUN make"), "make"],
+])("unchanged files that were not read are sent for a step %s", async (_, change, commandOf) => {
   writeFiles(context, { c: "three" });
   await build();
   expect((await build()).runs).toBe(0);
@@ -80,12 +80,9 @@ function writeDockerfile(lines: string): void {
 }
 
 test.each<[string, () => void]>([
+  ["written in place, with the same size and time", () => writeFileSync(join(context, "a"), "eno")],
   [
-    "written in place, of the same size and with the same time",
-    () => writeFileSync(join(context, "a"), "eno"),
-  ],
-  [
-    "replaced, of the same size and with the same time",
+    "replaced, with the same size and time",
     () => {
       writeFileSync(join(context, "new"), "eno");
       renameSync(join(context, "new"), join(context, "a"));
@@ -102,7 +99,7 @@ test.each<[string, () => void]>([
 });
 
 test.each([
-  ["just before it was read is not remembered: it may be written again without a trace", 0, false],
+  ["just before it was read is not remembered: it may change again with the same state", 0, false],
   ["a minute before it was read is remembered", 60_000, true],
 ])("a file that was written %s", async (_, milliseconds, isRemembered) => {
   const now = Math.trunc(statSync(join(context, "a")).ctimeMs) + milliseconds;

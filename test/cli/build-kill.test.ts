@@ -1,6 +1,6 @@
 /**
- * SIGKILL of builds on a service that lives on: whatever the instant, no command is run a second time where its outcome
- * can be known, and the next build goes on from there.
+ * SIGKILL of builds on a service that keeps running: at any moment, no command is run again if its outcome can be known,
+ * and the next build continues from there.
  */
 
 import { Database } from "bun:sqlite";
@@ -17,7 +17,7 @@ import { runs, seededRandom } from "../support/random.ts";
 let context: string;
 let state: string;
 let service: FakeService;
-/** What the next RUN does. */
+/** The outcome of the next RUN. */
 let outcome: RunOutcome | undefined;
 beforeEach(async () => {
   context = temporaryDirectory();
@@ -58,7 +58,7 @@ function startChild(world: Pick<World, "context" | "state" | "service">, ...opti
   });
 }
 
-/** Builds in a process that is killed as soon as `isTime` says so. */
+/** Builds in a process that is killed as soon as `isTime` returns true. */
 async function buildAndKill(isTime: () => boolean, ...options: string[]): Promise<void> {
   const child = startChild({ context, state, service }, ...options);
   while (!isTime()) await Bun.sleep(1);
@@ -66,7 +66,7 @@ async function buildAndKill(isTime: () => boolean, ...options: string[]): Promis
   await child.exited;
 }
 
-/** A command that goes on until it is released. */
+/** A command that runs until `release` is called. */
 function held(): { outcome: RunOutcome; release: () => void } {
   let release = () => {};
   const until = new Promise<void>((resolve) => {
@@ -79,7 +79,7 @@ const isRunning = () => service.state.instances.length > 0;
 const operations = () => [...service.state.operations.values()].map(({ record }) => record);
 
 describe("a build that is killed while a command runs", () => {
-  test("the next one follows it to its end", async () => {
+  test("the next build waits for the command's end", async () => {
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\nRUN next\n" });
     const command = held();
     outcome = command.outcome;
@@ -95,7 +95,7 @@ describe("a build that is killed while a command runs", () => {
     expect((await build()).stderr.match(/cached layer/g)).toHaveLength(2);
   });
 
-  test("and succeeds meanwhile: the next one takes its image", async () => {
+  test("the next build takes the image of a command that has succeeded", async () => {
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
     const command = held();
     outcome = command.outcome;
@@ -108,9 +108,9 @@ describe("a build that is killed while a command runs", () => {
 
   test.each<[string, RunOutcome]>([
     ["fails", { exitCode: 1 }],
-    ["is stopped for taking too long", { exitCode: 137, timedOut: true }],
+    ["is stopped by its timeout", { exitCode: 137, timedOut: true }],
     ["cannot be run", { error: "no capacity" }],
-  ])("and %s meanwhile: the next one runs it again", async (_, end) => {
+  ])("the next build runs a command again that %s", async (_, end) => {
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
     const command = held();
     outcome = { ...command.outcome, ...end };
@@ -121,7 +121,7 @@ describe("a build that is killed while a command runs", () => {
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
   });
 
-  test("and loses its image to the service's tidying up: the next one runs it again", async () => {
+  test("the next build runs a command again if the service has removed its image", async () => {
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
     const command = held();
     outcome = command.outcome;
@@ -129,13 +129,13 @@ describe("a build that is killed while a command runs", () => {
     command.release();
     await Bun.sleep(10);
     service.state.forgetImage(operations()[0]?.result?.image ?? "");
-    // One without a tag: the service's list shows such images, so one that it does not show is gone.
+    // An image without a tag, which proves that the service lists such images: one that it does not list is gone.
     service.state.addImage();
     const { exitCode, runs } = await build();
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
   });
 
-  test("with --no-cache the next one runs everything itself", async () => {
+  test("the next build runs everything again with --no-cache", async () => {
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
     outcome = held().outcome;
     await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
@@ -144,7 +144,7 @@ describe("a build that is killed while a command runs", () => {
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
   });
 
-  test("what makes directories and links before a RUN is found again as well", async () => {
+  test("the next build also finds the command that makes directories and links before a RUN", async () => {
     writeFiles(context, {
       Dockerfile: "FROM base:1\nCOPY . /app\nRUN make\n",
       "a/empty/": "directory/",
@@ -160,10 +160,10 @@ describe("a build that is killed while a command runs", () => {
   });
 });
 
-describe("a build that is killed before it hears of the operation that it has started", () => {
-  test("the next one finds it by its request id", async () => {
+describe("a build that is killed before it gets the response to a started operation", () => {
+  test("the next build finds the operation by its request id", async () => {
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
-    holdAnswers();
+    holdResponses();
     await buildAndKill(isRunning);
     service.intercept = undefined;
     const { exitCode, stderr, runs } = await build();
@@ -171,11 +171,11 @@ describe("a build that is killed before it hears of the operation that it has st
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow"] });
   });
 
-  test("on a service without a list of operations: said, and run again", async () => {
+  test("the next build warns and runs the command again on a service without a list of operations", async () => {
     await service.close();
     service = await startFakeService({ sixCallsOnly: true, importAnswers: "image" });
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
-    holdAnswers();
+    holdResponses();
     await buildAndKill(isRunning);
     service.intercept = undefined;
     const { exitCode, stderr, runs } = await build();
@@ -183,7 +183,7 @@ describe("a build that is killed before it hears of the operation that it has st
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
   });
 
-  test("whose request never arrived: the next one waits until that is certain, and runs it", async () => {
+  test("the next build runs the command once it is certain that the request never arrived", async () => {
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
     service.intercept = ({ method, url }) =>
       method === "POST" && url.endsWith("/instances") ? new Promise<never>(() => {}) : undefined;
@@ -194,7 +194,7 @@ describe("a build that is killed before it hears of the operation that it has st
   }, 20_000);
 });
 
-test("two builds at once each wait for an operation of their own", async () => {
+test("concurrent builds do not wait for each other's operations", async () => {
   writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
   outcome = { delayMs: 300 };
   const child = startChild({ context, state, service });
@@ -204,7 +204,7 @@ test("two builds at once each wait for an operation of their own", async () => {
   expect(await child.exited).toBe(0);
 });
 
-/** What is killed again and again. */
+/** A build that is killed repeatedly. */
 interface Victim {
   options: string[];
   extensions?: string[];
@@ -216,7 +216,7 @@ const oneStage: Victim = {
   options: [],
   lines: ["FROM base:1", "ARG ROUND", "RUN one $ROUND", "COPY data /data", ...rounds("two", "three", "four")],
 };
-/** Two of them are the same: their command is run for both together. */
+/** Two stages have the same first command, which is run once for both. */
 const severalStages: Victim = {
   options: ["--docker", "--jobs", "3"],
   lines: [
@@ -228,7 +228,10 @@ const severalStages: Victim = {
   ],
 };
 
-/** `KILLS` and `KILL_SEED` set how many there are, and when; `FAST_CHECK_TIMES` multiplies what is usual. Two at a time: most of a build is starting up. */
+/**
+ * `KILLS` sets the number of kills, `KILL_SEED` their moments; `FAST_CHECK_TIMES` multiplies the default number. Two
+ * builds run concurrently, because most of a build's time is its start.
+ */
 test.each<[string, number, Victim]>([
   ["a build", runs(50), oneStage],
   ["a build of several stages", runs(20), severalStages],
@@ -239,8 +242,8 @@ test.each<[string, number, Victim]>([
   ],
 ])(
   "random kills of %s",
-  async (_, usual, victim) => {
-    const kills = Number(process.env.KILLS ?? usual);
+  async (_, defaultKills, victim) => {
+    const kills = Number(process.env.KILLS ?? defaultKills);
     const seed = Number(process.env.KILL_SEED ?? 1);
     const worlds = [makeWorld(victim), makeWorld(victim)];
     const loops = worlds.map(async (world, index) =>
@@ -299,13 +302,13 @@ async function makeWorld({ options, extensions, lines }: Victim): Promise<World>
   return world;
 }
 
-/** Builds on and on; a round that gets to its end is followed by one that has everything still to do. */
+/** Builds until there were enough kills. A build that completes is followed by one with another ROUND, so nothing is cached. */
 async function killOften(world: World, random: () => number, kills: number) {
   let round = 0;
   let killed = 0;
   let builds = 0;
-  /** Of the first build, which nothing kills and nothing is cached for. */
-  let whole = 0;
+  /** Milliseconds of the first build, which is not killed and has nothing cached. */
+  let fullMilliseconds = 0;
   for (; ; builds++) {
     const child = startChild(
       world,
@@ -313,8 +316,8 @@ async function killOften(world: World, random: () => number, kills: number) {
       ...["--build-arg", `ROUND=${round}`, "--tag", `app:${round}`],
     );
     const output = new Response(child.stderr).text();
-    const killAfter = random() * 1.2 * whole;
-    // From the first request on, before which there is nothing to lose, to some time after the end.
+    const killAfter = random() * 1.2 * fullMilliseconds;
+    // Some time after the first request, because before it there is nothing to lose; at most a little after the end.
     const before = world.service.requests.length;
     while (world.service.requests.length === before && child.exitCode === null) await Bun.sleep(1);
     const started = performance.now();
@@ -328,18 +331,18 @@ async function killOften(world: World, random: () => number, kills: number) {
     }
     expect({ exitCode: child.exitCode, output: await output }).toMatchObject({ exitCode: 0 });
     if (isSpared && builds > 0) return { builds, world };
-    whole ||= performance.now() - started;
+    fullMilliseconds ||= performance.now() - started;
     round++;
   }
 }
 
-/** True once all calls of this kind have their answers. */
+/** True if all calls of this kind have got their responses. */
 function answered(call: string): boolean {
   return service.requestsTo(call).every((request) => request.answered);
 }
 
-/** The service starts what it is asked to, and says nothing. */
-function holdAnswers(): void {
+/** Makes the service start commands without responding. */
+function holdResponses(): void {
   const intercept: FakeService["intercept"] = async (request) => {
     if (request.method !== "POST" || !request.url.endsWith("/instances")) return undefined;
     service.intercept = undefined;

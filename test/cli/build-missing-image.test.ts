@@ -1,4 +1,4 @@
-/** What happens when the service has lost what bough remembers: it is noticed, said, and made good in the same build. */
+/** Images and files that bough remembers and the service has lost: the same build notices, says so and makes them again. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -37,7 +37,7 @@ const imageOf = (command: string) => {
   return operation?.record.result?.image ?? "";
 };
 
-test("a stage's name with a slip in it: the failed import names the stage", async () => {
+test("a misspelt stage name: the failed import suggests the stage", async () => {
   const registry = await startFakeService({ importError: () => "manifest unknown" });
   registry.state.addImage("base:1");
   writeFiles(context, { Dockerfile: "FROM base:1 AS build\nFROM biuld\nRUN make\n" });
@@ -51,11 +51,11 @@ test("a stage's name with a slip in it: the failed import names the stage", asyn
   expect(stderr).toContain("\nDid you mean the stage build? ");
 });
 
-describe("an image is lost", () => {
+describe("the service has lost the image", () => {
   test.each([
     ["of the last layer, with a tag to set", "third", ["--tag", "app"], ["third"]],
-    ["of the last layer, with none", "third", [], ["third"]],
-    ["of a layer in between that nothing needs", "first", [], []],
+    ["of the last layer, without a tag", "third", [], ["third"]],
+    ["of an earlier layer that nothing needs", "first", [], []],
   ])("%s", async (_, lost, options, runs) => {
     await build(...options);
     service.state.forgetImage(imageOf(lost));
@@ -65,9 +65,9 @@ describe("an image is lost", () => {
     expect(/image \S+ of layer:\S+ is gone/.test(again.stderr)).toBe(runs.length > 0);
   });
 
-  test("all of them: everything is built again, in one build", async () => {
+  test("of every layer: one build makes all of them again", async () => {
     await build();
-    // The service's list shows the image here. One that has never been in a list is not gone for want of it.
+    // Here the service lists the image. An image that was never listed does not count as gone.
     await build();
     for (const command of ["first", "second", "third"]) service.state.forgetImage(imageOf(command));
     const again = await build();
@@ -80,9 +80,9 @@ describe("an image is lost", () => {
 describe.each<[string, number | "failed operation"]>([
   ["404", 404],
   ["410", 410],
-  ["422 and words", 422],
+  ["422 and a message", 422],
   ["a failed operation", "failed operation"],
-])("a service that says it by %s", (_, missing) => {
+])("a service that reports it with %s", (_, missing) => {
   beforeEach(async () => {
     await service.close();
     service = await startFakeService({ missing });
@@ -110,7 +110,7 @@ describe.each<[string, number | "failed operation"]>([
   });
 });
 
-describe("an image is lost that a COPY looks into", () => {
+describe("the service has lost an image that a COPY reads", () => {
   test("to find out whether its destination is a directory", async () => {
     service.state.tree.set("/dest", { type: "directory" });
     await build();
@@ -119,11 +119,11 @@ describe("an image is lost that a COPY looks into", () => {
     const again = await build();
     expect(again.exitCode).toBe(0);
     expect(again.runs).toEqual(["first", "other"]);
-    // Not as the file /dest, which is what an image that is not there cannot contradict.
+    // Not as the file /dest, as if the destination did not exist.
     expect(Object.keys(service.state.instances.at(-1)?.files ?? {})).toEqual(["/dest/a.txt"]);
   });
 
-  test("for the number of a user", async () => {
+  test("to look up the number of a user", async () => {
     service.state.tree.set("/etc/passwd", { type: "file", content: "app:x:7:8::/:/bin/sh\n" });
     await build();
     service.state.forgetImage(imageOf("first"));
@@ -135,7 +135,7 @@ describe("an image is lost that a COPY looks into", () => {
   });
 });
 
-test("what a URL brought is lost: it is fetched again", async () => {
+test("a lost file of a URL is fetched again", async () => {
   let gets = 0;
   const source = Bun.serve({
     port: 0,
@@ -158,7 +158,7 @@ test("what a URL brought is lost: it is fetched again", async () => {
   expect(service.state.files.has(sha256)).toBe(true);
 });
 
-test("a file is lost after directories were made for it: that is not done again", async () => {
+test("a lost file is sent again without making its directories twice", async () => {
   writeFiles(context, {
     Dockerfile: "FROM base:1\nCOPY tree /tree\nRUN use it\n",
     "tree/a.txt": "a",
@@ -173,7 +173,7 @@ test("a file is lost after directories were made for it: that is not done again"
   expect(again.runs).toEqual(["sh", "use it otherwise"]);
 });
 
-test("an operation is lost while it runs: its command is not run again by itself", async () => {
+test("the command of a lost operation is not run again automatically", async () => {
   await service.close();
   service = await startFakeService({ run: () => ({ until: new Promise(() => {}) }), events: false });
   service.state.addImage("base:1");
@@ -189,7 +189,7 @@ test("an operation is lost while it runs: its command is not run again by itself
   );
 });
 
-test("a request that is wrong for another reason is no reason to build anything again", async () => {
+test("a request that is refused for another reason makes nothing run again", async () => {
   await build();
   writeFiles(context, { Dockerfile: "FROM base:1\nRUN first\nCOPY a.txt /\nRUN second\nRUN other\n" });
   service.intercept = ({ method, url }) =>

@@ -1,4 +1,4 @@
-/** `bough build --platform`: nothing else is built than what the service runs. */
+/** `bough build --platform`: only the service's platform is built. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";

@@ -1,4 +1,4 @@
-/** `--progress`: what people and other programs get to see of a build. */
+/** `--progress`: what a build shows to people and other programs. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { truncateSync } from "node:fs";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ describe("--progress json", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  test("is one event a line, each with its time and type; standard output stays the result's", async () => {
+  test("prints one event a line with its time and type; standard output has the result only", async () => {
     const { stdout, stderr, exitCode } = await build("--progress", "json", "-f", "json");
     const events = eventsOf(stderr);
     for (const { time } of events) expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
@@ -70,7 +70,7 @@ describe("--progress json", () => {
     expect(exitCode).toBe(0);
   });
 
-  test("a failure is the last event, and the exit code is the same", async () => {
+  test("prints a failure as the last event; the exit code is the same", async () => {
     outcome = { exitCode: 3, stderr: "broken\n" };
     const { stderr, exitCode } = await build("--progress", "json");
     expect(eventsOf(stderr).at(-1)).toMatchObject({
@@ -80,7 +80,7 @@ describe("--progress json", () => {
     expect(exitCode).toBe(1);
   });
 
-  test("a step that fails without a command is told before it", async () => {
+  test("prints an event of the failed step before the error, also if it has no command", async () => {
     writeFiles(context, { Dockerfile: "FROM base:1\nCOPY missing /\n" });
     const { stderr } = await build("--progress", "json");
     expect(eventsOf(stderr).slice(-2)).toMatchObject([
@@ -89,7 +89,7 @@ describe("--progress json", () => {
     ]);
   });
 
-  test("so is a command line that can't be meant", async () => {
+  test("prints a usage error as an event", async () => {
     const { stderr, exitCode } = await build("--progress", "json", "--dockerfile", "missing");
     expect(eventsOf(stderr)).toMatchObject([{ type: "error", code: "usage" }]);
     expect(exitCode).toBe(2);
@@ -100,14 +100,14 @@ test.each([
   ["fancy", '[ERROR] --progress takes auto, tty, compact, plain or json, not "fancy"\n'],
   ["tty", "[ERROR] --progress tty needs a terminal on standard error\n"],
   ["compact", "[ERROR] --progress compact needs a terminal on standard error\n"],
-])("--progress %s, where standard error is not a terminal, is refused", async (mode, message) => {
+])("--progress %s is refused if standard error is not a terminal", async (mode, message) => {
   const { exitCode, stderr } = await build("--progress", mode);
   expect(stderr).toStartWith(message);
   expect(exitCode).toBe(2);
 });
 
-describe("what a RUN has written", () => {
-  test.each([[["-q"]], [["-L", "error"]]])("is shown with %p, too, if it has failed", async (words) => {
+describe("the output of a RUN", () => {
+  test.each([[["-q"]], [["-L", "error"]]])("is shown even with %p if the RUN fails", async (words) => {
     outcome = { exitCode: 3, stdout: "working\n", stderr: "broken\n" };
     const { stderr, stdout } = await build(...words);
     expect(stderr).toStartWith(
@@ -116,12 +116,12 @@ describe("what a RUN has written", () => {
     expect(stdout).toBe("");
   });
 
-  test("is not, if it has not", async () => {
+  test("is not shown with -q if the RUN succeeds", async () => {
     const { stderr } = await build("-q");
     expect(stderr).toBe("");
   });
 
-  test("is shown as far as it has come when the build is interrupted", async () => {
+  test("is shown as far as it has arrived if the build is interrupted", async () => {
     outcome = {
       chunks: [
         { stream: "stdout", data: "waiting for\n" },
@@ -155,7 +155,7 @@ describe("what a RUN has written", () => {
   test.each([
     ["-q", "[ERROR] stdout:\nwaiting for\n[ERROR] stderr:\nthe lock\n[ERROR] Dockerfile:4: operation"],
     ["--progress=json", '"type":"ran","stage":{"index":0,"name":null},"step":4,'],
-  ])("is shown as far as it has come when the command hangs: %s", async (option, expected) => {
+  ])("is shown as far as it has arrived if the command hangs: %s", async (option, expected) => {
     const chunks = [
       { stream: "stdout", data: "waiting for\n" },
       { stream: "stderr", data: "the lock\n" },
@@ -167,7 +167,7 @@ describe("what a RUN has written", () => {
     ended.finally(() => {
       isOver = true;
     });
-    // In steps that leave each request the time that it takes.
+    // Small steps leave each request enough real time.
     while (!isOver) {
       await clock.advance(1000);
       await Bun.sleep(3);
@@ -178,7 +178,7 @@ describe("what a RUN has written", () => {
     expect(exitCode).toBe(1);
   });
 
-  test("steers no terminal; a pipe gets every byte", async () => {
+  test("does not control the terminal; a pipe gets every byte", async () => {
     outcome = { stdout: "\u001b]0;EVIL\u0007a\u001b[2Jb\rc\n" };
     const shown = await buildWith({ hasErrorTerminal: true }, "--progress", "plain", "--no-cache");
     expect(shown.stderr).toContain("[INFO] stdout:\nc\n");
@@ -196,7 +196,7 @@ test("the summary counts the Dockerfile's steps, cached layers and uploads", asy
   );
 });
 
-test("session list says which build context a session is of", async () => {
+test("session list shows the build context of a session", async () => {
   await build();
   const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
   const run = (...words: string[]) => runBough(words, { workingDirectory: "/", environment });
@@ -211,7 +211,7 @@ test("session list says which build context a session is of", async () => {
   expect(stdout).toMatch(new RegExp(`^build:.* {2}${context}$`, "m"));
 });
 
-test("a large context gets a warning with its largest paths, as rules that leave them out", async () => {
+test("a large context causes a warning with its largest paths as lines for .dockerignore", async () => {
   writeFiles(context, {
     Dockerfile: "FROM base:1\nCOPY . /app/\nRUN make\n",
     "data/set/one": "1",

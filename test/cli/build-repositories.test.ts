@@ -1,4 +1,4 @@
-/** ADD of git repositories, from servers as they are: git's own, one of plain files, one behind ssh. */
+/** ADD of git repositories from real servers: git's own, one of plain files, one behind ssh. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -25,7 +25,7 @@ let builds: FetchingBuilds;
 let service: FetchingBuilds["service"];
 let context: string;
 let home: string;
-/** Where checkouts are for a while. */
+/** The directory of temporary checkouts. */
 let scratch: string;
 
 beforeEach(async () => {
@@ -69,26 +69,22 @@ const featureFiles = {
 const { "/x/module/lib.txt": _, ...withoutModule } = latestFiles;
 
 describe.each([
-  ["git's own", false],
-  ["one of plain files", true],
-])("a server: %s", (_, isDumb) => {
+  ["git's own server", false],
+  ["a server of plain files", true],
+])("from %s", (_, isDumb) => {
   test.each([
     ["the default branch", () => "", latestFiles],
     ["a branch", () => "#feature", featureFiles],
     ["a tag", () => "#v1", firstFiles],
     ["an annotated tag", () => "#v1-annotated", firstFiles],
-    ["a full name", () => "#refs/heads/feature", featureFiles],
+    ["a full ref name", () => "#refs/heads/feature", featureFiles],
     ["a commit", () => `#${first}`, firstFiles],
-    ["a directory of it", () => "#feature:sub", { "/x/bar": "bar\r\n" }],
+    ["a directory of a branch", () => "#feature:sub", { "/x/bar": "bar\r\n" }],
     ["no submodules", () => "?submodules=false", withoutModule],
     ["a tag and its commit", () => `?tag=v1&commit=${first.slice(0, 8)}`, firstFiles],
-    [
-      "a commit, whatever the branch is",
-      () => `?branch=main&fetch-by-commit&commit=${first.toUpperCase()}`,
-      firstFiles,
-    ],
+    ["a commit and a branch", () => `?branch=main&fetch-by-commit&commit=${first.toUpperCase()}`, firstFiles],
   ])("%s", async (_, rest, expected) => {
-    if (isDumb) for (const name of ["app", "library"]) dumb(name);
+    if (isDumb) for (const name of ["app", "library"]) makeDumbRepository(name);
     const { url } = serve({ isDumb });
     const add = `ADD ${url}/${isDumb ? "dumb/app.git" : "app.git"}${rest()} /x`;
     const { exitCode, stderr, texts } = await build(add);
@@ -100,14 +96,14 @@ describe.each([
   });
 });
 
-/** A bare repository as a server of plain files has it. */
-function dumb(name: string): void {
+/** Makes a bare repository for a server of plain files. */
+function makeDumbRepository(name: string): void {
   const bare = join(root, "dumb", `${name}.git`);
   app.git("clone", "--quiet", "--bare", join(root, `${name}.git`), bare);
   app.git("--git-dir", bare, "update-server-info");
 }
 
-test("files are root's, --chown and --chmod say otherwise, --exclude leaves some out", async () => {
+test("files belong to root unless --chown and --chmod say otherwise; --exclude leaves some out", async () => {
   const { url } = serve();
   const plain = await build(`ADD ${url}/app.git#v1 /x`);
   expect(plain.owners).toEqual(["/x/foo 0:0 0644", "/x/run.sh 0:0 0755"]);
@@ -115,7 +111,7 @@ test("files are root's, --chown and --chmod say otherwise, --exclude leaves some
   expect(flags.owners).toEqual(["/x/run.sh 7:8 0700"]);
 });
 
-describe("where several sources have a path, the last in the order of the words has it, as in Docker", () => {
+describe("if several sources have the same path, the last source is copied, as in Docker", () => {
   const sources = {
     URL: "from the url\n",
     GIT: "from git\n",
@@ -159,7 +155,7 @@ describe("where several sources have a path, the last in the order of the words 
   });
 });
 
-test("beside other sources", async () => {
+test("a repository can be one of several sources", async () => {
   writeFiles(context, { mine: "mine\n" });
   const { url } = serve();
   const { texts } = await build(`ADD ${url}/app.git#v1 mine /x`);
@@ -169,7 +165,7 @@ test("beside other sources", async () => {
   expect(exitCode).toBe(1);
 });
 
-test("nothing is fetched while a branch is where it was; a moved one is seen, and a tree that is the same is a hit", async () => {
+test("an unchanged branch is not fetched; a moved one is, and the same files keep the layer cached", async () => {
   const server = serve();
   const add = `ADD ${server.url}/app.git#feature /x`;
   await build(add);
@@ -191,7 +187,7 @@ test("nothing is fetched while a branch is where it was; a moved one is seen, an
   expect(moved.texts["/x/foo"]).toBe("moved\r\n");
 });
 
-test("a commit that is known takes no server", async () => {
+test("a known commit needs no server", async () => {
   const server = serve();
   await build(`ADD ${server.url}/app.git#${first} /x`);
   await server.stop();
@@ -201,7 +197,7 @@ test("a commit that is known takes no server", async () => {
   });
 });
 
-test("what the service has lost is fetched again", async () => {
+test("a repository whose files the service has lost is fetched again", async () => {
   const { url } = serve();
   await build(`ADD ${url}/app.git#v1 /x`);
   service.state.files.clear();
@@ -214,42 +210,39 @@ describe("--keep-git-dir", () => {
   test.each([
     ["--keep-git-dir ", ""],
     ["", "?keep-git-dir"],
-  ])(
-    "%s%s: what is left is a repository of one commit, with nothing of this machine in it",
-    async (flag, query) => {
-      const { url } = serve();
-      const address = `${url.replace("://", "://us3r:p4ssw0rd@")}/app.git${query}#v1-annotated`;
-      const one = await build(`ADD ${flag}${address} /x`);
-      const { texts } = one;
-      expect(texts["/x/.git/HEAD"]).toBe(`${first}\n`);
-      expect(texts["/x/.git/config"]).toContain(`url = ${url}/app.git\n`);
-      expect(Object.keys(texts).filter((path) => path.includes("/refs/"))).toEqual([
-        "/x/.git/refs/tags/v1-annotated",
-      ]);
-      expect(Object.values(texts).join("\n")).not.toMatch(/us3r|p4ssw0rd|bough-git/);
-      // Another machine's are the same bytes.
-      const other = await build(`ADD ${flag}${address} /x`, ["--docker", "--no-cache"], {
-        environment: { BOUGH_HOME: temporaryDirectory() },
-      });
-      expect(other.texts).toEqual(texts);
-    },
-  );
+  ])("%s%s keeps a repository of one commit, which contains nothing of this machine", async (flag, query) => {
+    const { url } = serve();
+    const address = `${url.replace("://", "://us3r:p4ssw0rd@")}/app.git${query}#v1-annotated`;
+    const one = await build(`ADD ${flag}${address} /x`);
+    const { texts } = one;
+    expect(texts["/x/.git/HEAD"]).toBe(`${first}\n`);
+    expect(texts["/x/.git/config"]).toContain(`url = ${url}/app.git\n`);
+    expect(Object.keys(texts).filter((path) => path.includes("/refs/"))).toEqual([
+      "/x/.git/refs/tags/v1-annotated",
+    ]);
+    expect(Object.values(texts).join("\n")).not.toMatch(/us3r|p4ssw0rd|bough-git/);
+    // Another machine makes the same bytes.
+    const other = await build(`ADD ${flag}${address} /x`, ["--docker", "--no-cache"], {
+      environment: { BOUGH_HOME: temporaryDirectory() },
+    });
+    expect(other.texts).toEqual(texts);
+  });
 
-  test("of a part of a repository nothing is kept", async () => {
+  test("keeps nothing if only a directory of the repository is added", async () => {
     const { url } = serve();
     expect((await build(`ADD --keep-git-dir ${url}/app.git#feature:sub /x`)).texts).toEqual({
       "/x/bar": "bar\r\n",
     });
   });
 
-  test("submodules are kept with it", async () => {
+  test("keeps submodules, too", async () => {
     const { url } = serve();
     const { texts } = await build(`ADD --keep-git-dir ${url}/app.git /x`);
     expect(texts["/x/module/.git"]).toBe("gitdir: ../.git/modules/module\n");
   });
 });
 
-test("hashes of 64 digits", async () => {
+test("a repository with hashes of 64 digits is added", async () => {
   const wide = makeRepository(join(root, "wide.git"), { format: "sha256" });
   const commit = wide.commit({ a: "a\n" });
   const { url } = serve();
@@ -283,7 +276,7 @@ describe("a login", () => {
       expect(readFileSync(join(home, "sessions", name), "latin1")).not.toMatch(/p4ss|t0k3n\n/);
   });
 
-  test("a token of one host is not for another", async () => {
+  test("a token of one host is not used for another", async () => {
     const { url } = serve({ authorization: basic("x-access-token", "t0k3n") });
     const { host } = new URL(url);
     const withToken = (id: string) =>
@@ -296,8 +289,8 @@ describe("a login", () => {
 });
 
 describe("over ssh", () => {
-  /** A program in the place of ssh: it runs what is asked of the other side here. */
-  async function sshBeside(script: string): Promise<Partial<BoughOptions>> {
+  /** Puts a script in the place of ssh, which plays the other side on this machine, and starts an SSH agent. */
+  async function replaceSsh(script: string): Promise<Partial<BoughOptions>> {
     const bin = temporaryDirectory();
     writeFiles(bin, { ssh: { text: `#!/bin/sh\n${script}\n`, mode: 0o755 } });
     const agent = createServer();
@@ -311,7 +304,7 @@ describe("over ssh", () => {
     (path: string) => `git@somewhere:${path}#v1`,
     (path: string) => `ssh://git@somewhere${path}#v1`,
   ])("with an agent (%#)", async (address) => {
-    const options = await sshBeside('[ -S "$SSH_AUTH_SOCK" ] || exit 9; for last; do :; done; eval "$last"');
+    const options = await replaceSsh('[ -S "$SSH_AUTH_SOCK" ] || exit 9; for last; do :; done; eval "$last"');
     const add = `ADD ${address(join(root, "app.git"))} /x`;
     const { texts, stderr } = await build(add, ["--docker", "--ssh", "default"], options);
     expect({ texts, stderr: texts["/x/foo"] === undefined ? stderr : "" }).toEqual({
@@ -323,14 +316,14 @@ describe("over ssh", () => {
     expect(without.exitCode).toBe(2);
   });
 
-  test("from a host that is not known", async () => {
-    const options = await sshBeside("echo 'Host key verification failed.' >&2; exit 255");
+  test("an unknown host key is an error", async () => {
+    const options = await replaceSsh("echo 'Host key verification failed.' >&2; exit 255");
     const { stderr } = await build("ADD git@somewhere:x /x", ["--docker", "--ssh", "default"], options);
     expect(stderr).toContain("ADD git@somewhere:x: the server's host key is not known to this machine");
   });
 });
 
-test("by git's own protocol", async () => {
+test("a repository is fetched with git's own protocol", async () => {
   const server = createServer((socket) => {
     const child = Bun.spawn(["git", "daemon", "--inetd", "--export-all", `--base-path=${root}`], {
       stdin: "pipe",
@@ -354,7 +347,7 @@ test("by git's own protocol", async () => {
   expect((await build(`ADD git://127.0.0.1:${port}/app.git#v1 /x`)).texts).toEqual(firstFiles);
 });
 
-describe("what can't be had", () => {
+describe("refused", () => {
   test.each([
     ["#nowhere", "the repository does not contain ref nowhere", 1],
     ["?branch=v1", "the repository does not contain ref refs/heads/v1", 1],
@@ -373,13 +366,13 @@ describe("what can't be had", () => {
   });
 
   test.each([
-    ["another repository", "there is no git repository", () => new Response("none", { status: 404 })],
+    ["a missing repository", "there is no git repository", () => new Response("none", { status: 404 })],
     [
-      "no git at all",
+      "a server without git",
       "",
       () => new Response("<html>hello</html>", { headers: { "content-type": "text/html" } }),
     ],
-    ["plain HTTP elsewhere", "", () => Response.redirect("ftp://127.0.0.1/app.git/info/refs")],
+    ["a redirect to FTP", "", () => Response.redirect("ftp://127.0.0.1/app.git/info/refs")],
   ])("%s", async (_, reason, answer) => {
     const { url } = serve({ answer });
     const { exitCode, stderr } = await build(`ADD ${url}/app.git /x`);
@@ -387,7 +380,7 @@ describe("what can't be had", () => {
     expect(exitCode).toBe(1);
   });
 
-  test("a server that is not well is asked three times", async () => {
+  test("after three requests: a server that responds with 503", async () => {
     const server = serve({ answer: () => new Response("", { status: 503 }) });
     const { stderr } = await build(`ADD ${server.url}/app.git /x`, ["--docker"], {
       clock: createManualClock((milliseconds) => milliseconds < 15_000),
@@ -396,7 +389,7 @@ describe("what can't be had", () => {
     expect(stderr).toContain("trying again in 2 s");
   });
 
-  test("more than --max-add-size", async () => {
+  test("a repository that is larger than --max-add-size", async () => {
     app.commit({ zeros: "0".repeat(200_000) });
     const { url } = serve();
     const { exitCode, stderr } = await build(`ADD ${url}/app.git /x`, ["--docker", "--max-add-size", "100K"]);
@@ -404,7 +397,7 @@ describe("what can't be had", () => {
     expect(exitCode).toBe(1);
   });
 
-  test("a machine without git", async () => {
+  test("any repository if git is not installed", async () => {
     const { exitCode, stderr } = await build("ADD https://localhost/app.git /x", ["--docker"], {
       environment: { PATH: "/nowhere" },
     });
@@ -412,7 +405,7 @@ describe("what can't be had", () => {
     expect(exitCode).toBe(2);
   });
 
-  test("without --docker", async () => {
+  test("any repository without --docker", async () => {
     const { exitCode, stderr } = await build("ADD https://localhost/app.git /x", []);
     expect(stderr).toContain(
       "ADD https://localhost/app.git: git repositories are not fetched without --docker",
@@ -448,13 +441,13 @@ describe("what can't be had", () => {
   });
 });
 
-test("Ctrl-C ends git, and what it has fetched is gone", async () => {
+test("Ctrl-C ends git", async () => {
   const interruption = new AbortController();
   const asked = Promise.withResolvers<void>();
   let posts = 0;
   const { url } = serve({
     answer({ method }) {
-      // The first is asked for names, the second for what is to be fetched.
+      // The first two requests ask for names of refs, the third for objects.
       if (method !== "POST" || ++posts < 3) return undefined;
       asked.resolve();
       return new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
@@ -468,7 +461,7 @@ test("Ctrl-C ends git, and what it has fetched is gone", async () => {
   expect(processesOf(scratch)).toEqual([]);
 });
 
-/** Command lines that name a directory. */
+/** Command lines of processes that name a directory. */
 function processesOf(directory: string): string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -482,8 +475,8 @@ function processesOf(directory: string): string[] {
     .filter((words) => words.includes(directory));
 }
 
-describe("a repository that means no good", () => {
-  test("runs nothing here", async () => {
+describe("a hostile repository", () => {
+  test("runs nothing on this machine", async () => {
     const canary = join(scratch, "..", `canary-${crypto.randomUUID()}`);
     app.commit({
       ".gitattributes": "* filter=evil diff=evil\n",
@@ -500,7 +493,7 @@ describe("a repository that means no good", () => {
     ["file", (path: string) => `file://${path}`],
     ["ext", () => "ext::sh -c touch% /tmp/x"],
     ["a path", (path: string) => path],
-  ])("takes no submodule from this machine: %s", async (_, url) => {
+  ])("gets no submodule from this machine: %s", async (_, url) => {
     const secret = makeRepository(join(scratch, "..", `secret-${crypto.randomUUID()}`));
     secret.commit({ secret: "s3cret\n" });
     app.git("config", "--file", ".gitmodules", "submodule.module.url", url(secret.directory));
@@ -511,7 +504,7 @@ describe("a repository that means no good", () => {
     expect(exitCode).toBe(1);
   });
 
-  test("leads out by no link", async () => {
+  test("does not lead out by a link", async () => {
     app.commit({ out: { link: "/etc" }, in: { link: "." } });
     const { url } = serve();
     for (const directory of ["out", "in/in", ".git", "in/.git"]) {
@@ -522,7 +515,7 @@ describe("a repository that means no good", () => {
   });
 });
 
-test("settings of a person and of the machine change nothing", async () => {
+test("git settings of the user and in the environment have no effect", async () => {
   const person = temporaryDirectory();
   writeFiles(person, {
     ".gitconfig": '[core]\n\tautocrlf = true\n[url "https://nowhere.invalid/"]\n\tinsteadOf = http\n',
@@ -532,7 +525,7 @@ test("settings of a person and of the machine change nothing", async () => {
   expect((await build(`ADD ${url}/app.git#v1 /x`, ["--docker"], { environment })).texts).toEqual(firstFiles);
 });
 
-test("--check says what is meant", async () => {
+test("--check lists a repository without its password", async () => {
   const { url } = serve();
   const address = `${url.replace("://", "://us3r:p4ssw0rd@")}/app.git`;
   const check = await build(`ADD ${address}#v1 /x`, ["--docker", "--check", "--format", "json"]);

@@ -1,4 +1,4 @@
-/** `bough build --docker` on the embedded engine: which stages run, when, and what is found again. */
+/** `bough build --docker` on the embedded engine: which stages run, when, and what is cached. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ COPY --from=build /out .
 RUN cat a
 `;
 
-test("what a stage needs of another is there; a second build runs nothing", async () => {
+test("a stage copies from another one; a second build runs nothing", async () => {
   const context = makeContext(two);
   const first = await build(context, "--docker");
   expect(first).toMatchObject({ exitCode: 0 });
@@ -57,21 +57,21 @@ test("what a stage needs of another is there; a second build runs nothing", asyn
   expect(counts(second.stderr)).toBe("3 of 3");
 });
 
-test("a stage made anew with the same result leaves what copies from it cached", async () => {
+test("a stage that is built again with the same result keeps the layers that copy from it cached", async () => {
   const context = makeContext(two);
   const first = await build(context, "--docker");
   writeFileSync(join(context, "Dockerfile"), two.replace("echo built", "sleep 0; echo built"));
   const second = await build(context, "--docker");
   expect(second.stdout).toBe(first.stdout);
   expect(counts(second.stderr)).toBe("2 of 3");
-  // And is found at once from now on.
+  // From now on, this version is cached, too.
   expect(counts((await build(context, "--docker")).stderr)).toBe("3 of 3");
   writeFileSync(join(context, "Dockerfile"), two.replace("echo built", "echo otherwise"));
   const third = await build(context, "--docker");
   expect(printed(third.stderr)).toEqual(["otherwise"]);
 });
 
-test("an ENV does not come into the cache of a copy", async () => {
+test("a new ENV before a COPY --from keeps the copy cached", async () => {
   const context = makeContext(two);
   await build(context, "--docker");
   writeFileSync(join(context, "Dockerfile"), two.replace("COPY", "ENV A=1\nCOPY"));
@@ -109,9 +109,9 @@ describe("refused before anything runs", () => {
       ["--target", "tow"],
       "--target tow: there is no such stage\nDid you mean two?",
     ],
-    ["a target that no name is near", "FROM base:1", ["--target", "x"], "No stage has a name"],
+    ["a target that resembles no name", "FROM base:1", ["--target", "x"], "No stage has a name"],
     [
-      "a bad index in a stage that nothing needs",
+      "an invalid index in a stage that nothing needs",
       "FROM base:1 AS a\nCOPY --from=5 /x /x\nFROM base:1\nRUN echo ran",
       ["--docker"],
       "Dockerfile:2: --from=5: there are 2 stages, counted from 0\n  2 | COPY --from=5 /x /x\n    |             ^\n",
@@ -130,14 +130,14 @@ describe("refused before anything runs", () => {
   });
 });
 
-test("BOUGH_DOCKER=1 is --docker, and --no-docker undoes it", async () => {
+test("BOUGH_DOCKER=1 means --docker, and --no-docker overrides it", async () => {
   const context = makeContext("FROM base:1\nRUN false\nFROM base:1\nRUN echo two");
   const given = { workingDirectory: context, environment: { ...environment, BOUGH_DOCKER: "1" } };
   expect((await runBough(["--local", "build", "."], given)).exitCode).toBe(0);
   expect((await runBough(["--local", "build", ".", "--no-docker"], given)).exitCode).toBe(1);
 });
 
-test("stages that need nothing of each other run at once, and Ctrl-C ends all of them", async () => {
+test("independent stages run concurrently, and Ctrl-C ends all of them", async () => {
   const stage = (name: string) => `FROM base:1 AS ${name}\nRUN sleep 600\n`;
   const dockerfile = `${stage("a")}${stage("b").replace("600", "601")}FROM base:1\nCOPY --from=a / /a\nCOPY --from=b / /b\n`;
   const interruption = new AbortController();
@@ -150,7 +150,7 @@ test("stages that need nothing of each other run at once, and Ctrl-C ends all of
       signal: interruption.signal,
       onStderr(text) {
         spawned += text.match(/RUN spawned/g)?.length ?? 0;
-        // Neither would ever end for the other one to begin.
+        // Neither command ends, so this happens only if they run concurrently.
         if (spawned === 2) interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
       },
     },
@@ -159,7 +159,7 @@ test("stages that need nothing of each other run at once, and Ctrl-C ends all of
   expect(stderr.match(/operation \S+ is cancelled/g)).toHaveLength(2);
 });
 
-test("one failure ends the others, and the error is its own", async () => {
+test("the failure of one stage ends the others, and the error is that of the failed stage", async () => {
   const dockerfile =
     "FROM base:1 AS slow\nRUN sleep 600\nFROM base:1 AS bad\nRUN sleep 1; exit 3\nFROM base:1\nCOPY --from=slow / /s\nCOPY --from=bad / /b\n";
   const { exitCode, stderr } = await build(makeContext(dockerfile), "--docker", "--jobs", "2");
@@ -169,7 +169,7 @@ test("one failure ends the others, and the error is its own", async () => {
   expect(stderr.match(/.*failed: RUN.*/g)).toEqual(["[WARN] [bad 2/2] failed: RUN sleep 1; exit 3"]);
 });
 
-test("two stages that are the same run once, and an image is imported once", async () => {
+test("two equal stages run once, and their image is imported once", async () => {
   const layout = await makeBusyboxLayout(join(temporaryDirectory(), "layout"));
   const context = makeContext(
     "FROM oci:./layout:latest AS a\nRUN sleep 1; echo once\nFROM oci:./layout:latest AS b\nRUN sleep 1; echo once\nFROM base:1\nCOPY --from=a /etc/passwd /a\nCOPY --from=b /etc/passwd /b\n",

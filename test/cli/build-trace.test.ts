@@ -1,4 +1,4 @@
-/** `--trace` and `--timings`: what a build took. */
+/** `--trace` and `--timings`: how a build spent its time. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,7 +46,7 @@ function trace(): Trace {
 const named = ({ slices }: Trace, category: string) => slices.filter((slice) => slice.category === category);
 
 describe("--trace", () => {
-  test("has stages, steps, what they were busy with, requests, and the service's own time", async () => {
+  test("has stages, steps and their activities, requests, and the time on the service", async () => {
     const { exitCode, stderr } = await build(["--docker", "--no-cache", "--trace", "t.json"]);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
     const read = trace();
@@ -84,7 +84,7 @@ describe("--trace", () => {
     expect(readdirSync(context).sort()).toEqual(["Dockerfile", "a", "t.json"]);
   });
 
-  test("is written when the build fails, which is what is told", async () => {
+  test("is written if the build fails, and the build's error is reported", async () => {
     writeFileSync(join(context, "t.json"), "of an earlier build");
     run = (command) => ({ exitCode: command.includes("make") ? 3 : 0 });
     const { exitCode, stderr } = await build(["--trace", "t.json"]);
@@ -95,7 +95,7 @@ describe("--trace", () => {
     expect(named(trace(), "step").at(-1)).toMatchObject({ name: "RUN make", args: { failed: true } });
   });
 
-  test("is written when the build is stopped: what was at work is unfinished", async () => {
+  test("is written if the build is stopped, with the running step as unfinished", async () => {
     const stop = new AbortController();
     run = () => ({ until: new Promise(() => setTimeout(() => stop.abort(new Error("stopped")))) });
     const { exitCode } = await build(["--trace", "t.json"], { signal: stop.signal });
@@ -105,7 +105,7 @@ describe("--trace", () => {
 
   test.each<[string, string[], string]>([
     [
-      "a place that can't be written",
+      "a path that can't be written",
       ["--trace", "none/t.json"],
       "--trace none/t.json: there is no directory none",
     ],
@@ -113,7 +113,7 @@ describe("--trace", () => {
     ["another result", ["--trace", "m", "--iidfile", "m"], "--iidfile m and --trace m are the same file"],
     ["a check", ["--trace", "t.json", "--check"], "--check and --trace cannot be used together"],
     ["timings of a check", ["--timings", "--check"], "--check and --timings cannot be used together"],
-  ])("%s is refused before anything is asked of the service", async (_, words, message) => {
+  ])("%s is refused before any request to the service", async (_, words, message) => {
     const { exitCode, stderr } = await build(words);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(message) });
     expect(service.requests).toEqual([]);
@@ -123,7 +123,7 @@ describe("--trace", () => {
 });
 
 describe("--timings", () => {
-  test("prints the critical path and the slowest steps behind the build's last line, also with -q", async () => {
+  test("prints the critical path and the slowest steps after the build's last line, also with -q", async () => {
     const { stderr, stdout } = await build(["-q", "--timings", "--no-cache"]);
     expect(stderr).toMatch(/^critical path: \d+ steps, [\d.]+ s of [\d.]+ s\n {2}\[\d+\/9\] /m);
     expect(stderr).toMatch(/^slowest steps:\n {2}\[\d+\/9\] .+ [\d.]+ s {2}[█▏]+$/m);
@@ -132,7 +132,7 @@ describe("--timings", () => {
     expect(stdout).toMatch(/^[0-9a-f-]{36}\n$/);
   });
 
-  test("is an event for programs, before the last one", async () => {
+  test("is the event before the last one with --progress json", async () => {
     const { stderr } = await build(["--timings", "--docker", "--target", "docs", "--progress", "json"]);
     const events = stderr
       .trim()

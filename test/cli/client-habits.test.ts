@@ -1,4 +1,4 @@
-/** What users of the service's own client are used to: history references, several operations at once, a session for a shell. */
+/** What users of the service's own client expect: history references, several operations at once, a session for a shell. */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { parseHistoryReference } from "../../src/cli/sessions/history-reference.ts";
@@ -66,7 +66,7 @@ async function history(): Promise<{ id: number; image: string; operation: string
     .history;
 }
 
-test("show takes several, by their place in the session, too", async () => {
+test("show takes several operations, also by their place in the session", async () => {
   const [used, one, two] = await history();
   const shown = await json<{ uuid: string }[]>(`-S k show @ HEAD~1 @${two?.id} @-1`);
   expect(shown.map(({ uuid }) => uuid)).toEqual([two, one, two, one].map((entry) => entry?.operation ?? ""));
@@ -83,7 +83,7 @@ test("show takes several, by their place in the session, too", async () => {
   expect(partly.stderr).toContain("there is no operation nothing\\nsession k has no history entry HEAD~9");
 });
 
-test("rollback, branch --from and use take them, and forward is the latest", async () => {
+test("rollback, branch --from and use take history references, backward and forward", async () => {
   const [used, one, two] = await history();
   const image = async (line: string) => (await json<{ image: string }>(line)).image;
   expect(await image(`-S k session rollback @${used?.id}`)).toBe(used?.image ?? "");
@@ -94,7 +94,7 @@ test("rollback, branch --from and use take them, and forward is the latest", asy
   expect((await bough("-S k session rollback @999")).exitCode).toBe(1);
 });
 
-test("use --new begins a session for the shell that evaluates what it prints", async () => {
+test("use --new prints the command that sets a new session in the shell", async () => {
   const ended = await bough("use --new base:1", { SHELL: "/bin/bash" });
   const [, key = ""] = /^export BOUGH_SESSION=(s-[0-9a-f]{8})\n$/.exec(ended.stdout) ?? [];
   const { stdout } = await bough("use", { BOUGH_SESSION: key });
@@ -109,7 +109,7 @@ async function start(command: string): Promise<string> {
   return (await bough(`-q -S k run -d -D -- ${command}`)).stdout.trim();
 }
 
-test("wait ends with all of them, and exits as the first that has not ended well", async () => {
+test("wait waits for all operations, and returns the exit code of the first one that failed", async () => {
   await bough("-S k use base:1");
   const sleeping = await start("sleep 100");
   const failed = await start("fail 7");
@@ -133,7 +133,7 @@ test("wait ends with all of them, and exits as the first that has not ended well
   expect((await bough("wait --all")).exitCode).toBe(0);
 });
 
-test("wait --timeout leaves alone what goes on, kill --all ends it", async () => {
+test("wait --timeout leaves operations running; kill --all ends them", async () => {
   await bough("-S k use base:1");
   const sleeping = [await start("sleep 100"), await start("sleep 100")];
   const late = await bough("wait --all --timeout 1");

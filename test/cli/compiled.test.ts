@@ -1,4 +1,4 @@
-/** The executable that users download, once through the main paths, in processes of its own. */
+/** The main paths of the executable that users download. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ async function run(words: readonly string[], cwd: string, environment: Record<st
   return { exitCode: await child.exited, stdout, stderr };
 }
 
-test("hashes large files on threads of its own", async () => {
+test("hashes large files on threads", async () => {
   const fake = await startFakeService({ token: "right-token" });
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM base:1\nCOPY one two /\nRUN true\n", one: "1", two: "2" });
@@ -70,7 +70,7 @@ test("an empty standard input is a Dockerfile without instructions", async () =>
   expect(ended.exitCode).toBe(2);
 });
 
-test("imports, builds on the engine, builds again from the cache, and lists what there is", async () => {
+test("imports, builds on the engine, builds again from the cache, and lists images and sessions", async () => {
   const context = temporaryDirectory();
   const environment = { BOUGH_HOME: temporaryDirectory() };
   writeFiles(context, {
@@ -99,8 +99,8 @@ test("imports, builds on the engine, builds again from the cache, and lists what
   );
 });
 
-describe("what is in the directory that it is started in", () => {
-  test(".env, bunfig.toml and the like do not configure it", async () => {
+describe("files in the working directory", () => {
+  test("such as .env and bunfig.toml do not configure bough", async () => {
     const service = await startFakeService();
     service.state.addImage("base:1");
     const context = temporaryDirectory();
@@ -162,10 +162,10 @@ test.each([
   },
 );
 
-test("a second Ctrl-C leaves at once, and says what is left behind", async () => {
+test("a second Ctrl-C ends bough at once, and the error names the operation that may still run", async () => {
   const service = await startFakeService({ run: () => ({ until: new Promise(() => {}) }) });
   service.state.addImage("base:1");
-  // A service that does not get round to cancelling.
+  // A service that does not respond to a cancellation.
   service.intercept = ({ method }) => (method === "DELETE" ? new Promise<never>(() => {}) : undefined);
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM base:1\nRUN wait for ever\n" });
@@ -179,7 +179,7 @@ test("a second Ctrl-C leaves at once, and says what is left behind", async () =>
     if (signs[0] === undefined || !stderr.includes(signs[0])) continue;
     child.kill("SIGINT");
     signs.shift();
-    // What comes within a fifth of a second is the same interruption, sent to the process and to its group.
+    // Signals within a fifth of a second count as one interruption, sent to the process and to its group.
     await Bun.sleep(250);
   }
   expect(await child.exited).toBe(130);
@@ -191,7 +191,7 @@ test("a second Ctrl-C leaves at once, and says what is left behind", async () =>
   );
 });
 
-test("a token that is refused: what was called, and what to do", async () => {
+test("the error of a refused token names the request and the option", async () => {
   const service = await startFakeService({ token: "right-token" });
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM base:1\n" });
@@ -206,7 +206,7 @@ test("a token that is refused: what was called, and what to do", async () => {
   expect(ended.stderr).not.toContain("wrong-token");
 });
 
-test("a reader that has read enough ends it silently", async () => {
+test("bough ends silently if its output is no longer read", async () => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const child = Bun.spawn(["sh", "-c", `"${bough}" agent | head -1`], {
     env: { PATH: process.env.PATH, ...environment },
@@ -217,7 +217,7 @@ test("a reader that has read enough ends it silently", async () => {
   expect(await new Response(child.stderr).text()).toBe("");
 });
 
-test("ADD of a URL goes through in constant memory, and needs no temporary directory", async () => {
+test("ADD of a URL takes constant memory and no temporary directory", async () => {
   const chunk = new Uint8Array(1024 * 1024).fill(7);
   const megabytes = 256;
   const source = Bun.serve({
@@ -251,7 +251,7 @@ test("ADD of a URL goes through in constant memory, and needs no temporary direc
   for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
     stderr += text;
     if (peakKilobytes > 0 || !stderr.includes("spawned")) continue;
-    // What the parent's accounting says of a child counts the parent's own memory in.
+    // The parent's accounting of a child includes the parent's own memory.
     const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
     peakKilobytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]);
     measured();

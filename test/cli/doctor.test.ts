@@ -1,6 +1,6 @@
 /**
- * `bough doctor`: what is in order, what is not, and how it is put right. `test/cases/doctor/<case>.txt` is what is printed,
- * with the machine's own facts replaced, then the exit code where it is not 0. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
+ * `bough doctor`: what works, what does not, and how to repair it. `test/cases/doctor/<case>.txt` is its output, with this
+ * machine's facts replaced, then the exit code if it is not 0. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -95,7 +95,7 @@ function normalize(text: string, home: string): string {
       .replace(/0\.\d+\.\d+, (commit \w+ of \S+, )?Bun [\d.]+, (\w+) \w+/, "VERSION, $2")
       .replace(/"(version|commit|commitDate)": .*,/g, '"$1": ...,')
       .replace(/\d+(\.\d)? [GT]B free/, "ROOM free")
-      // What this machine has beside runc; what is said of it has tests of its own.
+      // crun, if this machine has it: other tests cover it.
       .replace(/, crun \d[\w.+~-]*/g, "")
       .replace(
         /(engine's runtime +|"check": "engine's runtime",\s+"status": "ok",\s+"detail": ).*/g,
@@ -105,7 +105,7 @@ function normalize(text: string, home: string): string {
   );
 }
 
-describe("what the engine lacks is a failure where it is needed, else a warning", () => {
+describe("a missing part of the engine is a failure if the engine is needed, otherwise a warning", () => {
   const fine: EngineFacts = {
     isRoot: true,
     namespaceProblem: undefined,
@@ -152,29 +152,29 @@ describe("what the engine lacks is a failure where it is needed, else a warning"
 });
 
 test.each<[string, Partial<RuntimeFacts>, string, string]>([
-  ["a crun that has passed", { crun: "works" }, "ok", "crun; a RUN on a terminal uses runc"],
+  ["crun works", { crun: "works" }, "ok", "crun; a RUN on a terminal uses runc"],
   [
-    "one that was not tried",
+    "crun was not tried",
     { crun: "untried" },
     "ok",
     "crun, which the next RUN tries; a RUN on a terminal uses runc",
   ],
-  ["no runc", { hasRunc: false }, "ok", "crun; runc is missing, which a RUN on a terminal needs"],
+  ["there is no runc", { hasRunc: false }, "ok", "crun; runc is missing, which a RUN on a terminal needs"],
   [
-    "a crun that has failed",
+    "crun has failed",
     { crun: { problem: "why" } },
     "ok",
     "runc; crun would start a RUN in a third of the time, but cannot be used: why",
   ],
-  ["runc that is asked for", { wanted: "runc" }, "ok", "runc, as BOUGH_RUNTIME says"],
+  ["BOUGH_RUNTIME is runc", { wanted: "runc" }, "ok", "runc, as BOUGH_RUNTIME says"],
   [
-    "crun that is asked for and has failed",
+    "BOUGH_RUNTIME is crun, which has failed",
     { wanted: "crun", crun: { problem: "why" } },
     "failed",
     "BOUGH_RUNTIME is crun, which cannot be used: why",
   ],
-  ["what is none", { wanted: new BoughError("why") }, "failed", "why"],
-])("what starts a RUN: %s", (_, facts, status, detail) => {
+  ["BOUGH_RUNTIME is invalid", { wanted: new BoughError("why") }, "failed", "why"],
+])("the engine's runtime: %s", (_, facts, status, detail) => {
   const found = diagnoseRuntime({ hasRunc: true, wanted: undefined, crun: "works", ...facts }, "failed");
   expect(found).toMatchObject({ check: "engine's runtime", status, detail });
 });
@@ -182,7 +182,7 @@ test.each<[string, Partial<RuntimeFacts>, string, string]>([
 test.each([
   ["no slirp4netns", new BoughError("why", { hint: "how" }), "why", "how"],
   [
-    "/dev/net/tun is for root",
+    "only root may open /dev/net/tun",
     new BoughError('open("/dev/net/tun"): Permission denied'),
     "denied",
     "chmod 0666",
@@ -193,7 +193,7 @@ test.each([
     "No such",
     "modprobe",
   ],
-])("a private network that can't be had is a warning: %s", (_, problem, detail, fix) => {
+])("a missing private network is a warning: %s", (_, problem, detail, fix) => {
   const [finding] = diagnoseNetwork(problem);
   expect(finding).toMatchObject({ check: "engine's network", status: "warning" });
   expect(finding?.detail).toContain(detail);
@@ -207,7 +207,7 @@ test.each<[string, LimitFacts, Partial<CheckResult>]>([
     { status: "ok", detail: "control groups: memory, processes, processors" },
   ],
   [
-    "root where they can't be written to",
+    "root without writable control groups",
     { isRoot: true, hasVersionTwo: false, controllers: {} },
     {
       status: "failed",
@@ -234,12 +234,12 @@ test.each<[string, LimitFacts, Partial<CheckResult>]>([
     { isRoot: false, hasVersionTwo: false, controllers: {} },
     { fix: "Run bough as root, or start Linux with systemd.unified_cgroup_hierarchy=1." },
   ],
-])("by what a RUN's limits are held: %s", (_, facts, expected) => {
+])("how the limits of a RUN are enforced: %s", (_, facts, expected) => {
   const finding = diagnoseLimits(facts, "failed");
   expect(finding).toMatchObject({ check: "engine's limits", status: "warning", ...expected });
 });
 
-describe("for an ordinary user, who stays himself", () => {
+describe("for an ordinary user, outside of a user namespace", () => {
   test.each([
     [true, 0, "ok       engine's user      root of a user namespace\n"],
     [false, 1, "failed   engine's user      the embedded engine needs root, or a user namespace"],

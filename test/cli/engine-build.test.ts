@@ -1,4 +1,4 @@
-/** `bough build` on the embedded engine: real containers, looked into by the RUNs themselves. */
+/** `bough build` on the embedded engine: real containers, inspected by the RUNs themselves. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,16 +28,21 @@ function makeContext(dockerfile: string, files: Record<string, FileSpec> = {}): 
   return context;
 }
 
-describe("what a RUN finds", () => {
+describe("a RUN has", () => {
   test.each<[string, string, Record<string, FileSpec>, string]>([
     [
-      "the image's environment under the Dockerfile's",
+      "the variables of the image and of the Dockerfile",
       "ENV A=1 B=two\nRUN echo $A $B $FROM_IMAGE",
       {},
       "1 two yes",
     ],
-    ["arguments", "ARG A=1\nRUN env | grep ^A=", {}, "A=1"],
-    ["its working directory, made where missing", "WORKDIR /a/b\nWORKDIR c\nRUN pwd", {}, "/a/b/c"],
+    ["build arguments as variables", "ARG A=1\nRUN env | grep ^A=", {}, "A=1"],
+    [
+      "its working directory, which is made if it is missing",
+      "WORKDIR /a/b\nWORKDIR c\nRUN pwd",
+      {},
+      "/a/b/c",
+    ],
     [
       "files with their modes",
       "COPY run.sh /bin/\nRUN run.sh",
@@ -45,13 +50,13 @@ describe("what a RUN finds", () => {
       "ran",
     ],
     [
-      "files with the owner and mode that it says",
+      "files with the owner and mode of the COPY",
       "COPY --chown=12:34 --chmod=604 a /x/a\nRUN stat -c '%u %g %a' /x/a",
       { a: "a" },
       "12 34 604",
     ],
     [
-      "owners by the image's own names",
+      "owners by the image's names",
       "RUN echo app:x:1234:1235::/:/bin/sh >> /etc/passwd\nCOPY --chown=app a /x/a\nRUN stat -c '%u %g %U' /x/a",
       { a: "a" },
       "1234 1235 app",
@@ -70,7 +75,7 @@ describe("what a RUN finds", () => {
     ],
     ["an existing directory as the destination", "COPY a /bin\nRUN cat /bin/a", { a: "copied" }, "copied"],
     [
-      "the user",
+      "the user by name",
       'RUN echo app:x:1000:1000::/:/bin/sh >> /etc/passwd\nUSER app\nRUN echo $(id -un) "it\'s"',
       {},
       "app it's",
@@ -78,7 +83,7 @@ describe("what a RUN finds", () => {
     ["the user by number", "USER 1000:50\nRUN id -u; id -g", {}, "1000\n50"],
     ["the exec form without a shell", 'RUN ["echo", "a  b", "$(id)"]', {}, "a  b $(id)"],
     [
-      "loops and substitutions of the shell's own",
+      "the shell's loops and substitutions",
       "RUN for i in 1 2 3; do n=$((n+i)); done; echo $n $(echo sub)",
       {},
       "6 sub",
@@ -92,25 +97,30 @@ describe("what a RUN finds", () => {
       "hello me",
     ],
     [
-      "what an earlier RUN left",
+      "the files of an earlier RUN",
       "RUN echo x > /left\nRUN cat /left && rm /left\nRUN test -e /left || echo gone",
       {},
       "gone",
     ],
     [
-      "names with spaces and other letters",
+      "file names with spaces and non-ASCII letters",
       'COPY ["a b", "ü", "/x/"]\nRUN cd /x && echo *',
       { "a b": "", ü: "" },
       "a b ü",
     ],
     [
-      "one value of a variable, however it is asked for",
+      "the same value of a variable in every place",
       "ARG V\nENV V=environment\nRUN echo $V $(sh -c 'echo $V') ${V#x}",
       {},
       "supplied supplied supplied",
     ],
-    ["what IFS splits", 'ENV LIST=a,b\nRUN IFS=,; for i in $LIST; do echo "$i"; done', {}, "a\nb"],
-    ["bytes as they are", "RUN printf 'a\\303\\274\\n' ; printf '\\377' | od -An -tx1", {}, "aü\n ff"],
+    ["words split by IFS", 'ENV LIST=a,b\nRUN IFS=,; for i in $LIST; do echo "$i"; done', {}, "a\nb"],
+    [
+      "its output shown without a change of bytes",
+      "RUN printf 'a\\303\\274\\n' ; printf '\\377' | od -An -tx1",
+      {},
+      "aü\n ff",
+    ],
   ])("%s", async (_, dockerfile, files, expected) => {
     const { stderr, exitCode } = await build(makeContext(dockerfile, files), "--build-arg", "V=supplied");
     const outputs = stderr.split("[INFO] stdout:\n");
@@ -121,7 +131,7 @@ describe("what a RUN finds", () => {
   });
 });
 
-test("a second build runs nothing, a changed file runs what comes after it, and the image stays the same image", async () => {
+test("a second build runs nothing and has the same image; a changed file runs only the steps after it", async () => {
   const context = makeContext("RUN echo one\nCOPY a /a\nRUN cat /a", { a: "first" });
   const first = await build(context, "-q", "--tag", "app:1");
   const second = await build(context, "--tag", "app:1");
@@ -133,7 +143,7 @@ test("a second build runs nothing, a changed file runs what comes after it, and 
   expect(third.stderr).toContain("second");
 });
 
-test("a failing RUN shows what it said and leaves the layers before it", async () => {
+test("a failed RUN shows its output, and the layers before it stay cached", async () => {
   const context = makeContext("RUN echo fine\nRUN echo out; sleep 0.2; echo err >&2; exit 7\n");
   const failed = await build(context, "--tag", "never:1");
   expect(failed.exitCode).toBe(1);
@@ -148,7 +158,7 @@ test("a failing RUN shows what it said and leaves the layers before it", async (
   expect(images.stdout).not.toContain("never:1");
 });
 
-describe("what can't be put in place is the fault of the line that staged it", () => {
+describe("an entry that can't be placed is an error of the line that staged it:", () => {
   const layers = "RUN mkdir -p /d/link /d/file && echo > /f\n";
   test.each<[string, string, number, string]>([
     [
@@ -170,7 +180,7 @@ describe("what can't be put in place is the fault of the line that staged it", (
       "cannot put a file at /d/file: there is a directory in the image",
     ],
     [
-      "a file below what is a file in the image",
+      "a file below a file of the image",
       "COPY with-file /f\nWORKDIR /other\n",
       3,
       "cannot put a file at /f/file: /f in the image is not a directory",
@@ -191,13 +201,13 @@ describe("what can't be put in place is the fault of the line that staged it", (
   });
 });
 
-test("a RUN that takes too long is stopped, with everything that it started", async () => {
+test("a RUN that takes too long is stopped, even with a process in the background", async () => {
   const failed = await build(makeContext("RUN sleep 1000 & sleep 1000\n"), "--timeout", "1");
   expect(failed.exitCode).toBe(1);
   expect(failed.stderr).toContain("the command was stopped after 1 second (");
 });
 
-test("a base image that can't be had is an error that names it", async () => {
+test("the error of a base image that can't be imported names the image", async () => {
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM localhost:1/no/such:image\n" });
   const failed = await build(context);
@@ -205,7 +215,7 @@ test("a base image that can't be had is an error that names it", async () => {
   expect(failed.stderr).toContain("localhost:1/no/such:image");
 });
 
-test("a base image's own WORKDIR, USER and ENV hold; its SHELL and triggers do not, and that is said", async () => {
+test("a base image's WORKDIR, USER and ENV apply; its SHELL and triggers do not, which causes warnings", async () => {
   const layout = await makeBusyboxLayout(temporaryDirectory(), {
     environment: ["PATH=/usr/bin:/bin", "OWN=value"],
     workingDirectory: "/srv/app",
@@ -223,7 +233,7 @@ test("a base image's own WORKDIR, USER and ENV hold; its SHELL and triggers do n
   expect(built.stderr).toContain('[WARN] line 1: configured:1: its SHELL ["/bin/ash","-ec"] is not used');
 });
 
-test("a copied file keeps its time, which is not part of what its layer is found by", async () => {
+test("a copied file keeps its time, which is not part of the chain hash", async () => {
   const context = makeContext("COPY a /a\nRUN stat -c %Y /a\n", { a: "timed" });
   utimesSync(join(context, "a"), 1_000_000_000, 1_000_000_000);
   expect((await build(context)).stderr).toContain("\n1000000000\n");
@@ -232,7 +242,7 @@ test("a copied file keeps its time, which is not part of what its layer is found
   expect(again.stderr).toContain("1 of 1 layer cached");
 });
 
-test("--metadata-file says what each layer adds to the image, whether it was cached or not", async () => {
+test("--metadata-file has the bytes that each layer adds to the image, cached or not", async () => {
   const dockerfile = "COPY a /a\nRUN head -c 300000 /dev/urandom > /big\nRUN rm /a\nRUN true\nCOPY a /b\n";
   const context = makeContext(dockerfile, { a: "x".repeat(5000) });
   for (const times of ["first", "second"]) {
@@ -242,7 +252,7 @@ test("--metadata-file says what each layer adds to the image, whether it was cac
     const added = steps.map(({ addedBytes }: { addedBytes: number | null }) => addedBytes);
     const [from, copy, big, removed, nothing, last, rest] = added;
     expect({ from, copy, nothing, last }).toEqual({ from: null, copy: null, nothing: 0, last: null });
-    // The file that was staged before it is in its layer.
+    // The layer includes the file that was staged before the RUN.
     expect(big).toBeWithin(305_000, 330_000);
     expect(removed).toBeWithin(0, 9000);
     expect(rest).toBeWithin(5000, 17_000);
@@ -257,7 +267,7 @@ test.each([
   ["a /real/", undefined],
   ["d /real", undefined],
   ["a /made/a", undefined],
-])("COPY --link %s: who may meet another builder is told what that does with it", async (words, warning) => {
+])("COPY --link %s warns if Docker's builder would place the file elsewhere", async (words, warning) => {
   const dockerfile = `RUN mkdir /real && ln -s /real /link\nCOPY --link ${words}\n`.replace(
     "other:1",
     "busybox:1",

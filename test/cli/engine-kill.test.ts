@@ -1,6 +1,6 @@
 /**
- * SIGKILL at random instants of a loop of builds on the embedded engine. Whatever was reported as done has to be there
- * afterwards, whatever was not has to leave nothing behind, and a finished layer is never built a second time.
+ * SIGKILL at random moments of repeated builds on the embedded engine. Everything that was reported as done is there
+ * afterwards, nothing else is left behind, and a finished layer is never built again.
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
@@ -15,7 +15,7 @@ import { writeFiles } from "../support/files.ts";
 import { lastingProcesses } from "../support/processes.ts";
 import { runs, seededRandom } from "../support/random.ts";
 
-/** `KILLS` and `KILL_SEED` set how many there are, and when; `FAST_CHECK_TIMES` multiplies what is usual. */
+/** `KILLS` sets the number of kills, `KILL_SEED` their moments; `FAST_CHECK_TIMES` multiplies the default number. */
 const kills = Number(process.env.KILLS ?? runs(12));
 
 const slowly = (...words: string[]) => words.map((word) => `RUN sleep 0.02; echo ${word} $ROUND >> /log`);
@@ -27,7 +27,7 @@ const oneStage = [
 const severalStages = [
   ...["FROM busybox:1 AS one", ...begin, ...slowly("two")],
   ...["FROM busybox:1 AS other", "ARG ROUND", ...slowly("other")],
-  // As far as here the same: it is run for both together.
+  // The first step is the same as that of the stage above, and is run once for both.
   ...["FROM busybox:1 AS same", "ARG ROUND", ...slowly("other", "more")],
   ...["FROM one", "COPY --from=other /log /copied/other", "COPY --from=same / /copied/same/"],
   "RUN cat /log /copied/other /copied/same/log && cmp /bin/busybox /copied/same/bin/busybox",
@@ -56,8 +56,8 @@ test.each<[string, string[], string[]]>([
     let round = 0;
     let killed = 0;
     const finished = new Set<string>();
-    /** Of the first build, which nothing kills and nothing is cached for. */
-    let whole = 0;
+    /** Milliseconds of the first build, which is not killed and has nothing cached. */
+    let fullMilliseconds = 0;
     const tags: string[] = [];
     while (killed < kills) {
       const child = Bun.spawn(
@@ -73,7 +73,10 @@ test.each<[string, string[], string[]]>([
         },
       );
       const started = performance.now();
-      const timer = whole === 0 ? undefined : setTimeout(() => child.kill("SIGKILL"), random() * 1.2 * whole);
+      const timer =
+        fullMilliseconds === 0
+          ? undefined
+          : setTimeout(() => child.kill("SIGKILL"), random() * 1.2 * fullMilliseconds);
       const output = await new Response(child.stderr).text();
       await child.exited;
       clearTimeout(timer);
@@ -86,7 +89,7 @@ test.each<[string, string[], string[]]>([
       if (child.signalCode === "SIGKILL") killed++;
       else {
         expect({ seed, killed, exitCode: child.exitCode, output }).toMatchObject({ exitCode: 0 });
-        whole ||= performance.now() - started;
+        fullMilliseconds ||= performance.now() - started;
       }
       if (child.signalCode === "SIGKILL") {
         const layers = operationsOfLayers(home);
@@ -101,8 +104,8 @@ test.each<[string, string[], string[]]>([
     const last = await bough("build", ...options, "--build-arg", `ROUND=${round}`, "--tag", "app:last");
     expect({ seed, exitCode: last.exitCode, stderr: last.stderr }).toMatchObject({ exitCode: 0 });
     const images: { tag: string | null }[] = JSON.parse((await bough("-f", "json", "images")).stdout);
-    const answering = new Set(images.map(({ tag }) => tag));
-    expect(tags.filter((tag) => !answering.has(tag))).toEqual([]);
+    const remainingTags = new Set(images.map(({ tag }) => tag));
+    expect(tags.filter((tag) => !remainingTags.has(tag))).toEqual([]);
     for (const database of ["sessions/embedded.db", "engine/engine.db"])
       expect(integrityOf(join(home, database))).toEqual(["ok"]);
     expect(await leftovers(home)).toEqual({ mounts: [], processes: [], containers: [] });
@@ -110,7 +113,7 @@ test.each<[string, string[], string[]]>([
   60_000 + kills * 2000,
 );
 
-/** The operations whose images are layers: what a build has reported as done, or could have. */
+/** Operations whose images are stored as layers: those that a build has reported as done, or could have. */
 function operationsOfLayers(home: string): Set<string | null> {
   const store = openStore(join(home, "sessions", "embedded.db"), systemClock);
   try {

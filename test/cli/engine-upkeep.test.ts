@@ -6,7 +6,7 @@ import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
 
-test("prune says what it would remove, removes it with -y, and leaves what tags and builds use", async () => {
+test("prune says what it would remove, removes it with -y, and keeps everything that tags and builds use", async () => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const context = temporaryDirectory();
   const bough = (...words: string[]) =>
@@ -16,7 +16,7 @@ test("prune says what it would remove, removes it with -y, and leaves what tags 
   const layout = await makeBusyboxLayout(temporaryDirectory());
   await bough("images", "import", layout, "--tag", "busybox:1");
   writeFiles(context, {
-    // A file of the context would be taken where it is.
+    // A file of the context would not be uploaded, because the engine reads it where it is.
     Dockerfile: `FROM busybox:1\nCOPY <<big /big\n${"x\n".repeat(50_000)}big\nRUN --mount=type=cache,target=/c echo built | tee /c/x > /built\n`,
   });
   const image = (await bough("build", "-q")).stdout;
@@ -44,7 +44,7 @@ test("prune says what it would remove, removes it with -y, and leaves what tags 
     bytes: 0,
   });
   expect((await bough("build", "-q")).stdout).toBe(image);
-  // What was uploaded is gone: it is sent again, and said so.
+  // The uploaded file is gone: bough says so and sends it again.
   const fresh = await bough("build", "--no-cache");
   expect(fresh.exitCode).toBe(0);
   expect(fresh.stderr).toContain("1 uploaded file is gone: sending again");
@@ -54,7 +54,7 @@ test("prune says what it would remove, removes it with -y, and leaves what tags 
   expect((await bough("images", "-q")).stdout).toBe("");
 });
 
-test("what later builds have superseded goes first; then the least recently used, and whole sessions", async () => {
+test("prune removes layers that later builds have superseded, then the least recently used, then sessions", async () => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const contexts = [temporaryDirectory(), temporaryDirectory()];
   const bough = (line: string, workingDirectory = "/") =>
@@ -68,7 +68,7 @@ test("what later builds have superseded goes first; then the least recently used
   for (const context of contexts) writeFiles(context, { Dockerfile: dockerfile });
   for (const edit of [1, 2, 3, 4, 5])
     await bough(`build --build-arg EDIT=${edit} --tag app:dev`, contexts[0]);
-  // Its last lines are deleted, one with a layer at the stage's end: all of the rest is cached.
+  // The second build lacks the last two lines, one of which made a layer at the stage's end; the rest is cached.
   const long = `${dockerfile}RUN head -c 1000000 /dev/urandom > /trailing\nWORKDIR /made/at/the/end\n`;
   for (const content of [long, dockerfile]) {
     writeFiles(contexts[1] ?? "", { Dockerfile: content });
@@ -78,7 +78,7 @@ test("what later builds have superseded goes first; then the least recently used
   await bough("-S work run -s -- date>/date");
   expect(layersOf() - before).toBeGreaterThan(18_000_000);
 
-  // More than there is: what is superseded is of no use all the same.
+  // --keep allows more than there is, but superseded layers are removed anyway.
   expect((await json("engine df")).layers.reclaimableBytes).toBeWithin(13_000_000, 13_600_000);
   expect((await bough("engine prune --keep 1GB -y")).stdout).toStartWith(
     "removed 11 images, 10 layers: 13 MB",
@@ -90,7 +90,7 @@ test("what later builds have superseded goes first; then the least recently used
     expect(again.stderr).not.toContain("[WARN]");
   }
 
-  // Of the two builds the other one has a tag.
+  // Only one of the two builds has a tag.
   const kept = (await json("engine df")).layers.bytes + (await json("engine df")).blobs.bytes;
   expect((await bough(`engine prune --keep ${kept - 1_000_000} -y`)).stdout).toMatch(
     /^removed \d images?, \d layers?: /,
@@ -106,7 +106,7 @@ test("what later builds have superseded goes first; then the least recently used
   ]);
 });
 
-test("what a scope names stays for others, as long as it is what the latest builds found", async () => {
+test("prune keeps the layers that the latest builds with a scope have used", async () => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const context = temporaryDirectory();
   const bough = (...words: string[]) =>
@@ -118,7 +118,7 @@ test("what a scope names stays for others, as long as it is what the latest buil
   await bough("session", "delete", session.key);
   expect((await bough("engine", "df")).stdout).toMatch(/^scope main +2 .* see `bough cache show`$/m);
 
-  // The layer of the first build, and the index that the second has replaced.
+  // Removes the layer of the first build, and the index that the second build has replaced.
   await bough("engine", "prune", "-y");
   const build = (edit: string) => bough("build", "--cache-from", "main", "--build-arg", `EDIT=${edit}`);
   expect((await build("2")).stderr).toMatch(/cached layer:\w+ RUN .* \(main, /);

@@ -1,4 +1,4 @@
-/** Files out of an image, which nobody trusts: nothing is written outside of the place that was named. */
+/** Files of an untrusted image: nothing is written outside of the destination. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import {
   existsSync,
@@ -32,7 +32,7 @@ const extract = (...entries: RawEntry[]) =>
     warn: (message) => warnings.push(message),
   });
 
-test("files, directories and links, with modes and times; setuid bits stay behind", async () => {
+test("writes files, directories and links with modes and times, but without setuid bits", async () => {
   const done = await extract(
     { name: "./", flag: "5" },
     { name: "./d/", flag: "5", mode: 0o555 },
@@ -51,20 +51,20 @@ test("files, directories and links, with modes and times; setuid bits stay behin
   expect(warnings).toEqual(["./null is a device or a pipe, which is left out"]);
 });
 
-describe("what would lead elsewhere is refused:", () => {
+describe("refuses an entry that could lead outside:", () => {
   test.each<[string, RawEntry[]]>([
     ["a name with ..", [{ name: "../owned", content: "x" }]],
     ["a name with .. in the middle", [{ name: "a/../../owned", content: "x" }]],
     ["an absolute name", [{ name: "/owned", content: "x" }]],
     [
-      "through a link that the archive brought",
+      "a file below a link of the archive",
       [
         { name: "l", flag: "2", target: ".." },
         { name: "l/owned", content: "x" },
       ],
     ],
     [
-      "into a directory that is a link",
+      "a directory that is already a link",
       [
         { name: "l", flag: "2", target: ".." },
         { name: "l/", flag: "5" },
@@ -86,7 +86,7 @@ describe("what would lead elsewhere is refused:", () => {
       ],
     ],
     [
-      "a file where there is a directory",
+      "a file in the place of a directory",
       [
         { name: "d/", flag: "5" },
         { name: "d", content: "x" },
@@ -100,7 +100,7 @@ describe("what would lead elsewhere is refused:", () => {
   });
 });
 
-test("a file is never written through a link that is there: the link is replaced", async () => {
+test("a file replaces an existing link instead of being written through it", async () => {
   writeFileSync(join(outside, "secret"), "secret");
   symlinkSync("../secret", join(root, "a"));
   await extract({ name: "a", content: "new" });
@@ -108,7 +108,7 @@ test("a file is never written through a link that is there: the link is replaced
   expect(lstatSync(join(root, "a")).isFile()).toBe(true);
 });
 
-test("a name that would steer the terminal is escaped in messages", async () => {
+test("control characters in a name are escaped in warnings", async () => {
   await extract({ name: "\u001b[2Jpipe", flag: "6" });
   expect(warnings.join()).not.toContain("\u001b");
 });

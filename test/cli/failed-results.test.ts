@@ -1,4 +1,4 @@
-/** What failed steps leave on the engine. */
+/** Results of failed steps on the engine. */
 import { beforeAll, expect, test } from "bun:test";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
   await bough("images", "import", layout, "--tag", "busybox:1");
 });
 
-test("the newest of a session is there to be looked at; one that somebody went on from stays", async () => {
+test("the newest failed result of a build is kept; one that a session uses stays", async () => {
   await fail("echo first > /log; exit 3");
   const first = await lastResult();
   expect((await bough("cat", `${first.slice(0, 8)}:/log`)).stdout).toBe("first\n");
@@ -41,9 +41,9 @@ test("the newest of a session is there to be looked at; one that somebody went o
   expect((await bough("-S", "look", "run", "--", "cat", "/log")).stdout).toBe("second\n");
 });
 
-test("on a full disk none is kept, and the error says what frees room", async () => {
+test("on a full disk no failed result is kept, and the error says how to free space", async () => {
   const before = await images();
-  // In two writes: what says it may come in parts.
+  // In two writes, because the message may arrive in parts.
   const stderr = await fail(
     "echo x > /big; printf 'dd: /big: No space' >&2; sleep 0.2; echo ' left on device' >&2; exit 1",
   );
@@ -52,7 +52,7 @@ test("on a full disk none is kept, and the error says what frees room", async ()
   expect(await images()).toEqual(before);
 });
 
-test("run says the same of a full disk, and what has become of what was written", async () => {
+test("run reports a full disk, too, and says what happens to the written files", async () => {
   const command = "echo x > /big; echo 'sh: write error: No space left on device' >&2; exit 3";
   const thrownAway = await bough("run", "-D", "-s", "--use", "busybox:1", "--", command);
   expect(thrownAway.exitCode).toBe(3);

@@ -1,4 +1,4 @@
-/** The way into a step that has failed: what another command finds in its place. */
+/** `--failed-step`: what a command has if it runs in the place of a failed step. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,8 +33,8 @@ function writeContext(name: string, dockerfile: string): string {
   return context;
 }
 
-/** The command lines that a failed build prints, as words after `bough`. */
-function waysInto(stderr: string): string[][] {
+/** The commands that a failed build suggests, as words after `bough`. */
+function suggestedCommands(stderr: string): string[][] {
   return stderr.split("\n").flatMap((line) => {
     const words = line.trim().split(" ");
     return line.startsWith("  bough ") ? [words.slice(1).filter((word) => word !== "COMMAND")] : [];
@@ -55,14 +55,14 @@ test.each([
   [[], "false"],
   [["--docker"], "false"],
   [["--docker"], "--mount=type=tmpfs,target=/mounted --network=none false"],
-])("%j RUN %s: files, directory, user, variables and what --mount has in place", async (flags, last) => {
+])("%j RUN %s: files, directory, user, variables and mounts are those of the step", async (flags, last) => {
   const context = writeContext("engine", dockerfile(last));
   const failed = await bough(["--local", "build", context, ...flags]);
   expect(failed.exitCode).toBe(1);
   expect(failed.stderr).toContain(
     "To open the failed step, as its command found it (without DEPLOY_TOKEN):\n",
   );
-  const [shell, run = []] = waysInto(failed.stderr);
+  const [shell, run = []] = suggestedCommands(failed.stderr);
   expect(shell?.slice(-2)).toEqual(["shell", "--failed-step"]);
   const seen = "id -u; id -g; pwd; cat sub/a.txt /before; echo $MODE $VERSION ${DEPLOY_TOKEN-none}";
   const look = "grep -c ' /mounted ' /proc/mounts; ls /sys/class/net";
@@ -71,10 +71,10 @@ test.each([
   expect(stdout).toBe(`1000\n1001\n/srv/app\nstaged\nbefore\nfast 1.2 none\n${mounted}\n${network}\n`);
 });
 
-test("what the command line says comes before it, and what is kept goes to a branch of its own", async () => {
+test("options override the step's settings, and a result that is kept goes to a new branch", async () => {
   const context = writeContext("kept", dockerfile("false"));
   const failed = await bough(["--local", "build", context]);
-  const [[, , session = ""] = []] = waysInto(failed.stderr);
+  const [[, , session = ""] = []] = suggestedCommands(failed.stderr);
   const run = ["--local", "-S", session, "run", "--failed-step"];
   const other = ["-e", "MODE=slow", "-C", "/", "-u", "0", "-F", "kept/a.txt:/own", "--"];
   const { stdout } = await bough([...run, "-D", ...other, "sh", "-c", "id -u; pwd; echo $MODE; cat own"]);
@@ -84,12 +84,12 @@ test("what the command line says comes before it, and what is kept goes to a bra
   expect((await bough(["--local", "-S", session, "ls", "/srv/app/sub"])).stdout).toContain("new");
 });
 
-test("a file of the context that has changed since is as the step had it, or named where nothing has it any more", async () => {
+test("a changed file of the context is as the step had it, or is named if the old contents are not available", async () => {
   const removing = dockerfile("rm sub/b.txt; false").replace("USER 1000:1001\n", "");
   const context = writeContext("changed", removing.replace("a.txt", "a.txt b.txt"));
   writeFileSync(join(context, "b.txt"), "removed by the command\n");
   const failed = await bough(["--local", "build", "--docker", context]);
-  const [, run = []] = waysInto(failed.stderr);
+  const [, run = []] = suggestedCommands(failed.stderr);
   writeFileSync(join(context, "a.txt"), "changed\n");
   expect(await bough([...run, "cat", "sub/a.txt", "sub/b.txt"])).toMatchObject({
     exitCode: 0,
@@ -100,13 +100,13 @@ test("a file of the context that has changed since is as the step had it, or nam
   const ended = await bough([...run, "cat", "sub/a.txt"]);
   expect(ended).toMatchObject({ exitCode: 1, stdout: "" });
   expect(ended.stderr).toContain(`the old contents are not available: ${join(context, "b.txt")}\n`);
-  const [before = []] = waysInto(ended.stderr);
+  const [before = []] = suggestedCommands(ended.stderr);
   expect((await bough(["--local", "cat", `${before.at(-1)}:/before`])).stdout).toBe("before\n");
   writeFileSync(join(context, "b.txt"), "removed by the command\n");
   expect((await bough([...run, "cat", "sub/a.txt"])).stdout).toBe("staged\n");
 });
 
-test("no secret of it is in a file, and a build that succeeds leaves no step behind", async () => {
+test("no secret of the step is in a file, and a successful build forgets the step", async () => {
   const context = writeContext("secret", dockerfile("--mount=type=secret,id=key,env=KEY echo run && false"));
   writeFileSync(join(home, "key"), "s3cret-of-the-mount");
   const failed = await bough([
@@ -121,7 +121,7 @@ test("no secret of it is in a file, and a build that succeeds leaves no step beh
   const databases = readdirSync(join(state, "sessions")).map((name) =>
     readFileSync(join(state, "sessions", name), "latin1"),
   );
-  const [[, , session = ""] = []] = waysInto(failed.stderr);
+  const [[, , session = ""] = []] = suggestedCommands(failed.stderr);
   const { createFailedStepStore } = await import("../../src/store/failed-steps.ts");
   const { Database } = await import("bun:sqlite");
   const database = new Database(join(state, "sessions/embedded.db"), { readonly: true });
@@ -139,7 +139,7 @@ test("no secret of it is in a file, and a build that succeeds leaves no step beh
   });
 });
 
-test("on a service that knows no more than the specification's calls", async () => {
+test("works on a service with only the specification's calls", async () => {
   const environment = {
     BOUGH_HOME: join(home, "remote"),
     CONTREE_URL: service.url,
@@ -148,7 +148,7 @@ test("on a service that knows no more than the specification's calls", async () 
   service.state.addImage("base:1");
   const context = writeContext("remote", dockerfile("broken"));
   const failed = await bough(["build", context], environment);
-  const [, run = []] = waysInto(failed.stderr);
+  const [, run = []] = suggestedCommands(failed.stderr);
   const { exitCode } = await bough([...run, "ls", "-l"], environment);
   expect(exitCode).toBe(0);
   expect(service.requestsTo("POST /v1/instances").at(-1)?.json).toMatchObject({

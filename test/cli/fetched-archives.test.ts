@@ -1,4 +1,4 @@
-/** Build contexts that are archives or Dockerfiles alone, by URL and on standard input. */
+/** Build contexts that are an archive or only a Dockerfile, by URL and on standard input. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -56,7 +56,7 @@ describe("an archive", () => {
     expect(kept()).toHaveLength(1);
   });
 
-  test("a server that answers no, and one that is not well", async () => {
+  test("by a URL that responds with 404 is an error; 503 is tried again", async () => {
     let count = 0;
     const source = Bun.serve({
       port: 0,
@@ -74,7 +74,7 @@ describe("an archive", () => {
 
   test.each([
     [
-      "a link out, and a file below it",
+      "a link to another directory, and a file below it",
       [
         { name: "out", flag: "2", target: "/etc" },
         { name: "out/passwd", content: "x" },
@@ -82,7 +82,7 @@ describe("an archive", () => {
     ],
     ["a name with ..", [{ name: "../../passwd", content: "x" }]],
     ["an absolute name", [{ name: "/etc/bough-test", content: "x" }]],
-  ] as const)("that leads out: %s", async (_, entries) => {
+  ] as const)("is not unpacked outside of its directory: %s", async (_, entries) => {
     const stdin = tarOf([{ name: "Dockerfile", content: "FROM base:1\nCOPY . /x\nRUN make\n" }, ...entries]);
     const { texts } = await build(["-", "--docker"], { stdin });
     expect(Object.values(texts)).toContain("x");
@@ -92,12 +92,12 @@ describe("an archive", () => {
 
   test.each([
     [
-      "dockerfile, where there is no other",
+      "dockerfile, if there is no Dockerfile",
       [{ name: "dockerfile", content: "FROM base:1\nRUN small\n" }],
       "small",
     ],
     [
-      "Dockerfile before it",
+      "Dockerfile rather than dockerfile",
       [
         { name: "dockerfile", content: "FROM base:1\nRUN small\n" },
         { name: "Dockerfile", content: "FROM base:1\nRUN large\n" },
@@ -130,30 +130,35 @@ describe("an archive", () => {
       "standard input is compressed, but not a tar",
       2,
     ],
-    ["neither", new Uint8Array(1000), "standard input is neither a tar archive nor a Dockerfile", 2],
+    [
+      "neither an archive nor a Dockerfile",
+      new Uint8Array(1000),
+      "standard input is neither a tar archive nor a Dockerfile",
+      2,
+    ],
     ["a web page", "<!DOCTYPE html>\n<html></html>", "standard input is a web page", 2],
     ["cut short", archive.subarray(0, 1500), "standard input is damaged: it ends too early", 1],
-    ["a device in it", tarOf([{ name: "null", flag: "3" }]), "standard input contains a device: null", 1],
+    ["with a device", tarOf([{ name: "null", flag: "3" }]), "standard input contains a device: null", 1],
     [
-      "a name that is too long",
+      "with a name that is too long",
       pax("path", "n".repeat(256)),
       "contains an entry that can't be written: nnn",
       2,
     ],
     [
-      "a link that is too long",
+      "with a link that is too long",
       pax("linkpath", "n".repeat(5000)),
       "be written: link: the name is too long",
       2,
     ],
     [
-      "a link to nothing",
+      "with a link without a target",
       tarOf([{ name: "link", flag: "2" }]),
       "be written: link: no such file or directory",
       2,
     ],
     ["without a Dockerfile", tarOf([{ name: "a", content: "a" }]), "standard input has no such file", 2],
-  ])("%s", async (_, stdin, message, code) => {
+  ])("is refused: %s", async (_, stdin, message, code) => {
     const { exitCode, stderr } = await build(["-"], { stdin });
     expect(stderr).toContain(message);
     expect(exitCode).toBe(code);
@@ -163,16 +168,16 @@ describe("an archive", () => {
   const tail = new Uint8Array(10_000);
 
   test.each([
-    ["an archive that was padded", Buffer.concat([archive, tail])],
-    ["a compressed one with more behind it", Buffer.concat([Bun.gzipSync(archive), tail])],
+    ["a padded archive", Buffer.concat([archive, tail])],
+    ["a compressed archive with more bytes after its end", Buffer.concat([Bun.gzipSync(archive), tail])],
     ["a Dockerfile", "FROM base:1\nRUN make\n"],
-  ])("its digest is that of all that came: %s", async (_, given) => {
+  ])("has the digest of all bytes that were received: %s", async (_, given) => {
     const stdin = Buffer.from(given);
     const { stderr } = await build(["-"], { stdin: inChunks(stdin) });
     expect(stderr).toContain(`, sha256:${sha256Of(stdin)})\n`);
   });
 
-  test("that is cut behind its end", async () => {
+  test("is an error if the input breaks off after the archive's end", async () => {
     async function* cut() {
       yield archive;
       for (let left = 3; left > 0; left--) yield tail;
@@ -189,14 +194,14 @@ describe("an archive", () => {
   }
 
   test.each([
-    ["as it comes", "40", () => inChunks(archive)],
-    ["behind its end", "100000", endless],
+    ["as received", "40", () => inChunks(archive)],
+    ["with the bytes after its end", "100000", endless],
     [
       "unpacked",
       "100000",
       () => inChunks(Bun.gzipSync(tarOf([{ name: "a", content: "a".repeat(100_001) }]))),
     ],
-  ])("larger than --max-add-size: %s", async (_, size, stdin) => {
+  ])("is refused if it is larger than --max-add-size: %s", async (_, size, stdin) => {
     const { exitCode, stderr } = await build(["-", "--max-add-size", size], { stdin: stdin() });
     expect(stderr).toContain(`standard input: it is larger than ${size} bytes`);
     expect(exitCode).toBe(1);
@@ -204,7 +209,7 @@ describe("an archive", () => {
   });
 
   test.each(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])(
-    "can't be the Dockerfile, too: %s",
+    "and the Dockerfile can't both be standard input: %s",
     async (path) => {
       async function* unread(): AsyncGenerator<Uint8Array> {
         yield await Promise.reject(new Error("it was read"));
@@ -215,16 +220,16 @@ describe("an archive", () => {
     },
   );
 
-  test("nothing is piped in", async () => {
+  test("is expected, but nothing is piped in", async () => {
     const { exitCode, stderr } = await build(["-"]);
     expect(stderr).toContain("nothing is piped in");
     expect(exitCode).toBe(2);
   });
 
   test.each([
-    ["while it comes", archive.subarray(0, 1024), false],
-    ["that ends who writes it, too", new Uint8Array(), true],
-    ["that ends who writes it in the middle", archive.subarray(0, 1024), true],
+    ["while it is received", archive.subarray(0, 1024), false],
+    ["that also ends the writer at the start", new Uint8Array(), true],
+    ["that also ends the writer in the middle", archive.subarray(0, 1024), true],
   ])("Ctrl-C %s", async (_, beginning, isEnded) => {
     const interruption = new AbortController();
     const interrupt = () => interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
@@ -258,33 +263,33 @@ describe("an archive", () => {
     return source.url.href;
   }
 
-  async function begun(): Promise<void> {
+  async function downloadBegins(): Promise<void> {
     while (kept().length === 0) await Bun.sleep(1);
   }
 
   describe.each([
     ["a few bytes", "", 100],
     ["a part of a file", "", 1700],
-    ["a part of what is compressed", "gzip", 200],
-    ["a part of what another program decompresses", "xz", 100],
-  ])("of a server that falls silent after %s", (_, program, sent) => {
-    test("Ctrl-C ends it", async () => {
+    ["a part of a compressed archive", "gzip", 200],
+    ["a part of an archive that another program decompresses", "xz", 100],
+  ])("from a server that stalls after %s", (_, program, sent) => {
+    test("Ctrl-C ends the build", async () => {
       const url = stallingServer(await bytes(program), sent);
       const interruption = new AbortController();
       const ended = build([url], { signal: interruption.signal });
-      await begun();
+      await downloadBegins();
       await Bun.sleep(50);
       interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
       expect((await ended).exitCode).toBe(130);
       expect(kept()).toEqual([]);
     });
 
-    test("it is asked again after a minute", async () => {
+    test("the request is repeated after a minute", async () => {
       const url = stallingServer(await bytes(program), sent);
       const clock = createManualClock((milliseconds) => milliseconds < 20_000);
       let said = "";
       const ended = build([url], { clock, onStderr: (text) => (said += text) });
-      await begun();
+      await downloadBegins();
       while (!said.includes("trying again in ")) {
         await clock.advance(60_000);
         await Bun.sleep(1);
@@ -296,10 +301,10 @@ describe("an archive", () => {
   });
 });
 
-describe("a Dockerfile alone", () => {
+describe("a single Dockerfile", () => {
   const alone = "FROM base:1\nRUN make\n";
 
-  test("on standard input and by its URL: there are no files to copy", async () => {
+  test("can be on standard input or at a URL, and has no files to copy", async () => {
     expect((await build(["-"], { stdin: alone })).exitCode).toBe(0);
     const source = Bun.serve({ port: 0, fetch: () => new Response(alone) });
     builds.closeLater({ close: () => source.stop(true) });
@@ -310,7 +315,7 @@ describe("a Dockerfile alone", () => {
     expect(exitCode).toBe(1);
   });
 
-  test("is the only one", async () => {
+  test("excludes --dockerfile", async () => {
     const { exitCode, stderr } = await build(["-", "--dockerfile", "other"], { stdin: alone });
     expect(stderr).toContain("--dockerfile other cannot be used: standard input is a Dockerfile itself");
     expect(exitCode).toBe(2);

@@ -21,7 +21,7 @@ import {
 import { runOnSmallDisk } from "../support/small-disk.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
-/** Repositories as each test finds them. */
+/** Repositories of which each test gets a copy. */
 let template: string;
 let root: string;
 let app: Repository;
@@ -94,7 +94,7 @@ test.each([
   });
 });
 
-test("its Dockerfile may be one of this machine, by an absolute path", async () => {
+test("--dockerfile with an absolute path is a file of this machine", async () => {
   const { url } = serve();
   const path = join(temporaryDirectory(), "mine");
   writeFileSync(path, "FROM base:1\nCOPY foo /mine\nRUN make\n");
@@ -102,20 +102,20 @@ test("its Dockerfile may be one of this machine, by an absolute path", async () 
   expect(texts).toEqual({ "/mine": "first\n" });
 });
 
-test("as Docker builds it, its ignore file leaves nothing out", async () => {
+test("with --docker, its ignore file excludes nothing", async () => {
   const { url } = serve();
   const { texts, stderr } = await build([`${url}/app.git#v1`, "--docker"]);
   expect(texts).toMatchObject({ "/x/ignored": "ignored\n", "/x/.dockerignore": expect.anything() });
   expect(stderr).toContain(".dockerignore is not applied to the build context ");
 });
 
-test("a directory of that name comes first", async () => {
+test("a local directory with the name of an address is used instead", async () => {
   mkdirSync(join(directory, "git@host:x"));
   writeFiles(directory, { "git@host:x/Dockerfile": dockerfile, "git@host:x/mine": "mine\n" });
   expect((await build(["git@host:x"])).texts).toEqual({ "/x/Dockerfile": dockerfile, "/x/mine": "mine\n" });
 });
 
-test("modes and times are the commit's, and it has no .git unless that is asked for", async () => {
+test("modes and times are those of the commit, and .git is kept on request only", async () => {
   const { url } = serve();
   const { modes } = await build([`${url}/app.git`, "--docker"]);
   expect(modes).toContain("/x/run.sh 0755");
@@ -125,16 +125,16 @@ test("modes and times are the commit's, and it has no .git unless that is asked 
     expect(statSync(join(path, "tree", name)).mtimeMs).toBe(commitTime * 1000);
   for (const words of [["?keep-git-dir=1"], ["", "--build-arg", "BUILDKIT_CONTEXT_KEEP_GIT_DIR=1"]]) {
     const [rest = "", ...options] = words;
-    const with_ = await build([`${url}/app.git${rest}`, "--docker", "--no-cache", ...options]);
-    expect(Object.keys(with_.texts)).toContain("/x/.git/HEAD");
-    expect(with_.stderr).not.toContain("has no effect");
+    const withGit = await build([`${url}/app.git${rest}`, "--docker", "--no-cache", ...options]);
+    expect(Object.keys(withGit.texts)).toContain("/x/.git/HEAD");
+    expect(withGit.stderr).not.toContain("has no effect");
   }
   const odd = ["--build-arg", "BUILDKIT_CONTEXT_KEEP_GIT_DIR=tRUE"];
   const { texts } = await build([`${url}/app.git`, "--docker", "--no-cache", ...odd]);
   expect(Object.keys(texts)).not.toContain("/x/.git/HEAD");
 });
 
-test("a re-run fetches nothing and runs nothing; one commit takes the layers of another", async () => {
+test("a second build fetches nothing and runs nothing; commits share layers", async () => {
   const server = serve();
   await build([`${server.url}/app.git`]);
   server.requests.length = 0;
@@ -159,14 +159,14 @@ test("a re-run fetches nothing and runs nothing; one commit takes the layers of 
   expect(JSON.parse(stdout)).toEqual([expect.objectContaining({ key, context: `${server.url}/app.git` })]);
 });
 
-test("a commit that is there takes no server", async () => {
+test("a commit that is kept needs no server", async () => {
   const server = serve();
   await build([`${server.url}/app.git#${first}`]);
   await server.stop();
   expect((await build([`${server.url}/app.git#${first}`])).stderr).toContain("1 of 1 layer cached");
 });
 
-test("the latest four commits are kept, and go with their session unless they are used; what a dead process left goes at once", async () => {
+test("the latest four commits are kept until their session is deleted or their use ends; a dead process's files are removed at once", async () => {
   const { url } = serve();
   await build([`${url}/app.git`]);
   const group = join(kept()[0] ?? "", "..");
@@ -206,7 +206,7 @@ test("the latest four commits are kept, and go with their session unless they ar
   expect(kept()).toEqual([]);
 });
 
-test("two builds at once, each in a process of its own", async () => {
+test("two concurrent builds, each in its own process, both succeed", async () => {
   const { url } = serve();
   const main = join(import.meta.dir, "../../src/main.ts");
   const given = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
@@ -256,7 +256,7 @@ test.each([
   ["#v1", ["--dockerfile", "none"], "cannot read the Dockerfile none: the build context ", 2],
   ["#v1", ["--dockerfile", "sub"], "cannot read the Dockerfile sub: it is a directory", 2],
   ["#v1", ["--dockerfile", "../../../../etc/hostname"], "cannot read the Dockerfile etc/hostname:", 2],
-])("what can't be had: %s %j", async (rest, words, message, code) => {
+])("is refused: %s %j", async (rest, words, message, code) => {
   const { url } = serve();
   const { exitCode, stderr } = await build([`${url}/app.git${rest}`, ...words]);
   expect(stderr).toContain(message);
@@ -288,7 +288,7 @@ test.each([
   }
 });
 
-test("more than --max-add-size", async () => {
+test("a repository that is larger than --max-add-size is refused", async () => {
   app.commit({ zeros: "0".repeat(200_000) });
   const { url } = serve();
   const { exitCode, stderr } = await build([`${url}/app.git`, "--max-add-size", "100K"]);
@@ -297,7 +297,7 @@ test("more than --max-add-size", async () => {
   expect(kept()).toEqual([]);
 });
 
-test("a server that nobody reaches", async () => {
+test("a server that can't be reached is an error", async () => {
   const { url, stop } = serve();
   await stop();
   const { exitCode, stderr } = await build([`${url}/app.git`]);
@@ -307,9 +307,9 @@ test("a server that nobody reaches", async () => {
 });
 
 test.each(["Dockerfile", ".dockerignore", "Dockerfile.dockerignore"])(
-  "%s leads out by no link",
+  "%s does not lead out by a link",
   async (name) => {
-    // As a Dockerfile it would be built, and as an ignore file it is one that is quoted.
+    // A Dockerfile that could be built, and an ignore file with an error that would be quoted.
     writeFileSync(join(directory, "secret"), "FROM base:1\nRUN echo s3cret\n[s3cret\n");
     const { url } = serve();
     app.git("rm", "--quiet", "--ignore-unmatch", name);
@@ -329,12 +329,12 @@ test.each(["Dockerfile", ".dockerignore", "Dockerfile.dockerignore"])(
   },
 );
 
-test("Ctrl-C ends git, and what it has fetched is gone", async () => {
+test("Ctrl-C ends git, and the fetched files are removed", async () => {
   const interruption = new AbortController();
   let posts = 0;
   const { url } = serve({
     answer({ method }) {
-      // The first is asked for names, the second for what is to be fetched.
+      // The first two requests ask for names of refs, the third for objects.
       if (method !== "POST" || ++posts < 3) return undefined;
       interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
       return new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
@@ -344,7 +344,7 @@ test("Ctrl-C ends git, and what it has fetched is gone", async () => {
   expect(kept()).toEqual([]);
 });
 
-test("--iidfile overwrites no Dockerfile of this machine", async () => {
+test("--iidfile does not overwrite a Dockerfile of this machine", async () => {
   const path = join(directory, "mine");
   writeFileSync(path, dockerfile);
   const words = ["https://localhost/app.git", "--dockerfile", path, "--iidfile", path];
@@ -353,7 +353,7 @@ test("--iidfile overwrites no Dockerfile of this machine", async () => {
   expect(exitCode).toBe(2);
 });
 
-test("more than the disk has room for, and a commit likewise", async () => {
+test("an archive or a commit that is too large for the disk is an error", async () => {
   const given = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", TMPDIR: scratch };
   const disk = {
     workingDirectory: directory,

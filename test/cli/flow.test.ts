@@ -53,7 +53,7 @@ describe.each(settings)("%s", (_, prepare) => {
   const home = temporaryDirectory();
   const project = join(home, "project");
 
-  /** Runs a line of shell in the project; what it says on standard error is part of a failure's message. */
+  /** Runs a line of shell in the project. The message of a failure contains its standard error. */
   async function sh(line: string, exitCode = 0): Promise<{ stdout: string; stderr: string }> {
     const child = Bun.spawn(["sh", "-c", line], {
       cwd: project,
@@ -85,7 +85,7 @@ describe.each(settings)("%s", (_, prepare) => {
   });
   afterAll(() => setting.close());
 
-  test("build, use, run, and look at what has come of it", async () => {
+  test("builds, uses, runs, and looks at the history", async () => {
     expect((await sh("bough build . --tag app:dev")).stderr).toMatch(/tagged \S+ as app:dev/);
     expect(await out("bough -S k use tag:app:dev")).toMatch(
       /^SESSION +BRANCH +IMAGE\nk +main +[0-9a-f-]{36}\n$/,
@@ -100,7 +100,7 @@ describe.each(settings)("%s", (_, prepare) => {
     expect((await out("bough agent")).split("\n").length).toBeLessThan(150);
   });
 
-  test("work goes on from one image to the next, on branches, and back", async () => {
+  test("runs from one image to the next, on branches, and rolls back", async () => {
     await sh("bough -S k run -- sh -c 'echo one > /state'");
     await sh("bough -S k session branch try && bough -S k session checkout try");
     await sh("bough -S k run -s -- 'echo two > /state; exit 4'", 4);
@@ -119,7 +119,7 @@ describe.each(settings)("%s", (_, prepare) => {
     expect(await out("bough -S k session show")).toMatch(/├─○ \d+ .* try\n/);
   });
 
-  test("local files, standard input, the environment; bytes are bytes", async () => {
+  test("run gets local files, standard input and variables, and passes bytes unchanged", async () => {
     expect(await out("printf 'a\\377b' | bough -S k run -D -- cat | od -An -tx1")).toBe(" 61 ff 62\n");
     expect(
       await out(
@@ -133,7 +133,7 @@ describe.each(settings)("%s", (_, prepare) => {
     expect((await out(big)).trim()).toBe("3000000");
   });
 
-  test("tags, and files of images without starting anything", async () => {
+  test("sets tags, and reads files of images without starting anything", async () => {
     await sh('bough tag "$(bough -q -S k use)" app:fixed');
     expect(await out("bough images --tag app: -q | sort -u | wc -l")).toMatch(/2/);
     expect(await out("bough ls -q app:fixed:/usr/bin")).toBe("app\n");
@@ -144,7 +144,7 @@ describe.each(settings)("%s", (_, prepare) => {
     expect(await out("bough images --tagged")).not.toContain("app:fixed");
   });
 
-  test("operations: under way, their output, their end", async () => {
+  test("shows running operations, their output and their end", async () => {
     const operation = (await out("bough -q -S k run -d -D -- sh -c 'echo begun; sleep 60'")).trim();
     expect(operation).toMatch(uuid);
     expect(await out("bough ps -q")).toContain(operation);
@@ -164,7 +164,7 @@ describe.each(settings)("%s", (_, prepare) => {
     });
   });
 
-  test("Ctrl-C, a reader that leaves and a closed standard input leave nothing running", async () => {
+  test("Ctrl-C, a reader that stops and a closed standard input leave nothing running", async () => {
     const { stderr } = await sh(
       "timeout --preserve-status -s INT 1 bough -S k run -- sh -c 'touch /lost; sleep 1000'",
       130,
@@ -176,11 +176,11 @@ describe.each(settings)("%s", (_, prepare) => {
     expect(await out("bough ps -q")).toBe("");
   });
 
-  test("a failed build prints the line that steps into the image before it", async () => {
+  test("a failed build prints the command line that runs in the place of the failed step", async () => {
     const { stderr } = await sh("bough build broken", 1);
     const [line = ""] = /^ {2}(bough .* run -D --failed-step --) COMMAND$/m.exec(stderr)?.slice(1) ?? [];
     expect(await out(`${line} cat /reached`)).toBe("reached\n");
-    // What is done there goes to a branch of its own: the layer stays what the build made it.
+    // Its changes go to a new branch, and the layer stays as the build made it.
     const [session = ""] = /build:[0-9a-f]{16}/.exec(line) ?? [];
     await sh(`bough -S ${session} run --failed-step -- touch /debugged`);
     expect(await out(`bough -S ${session} session branch`)).toMatch(/debug:[0-9a-f]{12} +\*/);

@@ -1,4 +1,4 @@
-/** `FROM scratch` on the embedded engine, in both modes; `test/docker` holds the trees against Docker's. */
+/** `FROM scratch` on the embedded engine, in both modes; `test/docker` compares the trees with Docker's. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ function makeContext(dockerfile: string): string {
   return context;
 }
 
-/** All that is in an image, as another one's `ls` sees it. */
+/** All entries of an image, as a RUN in another image lists them. */
 async function listImage(image: string): Promise<string[]> {
   const context = makeContext(
     `FROM base:1\nCOPY --from=${image} / /x\nRUN cd /x && find . -mindepth 1 -exec stat -c '%A %u:%g %n' {} + | sort -k3`,
@@ -35,7 +35,7 @@ async function listImage(image: string): Promise<string[]> {
 describe.each([["--no-docker"], ["--docker"]])("%s", (mode) => {
   const build = (dockerfile: string) => bough(makeContext(dockerfile), "build", ".", "-q", mode);
 
-  test("files alone, links, directories and a WORKDIR", async () => {
+  test("has files, links, directories and a WORKDIR without a RUN", async () => {
     const { stdout } = await build("FROM scratch\nWORKDIR /w/x\nCOPY --chown=5:6 f d ./\nCOPY f /f\n");
     expect(await listImage(stdout.trim())).toEqual([
       "-rw-r--r-- 0:0 ./f",
@@ -47,14 +47,14 @@ describe.each([["--no-docker"], ["--docker"]])("%s", (mode) => {
     ]);
   });
 
-  test("nothing at all is the same image again", async () => {
+  test("is the same image in every build without other instructions", async () => {
     const [first, again] = [await build("FROM scratch\n"), await build("ARG B=scratch\nFROM $B\n")];
     expect(first).toMatchObject({ exitCode: 0 });
     expect(again.stdout).toBe(first.stdout);
     expect(await listImage(first.stdout.trim())).toEqual([]);
   });
 
-  test("a RUN of a program that was copied; what it changes is all that is added", async () => {
+  test("runs a program that was copied, and adds only its changes", async () => {
     const { stdout } = await build(
       `FROM scratch\nCOPY --chmod=755 busybox /busybox\nCOPY d /d\nRUN ["/busybox", "touch", "/made"]\n`,
     );
@@ -79,12 +79,12 @@ describe.each([["--no-docker"], ["--docker"]])("%s", (mode) => {
     },
   );
 
-  test("a program that is missing is another matter", async () => {
+  test("a missing program is reported differently", async () => {
     const { stderr } = await build('FROM scratch\nRUN ["/none"]\n');
     expect(stderr).toContain("Exit code 127: a program was not found in the image.");
   });
 
-  test("--check says so of the engine alone", async () => {
+  test("--check accepts it for the engine only", async () => {
     const context = makeContext("FROM scratch\nCOPY f /\n");
     expect(await bough(context, "build", ".", "--check", mode)).toMatchObject({ exitCode: 0 });
     const elsewhere = ["--url", "http://localhost:1", "build", ".", "--check", mode];
@@ -94,7 +94,7 @@ describe.each([["--no-docker"], ["--docker"]])("%s", (mode) => {
   });
 });
 
-test("it is pruned like any other, and is there again", async () => {
+test("its image is pruned like any other, and built again", async () => {
   const context = makeContext("FROM scratch\nCOPY f /\n");
   const first = await bough(context, "build", ".", "-q");
   expect((await bough(context, "engine", "prune", "--all", "--yes")).exitCode).toBe(0);

@@ -1,4 +1,4 @@
-/** ENV, WORKDIR and USER of an image that bough has built: what starts from it, and what runs in it. */
+/** ENV, WORKDIR, USER, ENTRYPOINT and CMD of an image that bough has built, in builds and commands that start from it. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
@@ -20,7 +20,7 @@ ENV A=1 B="two words"
 WORKDIR /srv/w
 USER bob
 `;
-const tell = 'echo "$A|$B|$S|$(pwd)|$(id -u):$(id -g)|$HOME"';
+const printSettings = 'echo "$A|$B|$S|$(pwd)|$(id -u):$(id -g)|$HOME"';
 
 describe("the engine", () => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
@@ -37,18 +37,23 @@ describe("the engine", () => {
   afterAll(() => rmSync(environment.BOUGH_HOME, { recursive: true, force: true }));
 
   test.each<[string, string[], string]>([
-    ["all of it", [], "1|two words||/srv/w|7:7|/home/bob"],
-    [
-      "what the command line says is before it",
-      ["-e", "A=3", "-u", "5:6", "-C", "/tmp"],
-      "3|two words||/tmp|5:6|/",
-    ],
+    ["all settings apply", [], "1|two words||/srv/w|7:7|/home/bob"],
+    ["options override settings", ["-e", "A=3", "-u", "5:6", "-C", "/tmp"], "3|two words||/tmp|5:6|/"],
     ["a user by name", ["-u", "root"], "1|two words||/srv/w|0:0|/root"],
     ["a user and group by name", ["-u", "bob:daemon"], "1|two words||/srv/w|7:1|/home/bob"],
-    ["none of it", ["--no-config"], "|||/|0:0|/root"],
+    ["--no-config ignores the settings", ["--no-config"], "|||/|0:0|/root"],
   ])("bough run: %s", async (_, options, expected) => {
     for (const tag of ["own:no-docker", "own:docker"]) {
-      const { stdout, stderr } = await bough(["run", "-D", "--use", tag, ...options, "-s", "--", tell]);
+      const { stdout, stderr } = await bough([
+        "run",
+        "-D",
+        "--use",
+        tag,
+        ...options,
+        "-s",
+        "--",
+        printSettings,
+      ]);
       expect({ stdout, stderr }).toMatchObject({ stdout: `${expected}\n` });
     }
   });
@@ -67,7 +72,7 @@ describe("the engine", () => {
     expect(given).toMatchObject({ stdout: "given\n" });
   });
 
-  test("bough run without a command: the session's image, its surroundings, its exit code and history", async () => {
+  test("bough run without a command uses the session's image and options; its exit code and history are as usual", async () => {
     await build(
       'FROM own:docker\nENTRYPOINT ["sh", "-c", "id -u; echo $A; exit $A"]\n',
       "--docker",
@@ -101,26 +106,31 @@ describe("the engine", () => {
     expect(stderr).toContain(`bough run: no command given. ${expected}`);
   });
 
-  test("a user that the image doesn't have", async () => {
+  test("bough run refuses a user that the image does not have", async () => {
     const { exitCode, stderr } = await bough(["run", "-D", "--use", "own:docker", "-u", "eve", "--", "true"]);
     expect(exitCode).not.toBe(0);
     expect(stderr).toContain("the image has no user eve");
   });
 
-  test("a session that uses it, and the image that comes of its commands", async () => {
+  test("a session's commands have the settings, in the image and in their results", async () => {
     await bough(["-S", "s", "use", "own:docker"]);
     await bough(["-S", "s", "run", "-u", "root", "--", "touch", "/made"]);
-    const { stdout } = await bough(["-S", "s", "run", "-D", "-s", "--", `ls /made; ${tell}`]);
+    const { stdout } = await bough(["-S", "s", "run", "-D", "-s", "--", `ls /made; ${printSettings}`]);
     expect(stdout).toBe("/made\n1|two words||/srv/w|7:7|/home/bob\n");
   });
 
-  test.each(["--no-docker", "--docker"])("a build from it goes on (%s)", async (mode) => {
-    const context = contextOf(`FROM own:docker\nENV C=$A\nWORKDIR x\nUSER root\nRUN ${tell}; echo $C\n`);
-    const { stderr } = await bough(["build", ".", mode, "--progress", "plain"], context);
-    expect(stderr).toContain("1|two words||/srv/w/x|0:0|/root\n1\n");
-  });
+  test.each(["--no-docker", "--docker"])(
+    "a build that starts from the image keeps its settings (%s)",
+    async (mode) => {
+      const context = contextOf(
+        `FROM own:docker\nENV C=$A\nWORKDIR x\nUSER root\nRUN ${printSettings}; echo $C\n`,
+      );
+      const { stderr } = await bough(["build", ".", mode, "--progress", "plain"], context);
+      expect(stderr).toContain("1|two words||/srv/w/x|0:0|/root\n1\n");
+    },
+  );
 
-  test.each(["--no-docker", "--docker"])("the way into a step that failed (%s)", async (mode) => {
+  test.each(["--no-docker", "--docker"])("--failed-step has the settings of the step (%s)", async (mode) => {
     const context = contextOf(`${own}ENV C=3\nWORKDIR /tmp\nRUN false\nENV D=4\n`);
     const { stderr } = await bough(["build", ".", mode, "--progress", "plain"], context);
     const [, session = ""] = /-S (\S+) run -D --failed-step --/.exec(stderr) ?? [];
@@ -132,14 +142,14 @@ describe("the engine", () => {
       "--failed-step",
       "-s",
       "--",
-      `${tell}; echo $C$D`,
+      `${printSettings}; echo $C$D`,
     ]);
-    // Its arguments, too.
+    // The build arguments, too.
     expect(stdout).toBe("1|two words|secret|/tmp|7:7|/home/bob\n3\n");
   });
 });
 
-describe("a service that has no place for it", () => {
+describe("on a service that does not store settings in images", () => {
   let service: FakeService;
   let environment: Record<string, string>;
   beforeEach(async () => {
@@ -157,7 +167,7 @@ describe("a service that has no place for it", () => {
     service.requestsTo("POST /v1/instances").at(-1)?.json as InstanceRequest | undefined;
   const numbered = own.replace("USER bob", "USER 7:8");
 
-  test.each(["--no-docker", "--docker"])("it is noted by the image (%s)", async (mode) => {
+  test.each(["--no-docker", "--docker"])("bough stores them for each image (%s)", async (mode) => {
     expect((await build(numbered, mode, "--tag", "own")).exitCode).toBe(0);
     expect((await bough(["run", "-D", "--use", "own", "-e", "A=3", "--", "ls"])).exitCode).toBe(0);
     const surroundings = { cwd: "/srv/w", uid: 7, gid: 8 };
@@ -170,7 +180,7 @@ describe("a service that has no place for it", () => {
     expect(lastRequest()).not.toHaveProperty("uid");
   });
 
-  test.each([[[]], [["-d"]]])("its command is noted, too (run %p)", async (detach) => {
+  test.each([[[]], [["-d"]]])("bough stores the command, too (run %p)", async (detach) => {
     await build(`${numbered}ENTRYPOINT ["app", "-v"]\nCMD ["x y"]\n`, "--docker", "--tag", "own");
     expect((await bough(["run", "-D", ...detach, "--use", "own"])).exitCode).toBe(0);
     expect(lastRequest()).toMatchObject({ command: "app", args: ["-v", "x y"], shell: false, uid: 7 });
@@ -179,13 +189,13 @@ describe("a service that has no place for it", () => {
     expect(stderr).toContain("has neither ENTRYPOINT nor CMD");
   });
 
-  test("nothing is noted of the base", async () => {
+  test("bough stores nothing for the base image", async () => {
     expect((await build("FROM base:1\nENV A=1\nWORKDIR /w\n")).exitCode).toBe(0);
     await bough(["run", "-D", "--use", "base:1", "--", "ls"]);
     expect(lastRequest()).toMatchObject({ cwd: "/", env: {} });
   });
 
-  test("a failed step changes nothing of a result that it began with", async () => {
+  test("a failed step does not change the settings of the image that it started from", async () => {
     const context = contextOf(numbered);
     await bough(["build", "-q", ".", "--tag", "own"], context);
     writeFiles(context, { Dockerfile: `${numbered}ENV A=9\nRUN exit 3\n` });

@@ -1,4 +1,4 @@
-/** `bough images import`: credentials that are seen by nobody, an interruption that reaches the service, progress. */
+/** `bough images import`: credentials that are not shown, an interruption that reaches the service, progress. */
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const environmentOf = (url: string) => ({
   CONTREE_TOKEN: "t0ken-t0ken",
 });
 
-test("a password goes from standard input into the request, and is seen nowhere else", async () => {
+test("a password goes from standard input into the request, and is not shown", async () => {
   const service = await startFakeService({ importError: () => "unauthorized" });
   const ended = await runBough(
     ["-L", "debug", "images", "import", "registry.example/app:1", "--username", "me", "--password-stdin"],
@@ -34,9 +34,9 @@ test.each([
   ["oci:layout:1", "oci:HERE/layout:1"],
   ["oci:layout", "oci:HERE/layout"],
   ["oci:./layout:1", "oci:./layout:1"],
-  // No such directory: the image of that name, with the tag.
+  // There is no such directory, so this is an image named oci, with a tag.
   ["oci:1.0", "docker://docker.io/library/oci:1.0"],
-])("%s is %s, relative to where one is", async (given, url) => {
+])("%s means %s, relative to the working directory", async (given, url) => {
   const service = await startFakeService();
   const workingDirectory = temporaryDirectory();
   mkdirSync(join(workingDirectory, "layout"));
@@ -49,7 +49,7 @@ test.each([
   });
 });
 
-test("what docker save writes is loaded as docker load does it: each image by its own names, or by none", async () => {
+test("an archive of docker save is imported like docker load does it: each image with its names, or without a name", async () => {
   const directory = temporaryDirectory();
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const bough = async (line: string) => {
@@ -94,13 +94,13 @@ test("what docker save writes is loaded as docker load does it: each image by it
   expect((await bough(`cat ${two.image}:/two`)).stdout).toBe("two");
   expect((await bough(`cat ${three.image}:/three`)).stdout).toBe("three");
 
-  // Compressed, and once more: a tag that another image has stays there.
+  // The second import, of the compressed archive, does not move a tag that another image has.
   await bough(`tag ${three.image} app:1`);
   const again = await bough("-f json images import docker-archive:saved.tar.gz");
   expect(again.json()[0]).toEqual({ image: one.image, tag: null });
   expect(again.stderr).toContain(`app:1 stays with ${three.image}; `);
   expect(again.json()[1].tag).toBe("registry.example:5000/app:latest");
-  // One of them, or another name.
+  // A single image of the archive; a tag for more than one is refused.
   expect((await bough("-f json images import docker-archive:saved.tar:app:2")).json().image).toBe(two.image);
   expect((await bough("images import docker-archive:saved.tar --tag all:1")).stderr).toContain(
     "more than one image",
@@ -108,7 +108,7 @@ test("what docker save writes is loaded as docker load does it: each image by it
 });
 
 test.each(["docker-archive:none.tar", "oci-archive:none.tar", "oci:none/layout"])(
-  "%s is a path, also where nothing is there",
+  "%s is a path, even if it does not exist",
   async (reference) => {
     const workingDirectory = temporaryDirectory();
     const environment = { BOUGH_HOME: temporaryDirectory() };
@@ -147,7 +147,7 @@ function recordingLog(lines: string[]): Log {
   return { debug: add("debug"), info: add("info"), warn: add("warn"), error: add("error") };
 }
 
-test("without a terminal a long import says now and then that it goes on", async () => {
+test("without a terminal a long import logs at intervals that it continues", async () => {
   const clock = createManualClock();
   const lines: string[] = [];
   const log = recordingLog(lines);
@@ -165,7 +165,7 @@ test("without a terminal a long import says now and then that it goes on", async
   ]);
 });
 
-test("on a terminal it is one line, drawn again and again, and cut to its width", async () => {
+test("on a terminal it redraws one line, which is cut to the terminal's width", async () => {
   const clock = createManualClock();
   const written: string[] = [];
   const terminal = { columns: 30, rows: 24, write: (text: string) => void written.push(text) };
@@ -184,7 +184,7 @@ test.each([
     "Nothing answers at 127.0.0.1:1: start the registry, or correct the address.",
   ],
   ["docker-archive:/nowhere.tar", "Check the path and its contents."],
-])("%s fails on the embedded engine: nobody is sent to a service", async (reference, hint) => {
+])("%s fails on the embedded engine with a hint that fits it", async (reference, hint) => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const ended = await runBough(["images", "import", reference], { workingDirectory: "/", environment });
   expect(ended.exitCode).toBe(1);

@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => bough("engine prune --all -y"));
 
 describe("bough images", () => {
-  test("shows what has a tag and what sessions are at, the newest first; --all every layer", async () => {
+  test("shows images with tags and current images of sessions, the newest first; --all shows every layer", async () => {
     const [worked, ...others] = await ids("images");
     expect(others).toEqual([built, base]);
     const all = await ids("images --all");
@@ -36,7 +36,7 @@ describe("bough images", () => {
     expect(all).toEqual(expect.arrayContaining([worked, built, base]));
   });
 
-  test("with short ids, sizes and ages: whole ones with --wide", async () => {
+  test("shows short ids, sizes and ages; --wide shows whole ids and times", async () => {
     const { stdout } = await bough("images");
     expect(stdout.split("\n")[0]).toMatch(/^IMAGE +TAG +SESSION +SIZE +CREATED$/);
     expect(stdout).toMatch(
@@ -77,14 +77,14 @@ describe("the first digits of an id name an image to", () => {
     });
   });
 
-  test("unless they are too few, or nobody's", async () => {
+  test("unless they are fewer than 8 or those of no image", async () => {
     for (const digits of [built.slice(0, 7), "ffffffffff"])
       expect((await bough(`-S other use ${digits}`)).stderr).toContain(`has no image ${digits}`);
   });
 });
 
 describe("bough images remove", () => {
-  test("a tag goes alone where its image has others, else with the image", async () => {
+  test("removes only the tag if the image has others, otherwise the image, too", async () => {
     for (const name of ["gone:1", "gone:2"]) await bough(`tag ${built} ${name}`);
     expect((await bough(`rmi ${built.slice(0, 8)}`)).stderr).toContain("has several tags: gone:1, gone:2");
     expect((await bough("rmi gone:1")).stdout).toContain("the image stays: it has other tags");
@@ -93,11 +93,11 @@ describe("bough images remove", () => {
       { image: built, untagged: ["gone:2"], removed: true, freedBytes: expect.any(Number) },
     ]);
     expect(await ids("images --all")).not.toContain(built);
-    // What is gone is built again.
+    // The next build makes the removed image again.
     expect((await bough("build")).stderr).toContain("building it again");
   });
 
-  test("what a session works on goes with --force only", async () => {
+  test("removes the current image of a session with --force only", async () => {
     const [image = ""] = await ids("-S work use");
     const refused = await bough(`rmi ${image}`);
     expect(refused.stderr).toContain(`image ${image} is used by session work on its branch main`);

@@ -1,4 +1,4 @@
-/** `bough inspect`: what a person sees, at three widths, and what the engine's images are. */
+/** `bough inspect`: its output at several widths, and the images of the engine. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ const inspection = {
   ],
 };
 
-describe("what is shown", () => {
+describe("the output", () => {
   test("at 80 columns", () => {
     const shown = renderInspection(inspection, { columns: 80, now: Date.parse("2026-01-01T03:00:00Z") });
     expect(shown).toBe(`\
@@ -64,14 +64,14 @@ Wasted: 84 MB in layer 2. Later layers change or delete that.
 `);
   });
 
-  test.each([40, 60, 80, 119, 200])("nothing is wider than %d columns", (columns) => {
+  test.each([40, 60, 80, 119, 200])("fits %d columns, or 62 if there are fewer", (columns) => {
     const lines = renderInspection(inspection, { columns }).split("\n");
     for (const line of lines) expect(Bun.stringWidth(line)).toBeLessThanOrEqual(Math.max(columns, 62));
     expect(lines.some((line) => line.includes("██████████"))).toBe(true);
     expect(lines.some((line) => line.includes("CHANGED"))).toBe(columns >= 64);
   });
 
-  test("whole for a pipe, in bytes as well", () => {
+  test("is not cut for a pipe, and has bytes as well", () => {
     const lines = renderInspection(inspection, {}).split("\n");
     expect(lines).toContainEqual(
       expect.stringMatching(/^2 .* 4120, 311 MB {2}3, 900 B .*COPY file-0 .srv.$/),
@@ -98,7 +98,7 @@ describe("an image of the engine", () => {
   }, 60_000);
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-  test("has its configuration, layers, and what each is of", async () => {
+  test("has its configuration, and its layers with their instructions", async () => {
     const shown = JSON.parse((await bough("inspect", "app:1", "-f", "json")).stdout);
     expect(shown).toMatchObject({ tags: ["app:1"], author: "me", config: { Cmd: ["x"] } });
     expect(shown.layers).toHaveLength(2);
@@ -117,7 +117,7 @@ describe("an image of the engine", () => {
     ]);
   });
 
-  test("the build's session tells what the build has made by itself from the instructions", async () => {
+  test("the history of the build's session marks the layer of the configuration as a commit", async () => {
     const [{ key }] = JSON.parse((await bough("session", "list", "--filter", "build:", "-f", "json")).stdout);
     const shown = JSON.parse((await bough("session", "show", key, "-f", "json")).stdout);
     expect(shown.history.map(({ kind, title }: { kind: string; title: string }) => [kind, title])).toEqual([
@@ -147,7 +147,7 @@ added    drwxr-xr-x  -       -     /srv/
     expect((await bough("inspect", "app:1", "--layer", "3")).stderr).toContain("Its layers are 1 to 2.");
   });
 
-  test("what a run has made of it has a line more", async () => {
+  test("the result of a run has one more layer", async () => {
     expect((await bough("run", "app:1", "touch", "/by-run")).exitCode).toBe(0);
     const { layers } = JSON.parse((await bough("inspect", "-f", "json")).stdout);
     expect(layers).toHaveLength(3);

@@ -1,13 +1,13 @@
-/** What Ctrl-C ends: the command that somebody looks after, or all of it. */
+/** Ctrl-C: it calls the latest handler, or ends everything. */
 import { expect, test } from "bun:test";
 import { createInterruptKey, type Interrupt } from "../../src/cli/process/interrupts.ts";
 
-function pressing() {
+function createKey() {
   const ended: string[] = [];
-  const own = new Set<Interrupt>();
+  const handlers = new Set<Interrupt>();
   let now = 0;
   const press = createInterruptKey(
-    own,
+    handlers,
     () => ended.push("all"),
     () => now,
   );
@@ -16,45 +16,45 @@ function pressing() {
     await Bun.sleep(0);
   };
   const handle = (name: string, isDone: () => Promise<boolean>) =>
-    own.add(() => {
+    handlers.add(() => {
       ended.push(name);
       return isDone();
     });
-  return { ended, own, press, after, handle };
+  return { ended, handlers, press, after, handle };
 }
 
-test("with nothing of one's own it ends all", () => {
-  const { ended, press } = pressing();
+test("it ends everything if there is no handler", () => {
+  const { ended, press } = createKey();
   press();
   expect(ended).toEqual(["all"]);
 });
 
-test("the latest of one's own is ended, each time anew", async () => {
-  const { ended, own, press, after, handle } = pressing();
+test("it calls the latest handler each time", async () => {
+  const { ended, handlers, press, after, handle } = createKey();
   handle("first", async () => true);
   handle("second", async () => true);
   press();
   await after(1000);
   press();
   await after(1000);
-  own.clear();
+  handlers.clear();
   press();
   expect(ended).toEqual(["second", "second", "all"]);
 });
 
 test.each([
-  ["that can't be done", async () => false],
-  ["that fails", () => Promise.reject(new Error("no"))],
-])("what is %s ends all", async (_, isDone) => {
-  const { ended, press, after, handle } = pressing();
+  ["can't do it", async () => false],
+  ["fails", () => Promise.reject(new Error("no"))],
+])("it ends everything if the handler %s", async (_, isDone) => {
+  const { ended, press, after, handle } = createKey();
   handle("own", isDone);
   press();
   await after(0);
   expect(ended).toEqual(["own", "all"]);
 });
 
-test("pressed again while that is not done it ends all; heard twice it is pressed once", async () => {
-  const { ended, press, after, handle } = pressing();
+test("a second time during a handler it ends everything, but two signals at almost the same time count once", async () => {
+  const { ended, press, after, handle } = createKey();
   handle("own", () => new Promise(() => {}));
   press();
   await after(50);

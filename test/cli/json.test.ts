@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.close());
 
-/** In this order, since each needs what those before it have made. */
+/** In this order, because later ones need the results of earlier ones. */
 const lines: [documented: string, line: string][] = [
   ["build", "build . --cache-to main"],
   ["build --check", "build --check"],
@@ -87,7 +87,7 @@ describe("the keys of", () => {
     const ended = await runBough(["-f", "json", ...words], {
       workingDirectory,
       environment,
-      // It goes on until it is interrupted.
+      // `serve` runs until it is interrupted.
       ...(line === "serve" ? { signal: AbortSignal.abort() } : {}),
     });
     expect(ended.exitCode).toBe(0);
@@ -106,11 +106,11 @@ describe("the keys of", () => {
   });
 });
 
-test("no row of the README is left out", () => {
+test("every row of the README is tested", () => {
   expect([...rows.keys()].sort()).toEqual(lines.map(([documented]) => documented).sort());
 });
 
-/** With one uploaded file, whose bytes are gone, and an image without files. */
+/** Makes an engine with an uploaded file whose bytes are gone, an image without files and an image with one directory. */
 async function makeDamagedEngine(directory: string): Promise<void> {
   const engine = await openEngine({ directory, clock: systemClock, environment: { PATH: process.env.PATH } });
   const call = (path: string, body?: string) =>
@@ -130,7 +130,7 @@ async function makeDamagedEngine(directory: string): Promise<void> {
   rmSync(join(directory, "files"), { recursive: true });
 }
 
-/** Values that a key may have stand in brackets. */
+/** The keys in a row of the README. Values of a key are in brackets, which are ignored. */
 function keysIn(text: string): string[] {
   return [...text.replace(/\(.*?\)/g, "").matchAll(/`(\w+)`/g)].map(([, key = ""]) => key);
 }

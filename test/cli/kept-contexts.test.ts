@@ -1,4 +1,4 @@
-/** Contexts that were fetched and are kept: who may remove them, and what is left of a removal that was killed. */
+/** Fetched contexts that are kept: when they may be removed, and what a killed removal leaves. */
 import { beforeEach, expect, test } from "bun:test";
 import { chownSync, existsSync, readdirSync, readlinkSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ beforeEach(() => {
   contexts = openKeptContexts(home, systemClock);
 });
 
-test("a dead process of another user has no say in it", () => {
+test("marks of another user's dead process are ignored", () => {
   const path = keep("commit");
   for (const marks of [".users", ".removers"]) {
     const mark = join(path, marks, `${table}_${dead}_${id}`);
@@ -39,7 +39,7 @@ test("a dead process of another user has no say in it", () => {
   expect(existsSync(path)).toBe(false);
 });
 
-/** Returns where it is kept. */
+/** Keeps a context with these files, calls `use` while it is in use, and returns its path. */
 function keep(name: string, files = ["file"], use = (_path: string) => {}): string {
   using held = fetchNew(name, files);
   use(held.path);
@@ -60,7 +60,7 @@ test.each([
   ["a process of another container", `1_${dead}_${id}`, 0, true],
   ["a process of another container, long ago", `1_${dead}_${id}`, 2, false],
   ["a process of another machine", `${table}_${dead.replace(/^[^.]+/, crypto.randomUUID())}_${id}`, 0, true],
-])("one that is used by %s", (_, user, days, stays) => {
+])("a context with the mark of %s", (_, user, days, stays) => {
   const path = keep("commit");
   const then = new Date(Date.now() - days * 24 * 60 * 60 * 1000 - 1000);
   for (const at of [join(path, ".users", user), join(path, "..", `.${user}`)]) {
@@ -72,7 +72,7 @@ test.each([
   expect(existsSync(join(path, "..", `.${user}`))).toBe(stays);
 });
 
-test.each([".users", ".removers"])("one without its %s is fetched again", (name) => {
+test.each([".users", ".removers"])("a context without its %s is fetched again", (name) => {
   const path = keep("commit", ["file", "other"]);
   rmSync(join(path, name), { recursive: true });
   rmSync(join(path, "file"));
@@ -82,7 +82,7 @@ test.each([".users", ".removers"])("one without its %s is fetched again", (name)
   expect(kept()).toEqual(["commit"]);
 });
 
-test("one that is being removed is not there, and what was fetched instead is used once", () => {
+test("a context that is being removed is not found; the one that is fetched instead is used once", () => {
   const path = keep("commit", ["old"]);
   writeFileSync(join(path, ".removers", `${table}_${identify(process.ppid)}_${id}`), "");
   expect(contexts.find("group", "commit")).toBeUndefined();
@@ -92,13 +92,13 @@ test("one that is being removed is not there, and what was fetched instead is us
   expect(kept()).toEqual(["commit"]);
 });
 
-test("one whose removal was killed before it began is there", () => {
+test("a context whose removal was killed before it began is found", () => {
   const path = keep("commit");
   writeFileSync(join(path, ".removers", `${table}_${dead}_${id}`), "");
   expect(contexts.find("group", "commit")?.path).toBe(path);
 });
 
-test("a removal that is killed leaves one that is whole, or none", async () => {
+test("a context whose removal was killed is not found if files are missing", async () => {
   const files = Array.from({ length: 1000 }, (_, number) => String(number));
   const path = keep("commit", files);
   const script = `import { removeKeptContexts } from ${JSON.stringify(join(import.meta.dir, "../../src/cli/contexts/kept-contexts.ts"))};
@@ -114,7 +114,7 @@ test("a removal that is killed leaves one that is whole, or none", async () => {
   expect(kept()).toEqual(["another"]);
 });
 
-test("nothing goes while it is used, whoever tidies up meanwhile", async () => {
+test("no context is removed while it is used, even with concurrent removals", async () => {
   const program = join(import.meta.dir, "../support/context-process.ts");
   const processes = Array.from({ length: 4 }, () => Bun.spawn([process.execPath, program, home, "400"]));
   const said = await Promise.all(processes.map(({ stdout }) => new Response(stdout).text()));

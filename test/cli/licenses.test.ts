@@ -1,4 +1,4 @@
-/** What is compiled in: exact versions, nothing that runs when it is installed, and licences that are passed on. */
+/** Packages that are compiled in: exact versions, no scripts during the installation, and their licences. */
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ const lock = read("bun.lock");
 const bough = (...words: string[]) => runBough(words, { workingDirectory: "/" });
 
 describe("bough licenses", () => {
-  test("has the text for every package that the bundler takes in, as `bun scripts/licenses.ts` writes it", async () => {
+  test("prints the text for every package that the bundler includes, as `bun scripts/licenses.ts` writes it", async () => {
     expect(read("src/cli/about/licenses.txt")).toBe(await allLicenses());
     expect((await bough("licenses")).stdout).toBe(await allLicenses());
   });
@@ -32,7 +32,7 @@ describe("bough licenses", () => {
   });
 });
 
-describe("what is installed", () => {
+describe("every package", () => {
   test("is named by its exact version", () => {
     const wanted = { ...manifest.dependencies, ...manifest.devDependencies };
     const loose = Object.entries(wanted).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(String(version)));

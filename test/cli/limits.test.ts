@@ -1,4 +1,4 @@
-/** `--memory`, `--cpus` and `--pids`: what is sent, to whom, and what is said when a command runs into one of them. */
+/** `--memory`, `--cpus` and `--pids`: the requests, and the messages if a command hits a limit. */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { LimitHit } from "../../src/service/wire/operation.ts";
@@ -47,7 +47,7 @@ describe("values", () => {
   ])("%s reaches every operation of a build, and a run", async (options, expected) => {
     const { bough, sent } = await start();
     expect(await bough("build", ".", ...options.split(" "))).toMatchObject({ exitCode: 0 });
-    // The empty directory takes an operation of its own.
+    // The empty directory needs a separate operation.
     expect(sent()).toEqual([expected, expected]);
     await bough("run", "-D", "--use", "base:1", "-F", "directory:/d", ...options.split(" "), "--", "true");
     expect(sent().slice(2)).toEqual([expected, expected]);
@@ -61,7 +61,7 @@ describe("values", () => {
     ],
     ["--cpus", ["", "0", "0.001", "all", "-1", "1/2", "."], "a number of at least 0.01"],
     ["--pids", ["", "0", "7", "-1", "1.5", "many", "1k"], "a whole number of at least 8"],
-  ])("%s refuses others, before anything is sent", async (option, values, expected) => {
+  ])("%s refuses other values before any request", async (option, values, expected) => {
     const { bough, fake } = await start();
     for (const value of values) {
       for (const words of [
@@ -77,7 +77,7 @@ describe("values", () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test("are not part of a layer's hash: with others everything is cached", async () => {
+  test("are not part of a layer's hash: with other limits everything is cached", async () => {
     const { bough, fake, sent } = await start();
     await bough("build", ".");
     expect(sent()).toEqual([undefined, undefined]);
@@ -88,7 +88,7 @@ describe("values", () => {
   });
 });
 
-describe("a service that does not say that it takes limits is not asked for any", () => {
+describe("limits are refused for a service that does not support them:", () => {
   test.each<[string, FakeServiceOptions]>([
     ["names other extensions", { extensions: ["image-list"] }],
     ["has no whoami", { sixCallsOnly: true }],
@@ -109,7 +109,7 @@ describe("a service that does not say that it takes limits is not asked for any"
   });
 });
 
-describe("a command that runs into a limit", () => {
+describe("a command that hits a limit", () => {
   const hit = (limit: LimitHit["limit"], value: number, killed: boolean): RunOutcome => ({
     exitCode: 137,
     limitsHit: [{ limit, value, killed }],
@@ -127,7 +127,7 @@ describe("a command that runs into a limit", () => {
     [hit("max_processes", 64, false), "Out of processes (limit 64); raise it with --pids."],
   ];
 
-  test.each(table)("%j: the failed step's hint", async (outcome, hint) => {
+  test.each(table)("%j is in the failed step's hint", async (outcome, hint) => {
     const { bough } = await start({ run: ({ command }) => (command === "make" ? outcome : undefined) });
     const { exitCode, stderr } = await bough("build", ".");
     expect(stderr).toMatch(/the command failed with exit code 137 \(operation \S+\)\n/);
@@ -135,14 +135,14 @@ describe("a command that runs into a limit", () => {
     expect(exitCode).toBe(1);
   });
 
-  test.each(table)("%j: run exits as the command did, and warns", async (outcome, hint) => {
+  test.each(table)("%j causes a warning of run, which has the command's exit code", async (outcome, hint) => {
     const { bough } = await start({ run: () => outcome });
     const { exitCode, stderr } = await bough("run", "-D", "--use", "base:1", "--", "make");
     expect(stderr).toContain(`[WARN] ${hint}\n`);
     expect(exitCode).toBe(137);
   });
 
-  test("and succeeds all the same is warned about: something of it may be missing", async () => {
+  test("and succeeds causes a warning", async () => {
     const outcome = { ...hit("max_memory_bytes", 1024 ** 3, false), exitCode: 0 };
     const { bough } = await start({ run: ({ command }) => (command === "make" ? outcome : undefined) });
     const { exitCode, stderr } = await bough("build", ".");
@@ -153,7 +153,7 @@ describe("a command that runs into a limit", () => {
   });
 
   test.each([[null], ["much"], [{}], [[1, null, { limit: "other", value: 1 }, { limit: "max_processes" }]]])(
-    "in words that nobody knows (%j) is like any other",
+    "that is unknown (%j) is reported like any other failure",
     async (limitsHit) => {
       const outcome = { exitCode: 137, limitsHit } as unknown as RunOutcome;
       const { bough } = await start({ run: ({ command }) => (command === "make" ? outcome : undefined) });

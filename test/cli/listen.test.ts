@@ -1,4 +1,4 @@
-/** Where `bough serve` listens, what it gives Bun, and whom it lets in. */
+/** `bough serve --listen`: the addresses, the options of Bun's server, and the warnings if others can connect. */
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { chmodSync, mkdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ describe("listening", () => {
     return { server, faults };
   };
 
-  test.each(["tcp", "unix"])("%s: a quiet stream is never cut, and nothing is for developers", (kind) => {
+  test.each(["tcp", "unix"])("%s: there is no idle timeout and no development mode", (kind) => {
     const serve = spyOn(Bun, "serve");
     try {
       start(kind === "tcp" ? "127.0.0.1:0" : `unix:${join(temporaryDirectory(), "s")}`);
@@ -48,7 +48,7 @@ describe("listening", () => {
     }
   });
 
-  test("what the handler throws is told here, and not to the client", async () => {
+  test("an error of the handler is reported here, and not to the client", async () => {
     const { server, faults } = start("127.0.0.1:0", async () => {
       throw new Error("secret /path");
     });
@@ -58,12 +58,12 @@ describe("listening", () => {
     expect(faults.map(String)).toEqual(["Error: secret /path"]);
   });
 
-  test("a place where that can't be is named, and why", () => {
+  test("the error of an unusable address has the address and the reason", () => {
     expect(() => start("192.0.2.1:80")).toThrow("cannot listen on 192.0.2.1:80: this machine has no such");
     expect(() => start("unix:/nowhere/s")).toThrow("cannot listen on /nowhere/s: there is no such directory");
   });
 
-  test("a Unix socket is its owner's from its first moment on, and files made later keep their modes", () => {
+  test("a Unix socket is for its owner only, and the process keeps its umask", () => {
     const directory = temporaryDirectory();
     const before = process.umask();
     start(`unix:${join(directory, "s")}`);
@@ -72,7 +72,7 @@ describe("listening", () => {
   });
 });
 
-describe("who else can get there", () => {
+describe("clients that can connect", () => {
   test.each([
     "127.0.0.1:0",
     "127.1.2.3:80",
@@ -81,7 +81,9 @@ describe("who else can get there", () => {
     "[::1]:80",
     "[0:0:0:0:0:0:0:1]:80",
     "[::ffff:127.1.2.3]:80",
-  ])("%s: nobody", (given) => expect(describeExposure(parseListenAddress(given, "/"))).toBeUndefined());
+  ])("%s: only this machine, without a warning", (given) =>
+    expect(describeExposure(parseListenAddress(given, "/"))).toBeUndefined(),
+  );
 
   test.each([
     ["0.0.0.0:8080", "all addresses of this machine without TLS: anyone who can reach port 8080"],
@@ -92,7 +94,9 @@ describe("who else can get there", () => {
     ["[::ffff:7.240.0.1]:80", "::ffff:7.240.0.1 without TLS"],
     ["127.evil.example:80", "127.evil.example without TLS"],
     ["localhost.example:80", "localhost.example without TLS"],
-  ])("%s: said", (given, said) => expect(describeExposure(parseListenAddress(given, "/"))).toContain(said));
+  ])("%s: others, with a warning", (given, said) =>
+    expect(describeExposure(parseListenAddress(given, "/"))).toContain(said),
+  );
 
   test.each([
     [0o700, false],
@@ -100,16 +104,16 @@ describe("who else can get there", () => {
     [0o1777, false],
     [0o777, true],
     [0o770, true],
-  ])("a Unix socket in a directory of mode %o", (mode, isTold) => {
+  ])("a Unix socket in a directory of mode %o", (mode, isExposed) => {
     const directory = join(temporaryDirectory(), "d");
     mkdirSync(directory);
     chmodSync(directory, mode);
     const link = `${directory}-link`;
     symlinkSync(directory, link);
     for (const path of [directory, link]) {
-      const told = describeExposure({ kind: "unix", path: join(path, "s") });
-      if (isTold) expect(told).toContain("others can write to");
-      else expect(told).toBeUndefined();
+      const exposure = describeExposure({ kind: "unix", path: join(path, "s") });
+      if (isExposed) expect(exposure).toContain("others can write to");
+      else expect(exposure).toBeUndefined();
     }
   });
 });

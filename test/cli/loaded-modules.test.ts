@@ -1,4 +1,4 @@
-/** What a start loads: modules that are imported by statements, from the program and a command on. */
+/** Modules that are loaded at the start: those that the program and a command import by statements. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -6,7 +6,7 @@ import { dirname, join, relative } from "node:path";
 const source = join(import.meta.dir, "../../src");
 const transpiler = new Bun.Transpiler({ loader: "ts" });
 
-/** Files below `src` and packages by name; imports of types are none, and what is imported by a call is loaded when that comes. */
+/** Files below `src`, and packages by name. Imports of types and calls of `import()` do not count: they load nothing. */
 function loadedBy(...entries: string[]): string[] {
   const found = new Set<string>();
   const waiting = entries.map((entry) => join(source, entry));
@@ -46,7 +46,7 @@ describe.each([
   });
 });
 
-test("bough build loads nothing that only a step without a layer, another source or a failure needs", () => {
+test("bough build loads nothing that only an uncached step, another source or a failure needs", () => {
   const loaded = loadedBy("start.ts", "cli/builds/build.ts", "cli/builds/run-build.ts");
   expect(loaded).toContain("builder/commands/run.ts");
   const needless =
@@ -54,7 +54,7 @@ test("bough build loads nothing that only a step without a layer, another source
   expect(loaded.filter((name) => needless.test(name))).toEqual([]);
 });
 
-test("a build that is told again loads nothing that builds, and no database", () => {
+test("a build whose output is repeated loads nothing that builds, and no database", () => {
   const loaded = loadedBy(
     ...["start.ts", "terminal/log.ts", "cli/builds/build.ts"],
     ...["cli/builds/unchanged/repeat-build.ts", "cli/builds/unchanged/repeat-requests.ts"],
@@ -83,7 +83,7 @@ test("bough build -h loads no module of Node.js: node:fs alone takes a quarter o
   expect(loadedBy("start.ts", "cli/builds/build.ts").filter((name) => name.startsWith("node:"))).toEqual([]);
 });
 
-test("bough mcp does", () => {
+test("bough mcp loads the Model Context Protocol", () => {
   expect(loadedBy("cli/mcp/serve.ts")).toEqual(
     expect.arrayContaining(["@modelcontextprotocol/sdk/server/mcp.js", "zod", "cli/mcp/tools/build.ts"]),
   );

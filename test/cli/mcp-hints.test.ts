@@ -1,8 +1,8 @@
-/** What an agent is told instead of command lines: its tools and their arguments, or nothing. */
+/** Hints for agents: command lines are replaced by tools and their arguments, or left out. */
 import { expect, test } from "bun:test";
 import { failureForAgent, hintForAgent, warningForAgent } from "../../src/cli/mcp/hints.ts";
 
-test.each<[hint: string, told: string | undefined]>([
+test.each<[hint: string, expected: string | undefined]>([
   [
     "`bough images` lists its images; `bough images import REFERENCE` imports one from a registry.",
     "The tool `images` lists its images.",
@@ -42,7 +42,7 @@ test.each<[hint: string, told: string | undefined]>([
     "Build again. The image before it:\n  the tool `run` with image: 4d004027",
   ],
   ["`bough kill --all` ends them.", undefined],
-])("%s", (hint, told) => expect(hintForAgent(hint)).toBe(told as string));
+])("%s", (hint, expected) => expect(hintForAgent(hint)).toBe(expected as string));
 
 test.each([
   ["only a build with --docker keeps such settings", "only a build with docker: true keeps such settings"],
@@ -56,9 +56,9 @@ test.each([
     "parts of stdout were lost on the way: the tool `logs` with operation: 1 has them",
   ],
   ["RUN make --target prod --docker: it is quoted", "RUN make --target prod --docker: it is quoted"],
-])("a warning: %s", (warning, told) => expect(warningForAgent(warning)).toBe(told));
+])("a warning: %s", (warning, expected) => expect(warningForAgent(warning)).toBe(expected));
 
-test("what a command has written is left as it is", () => {
+test("the output of a command is not changed", () => {
   const message = "--target none: no such stage\nIts output:\nsee `bough images`, --target";
   expect(failureForAgent({ message, hint: undefined })).toBe(message.replace("--target none", "target none"));
 });

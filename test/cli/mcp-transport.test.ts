@@ -11,8 +11,8 @@ const request = { id: 1, method: "tools/call", params: { name: "build" } };
 const cancellation = { method: "notifications/cancelled", params: { requestId: 1 } };
 
 test.each([
-  ["a request without a response yet is waited for", [request], "waits"],
-  ["a cancelled one is not: it gets no response", [request, cancellation], "ended"],
+  ["a request without a response is waited for", [request], "waits"],
+  ["a cancelled request is not waited for, because it gets no response", [request, cancellation], "ended"],
 ])("after the end of standard input, %s", async (_, messages, outcome) => {
   const transport = createStdioTransport(
     {

@@ -42,7 +42,7 @@ describe("on a service", () => {
   });
   afterAll(() => Promise.all([agent.close(), service.close()]));
 
-  test("has the tools, each with what it takes, what it answers and what it does", async () => {
+  test("lists its tools, each with its description, schemas and annotations", async () => {
     const listed = (await agent.client.listTools()).tools;
     expect(listed.map(({ name }) => name).sort()).toEqual(tools);
     for (const { name, description, inputSchema, outputSchema, annotations } of listed) {
@@ -89,7 +89,7 @@ describe("on a service", () => {
     expect(heard.at(-1)).toMatchObject({ progress: 4, total: 4 });
     for (const [index, { progress }] of heard.entries())
       expect(progress).toBeGreaterThan(heard[index - 1]?.progress ?? 0);
-    // What was explained was not taken for a build that was killed.
+    // The explanation is not mistaken for a build that was killed.
     expect(service.requestsTo("POST /v1/instances").length).toBe(2);
     expect(await agent.resultOf("explain", app)).toEqual({
       ...{ allCached: true, cached: ["RUN make", "RUN make install"], first: null },
@@ -116,7 +116,7 @@ describe("on a service", () => {
     expect(service.requestsTo("POST /v1/instances").at(-1)?.json).toMatchObject({ files: { "/a": {} } });
   });
 
-  test("a build that the client cancels is ended on the service, and the server goes on", async () => {
+  test("a build that the client cancels is cancelled on the service, and the server continues", async () => {
     const started = Promise.withResolvers<void>();
     outcome = { until: new Promise(() => {}) };
     service.intercept = (request) => {
@@ -133,7 +133,7 @@ describe("on a service", () => {
     expect(await agent.resultOf("operations")).toEqual({ operations: [] });
   });
 
-  test("two builds of one context go one after the other", async () => {
+  test("two builds of one context run one after the other", async () => {
     const before = service.requestsTo("POST /v1/instances").length;
     writeFiles(directory, { "twice/Dockerfile": "FROM base:1\nRUN once\n" });
     const builds = [1, 2].map(() => agent.resultOf("build", { context: "twice" }));
@@ -142,7 +142,7 @@ describe("on a service", () => {
     expect(service.requestsTo("POST /v1/instances").length).toBe(before + 1);
   });
 
-  test("works in a session: runs, keeps, writes, reads, goes back", async () => {
+  test("works in a session: runs, keeps, writes, reads, rolls back", async () => {
     const session = "work";
     outcome = { exitCode: 7, stdout: "out\n", stderr: "err\n" };
     const thrown = await agent.resultOf("run", { session, image: "base:1", command: ["make", "test"] });
@@ -209,7 +209,7 @@ describe("on a service", () => {
     expect((listed as { name: string }[]).map(({ name }) => name)).toEqual(["blob", "os-release", "secret"]);
   });
 
-  test("tells of operations and their output, and of images", async () => {
+  test("shows operations with their output, and images", async () => {
     outcome = { stdout: "x".repeat(2000), stderr: "oh\n" };
     const { operation, stdout, truncated } = await agent.resultOf("run", {
       ...{ image: "base:1", command: ["yes"], max_output_bytes: 100 },
@@ -284,7 +284,7 @@ describe("on a service", () => {
     expect(text).not.toMatch(/`bough |\s(--[a-z]|-S )/);
   });
 
-  test("has the manual and every session's history to read", async () => {
+  test("has the manual and every session's history as resources", async () => {
     const [page] = (await agent.client.readResource({ uri: "bough://manual" })).contents;
     expect(page).toMatchObject({ mimeType: "text/markdown", text: manual });
     const { resources } = await agent.client.listResources();
@@ -301,7 +301,7 @@ describe("on a service", () => {
     );
   });
 
-  test("the token is in nothing that leaves, whatever the service, a command or a file says", async () => {
+  test("the token is in no message, even if the service, a command or a file contains it", async () => {
     outcome = { stdout: `it is ${token}\n`, stderr: token };
     expect(await agent.resultOf("run", { image: "base:1", command: ["env"] })).toMatchObject({
       stdout: "it is ***\n",
@@ -320,7 +320,7 @@ describe("on a service", () => {
   });
 });
 
-test("what runs is ended with the client, and the server with it", async () => {
+test("running operations and the server end with the client", async () => {
   const service = await startFakeService({ run: () => ({ until: new Promise(() => {}) }) });
   service.state.addImage("base:1");
   const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: token, BOUGH_HOME: temporaryDirectory() };
@@ -334,14 +334,14 @@ test("what runs is ended with the client, and the server with it", async () => {
   await service.close();
 });
 
-describe("without a client of the SDK", () => {
+describe("with input that is not from the SDK's client", () => {
   const ask = (message: object) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`;
   const hello = ask({
     ...{ id: 1, method: "initialize" },
     params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
   });
 
-  test("standard output has nothing but the protocol's lines, whatever comes in", async () => {
+  test("standard output has only lines of the protocol, whatever the input is", async () => {
     const input = `no json\n{"a":1}\n\n${hello}${ask({ id: 2, method: "no/such" })}${ask({ id: 3, method: "ping" })}`;
     const words = ["--local", "mcp"];
     const { exitCode, stdout, stderr } = await runBough(words, { workingDirectory: "/", stdin: input });
@@ -364,7 +364,7 @@ describe("without a client of the SDK", () => {
     });
   });
 
-  test("on a terminal it says what it is for", async () => {
+  test("a terminal gets an explanation of how to configure it", async () => {
     const { exitCode, stdout, stderr } = await runBough(["mcp"], {
       workingDirectory: "/",
       hasInputTerminal: true,
@@ -374,7 +374,7 @@ describe("without a client of the SDK", () => {
   });
 });
 
-test("on the engine", async () => {
+test("works on the engine", async () => {
   const environment = { BOUGH_HOME: temporaryDirectory() };
   const layout = await makeBusyboxLayout(temporaryDirectory());
   const imported = ["--local", "images", "import", layout, "--tag", "busybox:1"];

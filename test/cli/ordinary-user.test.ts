@@ -1,4 +1,4 @@
-/** The embedded engine for a user without privileges: the compiled program, in a user namespace that it enters itself. */
+/** The embedded engine for a user without privileges: the compiled program, which enters a user namespace. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -59,7 +59,7 @@ function giveContext(files: Record<string, string>): string {
   return user.give(context, `context-${Bun.randomUUIDv7()}`);
 }
 
-test("an archive as the context may have directories that are closed: nothing is left of it", async () => {
+test("a context that is an archive with directories without permissions is removed completely", async () => {
   const place = giveContext({ "tmp/.keep": "" });
   const closed = { name: "closed", flag: "5", mode: 0o555 };
   const archive = tarOf([
@@ -80,7 +80,7 @@ test("an archive as the context may have directories that are closed: nothing is
   expect(readdirSync(join(place, "tmp"))).toEqual([".keep"]);
 });
 
-test("imports and builds; owners, other users and removed files are what they are for root", async () => {
+test("imports and builds; owners, other users and removed files are the same as for root", async () => {
   expect(await run(user, ["images", "import", layout, "--tag", "busybox:1"])).toMatchObject({ exitCode: 0 });
   const context = giveContext({
     Dockerfile: [
@@ -104,7 +104,7 @@ test("imports and builds; owners, other users and removed files are what they ar
   expect((await run(user, ["build", "."], context)).stderr).not.toContain("spawned");
 });
 
-test("imports what upper layers delete and hide, and leaves out devices, which it may not make", async () => {
+test("imports what upper layers delete and hide, and leaves out devices", async () => {
   const directory = (name: string) => ({ name: `${name}/`, flag: "5", mode: 0o755 });
   const layers = [
     [directory("d"), { name: "d/a", content: "lower" }, { name: "gone" }, { name: "null", flag: "4" }],
@@ -124,7 +124,7 @@ test("imports what upper layers delete and hide, and leaves out devices, which i
   }
 });
 
-describe("where it can't be, one error says what is missing", () => {
+describe("one error says what is missing:", () => {
   test("a range of sub-ids", async () => {
     const poor = makeOrdinaryUser({ subordinateIds: false });
     poor.giveBough();
@@ -163,7 +163,7 @@ describe("the store", () => {
     });
   };
 
-  test("can't be deleted as it is, but once everything is pruned", async () => {
+  test("can be deleted after everything is pruned", async () => {
     await build();
     const pruned = await run(user, ["engine", "prune", "--all", "-y"]);
     expect(pruned.stdout).toMatch(/^removed \d+ images?, \d+ layers?/);
@@ -175,9 +175,9 @@ describe("the store", () => {
   });
 
   test.each<[string, () => void]>([
-    ["its records are lost, since that was tried", () => expect(remove().exitCode).not.toBe(0)],
+    ["its records were lost in an attempt to delete it", () => expect(remove().exitCode).not.toBe(0)],
     ["its records are damaged", () => writeFileSync(join(state(), "engine/engine.db"), "x".repeat(5000))],
-  ])("the same where %s", async (_, harm) => {
+  ])("can be deleted after a prune even if %s", async (_, harm) => {
     await build();
     harm();
     expect(await run(user, ["engine", "prune", "--all", "-y"])).toMatchObject({ exitCode: 0 });
@@ -185,7 +185,7 @@ describe("the store", () => {
   });
 });
 
-test("what a layer deletes is told, in a user namespace's own marks", async () => {
+test("inspect shows what a layer deletes, with the marks of a user namespace", async () => {
   const dockerfile =
     "FROM inspected:1\nRUN mkdir /d && echo 1 > /d/f\nRUN rm -r /d /etc/group && mkdir /d && echo 22 > /d/g\n";
   const context = giveContext({ Dockerfile: dockerfile });

@@ -1,4 +1,4 @@
-/** What differs from system to system, as far as it can be told without the system. */
+/** Differences between systems, as far as they can be tested without the system. */
 import { describe, expect, test } from "bun:test";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ test.each<[NodeJS.Platform, Record<string, string>, string]>([
   ["linux", { ...home, XDG_STATE_HOME: "/state" }, "/state/bough"],
   ["linux", { ...home, XDG_STATE_HOME: "state" }, "/home/ann/.local/state/bough"],
   ["linux", { ...home, BOUGH_HOME: "" }, "/home/ann/.local/state/bough"],
-  // Never a place below the current directory, which may be a build context.
+  // Never below the current directory, which may be a build context.
   ["linux", { HOME: "" }, join(homedir(), ".local/state/bough")],
   ["linux", { ...windows, ...home }, "/home/ann/.local/state/bough"],
   ["win32", windows, "/c/Users/Ann/AppData/Local/bough"],
@@ -32,11 +32,11 @@ test.each<[NodeJS.Platform, boolean, NodeJS.Signals[]]>([
   ["linux", true, ["SIGINT", "SIGTERM"]],
   ["darwin", false, ["SIGINT", "SIGTERM", "SIGHUP"]],
   ["win32", true, ["SIGINT", "SIGBREAK", "SIGHUP"]],
-])("signals that end the work on %s, SIGHUP being ignored: %p", (platform, ignoresHangup, signals) => {
+])("signals that end bough on %s (SIGHUP is ignored: %p)", (platform, ignoresHangup, signals) => {
   expect(endingSignals(platform, ignoresHangup)).toEqual(signals);
 });
 
-describe("names in an image that Windows takes for something else", () => {
+describe("names in an image that mean something else on Windows", () => {
   test.each([
     "..\\..\\evil",
     "C:",
@@ -56,14 +56,14 @@ describe("names in an image that Windows takes for something else", () => {
   });
 
   test.each(["a", ".hidden", "a b", "console", "com", "naïve.txt", "lpt10"])(
-    "%j is one as any other",
+    "%j is an ordinary name",
     (name) => {
       expect(() => checkLocalName(name, "win32")).not.toThrow();
     },
   );
 });
 
-describe("elsewhere than on Linux there is no engine, and that is what is said", () => {
+describe("on other systems than Linux the error says that the engine needs Linux:", () => {
   test.each(["images", "serve", "engine df", "engine prune"])("bough %s", async (line) => {
     for (const platform of ["darwin", "win32"] as const) {
       const { exitCode, stderr } = await runBough(line.split(" "), { workingDirectory: "/", platform });

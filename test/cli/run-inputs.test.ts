@@ -1,4 +1,4 @@
-/** What `bough run` takes from this machine: scripts, files of variables, directories. */
+/** What `bough run` takes from this machine: scripts, variable files, directories. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ test.each(script)("run -D %j", async (words, stdout, stdin) => {
   expect(ended).toMatchObject({ exitCode: 0, stdout });
 });
 
-test("a session's history has a script by its name", async () => {
+test("a session's history names a script by its file", async () => {
   await bough(["-S", "scripts", "run", "-I", "plain.sh", "base:1", "a b"]);
   await bough(["-S", "scripts", "run", "-I", "-"], { stdin: "touch /piped" });
   const { stdout } = await bough(["-S", "scripts", "session", "show"]);
@@ -59,20 +59,20 @@ test("a session's history has a script by its name", async () => {
   expect(stdout).not.toContain("sh -s");
 });
 
-test("a script's exit code is its own, and its first line's options hold", async () => {
+test("run returns a script's exit code, and uses the options in its first line", async () => {
   expect(await bough(["run", "-D", "-I", "strict.sh", "base:1"])).toMatchObject({ exitCode: 1, stdout: "" });
   const ended = await bough(["run", "-D", "-I", "program.awk", "base:1"]);
   expect(ended.exitCode).not.toBe(0);
 });
 
-test("--env-file has docker's lines, and -e comes before them", async () => {
+test("--env-file reads the format of docker, and -e overrides it", async () => {
   const words = ["run", "-D", "--env-file", "all.env", "-e", "ONE=first", "base:1", "env"];
   const { stdout } = await bough(words);
   const seen = stdout.split("\n").filter((line) => /^(ONE|TWO|HERE|NOWHERE|EMPTY)/.test(line));
   expect(seen.sort()).toEqual(["EMPTY=", "HERE=from here", "ONE=first", 'TWO=a b=c "d"']);
 });
 
-test("--volume is the directory itself: written to unless :ro, and no part of the result", async () => {
+test("--volume mounts a directory, which is writable unless :ro is given and not part of the result", async () => {
   const mounted = ["-v", "src:/w", "-v", "link:/r:ro", "-v", "src/a.txt:/etc/lone"];
   const command = "cat a.txt /r/a.txt /etc/lone; echo new > new; echo no > /r/no || echo kept";
   const ended = await bough(["-S", "v", "run", ...mounted, "-C", "/w", "base:1", "sh", "-c", command]);
@@ -101,7 +101,7 @@ test.each([
   expect(ended.stderr).not.toContain("hunter");
 });
 
-test("a directory that is not there, and a service that has none of this machine's", async () => {
+test("--volume refuses a missing directory and a remote service", async () => {
   const missing = await bough(["run", "-D", "-v", "nowhere:/w", "base:1", "ls"]);
   expect(missing.exitCode).toBe(1);
   expect(missing.stderr).toContain(`cannot mount ${home}/nowhere at /w: there is no such file or directory`);
@@ -117,7 +117,7 @@ test("a directory that is not there, and a service that has none of this machine
   });
 });
 
-test("a served engine mounts nothing of its machine for its clients", async () => {
+test("a served engine does not mount directories of its machine for clients", async () => {
   const engine = await TestEngine.open({ allowsHostNetwork: false });
   try {
     const mounts = [{ type: "host", source: "/", target: "/w" }];

@@ -1,4 +1,4 @@
-/** `RUN --mount` on the embedded engine and on a service without mounts: what is hashed, what is given, what is said. */
+/** `RUN --mount` on the embedded engine and on a service without mounts: what is hashed, mounted and reported. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ describe.each(places)("on %s", (place) => {
   };
   const runs = ({ stderr }: { stderr: string }) => stderr.match(/RUN spawned op=\S+ RUN/g)?.length ?? 0;
 
-  test("a bind's content is hashed, what is ignored and times are not; a cache's and what it is called by is", async () => {
+  test("a change of a bind's content runs the command again; ignored files, times and caches do not", async () => {
     const files = { "in/a": "1", "in/no": "1", ".dockerignore": "in/no", "out/b": "1" };
     const context = makeContext(
       "RUN --mount=source=in,target=/in --mount=type=cache,target=/c cp -r /in /kept; date +%N > /c/x",
@@ -63,7 +63,7 @@ describe.each(places)("on %s", (place) => {
     expect((await build(context, ["--explain"])).stderr).toContain("/in/a");
   });
 
-  test("by default, too, a stage can be mounted; another result of it runs the command again", async () => {
+  test("a stage can be mounted without --docker; another result of it runs the command again", async () => {
     const lines = (text: string) =>
       `RUN echo ${text} > /made\nFROM busybox:1\nRUN --mount=from=one,source=/made,target=/m cat /m`;
     const context = makeContext(lines("1"));
@@ -78,7 +78,7 @@ describe.each(places)("on %s", (place) => {
     expect((await build(context)).stderr).toContain("\nsecond\n");
   });
 
-  test("an image that is mounted is imported, and its chain hash is its own", async () => {
+  test("an image can be mounted, and a second build is cached", async () => {
     const context = makeContext("RUN --mount=from=busybox:1,source=/etc,target=/theirs cat /theirs/passwd");
     const built = await build(context);
     expect(built).toMatchObject({ exitCode: 0 });
@@ -86,21 +86,21 @@ describe.each(places)("on %s", (place) => {
     expect(runs(await build(context))).toBe(0);
   });
 
-  test("variables in a mount, the image's PATH among them", async () => {
+  test("variables in a mount are replaced, also the image's PATH", async () => {
     const context = makeContext("ARG D=in\nENV T=/t\nRUN --mount=source=$D,target=${T:-x}/$PATH ls /t/", {
       "in/a": "",
     });
     expect(await build(context)).toMatchObject({ exitCode: 0 });
   });
 
-  test("a context's file that is not there is named with its line", async () => {
+  test("a missing file of the context is reported with its line", async () => {
     const { exitCode, stderr } = await build(makeContext("RUN --mount=source=nowhere,target=/x true"));
     expect(exitCode).not.toBe(0);
     expect(stderr).toContain("no such file or directory in the build context: /nowhere");
     expect(stderr).toContain("2 | RUN --mount=source=nowhere");
   });
 
-  test("a command's exit code is its own, and the layer before stays", async () => {
+  test("the exit code of a command with mounts is reported", async () => {
     const { exitCode, stderr } = await build(
       makeContext("RUN --mount=target=/in --mount=type=tmpfs,target=/t exit 37"),
     );
@@ -146,7 +146,7 @@ describe("a service without mounts", () => {
   const build = (context: string, ...options: string[]) =>
     bough(["--url", plain.url, "--token", plain.token, "build", ".", ...options], context);
 
-  test("more than 1,000 files are refused, and 1,000 are not", async () => {
+  test("accepts 1,000 files, and refuses more", async () => {
     const files = Object.fromEntries(Array.from({ length: 999 }, (_, index) => [`in/${index}`, ""]));
     const context = makeContext("RUN --mount=source=in,target=/in ls /in | wc -l", {
       ...files,
@@ -161,7 +161,7 @@ describe("a service without mounts", () => {
     expect(stderr).toContain("at most 1000, not 1001");
   });
 
-  test("what the image's PATH hides is found by the script, and the command has the image's own", async () => {
+  test("finds the script's programs if they are not in the image's PATH, and leaves the command's PATH unchanged", async () => {
     const context = makeContext(
       'ENV PATH=/nothing\nRUN --mount=type=cache,target=/c ["/bin/sh", "-c", "echo $PATH"]',
     );
@@ -170,7 +170,7 @@ describe("a service without mounts", () => {
     expect(built.stderr).toContain("\n/nothing\n");
   });
 
-  test("an image without a shell can't have them, and the engine needs none", async () => {
+  test("refuses mounts in an image without a shell, unlike the engine", async () => {
     const layout = await makeBusyboxLayout(temporaryDirectory(), {
       prepare: (root) => rmSync(join(root, "bin/sh")),
     });
@@ -186,7 +186,7 @@ describe("a service without mounts", () => {
     expect(await bough(["--local", "build", "."], context)).toMatchObject({ exitCode: 0 });
   });
 
-  test("secrets are refused before anything runs, whether or not they are given", async () => {
+  test("refuses secrets before anything runs", async () => {
     const context = makeContext("RUN echo ran\nRUN --mount=type=secret,id=s true");
     const { exitCode, stderr } = await build(context, "--secret", "id=s,env=HOME");
     expect(exitCode).toBe(2);
@@ -211,9 +211,14 @@ describe("--secret and --ssh", () => {
     ["a variable", ["--secret", "id=s,env=V"], { V: "of V" }, "of V"],
     ["a variable as the source", ["--secret", "type=env,id=s,src=V"], { V: "of V" }, "of V"],
     ["the variable of its id", ["--secret", "id=s"], { s: "of s" }, "of s"],
-    ["else the file of its id", ["--secret", "id=s"], {}, "by its name"],
-    ["the last of one id", ["--secret", "id=s,env=V", "--secret", "id=s,src=here"], {}, "of a file\n"],
-    ["a variable that is not set: empty, as in Docker", ["--secret", "id=s,env=NOT_SET"], {}, ""],
+    ["the file of its id, if there is no such variable", ["--secret", "id=s"], {}, "by its name"],
+    [
+      "the last option of the same id",
+      ["--secret", "id=s,env=V", "--secret", "id=s,src=here"],
+      {},
+      "of a file\n",
+    ],
+    ["a variable that is not set, which is empty as in Docker", ["--secret", "id=s,env=NOT_SET"], {}, ""],
   ])("%s", async (_, options, environment, expected) => {
     const built = await build(options, environment);
     expect(built).toMatchObject({ exitCode: 0 });
@@ -225,17 +230,17 @@ describe("--secret and --ssh", () => {
     ["an unknown key", ["--secret", "id=s,file=x"], "--secret: unexpected key 'file'"],
     ["a word alone", ["--secret", "s"], "--secret: invalid field 's' must be a key=value pair"],
     ["an unknown type", ["--secret", "id=s,type=x"], '--secret: unsupported secret type "x"'],
-    ["a file that is not there", ["--secret", "id=s,src=none"], "--secret id=s: cannot read none"],
+    ["a missing file", ["--secret", "id=s,src=none"], "--secret id=s: cannot read none"],
     ["a directory", ["--secret", "id=s,src=."], "--secret id=s: . is a directory"],
-    ["nothing given", [], "--mount=type=secret: s is required, but was not given"],
-    ["another one given", ["--secret", "id=t,src=here"], "Given: t."],
+    ["no secret", [], "--mount=type=secret: s is required, but was not given"],
+    ["another secret", ["--secret", "id=t,src=here"], "Given: t."],
     ["no agent", ["--secret", "id=s", "--ssh", "default"], "SSH_AUTH_SOCK is not set"],
     [
       "a key in place of an agent",
       ["--secret", "id=s", "--ssh", "default=here"],
       "here is not an agent's socket",
     ],
-  ])("%s is told before anything runs", async (_, options, message) => {
+  ])("%s is refused before anything runs", async (_, options, message) => {
     const { exitCode, stderr } = await build(options, { SSH_AUTH_SOCK: "" });
     expect(exitCode).toBe(2);
     expect(stderr).toContain(message);
@@ -252,7 +257,7 @@ describe("--secret and --ssh", () => {
     expect(stderr).toContain("too large: 512001 bytes");
   });
 
-  test("one that nothing asks for is warned about, with the id that was meant", async () => {
+  test("a secret that is not used causes a warning with a similar id", async () => {
     const built = await build(
       ["--secret", "id=s", "--secret", "id=tokn,env=V"],
       {},
@@ -263,7 +268,7 @@ describe("--secret and --ssh", () => {
     expect(built.stderr).toContain("(did you mean token?)");
   });
 
-  test("an agent's socket, and the variable that names it; without an agent the variable alone", async () => {
+  test("a command has the agent's socket and the variable that names it; without an agent only the variable", async () => {
     const directory = temporaryDirectory();
     const socket = join(directory, "agent");
     const agent = Bun.listen({ unix: socket, socket: { data() {} } });

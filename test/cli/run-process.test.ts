@@ -1,4 +1,4 @@
-/** `bough run` as a process among others: signals, pipes that break, input that ends or does not, output as it comes. */
+/** `bough run` as a process: signals, broken pipes, standard input that ends or does not, output while the command runs. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
@@ -61,7 +61,7 @@ describe("a signal", () => {
     },
   );
 
-  test("SIGHUP that nohup has set aside ends nothing", async () => {
+  test("has no effect if it is a SIGHUP that nohup ignores", async () => {
     const { promise: end, resolve: finish } = Promise.withResolvers<void>();
     await serve({ until: end });
     const command = `trap "" HUP; exec '${compileBough()}' run -D -- sleep 1000`;
@@ -73,7 +73,7 @@ describe("a signal", () => {
     expect(lastOperation()?.status).toBe("SUCCESS");
   });
 
-  test("leaves an operation alone whose logs are followed", async () => {
+  test("does not cancel an operation whose logs are followed", async () => {
     await serve({ chunks: [{ stream: "stdout", data: "begun\n" }], until: never });
     const detached = await runBough(["-q", "run", "-d", "--", "x"], { workingDirectory: "/", environment });
     const child = start(["logs", "--follow", detached.stdout.trim()]);
@@ -84,11 +84,11 @@ describe("a signal", () => {
     expect(lastOperation()?.status).toBe("EXECUTING");
   });
 
-  test("while standard input is still awaited starts nothing", async () => {
+  test("ends bough before it starts a command if standard input has not ended", async () => {
     await serve({});
     const command = [compileBough(), "run", "--", "cat"];
     const child = Bun.spawn(command, { env: environment, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
-    // More than a pipe holds: taken means that it is read.
+    // More than a pipe's buffer: if the write succeeds, bough reads.
     child.stdin.write(new Uint8Array(1 << 20));
     await child.stdin.flush();
     child.kill("SIGINT");
@@ -97,7 +97,7 @@ describe("a signal", () => {
   });
 });
 
-describe("an error that nobody has caught", () => {
+describe("an uncaught error", () => {
   const thrown = 'throw new Error("of its own making");';
   const rejected = 'void Promise.reject(new Error("of its own making"));';
   const message = (operation: string | undefined) =>
@@ -107,7 +107,7 @@ describe("an error that nobody has caught", () => {
     "`bough ps` shows what runs, `bough kill OPERATION` ends it.",
   ].join("\n");
 
-  /** Standard error and the exit code of a run in the midst of which `script` is executed. */
+  /** Runs `script` inside of bough while a command runs, and returns standard error and the exit code. */
   async function failWith(script: string, ...words: string[]) {
     await serve({ until: never });
     const preload = join(temporaryDirectory(), "fail.ts");
@@ -122,14 +122,17 @@ describe("an error that nobody has caught", () => {
   test.each([
     ["thrown", thrown],
     ["rejected", rejected],
-  ])("but %s, is told as bough's own, with what may still run", async (_, script) => {
-    expect(await failWith(script, "-L", "error")).toEqual({
-      stderr: `[ERROR] ${message(lastOperation()?.uuid)}\n${hint}\n`,
-      exitCode: 1,
-    });
-  });
+  ])(
+    "that is %s is reported as a failure of bough, with the operation that may still run",
+    async (_, script) => {
+      expect(await failWith(script, "-L", "error")).toEqual({
+        stderr: `[ERROR] ${message(lastOperation()?.uuid)}\n${hint}\n`,
+        exitCode: 1,
+      });
+    },
+  );
 
-  test("is JSON where that is asked for", async () => {
+  test("is JSON with -f json", async () => {
     const { stderr } = await failWith(thrown, "-L", "error", "-f", "json");
     expect(JSON.parse(stderr)).toEqual({
       error: { code: "failed", message: message(lastOperation()?.uuid), hint },
@@ -146,8 +149,8 @@ test("results that can't be written are an error that says why", async () => {
   expect(await child.exited).toBe(1);
 });
 
-describe("a reader that has read enough", () => {
-  test("ends the command silently, and on the service, too", async () => {
+describe("a reader that stops", () => {
+  test("ends bough silently, and cancels the operation", async () => {
     const chunks = Array.from({ length: 2000 }, (_, index) => ({
       stream: "stdout" as const,
       data: `line ${index}\n`.repeat(100),
@@ -166,7 +169,7 @@ describe("a reader that has read enough", () => {
     expect(lastOperation()?.status).toBe("CANCELLED");
   });
 
-  test("of a list is not an error either", async () => {
+  test("causes no error of a list", async () => {
     await serve({});
     for (let count = 0; count < 3000; count++) service.state.addImage();
     const command = `'${compileBough()}' images -q | head -1`;
@@ -181,7 +184,7 @@ describe("standard input", () => {
     ["that is closed", "<&-"],
     ["from /dev/null", "</dev/null"],
     ["that is empty", "< /dev/null cat |"],
-  ])("%s is none, and no reason to wait", async (_, redirection) => {
+  ])("%s is not sent and not waited for", async (_, redirection) => {
     await serve({ stdout: "done\n" });
     const bough = `'${compileBough()}' run -D -- cat`;
     const line = redirection.endsWith("|") ? `${redirection} ${bough}` : `${bough} ${redirection}`;
@@ -199,7 +202,7 @@ describe("standard input", () => {
     expect(Buffer.from(sent?.value ?? "", "base64").equals(bytes)).toBe(true);
   });
 
-  test("whose end does not come is said to be waited for", async () => {
+  test("that does not end causes a message about the wait", async () => {
     await serve({ stdout: "done\n" });
     const child = start(["run", "-D", "--", "cat"], "pipe");
     const { value } = await child.stderr.getReader().read();
@@ -210,7 +213,7 @@ describe("standard input", () => {
 });
 
 describe("output", () => {
-  test("comes while the command runs, each stream to its own, and not split from its bytes", async () => {
+  test("is passed on unchanged while the command runs, to standard output and standard error", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const chunks = [
       { stream: "stdout" as const, data: new Uint8Array([0xff, 0x00, 0xc3]) },
@@ -230,9 +233,9 @@ describe("output", () => {
 
   test.each([
     ["a service without events", { events: false }],
-    ["a service that knows six calls", { sixCallsOnly: true }],
+    ["a service with six calls", { sixCallsOnly: true }],
     ["a service that compresses", { gzip: true }],
-  ])("of %s is whole, too", async (_, options) => {
+  ])("of %s is complete, too", async (_, options) => {
     const bytes = new Uint8Array(100_000).map((_, index) => (index * 31) % 256);
     await serve({ stdout: bytes, stderr: "e\n" }, options);
     const child = start(["run", "-D", "--", "x"]);
@@ -241,7 +244,7 @@ describe("output", () => {
     expect(await child.exited).toBe(0);
   });
 
-  test("that the service has cut off is said to be", async () => {
+  test("that the service has cut off causes a warning", async () => {
     await serve({ stdout: "0123456789", truncateAt: 4 }, { events: false });
     const child = start(["run", "-D", "--", "x"]);
     expect(await new Response(child.stdout).text()).toBe("0123");

@@ -1,6 +1,5 @@
 /**
- * The calls of a published client of the service's API, one after the other, against `bough serve` over real HTTP with
- * compression accepted.
+ * The calls of a published client of the service's API, one after the other, to `bough serve` over HTTP with compression.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { isTerminal, type OperationRecord } from "../../src/service/wire/operation.ts";
@@ -30,15 +29,15 @@ async function call(method: string, path: string, body?: unknown, headers: Recor
   });
 }
 
-/** What the tests look at; each answer has some of it. */
-interface Answer {
+/** The fields that tests read; each response has some of them. */
+interface ResponseBody {
   uuid: string;
   sha256: string;
   files: Record<string, unknown>[];
   images: { uuid: string; tag: string | null }[];
 }
 
-async function json<Body = Answer>(method: string, path: string, body?: unknown) {
+async function json<Body = ResponseBody>(method: string, path: string, body?: unknown) {
   const response = await call(method, path, body);
   const answer = (await response.json()) as Body;
   return { status: response.status, body: answer, location: response.headers.get("location") };
@@ -73,7 +72,7 @@ async function readEvents(operation: string, lastEventId?: number): Promise<Fram
   return frames;
 }
 
-test("whoami", async () => {
+test("whoami has permissions and limits", async () => {
   const { status, body } = await json("GET", "whoami");
   expect(status).toBe(200);
   expect(body).toMatchObject({
@@ -82,7 +81,7 @@ test("whoami", async () => {
   });
 });
 
-test("upload, spawn with the file, follow to completion, resume, look at the record", async () => {
+test("uploads, spawns with the file, follows events to completion, resumes them, reads the record", async () => {
   const content = new TextEncoder().encode("uploaded\n");
   const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex");
   expect((await call("HEAD", `files/${sha256}`)).status).toBe(404);
@@ -130,14 +129,14 @@ test("upload, spawn with the file, follow to completion, resume, look at the rec
   expect(record.result_image_uuid).toBe(record.result?.image ?? "");
 });
 
-test("cancel: 202, then CANCELLED, then 409", async () => {
+test("cancelling responds with 202, sets CANCELLED, and then responds with 409", async () => {
   const { body } = await spawn({ command: "sleep 1000", disposable: true });
   expect((await call("DELETE", `operations/${body.uuid}`)).status).toBe(202);
   expect((await waitFor(body.uuid)).status).toBe("CANCELLED");
   expect((await call("DELETE", `operations/${body.uuid}`)).status).toBe(409);
 });
 
-test("look into the resulting image: download, archive, list", async () => {
+test("downloads, archives and lists files of the resulting image", async () => {
   const { body } = await spawn({
     command: "mkdir -p /d/e; echo inside > /d/e/f; ln -s e/f /d/link; chmod 4711 /d/e/f",
   });
@@ -162,7 +161,7 @@ test("look into the resulting image: download, archive, list", async () => {
   });
 });
 
-test("tag, move the tag, untag, and page through the images", async () => {
+test("sets, moves and removes a tag, and lists images in pages", async () => {
   const made: string[] = [];
   for (const number of [1, 2, 3]) {
     const { body } = await spawn({ command: `echo ${number} > /number` });
@@ -181,7 +180,7 @@ test("tag, move the tag, untag, and page through the images", async () => {
   expect(await tagged("paged:1")).toEqual([]);
 
   const all = (await json("GET", "images?limit=1000")).body.images;
-  const pages: Answer["images"] = [];
+  const pages: ResponseBody["images"] = [];
   for (let offset = 0; offset < all.length; offset += 2) {
     pages.push(...(await json("GET", `images?limit=2&offset=${offset}`)).body.images);
   }
@@ -190,7 +189,7 @@ test("tag, move the tag, untag, and page through the images", async () => {
   expect((await json("GET", "operations?kind=instance&status=SUCCESS&limit=2")).body).toHaveLength(2);
 });
 
-test("errors are JSON with the status in them", async () => {
+test("errors are JSON with the status", async () => {
   for (const [method, path, status] of [
     ["GET", "operations/00000000-0000-4000-8000-000000000000", 404],
     ["GET", "nothing", 404],

@@ -1,4 +1,4 @@
-/** Answers of `bough serve` to clients that take gzip, as they go over the wire. */
+/** Responses of `bough serve` to clients that accept gzip, as they are sent. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ beforeAll(async () => {
     prepare(root) {
       writeFileSync(join(root, "large"), text);
       writeFileSync(join(root, "small"), "small\n");
-      // What can't be packed takes a while to send.
+      // Incompressible bytes take a while to send.
       writeFileSync(
         join(root, "random"),
         crypto.getRandomValues(Buffer.alloc(65_536)).toString("base64").repeat(400),
@@ -32,7 +32,7 @@ beforeAll(async () => {
 }, 30_000);
 afterAll(() => server.stop());
 
-/** As they come: `fetch` by itself would unpack them. */
+/** Gets a response without decompressing it. */
 function get(path: string, encoding: string, init: RequestInit = {}) {
   return fetch(`${server.url}/v1/${path}`, {
     ...init,
@@ -45,7 +45,7 @@ const inspect = (call: string, path: string) => `inspect/${base}/${call}?path=${
 const unpack = async (response: Response) =>
   Buffer.from(Bun.gunzipSync(new Uint8Array(await response.arrayBuffer())));
 
-describe("is packed for who takes it, and is the same bytes", () => {
+describe("compresses for clients that accept it, with the same bytes:", () => {
   test.each<[string, () => string]>([
     ["JSON", () => inspect("list", "/bin")],
     ["text", () => `${inspect("list", "/bin")}&text=1`],
@@ -64,18 +64,18 @@ describe("is packed for who takes it, and is the same bytes", () => {
   });
 });
 
-describe("is not packed", () => {
+describe("does not compress", () => {
   test.each<[string, () => string]>([
     ["a small file", () => inspect("download", "/small")],
     ["an error", () => "operations/nope"],
-    ["a short answer", () => "whoami"],
+    ["a short response", () => "whoami"],
   ])("%s", async (_, path) => {
     const response = await get(path(), "gzip");
     expect(response.headers.get("Content-Encoding")).toBeNull();
     expect((await response.bytes()).length).toBe(Number(response.headers.get("Content-Length")));
   });
 
-  test("a stream of events, which come one by one", async () => {
+  test("a stream of events, which are sent one by one", async () => {
     const body = JSON.stringify({ image: base, shell: true, command: `echo ${"x".repeat(2000)}; sleep 100` });
     const started = await get("instances", "identity", { method: "POST", body });
     const { uuid } = (await started.json()) as { uuid: string };
@@ -90,7 +90,7 @@ describe("is not packed", () => {
   });
 });
 
-describe("HEAD says what GET would", () => {
+describe("HEAD has the headers of GET:", () => {
   test.each([
     ["gzip", "download", "/large", "gzip", null],
     ["identity", "download", "/large", null, String(text.length)],
@@ -104,13 +104,13 @@ describe("HEAD says what GET would", () => {
   });
 });
 
-test("who goes away in the middle leaves nothing running", async () => {
+test("a client that disconnects leaves no process running", async () => {
   const response = await get(inspect("archive", "/"), "gzip");
   for await (const _ of response.body ?? []) break;
   expect(await lastingProcesses("--pax-option=delete=atime")).toEqual([]);
 });
 
-test("a client that takes gzip is bough's own, too", async () => {
+test("bough's client reads compressed responses", async () => {
   const bough = ["--url", server.url, "--token", server.token ?? "", "cat", `${base}:/large`];
   const { stdout } = await runBough(bough, { workingDirectory: "/", environment });
   expect(stdout === text).toBe(true);

@@ -1,4 +1,4 @@
-/** `bough serve` in a process of its own, and a second bough that works with it as with any remote service. */
+/** `bough serve` in a separate process, and a second bough that uses it as a remote service. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ describe("on a free port of the loopback interface", () => {
   const call = (path: string, token: string | null) =>
     fetch(server.url + path, token === null ? {} : { headers: { Authorization: `Bearer ${token}` } });
 
-  test("nothing is answered without the token that it printed", async () => {
+  test("responds with 401 to requests without the token that it printed", async () => {
     expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     for (const token of [null, "", "wrong", `${server.token}x`]) {
       const answer = await call("/v1/images", token);
@@ -38,7 +38,7 @@ describe("on a free port of the loopback interface", () => {
     expect((await call("/v1/images", server.token)).status).toBe(200);
   });
 
-  test("another bough builds on it, and finds its layers again", async () => {
+  test("another bough builds on it, and reuses its layers", async () => {
     const context = temporaryDirectory();
     const client = {
       BOUGH_HOME: temporaryDirectory(),
@@ -60,7 +60,7 @@ describe("on a free port of the loopback interface", () => {
   test.each([
     ["build", ["build", "--network=host"]],
     ["run", ["run", "--use", "busybox:1", "--network=host", "--", "true"]],
-  ])("the network of the server's machine is not for %s over the network", async (_, words) => {
+  ])("%s cannot use the network of the server's machine", async (_, words) => {
     const context = temporaryDirectory();
     writeFiles(context, { Dockerfile: "FROM busybox:1\nRUN true\n" });
     const { exitCode, stderr } = await runBough(words, {
@@ -76,7 +76,7 @@ describe("on a free port of the loopback interface", () => {
     expect(exitCode).toBe(1);
   });
 
-  test("files of the server's machine can't be imported over the network", async () => {
+  test("clients cannot import files of the server's machine", async () => {
     const client = {
       BOUGH_HOME: temporaryDirectory(),
       CONTREE_URL: server.url,
@@ -91,7 +91,7 @@ describe("on a free port of the loopback interface", () => {
   });
 });
 
-test("on a Unix socket that only its owner can open, with a token of one's own, which is not printed", async () => {
+test("listens on a Unix socket that only its owner can open, and does not print a given token", async () => {
   const path = join(temporaryDirectory(), "bough.sock");
   const server = await startServer(environment, "--listen", `unix:${path}`, "--token", "token-of-my-own");
   expect(server).toMatchObject({ url: `unix:${path}`, token: null });
@@ -104,7 +104,7 @@ test("on a Unix socket that only its owner can open, with a token of one's own, 
   expect(stderr).not.toContain("token-of-my-own");
 });
 
-test("on all addresses: one warning says what that exposes", async () => {
+test("prints one warning if it listens on all addresses", async () => {
   const server = await startServer(environment, "--listen", "0.0.0.0:0", "--token", "token-of-my-own");
   const { stderr } = await server.stop();
   expect(stderr.match(/\[WARN\]/g)).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** `bough shell` and `run -it` on services that give commands no terminal. */
+/** `bough shell` and `run -it` on services without terminals. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import type { Interrupt } from "../../src/cli/process/interrupts.ts";
@@ -31,12 +31,12 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([engine.close(), fake.close(), cancelling.close()]));
 
-/** Each line when the one before has been answered, as far as one can tell. */
+/** Types lines, each after a short time for the response to the previous one; `ctrlC` presses Ctrl-C. */
 async function* type(lines: readonly string[], interrupts: Set<Interrupt>): AsyncGenerator<Uint8Array> {
   let pressed: Promise<void> | undefined;
   for (const [index, line] of lines.entries()) {
     await pressed;
-    // What is typed before it has begun by then; it may be that nothing more is read until that is over.
+    // By then the previous line's command has started. No more lines may be read until it ends.
     const press = async () => {
       await Bun.sleep(500);
       expect(await [...interrupts].at(-1)?.()).toBe(true);
@@ -47,7 +47,7 @@ async function* type(lines: readonly string[], interrupts: Set<Interrupt>): Asyn
   }
 }
 
-/** Instead of a line that is typed. */
+/** Stands for Ctrl-C among the typed lines. */
 const ctrlC = "\u0003";
 
 const home = temporaryDirectory();
@@ -64,7 +64,7 @@ const bough = (words: readonly string[], typed: readonly string[], url: string, 
   });
 };
 
-/** The engine as a service that knows the API's document and no extension. */
+/** The engine as a service with the API's document only, without extensions. */
 async function handle(input: string | Request, init?: RequestInit): Promise<Response> {
   const request = input instanceof Request ? input : new Request(input, init);
   const response = await engine.engine.fetch(request);
@@ -72,21 +72,21 @@ async function handle(input: string | Request, init?: RequestInit): Promise<Resp
   return Response.json({ ...((await response.json()) as object), extensions: [] });
 }
 
-const over = "http://service.test";
+const serviceUrl = "http://service.test";
 const subprocesses = (words: readonly string[], typed: readonly string[]) =>
-  bough(words, typed, over, handle);
+  bough(words, typed, serviceUrl, handle);
 
-test("a shell reads lines by the subprocess API: its directory and variables last, and its exit code is bough's", async () => {
+test("a shell reads lines through the subprocess API, keeps its directory and variables, and sets bough's exit code", async () => {
   const typed = ["cd /tmp; X=kept", "echo $X > file; pwd; cat file", "exit 4"];
   const ended = await subprocesses(["-S", "a", "shell", "base:1", "--keep"], typed);
   expect(ended.exitCode).toBe(4);
   expect(ended.stdout).toContain("/tmp\nkept\n");
   expect(ended.stderr).toContain("does not support terminals: what you type is sent line by line");
-  const kept = await bough(["-S", "a", "cat", "/tmp/file"], [], over, handle);
+  const kept = await bough(["-S", "a", "cat", "/tmp/file"], [], serviceUrl, handle);
   expect(kept.stdout).toBe("kept\n");
 });
 
-test("Ctrl-C ends what runs, background jobs apart, and at the prompt what was typed: the shell goes on", async () => {
+test("Ctrl-C ends the running command, but no background jobs, and the shell continues", async () => {
   const typed = ["X=1; sleep 6790 &", "sleep 6789", ctrlC, ctrlC, "while :; do :; done", ctrlC];
   const look = "echo X=$X; ps | grep -c 'sleep 678[9]'; ps | grep -c 'sleep 679[0]'; exit 4";
   const ended = await subprocesses(["shell", "base:1", "-u", "1000"], [...typed, look]);
@@ -96,12 +96,12 @@ test("Ctrl-C ends what runs, background jobs apart, and at the prompt what was t
   expect(ended.stderr).not.toContain("\u0001");
 });
 
-test("the end of what is typed is the end of the command's input", async () => {
+test("the end of standard input is the end of the command's input", async () => {
   const ended = await subprocesses(["run", "-it", "-D", "base:1", "cat"], ["one", "two"]);
   expect(ended).toMatchObject({ exitCode: 0, stdout: "one\ntwo\n" });
 });
 
-test("without such calls each line is a separate command, on what the one before has left", async () => {
+test("without subprocesses each line is a separate command on the result of the previous one", async () => {
   fake.clearRequests();
   const typed = ["one", "cd /srv", "two | three", "", "fails", "exit"];
   const ended = await bough(["-S", "b", "shell", "base:1", "--keep"], typed, fake.url);
@@ -129,7 +129,7 @@ test("without such calls each line is a separate command, on what the one before
   ]);
 });
 
-test("there, Ctrl-C cancels the line's own operation, and at the prompt nothing", async () => {
+test("without subprocesses Ctrl-C cancels the line's operation, and does nothing at the prompt", async () => {
   cancelling.clearRequests();
   const typed = ["one", "hangs", ctrlC, ctrlC, "two", "exit"];
   const ended = await bough(["shell", "base:1"], typed, cancelling.url);
@@ -143,19 +143,19 @@ test("there, Ctrl-C cancels the line's own operation, and at the prompt nothing"
   expect(last.exitCode).toBe(130);
 });
 
-test("`exit N`, and nothing that is typed", async () => {
+test("without subprocesses `exit N` sets the exit code, and no input means 0", async () => {
   expect((await bough(["shell", "base:1"], ["exit 9"], fake.url)).exitCode).toBe(9);
   const computed = await bough(["shell", "base:1"], ["exit-status", "exit $((1 + 2))", "one"], fake.url);
   expect(computed).toMatchObject({ exitCode: 3, stdout: "ran exit-status\nran exit $((1 + 2))\n" });
   expect((await bough(["shell", "base:1"], [], fake.url)).exitCode).toBe(0);
 });
 
-test("a command that ends before it could take input has run", async () => {
+test("a command that ends before its input is sent succeeds", async () => {
   const ended = await bough(["run", "-it", "-D", "base:1", "true"], [], cancelling.url);
   expect(ended).toMatchObject({ exitCode: 0, stdout: "ran true\n" });
 });
 
-test("any other command can't do without its input", async () => {
+test("a command with input is refused if the service cannot send it", async () => {
   const ended = await bough(["run", "-it", "-D", "base:1", "cat"], ["one"], fake.url);
   expect(ended.exitCode).toBe(1);
   expect(ended.stderr).toContain("does not support input to a running command\nPipe it in");

@@ -1,4 +1,4 @@
-/** `--docker` on a service: what a cached build asks, and what happens when the service has lost what bough remembers. */
+/** `--docker` on a service: the requests of a cached build, and builds after the service has lost images and files. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -54,12 +54,12 @@ function imageOf(command: string): string {
   return operation?.record.result?.image ?? "";
 }
 
-/** Builds, and once more: only an image that has been in the service's list is gone where it is not. */
+/** Builds twice, because an image counts as gone only if the service has listed it before. */
 async function buildTwice(): Promise<void> {
   for (const _ of [1, 2]) expect(await build()).toMatchObject({ exitCode: 0 });
 }
 
-/** The service loses the images of the commands `lost`, and the Dockerfile changes: one more build runs `runs`, and the next nothing. */
+/** Removes the images of the commands `lost`, changes the Dockerfile, and expects one build to run `runs`, the next nothing. */
 async function rebuildAfterLoss(
   lost: readonly string[],
   [before, after]: readonly [string | RegExp, string],
@@ -84,9 +84,9 @@ describe.each<[string, Parameters<typeof startFakeService>[0]]>([
 ])("on %s", (_, options) => {
   beforeEach(() => start(options));
 
-  test("a cached build asks for FROM's image and for its result", async () => {
+  test("a cached build only asks for the image of FROM and tags its result", async () => {
     await buildTwice();
-    // One stage after the other: no look-up is under way when the next stage asks.
+    // With one job no look-up runs when the next stage asks.
     const { exitCode, runs } = await build("--tag", "app", "--jobs", "1");
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: [] });
     expect(
@@ -97,24 +97,24 @@ describe.each<[string, Parameters<typeof startFakeService>[0]]>([
 
 describe.each<[string, number | "failed operation"]>([
   ["404", 404],
-  ["422 and words", 422],
+  ["422 and a message", 422],
   ["a failed operation", "failed operation"],
-])("a service that says by %s that an image is lost", (_, missing) => {
-  describe("which copies between images", () => {
+])("a service that reports a lost image with %s", (_, missing) => {
+  describe("and copies between images has lost the image of", () => {
     beforeEach(() => start({ missing, extensions: ["copies", "entries"] }));
 
     test.each<[string, string[], [string, string], string[]]>([
-      ["a stage's", ["compile"], ["/a /a", "/a /c"], ["compile", "copy /c", "last", "second", "copy /b"]],
-      ["a stage's that nothing needs", ["compile"], ["RUN last", "RUN end"], ["end"]],
-      ["a copy's", ["copy /a"], ["RUN second", "RUN other"], ["copy /a", "other", "copy /b", "last"]],
+      ["a stage", ["compile"], ["/a /a", "/a /c"], ["compile", "copy /c", "last", "second", "copy /b"]],
+      ["a stage that nothing needs", ["compile"], ["RUN last", "RUN end"], ["end"]],
+      ["a copy", ["copy /a"], ["RUN second", "RUN other"], ["copy /a", "other", "copy /b", "last"]],
       [
-        "a copy's and its stage's",
+        "a copy and its stage",
         ["copy /a", "compile"],
         ["RUN second", "RUN other"],
         ["compile", "copy /a", "other", "copy /b", "last"],
       ],
       [
-        "all",
+        "every step",
         ["compile", "compile otherwise", "first", "copy /a", "second", "copy /b", "last"],
         ["", ""],
         ["compile", "compile otherwise", "first", "copy /a", "second", "copy /b", "last"],
@@ -122,36 +122,41 @@ describe.each<[string, number | "failed operation"]>([
     ])("%s", (_, lost, change, runs) => rebuildAfterLoss(lost, change, runs));
   });
 
-  describe("which can't copy between images", () => {
+  describe("and can't copy between images has lost the image of", () => {
     beforeEach(() => start({ missing }));
 
     test.each<[string, string[], [string | RegExp, string], string[]]>([
       [
-        "a stage's, of which something new is copied",
+        "a stage from which another file is copied",
         ["compile"],
         ["/out/a", "/out/b"],
         ["compile", "second", "last"],
       ],
-      ["a stage's, from which nothing new is copied", ["compile"], ["/a /a", "/a /c"], ["second", "last"]],
+      ["a stage from which the same file is copied", ["compile"], ["/a /a", "/a /c"], ["second", "last"]],
       [
-        "a stage's, after the other's was looked into",
+        "a stage that is read after another one",
         ["compile otherwise"],
         [/ .out/g, " /./out"],
         ["compile otherwise"],
       ],
       [
-        "one that nobody has looked into yet, after another was",
+        "a stage that was not read before, after another one",
         ["last"],
         ["RUN last", "RUN last\nFROM base:1\nCOPY --from=build /out/b /x\nCOPY --from=2 /out/b /b\nRUN end"],
         ["end", "last"],
       ],
-      ["a tree's", ["compile otherwise"], ["/out /b", "/out/ /c"], ["compile otherwise", "last"]],
+      [
+        "a stage from which a directory is copied",
+        ["compile otherwise"],
+        ["/out /b", "/out/ /c"],
+        ["compile otherwise", "last"],
+      ],
     ])("%s", (_, lost, change, runs) => rebuildAfterLoss(lost, change, runs));
 
     test.each<[string, number]>([
       ["few files", 1],
-      ["so many that they go as an archive", 200],
-    ])("a stage's, and what was copied of it: %s", async (_, files) => {
+      ["so many files that they are sent as an archive", 200],
+    ])("a stage, and the copied files: %s", async (_, files) => {
       service.state.tree.set("/bin/tar", { type: "file", content: "tar" });
       service.state.tree.set("/out/a", { type: "directory" });
       for (let file = 0; file < files; file++)

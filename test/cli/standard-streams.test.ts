@@ -4,7 +4,7 @@ import { temporaryDirectory } from "../support/bough.ts";
 
 const source = join(import.meta.dir, "../../src/cli/process/standard-streams.ts");
 
-/** A process that writes `lines` numbered lines, one by one or at once, with an error handler that ends it, and flushes. */
+/** The command of a process that writes `lines` numbered lines, one by one or at once, flushes, and ends at an error. */
 function writer(lines: number, how: "singly" | "at once" | "alone" = "singly"): string[] {
   const script = `
     import { createOutput } from ${JSON.stringify(source)};
@@ -29,7 +29,7 @@ test.each([
   [100_000, "at once"],
   [1, "alone"],
   [100_000, "alone"],
-] as const)("%d lines, written %s, reach a slow reader whole and in order", async (lines, how) => {
+] as const)("a slow reader gets all of %d lines in order, written %s", async (lines, how) => {
   const child = Bun.spawn(["sh", "-c", '"$@" | { sleep 0.1; cat; }', "sh", ...writer(lines, how)], {
     stdout: "pipe",
     stderr: "pipe",
@@ -44,7 +44,7 @@ test.each([
   [100_000, "at once"],
   [1, "alone"],
   [100_000, "alone"],
-] as const)("that %d lines can't be written %s is told", async (lines, how) => {
+] as const)("an error of writing %d lines %s is reported", async (lines, how) => {
   const script = '"$@" > /dev/full; echo $?';
   const child = Bun.spawn(["sh", "-c", script, "sh", ...writer(lines, how)], {
     stdout: "pipe",
@@ -54,7 +54,7 @@ test.each([
   expect(await new Response(child.stderr).text()).toEndWith("ENOSPC");
 });
 
-test("a terminal that says nothing of its size is taken to be the usual one", async () => {
+test("a terminal without a size counts as 80x24", async () => {
   let text = "";
   const decoder = new TextDecoder();
   const ended = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** State directories that are not as they should be: a clear error, or an empty cache in place of a damaged one. */
+/** Damaged or unusable state directories: a clear error, or an empty cache in place of a damaged one. */
 
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -62,7 +62,7 @@ describe("a damaged state file is set aside, and the build begins with an empty 
     expect((await build()).runs).toEqual([]);
   });
 
-  test("of no length at all", async () => {
+  test("empty", async () => {
     await build();
     truncateSync(stateFile(), 0);
     const ended = await build();
@@ -72,7 +72,7 @@ describe("a damaged state file is set aside, and the build begins with an empty 
     });
   });
 
-  test("a second one gets a name of its own", async () => {
+  test("with another name if there is one already", async () => {
     for (let round = 0; round < 2; round++) {
       await build();
       writeFileSync(stateFile(), "garbage ".repeat(1000));
@@ -82,7 +82,7 @@ describe("a damaged state file is set aside, and the build begins with an empty 
     expect(names.map((name) => name.replace(/^.*\.db/, "")).sort()).toEqual([".damaged", ".damaged-2"]);
   });
 
-  test("but not by a command that only reads it", async () => {
+  test("but only by a build, not by a command that only reads it", async () => {
     await build();
     writeFileSync(stateFile(), "garbage ".repeat(1000));
     const ended = await runBough(["--url", service.url, "session", "list"], {
@@ -95,7 +95,7 @@ describe("a damaged state file is set aside, and the build begins with an empty 
   });
 });
 
-test("written by a newer bough: refused, and left alone", async () => {
+test("a state file of a newer bough is refused and not changed", async () => {
   await build();
   const database = new Database(stateFile());
   database.run("PRAGMA user_version = 1000");
@@ -108,7 +108,7 @@ test("written by a newer bough: refused, and left alone", async () => {
   expect(ended.runs).toEqual([]);
 });
 
-test("on a file system that is read-only", async () => {
+test("a read-only file system is an error", async () => {
   await build();
   run("mount", "--bind", state, state);
   mounts.push(state);
@@ -121,7 +121,7 @@ test("on a file system that is read-only", async () => {
   expect(ended.runs).toEqual([]);
 });
 
-describe("on a disk", () => {
+describe("a disk", () => {
   function mountSmall(size: string): void {
     state = join(temporaryDirectory(), "small");
     mkdirSync(state);
@@ -129,7 +129,7 @@ describe("on a disk", () => {
     mounts.push(state);
   }
 
-  test("that is full before the build begins", async () => {
+  test("that is full before the build is an error", async () => {
     mountSmall("64k");
     writeFileSync(join(state, "ballast"), Buffer.alloc(64 * 1024));
     const ended = await build();
@@ -138,7 +138,7 @@ describe("on a disk", () => {
     expect(ended.runs).toEqual([]);
   });
 
-  test("that becomes full while the build goes on; with room again, it goes on from there", async () => {
+  test("that becomes full during the build is an error, and the next build continues once there is space", async () => {
     mountSmall("1m");
     service.intercept = ({ method, url }) => {
       if (method === "POST" && url.endsWith("/instances") && service.state.instances.length === 1) fill();
@@ -148,7 +148,7 @@ describe("on a disk", () => {
       try {
         writeFileSync(join(state, "ballast"), Buffer.alloc(1024 * 1024));
       } catch {
-        // As much as there was room for.
+        // The disk is full now.
       }
     };
     const ended = await build();

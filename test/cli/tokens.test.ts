@@ -54,13 +54,13 @@ test.each([
     ["-t", "5", "-it"],
     ["-t", "5", "--tty"],
   ],
-  // Anywhere else each letter is its own.
+  // In other places each letter is a separate option.
   [["-itq"], ["-i", "-tq"]],
   [
     ["-i", "-t5"],
     ["-i", "-t5"],
   ],
-])("two letters that stand together at a word's end: %j", (words, meaning) => {
+])("a pair of letters at a word's end is one option: %j", (words, meaning) => {
   const paired = { ...options, tty: { type: "boolean", pairs: ["it", "ti"] } } as const;
   const given = (line: readonly string[]) =>
     tokenize(line, paired).flatMap((token) =>

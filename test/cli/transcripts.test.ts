@@ -1,7 +1,7 @@
 /**
- * Sessions at the command line, against the scripted service over HTTP. `test/cases/client/<case>.txt` is what a person
- * would see who types the lines after `$`: standard output, then standard error, then the exit code where it is not 0.
- * `echo TEXT | bough ...` pipes text in. `UPDATE_GOLDEN=1 ./scripts/test` writes what comes after the lines.
+ * Sessions at the command line, against the scripted service over HTTP. `test/cases/client/<case>.txt` has command lines
+ * after `$`, each with its standard output, then its standard error, then the exit code if it is not 0.
+ * `echo TEXT | bough ...` pipes text in. `UPDATE_GOLDEN=1 ./scripts/test` writes the output after each line.
  */
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ describe("a person at the command line:", () => {
   });
 });
 
-/** Comments and command lines as they are; the rest is made anew. */
+/** Keeps comments and command lines, and replaces the output by that of the commands. */
 async function play(transcript: string): Promise<string> {
   const importError = (url: string) => (url.includes("broken") ? "manifest unknown" : undefined);
   const service = await startFakeService({ run: perform, importError });
@@ -83,7 +83,7 @@ async function play(transcript: string): Promise<string> {
   return `${shown.join("\n")}`;
 }
 
-/** Three hours after the service's images were made; each look at it is a millisecond later than the one before. */
+/** Starts three hours after the service's images were made, and advances by a millisecond with each call. */
 function someHoursLater(): Clock {
   let now = Date.parse("2026-01-01T03:00:10Z");
   return { ...systemClock, now: () => now++ };
@@ -93,7 +93,7 @@ function normalize(text: string): string {
   return text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME");
 }
 
-/** A few commands, as far as a client can tell. */
+/** The outcomes of a few commands. */
 function perform({ command, args = [], env = {}, stdin, shell }: InstanceRequest): RunOutcome {
   if (shell) return { stdout: `sh -c ${command}\n` };
   switch (command) {

@@ -1,4 +1,4 @@
-/** A build of which nothing has changed is told again: when it is, and when it must not be. */
+/** Repeating the output of a build if nothing has changed: when bough does it, and when it must not. */
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import {
@@ -23,7 +23,7 @@ import { type BoughOptions, runBough, temporaryDirectory } from "../support/boug
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
 
-/** Some time after all that was just written: nothing has to be waited for until a change of it would show. */
+/** Ten seconds ahead, so that a change of files that were just written would be visible. */
 const clock: Clock = { ...systemClock, now: () => systemClock.now() + 10_000 };
 
 let service: FakeService;
@@ -61,38 +61,43 @@ beforeEach(() => {
   symlinkSync("other/far.txt", join(context, "link"));
 });
 
-/** A database that another process has open. */
+/** The database, open as in another process. */
 let other: Database | undefined;
 afterEach(() => {
   other?.close();
   other = undefined;
 });
 
-interface Told {
+interface BuildResult {
   exitCode: number;
   stdout: string;
   stderr: string;
-  /** It was told again. */
+  /** True if the output of an earlier build was repeated. */
   isRepeated: boolean;
 }
 
-async function build(words: readonly string[] = [], options: Partial<BoughOptions> = {}): Promise<Told> {
+async function build(
+  words: readonly string[] = [],
+  options: Partial<BoughOptions> = {},
+): Promise<BuildResult> {
   const all = ["--url", service.url, "--token", "t", "build", ".", ...words];
-  return told(all, { workingDirectory: context, ...options });
+  return runAndMark(all, { workingDirectory: context, ...options });
 }
 
-const again = "told again";
+/** A log line that is added to every remembered output. */
+const repetitionMark = "told again";
 
-/** Marks what is remembered, so that it can be told from what is found. */
-async function told(words: readonly string[], options: BoughOptions): Promise<Told> {
+/** Runs bough, and marks remembered outputs, so that a repetition can be recognized. */
+async function runAndMark(words: readonly string[], options: BoughOptions): Promise<BuildResult> {
   const environment = { BOUGH_HOME: home, ...options.environment };
   const ended = await runBough(words, { clock, ...options, environment });
   for (const path of remembered()) {
     const build = JSON.parse(readFileSync(path, "utf8"));
-    if (Array.isArray(build.output) && build.output[0]?.info !== again) build.output.unshift({ info: again });
+    if (Array.isArray(build.output) && build.output[0]?.info !== repetitionMark)
+      build.output.unshift({ info: repetitionMark });
     writeFileSync(path, JSON.stringify(build));
   }
-  return { ...ended, isRepeated: ended.stderr.includes(again) };
+  return { ...ended, isRepeated: ended.stderr.includes(repetitionMark) };
 }
 
 function remembered(): string[] {
@@ -100,15 +105,15 @@ function remembered(): string[] {
   return existsSync(directory) ? readdirSync(directory).map((name) => join(directory, name)) : [];
 }
 
-/** The second one may still learn something of the service. */
+/** The number of builds of which the last is repeated: the second one may still learn something about the service. */
 const maxBuilds = 4;
 
-/** Builds until there is nothing to do, and nothing to be learnt, and a build is told again. */
+/** Builds until the output of a build is repeated. */
 async function buildUntilRepeated(words: readonly string[] = []): Promise<void> {
   await repeat(() => build(words));
 }
 
-async function repeat(once: () => Promise<Told>): Promise<void> {
+async function repeat(once: () => Promise<BuildResult>): Promise<void> {
   for (let count = 1; ; count++) {
     const { exitCode, stderr, isRepeated } = await once();
     expect(exitCode === 0 ? "" : stderr).toBe("");
@@ -117,7 +122,7 @@ async function repeat(once: () => Promise<Told>): Promise<void> {
   }
 }
 
-/** Writes what takes as many bytes, and sets the time back: only the change time tells. */
+/** Writes text of the same length and restores the modification time, so that only the change time differs. */
 function rewrite(path: string, text: string): void {
   const { atime, mtime } = statSync(join(context, path));
   writeFileSync(join(context, path), text);
@@ -129,13 +134,13 @@ function replace(path: string, text: string): void {
   renameSync(join(context, `${path}.new`), join(context, path));
 }
 
-describe("built, not told again, after a change of", () => {
+describe("builds again after a change of", () => {
   test.each<[string, () => void]>([
-    ["a file, its size and time as before", () => rewrite("app/a.txt", "A")],
-    ["a file that another one replaces", () => replace("app/a.txt", "A")],
+    ["a file with the same size and time", () => rewrite("app/a.txt", "A")],
+    ["a file that is replaced", () => replace("app/a.txt", "A")],
     ["a file's mode", () => chmodSync(join(context, "app/b/c.sh"), 0o644)],
-    ["a file that is new", () => writeFiles(context, { "app/b/new.txt": "" })],
-    ["a file that is gone", () => unlinkSync(join(context, "app/a.txt"))],
+    ["a new file", () => writeFiles(context, { "app/b/new.txt": "" })],
+    ["a removed file", () => unlinkSync(join(context, "app/a.txt"))],
     ["a file's name", () => renameSync(join(context, "app/a.txt"), join(context, "app/z.txt"))],
     [
       "a file that becomes a link",
@@ -145,14 +150,14 @@ describe("built, not told again, after a change of", () => {
       },
     ],
     [
-      "a directory that another one replaces",
+      "a directory that is replaced",
       () => {
         renameSync(join(context, "app/b"), join(context, "other/b"));
         writeFiles(context, { "app/b/c.sh": { text: "d", mode: 0o755 } });
       },
     ],
-    ["a file that matches a pattern only now", () => writeFiles(context, { "missing.txt": "there" })],
-    ["what a link leads to", () => rewrite("other/far.txt", "FAR")],
+    ["a new file that matches a pattern", () => writeFiles(context, { "missing.txt": "there" })],
+    ["the target of a link", () => rewrite("other/far.txt", "FAR")],
     [
       "a link",
       () => {
@@ -173,20 +178,20 @@ describe("built, not told again, after a change of", () => {
         });
       },
     ],
-    ["the image that FROM means", () => void service.state.addImage("base:1")],
+    ["the image of FROM", () => void service.state.addImage("base:1")],
     [
-      "the image of a layer, which is gone",
+      "the image of a layer, which is removed",
       () => {
         for (const [, image] of service.state.tags)
           if (image !== service.state.tags.get("base:1")) service.state.images.delete(image);
       },
     ],
-    ["what bough knows", () => rmSync(join(home, "sessions"), { recursive: true })],
+    ["bough's state, which is removed", () => rmSync(join(home, "sessions"), { recursive: true })],
     [
-      "what another process has bough know",
+      "bough's state by another process",
       () => {
         const [name = ""] = readdirSync(join(home, "sessions")).filter((each) => each.endsWith(".db"));
-        // Its write-ahead log is there for as long as it is open.
+        // The write-ahead log exists while the database is open.
         other = new Database(join(home, "sessions", name));
         other.run("UPDATE session SET updated_at = updated_at + 1");
       },
@@ -197,19 +202,19 @@ describe("built, not told again, after a change of", () => {
     const changed = await build(["--tag", "app"]);
     expect(changed).toMatchObject({ exitCode: 0, isRepeated: false });
     other?.close();
-    // And is remembered anew.
+    // The new build is remembered, too.
     await build(["--tag", "app"]);
     expect(await build(["--tag", "app"])).toMatchObject({ exitCode: 0, isRepeated: true });
   });
 
-  /** Looks at nothing of the context but a directory. */
+  /** Reads only a directory of the context. */
   const narrow = "FROM base:1\nCOPY app /app\nRUN first\n";
 
   test.each<[string, string]>([
     ["the ignore file", ".dockerignore"],
     ["the Dockerfile's own ignore file", "dockerfile.dockerignore"],
-    ["the Dockerfile that comes before the one that was taken", "Dockerfile"],
-  ])("%s, which there was not", async (_, name) => {
+    ["a Dockerfile that takes precedence", "Dockerfile"],
+  ])("%s, which did not exist", async (_, name) => {
     unlinkSync(join(context, "Dockerfile"));
     writeFiles(context, { dockerfile: narrow });
     await buildUntilRepeated();
@@ -222,7 +227,7 @@ describe("built, not told again, after a change of", () => {
     symlinkSync(join(context, "app"), link);
     writeFiles(context, { Dockerfile: "FROM base:1\nCOPY . /app\nRUN first\n" });
     const words = ["--url", service.url, "build", link, "--dockerfile", join(context, "Dockerfile")];
-    const once = () => told(words, { workingDirectory: "/" });
+    const once = () => runAndMark(words, { workingDirectory: "/" });
     await repeat(once);
     unlinkSync(link);
     symlinkSync(join(context, "other"), link);
@@ -234,7 +239,7 @@ describe("built, not told again, after a change of", () => {
   });
 
   test.each<[string, readonly string[], Partial<BoughOptions>]>([
-    ["the words", ["--tag", "more"], {}],
+    ["the options", ["--tag", "more"], {}],
     ["a build argument", ["--build-arg", "LEVEL=2"], {}],
     ["a variable", [], { environment: { BOUGH_DOCKER: "1" } }],
     ["the program", [], { program: "newer" }],
@@ -244,7 +249,7 @@ describe("built, not told again, after a change of", () => {
   });
 });
 
-test("a change so shortly before a build that the next one would not show keeps that from being remembered", async () => {
+test("a build right after a change is not remembered, because the next change might not be visible", async () => {
   await buildUntilRepeated();
   rewrite("app/a.txt", "A");
   const soon = { ...clock, now: () => Math.floor(statSync(join(context, "app/a.txt")).ctimeMs) + 50 };
@@ -252,14 +257,14 @@ test("a change so shortly before a build that the next one would not show keeps 
     expect(await build([], { clock: soon })).toMatchObject({ exitCode: 0, isRepeated: false });
 });
 
-test("after an hour a build is done again, so that what it uses counts as used", async () => {
+test("builds again after an hour, so that its images count as used", async () => {
   await buildUntilRepeated();
   const later = (milliseconds: number) => ({ clock: { ...clock, now: () => clock.now() + milliseconds } });
   expect((await build([], later(3_500_000))).isRepeated).toBe(true);
   expect((await build([], later(3_600_000))).isRepeated).toBe(false);
 });
 
-test("what is found in order meanwhile makes no build's use newer than it is", async () => {
+test("a cached build does not extend the hour", async () => {
   await buildUntilRepeated();
   for (const path of remembered()) unlinkSync(path);
   const later = (milliseconds: number) => ({ clock: { ...clock, now: () => clock.now() + milliseconds } });
@@ -269,7 +274,7 @@ test("what is found in order meanwhile makes no build's use newer than it is", a
 });
 
 test.each(["PWD", "SHLVL", "COLUMNS"])(
-  "--build-arg %s takes what a shell changes by itself",
+  "--build-arg %s makes a variable count that a shell changes",
   async (name) => {
     writeFileSync(join(context, "Dockerfile"), `FROM base:1\nARG ${name}\nRUN first\n`);
     const value = (text: string) => build(["--build-arg", name], { environment: { [name]: text } });
@@ -278,25 +283,25 @@ test.each(["PWD", "SHLVL", "COLUMNS"])(
   },
 );
 
-test.each(["tty", "nonsense"])("--progress %s, which can't be had, sets no tag", async (mode) => {
+test.each(["tty", "nonsense"])("--progress %s is refused without setting a tag", async (mode) => {
   await buildUntilRepeated(["--tag", "app"]);
   service.clearRequests();
   expect(await build(["--tag", "app", "--progress", mode])).toMatchObject({ exitCode: 2 });
   expect(service.requests).toEqual([]);
 });
 
-describe("told again whatever becomes of", () => {
+describe("repeats the output after a change of", () => {
   test.each<[string, () => void]>([
-    ["files that no COPY takes", () => writeFiles(context, { "elsewhere/new.txt": "new" })],
-    ["what the files' times of access say", () => void readFileSync(join(context, "app/a.txt"))],
-    ["images that FROM does not mean", () => void service.state.addImage("other:1")],
+    ["files that no COPY copies", () => writeFiles(context, { "elsewhere/new.txt": "new" })],
+    ["access times of files", () => void readFileSync(join(context, "app/a.txt"))],
+    ["images that FROM does not use", () => void service.state.addImage("other:1")],
   ])("%s", async (_, change) => {
     await buildUntilRepeated();
     change();
     expect((await build()).isRepeated).toBe(true);
   });
 
-  test("variables that a shell changes by itself", async () => {
+  test("variables that a shell changes", async () => {
     const environment = (level: string) => ({ environment: { SHLVL: level, OLDPWD: level } });
     for (const level of ["1", "2", "3"]) await build([], environment(level));
     expect((await build([], environment("4"))).isRepeated).toBe(true);
@@ -314,7 +319,7 @@ describe("never remembered", () => {
     ["--cache-to", ["--cache-to", "scope"]],
     ["--secret", ["--secret", "id=a,src=app/a.txt"]],
     ["--output", ["--output", "type=tar,dest=image.tar"]],
-  ])("what has %s", async (_, words) => {
+  ])("a build with %s", async (_, words) => {
     for (let count = 0; count < 3; count++) await build(words);
     expect(remembered()).toEqual([]);
   });
@@ -334,13 +339,13 @@ describe("never remembered", () => {
     expect(remembered()).toEqual([]);
   });
 
-  test("one by a program that is run from its source", async () => {
+  test("a build by a bough that is run from its source", async () => {
     for (let count = 0; count < 3; count++) await build([], { program: undefined });
     expect(remembered()).toEqual([]);
   });
 });
 
-describe("what is told again is what was told:", () => {
+describe("repeats the same output:", () => {
   const stages = `FROM base:1 AS one
 RUN first
 FROM base:1 AS two
@@ -357,36 +362,36 @@ RUN third
     ["events", ["--progress", "json"], dockerfile],
     ["events of stages", ["--progress", "json", "--jobs", "1", "--docker"], stages],
     [
-      "a warning of a line, and one of none",
+      "a warning of a line, and one without a line",
       ["--build-arg", "UNUSED=1", "--progress", "json"],
       `${dockerfile}COPY nothin[g] /\nRUN third\n`,
     ],
-    ["what is left out", ["--progress", "json"], `${dockerfile}COPY . /all/\nRUN third\n`],
+    ["excluded files", ["--progress", "json"], `${dockerfile}COPY . /all/\nRUN third\n`],
     ["JSON", ["--format", "json"], dockerfile],
     ["an id", ["--quiet"], dockerfile],
     ["a COPY at the end", ["--progress", "json"], `${dockerfile}COPY app /end\n`],
   ])("%s", async (_, words, text) => {
     writeFiles(context, { Dockerfile: text, "node_modules/x/index.js": "x" });
-    // Which stage is ahead is chance: it is compared with the very build that is remembered, by the file that one has made.
-    const made = () => remembered().map((path) => statSync(path).ino);
-    let idle: Told | undefined;
+    // The order of stages varies, so the output is compared with that of the remembered build, the one that made a new file.
+    const inodes = () => remembered().map((path) => statSync(path).ino);
+    let original: BuildResult | undefined;
     let repeated = await build(words);
     for (let count = 1; count < maxBuilds; count++) {
-      const before = made();
+      const before = inodes();
       repeated = await build(words);
-      if (!Bun.deepEquals(made(), before)) idle = repeated;
+      if (!Bun.deepEquals(inodes(), before)) original = repeated;
     }
-    if (idle === undefined) throw new Error("nothing is remembered");
-    expect(repeated).not.toBe(idle);
-    const comparable = ({ exitCode, stdout, stderr }: Told) => ({
+    if (original === undefined) throw new Error("nothing is remembered");
+    expect(repeated).not.toBe(original);
+    const comparable = ({ exitCode, stdout, stderr }: BuildResult) => ({
       ...{ exitCode, stdout },
       stderr: stderr
         .replaceAll(/"time":"[^"]*"/g, "")
         .replaceAll(/"seconds":[\d.]+/g, "")
         .replace(/in [\d.]+ s\n/, "")
-        .replace(new RegExp(`.*${again}.*\n`), ""),
+        .replace(new RegExp(`.*${repetitionMark}.*\n`), ""),
     });
-    expect(comparable(repeated)).toEqual(comparable(idle));
+    expect(comparable(repeated)).toEqual(comparable(original));
   });
 });
 
@@ -394,7 +399,7 @@ describe("the service", () => {
   const requests = () =>
     service.requests.map(({ method, path }) => `${method} ${path.replace(/[0-9a-f-]{36}/, "ID")}`);
 
-  test("is asked what it was asked, and the tag is set", async () => {
+  test("gets the same requests, and the tag is set", async () => {
     await buildUntilRepeated(["--tag", "app"]);
     const image = service.state.tags.get("app:latest");
     service.state.tags.delete("app:latest");
@@ -404,7 +409,7 @@ describe("the service", () => {
     expect(service.state.tags.get("app:latest")).toBe(image);
   });
 
-  test("that does not answer at once is asked by the build", async () => {
+  test("makes bough build again if it does not respond at once", async () => {
     await buildUntilRepeated();
     const sleep: Clock["sleep"] = (milliseconds, signal) =>
       milliseconds === 1000 ? Promise.resolve() : clock.sleep(milliseconds, signal);
@@ -412,7 +417,7 @@ describe("the service", () => {
     expect({ exitCode, isRepeated }).toEqual({ exitCode: 0, isRepeated: false });
   });
 
-  test("that is slow is asked by the build alone", async () => {
+  test("keeps bough from remembering builds if it is slow", async () => {
     let now = clock.now();
     const fetchSlowly: BoughOptions["fetch"] = async (input, init) => {
       const response = await fetch(input, init);
@@ -424,21 +429,21 @@ describe("the service", () => {
     expect(remembered()).toEqual([]);
   });
 
-  test("may compress its answers", async () => {
+  test("may compress its responses", async () => {
     const other = await startFakeService({ gzip: true });
     other.state.addImage("base:1");
     await repeat(() =>
-      told(["--url", other.url, "build", ".", "--tag", "app"], { workingDirectory: context }),
+      runAndMark(["--url", other.url, "build", ".", "--tag", "app"], { workingDirectory: context }),
     );
     await other.close();
   });
 
-  test("may be bough's own, which tells of configurations", async () => {
+  test("may be bough's engine, which reports configurations of images", async () => {
     const engine = await serveEngine(temporaryDirectory());
     await engine.importBase(await makeBusyboxLayout(temporaryDirectory()), "base:1");
     writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY app /app\nRUN true\n");
     const words = ["--url", engine.url, "--token", engine.token, "build", ".", "--docker", "--tag", "app"];
-    const once = () => told(words, { workingDirectory: context });
+    const once = () => runAndMark(words, { workingDirectory: context });
     await repeat(once);
     await engine.importBase(
       await makeBusyboxLayout(temporaryDirectory(), { environment: ["NEW=1"] }),
@@ -448,7 +453,7 @@ describe("the service", () => {
     await engine.stop();
   });
 
-  test("fails as it would without", async () => {
+  test("causes the same error as in any build", async () => {
     await buildUntilRepeated();
     service.overrule = () => new Response("no", { status: 401 });
     try {
@@ -460,12 +465,12 @@ describe("the service", () => {
   });
 });
 
-describe("what is remembered", () => {
+describe("a remembered build", () => {
   test.each<[string, string]>([
-    ["nothing", ""],
-    ["half of it", '{"key":'],
-    ["something else", "[]"],
-    ["somebody else's", '{"key":"x","output":[]}'],
+    ["empty", ""],
+    ["cut off", '{"key":'],
+    ["of another type", "[]"],
+    ["that of another build", '{"key":"x","output":[]}'],
   ])("may be %s", async (_, text) => {
     await buildUntilRepeated();
     for (const path of remembered()) writeFileSync(path, text);
@@ -473,13 +478,13 @@ describe("what is remembered", () => {
     expect((await build()).isRepeated).toBe(true);
   });
 
-  test("is not taken where others may write", async () => {
+  test("is not used if others may write to its directory", async () => {
     await buildUntilRepeated();
     chmodSync(join(home, "builds"), 0o777);
     expect(await build()).toMatchObject({ exitCode: 0, isRepeated: false });
   });
 
-  test("is that of the last hundred builds", async () => {
+  test("is one of the last hundred", async () => {
     await buildUntilRepeated();
     for (let count = 0; count < 150; count++) writeFileSync(join(home, "builds", `${count}.json`), "{}");
     const [kept] = remembered().filter((path) => path.length > 60);
@@ -489,21 +494,21 @@ describe("what is remembered", () => {
     expect(remembered()).toHaveLength(100);
   });
 
-  test("is nobody else's to read", async () => {
+  test("can be read only by its owner", async () => {
     await buildUntilRepeated();
     expect(statSync(join(home, "builds")).mode & 0o777).toBe(0o700);
     for (const path of remembered()) expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 });
 
-describe("on the engine: built, not told again, after", () => {
+describe("on the engine", () => {
   let layout: string;
   beforeAll(async () => {
     layout = await makeBusyboxLayout(temporaryDirectory());
   });
 
-  const onEngine = (...words: string[]) => told(["--local", ...words], { workingDirectory: context });
-  const buildThere = () => onEngine("build", ".", "--docker", "--tag", "app");
+  const onEngine = (...words: string[]) => runAndMark(["--local", ...words], { workingDirectory: context });
+  const buildOnEngine = () => onEngine("build", ".", "--docker", "--tag", "app");
 
   const importBase = () => onEngine("images", "import", layout, "--tag", "base:1");
 
@@ -519,9 +524,9 @@ describe("on the engine: built, not told again, after", () => {
       },
     ],
     ["its tag is moved", () => onEngine("tag", "base:1", "app:latest")],
-    ["all is pruned", () => onEngine("engine", "prune", "--all", "--yes")],
+    ["everything is pruned", () => onEngine("engine", "prune", "--all", "--yes")],
     [
-      "FROM's image is another one",
+      "the image of FROM is replaced",
       async () => {
         layout = await makeBusyboxLayout(temporaryDirectory(), { environment: ["NEW=1"] });
         return importBase();
@@ -532,35 +537,35 @@ describe("on the engine: built, not told again, after", () => {
       async () => {
         const other = temporaryDirectory();
         writeFiles(other, { Dockerfile: "FROM base:1\nRUN echo other\n" });
-        return told(["--local", "build", "."], { workingDirectory: other });
+        return runAndMark(["--local", "build", "."], { workingDirectory: other });
       },
     ],
-  ])("%s", async (_, change) => {
+  ])("builds again after %s", async (_, change) => {
     expect(await importBase()).toMatchObject({ exitCode: 0 });
     writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY app /app\nRUN true\n");
-    await repeat(buildThere);
+    await repeat(buildOnEngine);
     expect(await change()).toMatchObject({ exitCode: 0 });
-    expect((await buildThere()).isRepeated).toBe(false);
+    expect((await buildOnEngine()).isRepeated).toBe(false);
   });
 
-  test.each(["sessions", "engine"])("others may write into %s", async (name) => {
+  test.each(["sessions", "engine"])("refuses %s if others may write to it", async (name) => {
     await importBase();
     writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY app /app\nRUN true\n");
-    await repeat(buildThere);
+    await repeat(buildOnEngine);
     chmodSync(join(home, name), 0o777);
-    expect(await buildThere()).toMatchObject({ exitCode: 1, isRepeated: false });
+    expect(await buildOnEngine()).toMatchObject({ exitCode: 1, isRepeated: false });
   });
 
-  test("told again, nothing of it is written", async () => {
+  test("writes nothing if it repeats the output", async () => {
     await importBase();
     writeFileSync(join(context, "Dockerfile"), "FROM base:1\nCOPY app /app\nRUN true\n");
-    await repeat(buildThere);
+    await repeat(buildOnEngine);
     const states = () =>
       ["sessions/embedded.db", "engine/engine.db", "engine/scratch", "builds"].map(
         (name) => statSync(join(home, name)).ctimeMs,
       );
     const before = states();
-    expect((await buildThere()).isRepeated).toBe(true);
+    expect((await buildOnEngine()).isRepeated).toBe(true);
     expect(states()).toEqual(before);
   });
 });

@@ -1,4 +1,4 @@
-/** What a person sees who asks for help or gets the command line wrong; `test/cases/usage/` has the screens. */
+/** Help, and errors of invalid command lines; `test/cases/usage/` has the help of each command. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ describe("help", () => {
   });
 });
 
-test("on a terminal a help's lines end with its last column, and no word is lost", async () => {
+test("on a terminal, help is wrapped at its width, and no word is lost", async () => {
   for (const path of [[], ...screens(commands)]) {
     const [piped, shown] = await Promise.all(
       [{}, { terminalColumns: 80 }].map((options) =>
@@ -36,7 +36,7 @@ test("on a terminal a help's lines end with its last column, and no word is lost
     );
     expect(shown?.stdout.split(/\s+/)).toEqual((piped?.stdout ?? "").split(/\s+/));
     const long = (shown?.stdout ?? "").split("\n").filter((line) => line.length > 80);
-    // The command line of an example is there to be copied.
+    // Command lines of examples are not wrapped, so that they can be copied.
     expect(long.filter((line) => !line.startsWith("  bough "))).toEqual([]);
   }
 });
@@ -59,34 +59,31 @@ describe("every command's help", () => {
     return entry !== undefined && "load" in entry ? [[path.join(" "), entry.load] as const] : [];
   });
 
-  test.each(all)(
-    "%s: has a few examples that are command lines of bough, and a note for agents",
-    async (path, load) => {
-      const { examples, agentNote, takesRest } = await load();
-      expect(examples.length).toBeGreaterThanOrEqual(2);
-      expect(examples.length).toBeLessThanOrEqual(5);
-      expect(agentNote).toMatch(/\.$/);
-      for (const [line] of examples) {
-        // What a shell makes of the line is not bough's; of the rest, every word has to be known.
-        const words = splitWords(line.replace(/ [|<>].*$/, "").replace(/"?\$\(.*?\)"?/g, "OP"));
-        const separator = words.indexOf("--");
-        const own = separator < 0 ? words : words.slice(0, separator);
-        // What stands behind an image is another command's.
-        const end = takesRest === "behind-place" ? own.indexOf(path) + 1 : own.length;
-        const checked = own.toSpliced(end, 0, "-h");
-        const { exitCode, stderr } = await runBough(checked, { workingDirectory: "/" });
-        expect({ line, exitCode, stderr }).toEqual({ line, exitCode: 0, stderr: "" });
-      }
-    },
-  );
+  test.each(all)("%s has two to five valid examples, and a note for agents", async (path, load) => {
+    const { examples, agentNote, takesRest } = await load();
+    expect(examples.length).toBeGreaterThanOrEqual(2);
+    expect(examples.length).toBeLessThanOrEqual(5);
+    expect(agentNote).toMatch(/\.$/);
+    for (const [line] of examples) {
+      // Pipes, redirections and substitutions are the shell's. bough has to accept everything else.
+      const words = splitWords(line.replace(/ [|<>].*$/, "").replace(/"?\$\(.*?\)"?/g, "OP"));
+      const separator = words.indexOf("--");
+      const own = separator < 0 ? words : words.slice(0, separator);
+      // Words after an image belong to another command.
+      const end = takesRest === "behind-place" ? own.indexOf(path) + 1 : own.length;
+      const checked = own.toSpliced(end, 0, "-h");
+      const { exitCode, stderr } = await runBough(checked, { workingDirectory: "/" });
+      expect({ line, exitCode, stderr }).toEqual({ line, exitCode: 0, stderr: "" });
+    }
+  });
 });
 
-test("no screen is of a command that is gone", () => {
+test("every golden file belongs to a command", () => {
   const names = ["overview", ...screens(commands).map((path) => path.join("-"))];
   expect(readdirSync(golden).sort()).toEqual(names.map((name) => `${name}.txt`).sort());
 });
 
-test("every way of asking says the same", async () => {
+test("all ways to ask for help print the same", async () => {
   const [first, ...others] = await Promise.all(
     [["-h"], ["--help"], ["help"], ["-q", "-h"]].map((words) => runBough(words, { workingDirectory: "/" })),
   );
@@ -94,19 +91,19 @@ test("every way of asking says the same", async () => {
 });
 
 test.each(["exec", "login", "system", "container", "stop", "constructor"])(
-  "bough %s, which docker may have, is none of bough's commands",
+  "bough %s, which may be a command of docker, is unknown",
   async (name) => {
     const { exitCode, stderr } = await runBough([name, "x"], { workingDirectory: "/" });
     const [error, hint = ""] = stderr.split("\n");
     expect({ exitCode, error }).toEqual({ exitCode: 2, error: `[ERROR] unknown command "${name}"` });
-    // What it names is there.
+    // The commands that it names exist.
     for (const [, word = ""] of hint.matchAll(/`bough ([a-z]+)/g))
       expect(Object.keys(commands)).toContain(word);
     expect(hint.includes("`bough -h`")).toBe(name === "constructor");
   },
 );
 
-describe("a command line that can't be meant is refused with exit code 2", () => {
+describe("an invalid command line is refused with exit code 2", () => {
   test.each<[string, string]>([
     ["", "[ERROR] bough: no command given\n`bough -h` lists the commands.\n"],
     ["buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
@@ -251,7 +248,7 @@ describe("a command line that can't be meant is refused with exit code 2", () =>
   });
 });
 
-test("a tag that the service could not take is refused before anything is done", async () => {
+test("an invalid tag is refused before anything is done", async () => {
   const workingDirectory = temporaryDirectory();
   writeFiles(workingDirectory, { Dockerfile: "FROM base\n" });
   const ended = await runBough(["build", "--tag", "My App"], { workingDirectory });
@@ -259,7 +256,7 @@ test("a tag that the service could not take is refused before anything is done",
   expect(ended.stderr).toContain('not a tag: "My App"');
 });
 
-test("every problem of a Dockerfile is shown at once, before the service is asked for anything", async () => {
+test("all problems of a Dockerfile are shown at once, before any request to the service", async () => {
   const workingDirectory = temporaryDirectory();
   writeFiles(workingDirectory, { Dockerfile: "FROM base\nRNU make\nCOPY a\n" });
   const ended = await runBough(["--url", "http://127.0.0.1:1", "--token", "t", "build"], {
@@ -272,7 +269,7 @@ test("every problem of a Dockerfile is shown at once, before the service is aske
   expect(ended.stderr).not.toContain("service:");
 });
 
-test("elsewhere than on Linux a service has to be named", async () => {
+test("on other systems than Linux a service has to be given", async () => {
   const workingDirectory = temporaryDirectory();
   writeFiles(workingDirectory, { Dockerfile: "FROM base\n" });
   const ended = await runBough(["build"], { workingDirectory, platform: "darwin" });
@@ -283,7 +280,7 @@ test("elsewhere than on Linux a service has to be named", async () => {
 test.each([
   ["build", ["help", "build"]],
   ["images-import", ["help", "images", "import"]],
-])("help of %s by the word help", async (name, words) => {
+])("the help of %s by the command help", async (name, words) => {
   const { stdout, exitCode } = await runBough(words, { workingDirectory: "/" });
   expect({ stdout, exitCode }).toEqual({
     stdout: readFileSync(join(golden, `${name}.txt`), "utf8"),
@@ -313,7 +310,7 @@ test.each([
   expect(values.flag("check")).toBe(isSet);
 });
 
-test("what follows -- is not an option of bough's", async () => {
+test("words after -- are not options of bough", async () => {
   const { stderr } = await runBough(["images", "--nonsense", "--", "-f", "json"], { workingDirectory: "/" });
   expect(stderr).toStartWith("[ERROR] bough images: unknown option --nonsense\n");
 });

@@ -6,7 +6,7 @@ test.each([
   [["ann:100000:65536\n", ""], "165536-231071"],
   [["ann:100000:65536\nben:165536:65536\n", "ann:100000:65536\ncarl:300000:1000\n"], "301000-366535"],
   [["ann:1000:1\n# not a line\n"], "100000-165535"],
-])("sub-ids that nobody has beside %j: %s", (tables, range) => {
+])("free sub-ids beside %j: %s", (tables, range) => {
   expect(freeSubIds(tables)).toBe(range);
 });
 
@@ -16,6 +16,6 @@ test.each([
   [4096, 32_768, 3072],
   [100, 32_768, 75],
   [1, 32_768, 1],
-])("of %i processes that a user may have, on a machine for %i, a namespace gets %i", (own, most, within) => {
+])("with %i processes for a user and %i for the machine, a namespace gets %i", (own, most, within) => {
   expect(processesWithin(own, most)).toBe(within);
 });

@@ -1,4 +1,4 @@
-/** Where the next image of a session goes, also where two commands end at once. */
+/** The branch that the next image of a session goes to, also if two commands end at the same time. */
 import { beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { appendEntries, workingBranch } from "../../src/cli/sessions/working-branch.ts";
@@ -14,7 +14,7 @@ beforeEach(() => {
 const entry = (image: string) => ({ image, kind: "run" as const, title: image, operation: null });
 const hash = "0123456789abcdef".repeat(4);
 
-test("each image comes of the one before, on the branch that was active when the command began", () => {
+test("each image follows the previous one, on the branch that was active when the command began", () => {
   appendEntries(store, workingBranch(store, "k"), [entry("a"), entry("b")]);
   const from = workingBranch(store, "k");
   store.branches.set("k", "other", from.head?.id ?? 0);
@@ -32,7 +32,7 @@ test("each image comes of the one before, on the branch that was active when the
   expect(store.branches.active("k")).toBe("other");
 });
 
-test("of two commands that began together, the later takes the branch, and neither image is lost", () => {
+test("if two commands began together, the one that ends later gets the branch, and both images are kept", () => {
   appendEntries(store, workingBranch(store, "k"), [entry("a")]);
   const [one, two] = [workingBranch(store, "k"), workingBranch(store, "k")];
   expect(appendEntries(store, one, [entry("b")]).hasMoved).toBe(false);
@@ -45,7 +45,7 @@ test("of two commands that began together, the later takes the branch, and neith
   ]);
 });
 
-test("a build's layer never moves: work on it goes to branches of its own", () => {
+test("a build's layer never moves: work on it goes to new branches", () => {
   store.sessions.commit("build:0", `layer:${hash}`, { ...entry("a"), parent: null });
   store.branches.checkOut("build:0", `layer:${hash}`);
   const first = appendEntries(store, workingBranch(store, "build:0"), [entry("b")]);
