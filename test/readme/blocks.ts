@@ -1,11 +1,11 @@
 /**
  * The command blocks of a Markdown document: fenced ones of the kinds `sh` (a script), `console` (commands after `$ `, each
- * with what it prints) and `yaml` (a pipeline, whose jobs have a `script`). One that can't be run says why in a comment
- * right above it, which no reader of the page sees: `<!-- not run: it would ... -->`.
+ * with its output) and `yaml` (a pipeline, whose jobs have a `script`). A block that can't be run has the reason in a
+ * comment right above it, which the page does not show: `<!-- not run: it would ... -->`.
  */
 export interface Block {
   kind: "sh" | "console" | "yaml";
-  /** Of its first line in the document, from 1. */
+  /** The number of its first line in the document, from 1. */
   line: number;
   lines: readonly string[];
   notRunBecause: string | undefined;
@@ -14,7 +14,7 @@ export interface Block {
 /** A command of a `console` block. */
 export interface Step {
   command: string;
-  /** Where its output begins, as an index into the block's lines, and the lines of it; none where none are shown. */
+  /** The index of its output in the block's lines, and the lines of the output, if the block shows any. */
   outputStart: number;
   output: readonly string[];
 }
@@ -40,7 +40,7 @@ export function readBlocks(markdown: string): Block[] {
   return blocks;
 }
 
-/** `> ` goes on with the command of the line above. */
+/** The steps of a `console` block. A line that begins with `> ` continues the command above it. */
 export function readSteps(lines: readonly string[]): Step[] {
   const starts = lines.flatMap((line, index) => (line.startsWith("$ ") ? [index] : []));
   return starts.map((start, index) => {

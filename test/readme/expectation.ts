@@ -1,14 +1,14 @@
-/** Whether a program has printed what a document shows, where ids, hashes, times and places differ from run to run. */
+/** Compares a program's output with what a document shows, although ids, hashes, times and paths differ between runs. */
 
-/** Ids and hashes of the document, and what they were in this run: each stands for one and the same throughout. */
+/** The value in this run of each id and hash of the document. It stays the same throughout the document. */
 export type Bindings = ReadonlyMap<string, string>;
 
 const varying =
   /([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{12,64}\b)|\b\d+(?:\.\d+)? m?s\b|\d{4}-\d\d-\d\dT[\d:.]+Z/g;
-/** Where a reader keeps his state. */
+/** The state directory of a reader. */
 const stateDirectory = /\/[^\s()]*\/\.local\/state\/bough\b/g;
 
-/** The bindings, with those that this output adds; `undefined` where it differs. A line `...` stands for any lines. */
+/** Returns the bindings with those of this output, or `undefined` if it differs. A line `...` matches any lines. */
 export function matchOutput(
   expected: readonly string[],
   actual: readonly string[],
@@ -37,11 +37,11 @@ function matchLine(expected: string, actual: string, bindings: Bindings): Bindin
     if ((bound.get(id) ?? value) !== value) return undefined;
     bound.set(id, value);
   }
-  // Two of the document's are not one here.
+  // Two ids of the document must not be one here.
   return new Set(bound.values()).size === bound.size ? bound : undefined;
 }
 
-/** The line with a word in the place of everything that varies. */
+/** Replaces everything that varies in a line by a word. */
 function shapeOf(line: string): string {
   return line
     .replace(stateDirectory, "STATE")

@@ -8,15 +8,15 @@ import { Registry } from "../support/registry.ts";
 
 export interface Ended {
   exitCode: number;
-  /** Both outputs, as they come. */
+  /** Standard output and standard error, in their order. */
   output: string;
 }
 
 const secondsPerBlock = 120;
 
 /**
- * Somebody who follows a document from the top: with a home of his own, bough in his PATH, and the directory `greeter` to
- * work in. What Docker Hub would give is in a registry on loopback.
+ * A user who follows a document from the top, with a new home, bough in PATH, and the working directory `greeter`. A registry
+ * on loopback has the images of Docker Hub.
  */
 export class Reader {
   readonly #home: string;
@@ -45,7 +45,7 @@ export class Reader {
     return new Reader(home, registry, service);
   }
 
-  /** In a shell that ends at the first command that fails. */
+  /** Runs a script in a shell that ends at the first command that fails. */
   async run(script: string, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
     const child = Bun.spawn(["sh", "-euc", `exec 2>&1\n${script}`], {
       cwd: this.#directory,
@@ -59,7 +59,7 @@ export class Reader {
     return { exitCode: await child.exited, output: output.replaceAll(this.#home, "/home/you") };
   }
 
-  /** As a pipeline would: each job on its own, with the variables that it keeps secret. */
+  /** Runs each job of a pipeline separately, with its variables and the pipeline's secrets. */
   async runPipeline(yaml: string): Promise<Ended> {
     const secrets = { CI: "true", CONTREE_URL: this.#service.url, CONTREE_TOKEN: "secret-token" };
     const ended: Ended = { exitCode: 0, output: "" };
@@ -76,7 +76,7 @@ export class Reader {
   }
 }
 
-/** The jobs of a pipeline: what has a `script`, a list of lines. */
+/** The jobs of a pipeline: entries with a `script`, a list of lines. */
 function jobsOf(yaml: string): { script: string; variables: Record<string, string> }[] {
   const document = Bun.YAML.parse(yaml) as Record<
     string,

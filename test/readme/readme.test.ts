@@ -1,6 +1,6 @@
 /**
- * Every command block of README.md, run from the top as a reader would. What a `console` block shows is what is printed;
- * a command that shows nothing only has to succeed. `UPDATE_GOLDEN=1` puts in what is printed now.
+ * Runs every command block of README.md, from the top. Commands of a `console` block must print what it shows; a command
+ * without output only has to succeed. `UPDATE_GOLDEN=1` writes the actual output.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const separator = "\u001e";
 let reader: Reader;
 let bindings: Bindings = new Map();
 let isOutdated = false;
-/** Lines of the document by number, and what comes into their place. */
+/** Replacements for lines of the document, by the number of the first line. */
 const replacements = new Map<number, { count: number; lines: readonly string[] }>();
 
 beforeAll(async () => {
@@ -53,14 +53,14 @@ describe("README.md", () => {
     ).toEqual([...defaultExcludes].sort());
   });
 
-  test("says of what is not run why not, and leaves little of it out", () => {
+  test("gives a reason for each block that is not run, and these are at most half of all", () => {
     const notRun = blocks.filter(({ notRunBecause }) => notRunBecause !== undefined);
     for (const { notRunBecause } of notRun) expect(notRunBecause?.length).toBeGreaterThan(10);
     expect(notRun.length).toBeLessThanOrEqual(blocks.length / 2);
   });
 });
 
-/** All commands in one shell: what one sets, the next one knows. */
+/** Runs all commands in one shell, so that later ones have the variables of earlier ones. */
 async function runConsole(line: number, lines: readonly string[]): Promise<void> {
   const steps = readSteps(lines);
   const script = steps.map(({ command }) => `${command}\nprintf '${separator}%d${separator}' $?`).join("\n");
@@ -85,14 +85,14 @@ async function runConsole(line: number, lines: readonly string[]): Promise<void>
   }
 }
 
-/** As much from the beginning and from the end as the document shows before and after its `...`. */
+/** Cuts the output as the document does: the same number of lines before and after its `...`. */
 function abridge(actual: readonly string[], shown: readonly string[]): readonly string[] {
   const cut = shown.indexOf("...");
   const after = shown.length - cut - 1;
   return cut < 0 ? actual : [...actual.slice(0, cut), "...", ...actual.slice(actual.length - after)];
 }
 
-/** All that is shown, not only what has changed: an id is the same in all places. */
+/** Replaces all outputs, not only those that have changed, so that an id is the same everywhere. */
 function update(): void {
   if (readFileSync(path, "utf8") !== document) throw new Error("README.md has been changed meanwhile");
   const lines = document.split("\n");

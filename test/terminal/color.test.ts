@@ -1,4 +1,4 @@
-/** When there are colours, and what of. */
+/** When colours are used, and for what. */
 import { expect, test } from "bun:test";
 import { paintLevel, wantsColor } from "../../src/terminal/color.ts";
 

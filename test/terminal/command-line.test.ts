@@ -1,4 +1,4 @@
-/** What a person gets at a real terminal beside the build: completion in bash, questions without echo, tables that fit. */
+/** bough at a real terminal, except for builds: completion in bash, questions without echo, tables that fit. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,8 +46,8 @@ async function open(environment: Record<string, string> = {}, columns = 80): Pro
   return terminal;
 }
 
-/** The last line of the screen, once it is `expected`. */
-const lastLine = (shown: Terminal, expected: string) =>
+/** Waits until the last line of the screen is `expected`. */
+const waitForLastLine = (shown: Terminal, expected: string) =>
   shown.waitFor(new RegExp(`(^|\\n)${expected.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`));
 
 test("bash completes commands, options, tags, sessions, branches, files and paths in images", async () => {
@@ -55,7 +55,7 @@ test("bash completes commands, options, tags, sessions, branches, files and path
   shown.type(
     "bind 'set bell-style none'; source <(bough completion bash); bough -q -S k use app:dev; bough -q -S k session branch try/2; clear",
   );
-  await lastLine(shown, "$");
+  await waitForLastLine(shown, "$");
   const cases: [typed: string, completed: string][] = [
     ["bough sess", "bough session "],
     ["bough session che", "bough session checkout "],
@@ -75,16 +75,16 @@ test("bash completes commands, options, tags, sessions, branches, files and path
   for (const [typed, completed] of cases) {
     shown.write(typed);
     shown.press("Tab");
-    await lastLine(shown, `$ ${completed.trimEnd()}`);
+    await waitForLastLine(shown, `$ ${completed.trimEnd()}`);
     shown.press("C-u");
-    await lastLine(shown, "$");
+    await waitForLastLine(shown, "$");
   }
 });
 
 test("a token that is typed is not shown, and backspace works", async () => {
   const shown = await open();
   shown.type(`bough auth --url ${service.url}`);
-  await lastLine(shown, "Token:");
+  await waitForLastLine(shown, "Token:");
   shown.write("my-sX");
   shown.press("BSpace");
   shown.type("ecret-token");
@@ -94,17 +94,17 @@ test("a token that is typed is not shown, and backspace works", async () => {
   expect(saved).toContain("token = my-secret-token\n");
 });
 
-test("Ctrl-C at the question saves nothing, and leaves the terminal in order", async () => {
+test("Ctrl-C at the question saves nothing, and the terminal is restored", async () => {
   const shown = await open();
   shown.type(`bough auth --url ${service.url}; echo "exit code $?"`);
-  await lastLine(shown, "Token:");
+  await waitForLastLine(shown, "Token:");
   shown.press("C-c");
   await shown.waitFor("exit code 130");
   shown.type("echo visible");
   expect(await shown.waitFor("\nvisible")).toContain("$ echo visible");
 });
 
-test("in CI nobody is asked", async () => {
+test("in CI there is no question", async () => {
   const shown = await open({ CI: "true" });
   shown.type(`bough auth --url ${service.url}; echo "exit code $?"`);
   expect(await shown.waitFor("exit code 2")).toContain(
@@ -115,7 +115,7 @@ test("in CI nobody is asked", async () => {
 test("tables fit the terminal, and are whole with --wide", async () => {
   const shown = await open({ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" }, 60);
   shown.type("bough -L error images; bough -L error images --wide");
-  // Its lines are broken by the terminal, which shows that they are whole.
+  // The terminal wraps the whole lines of --wide.
   const screen = await shown.waitFor("T00:00:03.000Z");
   expect(screen).toMatch(/^a0000000-0000-4000-8000-000000000003 +base:1 +\d+ .*…$/m);
 });

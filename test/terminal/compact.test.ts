@@ -1,4 +1,4 @@
-/** `--progress compact`: what is left on the screen of steps that are over. */
+/** `--progress compact`: what steps leave on the screen when they end. */
 import { expect, test } from "bun:test";
 import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
 import { createLiveView } from "../../src/terminal/live-view.ts";
@@ -22,7 +22,7 @@ function open(columns: number) {
   });
   return {
     view,
-    /** Lines that stay: nothing else is drawn while the clock stands. */
+    /** Lines that stay. Nothing else is drawn, because the clock does not advance. */
     shown: () =>
       text
         .replace(/\u001b\[[?\d]*[A-Za-z]|\r/g, "")
@@ -31,7 +31,7 @@ function open(columns: number) {
   };
 }
 
-test("a finished step leaves one line with its time, a failed one its output; warnings and the end are told", () => {
+test("a finished step leaves one line with its time, a failed one its output; warnings and the end are shown", () => {
   const { view, shown } = open(80);
   const first = beginStep(2, view.emit);
   first.emit({ type: "spawned", operation, title: "RUN make all" });

@@ -1,4 +1,4 @@
-/** `--progress json`, fed with events: steps of two stages at once can be told apart. */
+/** `--progress json`: steps of concurrent stages can be distinguished. */
 import { expect, test } from "bun:test";
 import { emitFor } from "../../src/builder/events.ts";
 import { showInstruction } from "../../src/builder/interpreter/location.ts";
@@ -24,7 +24,7 @@ function start() {
     emit({ type: "step", instruction: showInstruction(step.instruction), steps: 5 });
     return emit;
   };
-  /** Without the time. */
+  /** The events without their times. */
   const events = () => lines.map(({ time: _, ...event }) => event);
   return { begin, progress, events };
 }
@@ -32,7 +32,7 @@ function start() {
 const build = { index: 0, name: "build" };
 const last = { index: 1, name: null };
 
-test("every event of an instruction says its stage and step", () => {
+test("every event of an instruction has its stage and step", () => {
   const { begin, events } = start();
   begin(1);
   const [make, run] = [begin(3), begin(5)];
@@ -57,7 +57,7 @@ test("every event of an instruction says its stage and step", () => {
   ]);
 });
 
-test("what belongs to no instruction has neither", () => {
+test("an event without an instruction has neither", () => {
   const { progress, events } = start();
   progress.log.info("said");
   progress.emit({ type: "warning", message: "not used", line: undefined });
@@ -69,7 +69,7 @@ test("what belongs to no instruction has neither", () => {
   ]);
 });
 
-test("what one step has uploaded does not hush another", () => {
+test("the upload of one step does not suppress events of another", () => {
   const { begin, events } = start();
   for (const emit of [begin(3), begin(5)])
     for (const files of [1, 2]) emit({ type: "upload-progress", files, sentBytes: 0, reused: 0 });
@@ -80,7 +80,7 @@ test("what one step has uploaded does not hush another", () => {
   ]);
 });
 
-test("steps of stages that are built at once say their place in the stage, and end each for itself", () => {
+test("steps of concurrent stages have their number in the stage, and end separately", () => {
   const { progress, events } = start();
   const [make, test] = [beginStep(2, progress.emit), beginStep(5, progress.emit)];
   make.ran({ succeeded: false });

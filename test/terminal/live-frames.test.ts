@@ -18,7 +18,7 @@ function open(size: { columns: number; rows: number } = { columns: 40, rows: 10 
   const open = () => openSpoolFile(temporaryDirectory());
   const terminal = { ...size, hasColor: false, write: (text: string) => void writes.push(text) };
   const view = createLiveView({ terminal, clock, logLevel: "info", openSpoolFile: open });
-  /** The emit of a step that begins. */
+  /** Begins a step and returns its emit function. */
   const begin = (number: number, of = dockerfile) => {
     const step = stepsOf(of)[number - 1];
     if (step === undefined) throw new Error("no such step");
@@ -29,7 +29,7 @@ function open(size: { columns: number; rows: number } = { columns: 40, rows: 10 
   return { clock, writes, terminal, view, begin };
 }
 
-/** What a frame draws, without the sequences around it. */
+/** The text of a frame, without control sequences. */
 function drawn(frame: string | undefined): string {
   return (frame ?? "").replace(/\u001b\[[?\d]*[A-Za-z]/g, "").replace(/^\r/, "");
 }
@@ -46,7 +46,7 @@ test("nothing is drawn in the first tenth of a second; then the step, with the t
   view.close();
 });
 
-test("while the window becomes narrower, rows take half of it, so that none is broken by the next step", async () => {
+test("while the window becomes narrower, rows use half of it, so that its next change wraps none of them", async () => {
   const { clock, writes, terminal, view, begin } = open({ columns: 80, rows: 10 });
   const emit = begin(2);
   emit({ type: "output", chunk: { stream: "stdout", text: `${"x".repeat(200)}\n` } });
@@ -71,7 +71,7 @@ test("while the window becomes narrower, rows take half of it, so that none is b
   view.close();
 });
 
-test("each frame is one write that hides the cursor, shows it again, and stands where it began", async () => {
+test("each frame is one write that hides the cursor, shows it again, and begins at the start of the last one", async () => {
   const { clock, writes, view, begin } = open();
   const emit = begin(2);
   emit({ type: "output", chunk: { stream: "stdout", text: "one\ntwo\n" } });
@@ -87,7 +87,7 @@ test("each frame is one write that hides the cursor, shows it again, and stands 
   expect(writes.at(-1)).toContain("\r\u001b[3A");
 });
 
-test("log lines go above what is drawn, and a line that is repeated stays", async () => {
+test("log lines go above the drawn rows, which stay", async () => {
   const { clock, writes, view, begin } = open();
   begin(2);
   await clock.advance(100);
@@ -97,7 +97,7 @@ test("log lines go above what is drawn, and a line that is repeated stays", asyn
   view.close();
 });
 
-test("a terminal that has become narrower has broken the rows: all of their lines are drawn over", async () => {
+test("rows that were wrapped because the terminal became narrower are overwritten completely", async () => {
   const { clock, writes, view, terminal, begin } = open();
   const emit = begin(2);
   emit({ type: "output", chunk: { stream: "stdout", text: `${"x".repeat(60)}\nshort\n` } });
@@ -129,7 +129,7 @@ test.each([
   view.close();
 });
 
-test("a terminal of one row gets the log alone: whatever is drawn there would be pushed up for good", async () => {
+test("a terminal of one row gets the log only, because drawn rows would scroll out of reach", async () => {
   const { clock, writes, view, begin } = open({ columns: 40, rows: 1 });
   begin(2);
   await clock.advance(100);
@@ -141,7 +141,7 @@ test("a terminal of one row gets the log alone: whatever is drawn there would be
 test.each<[string, StepEvent[], string]>([
   ["hashing", [{ type: "hashing", files: 10, bytes: 5000 }], "hashing 0 of 10 files, 0 B of 5.0 kB"],
   [
-    "how far it has come, and how fast",
+    "the progress and rate of an upload",
     [
       { type: "uploading", files: 10, bytes: 5000 },
       { type: "upload-progress", files: 4, sentBytes: 2000, reused: 0 },
@@ -157,7 +157,7 @@ test.each<[string, StepEvent[], string]>([
     "downloading http://a/b: 2.0 kB, 20 kB/s",
   ],
   [
-    "a download whose length the server says",
+    "a download of known length",
     [
       { type: "downloading", url: "http://a/b" },
       { type: "download-progress", bytes: 2000, total: 8000 },
@@ -165,17 +165,17 @@ test.each<[string, StepEvent[], string]>([
     "downloading http://a/b: 2.0 kB of 8.0 kB, 20 kB/s",
   ],
   [
-    "what the service says of an import, in plain text",
+    "the service's message about an import, as plain text",
     [{ type: "import-progress", message: "copying \u001b[2Jlayer 3\tof 5" }],
     "copying layer 3    of 5",
   ],
   [
-    "a command that has said nothing yet",
+    "a command without output",
     [{ type: "spawned", operation, title: "RUN" }],
     `operation ${operation} is running`,
   ],
   [
-    "its output once it says something",
+    "the output of a command",
     [
       { type: "spawned", operation, title: "RUN" },
       { type: "output", chunk: { stream: "stderr", text: "10 %\r20 %\r" } },
@@ -191,11 +191,11 @@ test.each<[string, StepEvent[], string]>([
   view.close();
 });
 
-describe("steps of two stages at once", () => {
+describe("steps of two concurrent stages", () => {
   const two = parseDockerfile("FROM a AS build\nRUN make\nFROM a\nRUN test\n", "Dockerfile");
   const rowsOf = (writes: string[]) => drawn(writes.at(-1)).split("\n").slice(0, -1);
 
-  test("are drawn both, each with what it is doing and has written", async () => {
+  test("are both drawn, each with its activity or output", async () => {
     const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
     const test = begin(4, two);
     const make = begin(2, two);
@@ -213,7 +213,7 @@ describe("steps of two stages at once", () => {
     view.close();
   });
 
-  test("end one by one; the last one stays, as the end of the build belongs to it", async () => {
+  test("disappear one by one, except for the last one, to which the end of the build belongs", async () => {
     const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
     const test = begin(4, two);
     const make = begin(2, two);
@@ -230,7 +230,7 @@ describe("steps of two stages at once", () => {
     view.close();
   });
 
-  test("are gone once their stage has done what was left to do", async () => {
+  test("disappear when their stage has made its last layer", async () => {
     const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
     const test = begin(4, two);
     const make = begin(2, two);
@@ -250,7 +250,7 @@ describe("steps of two stages at once", () => {
     view.close();
   });
 
-  test("are gone once they have failed, though they ran no command", async () => {
+  test("disappear when they fail, even without a command", async () => {
     const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
     const test = begin(4, two);
     const make = begin(2, two);
@@ -264,7 +264,7 @@ describe("steps of two stages at once", () => {
     view.close();
   });
 
-  test("share the room of a small terminal", async () => {
+  test("share the rows of a small terminal", async () => {
     const { clock, writes, view, begin } = open({ columns: 40, rows: 8 });
     for (const number of [2, 4])
       begin(number, two)({ type: "output", chunk: { stream: "stdout", text: "1\n2\n3\n" } });
@@ -278,7 +278,7 @@ describe("steps of two stages at once", () => {
     view.close();
   });
 
-  test("are forgotten where the build begins again", async () => {
+  test("disappear if the build begins again", async () => {
     const { clock, writes, view, begin } = open({ columns: 40, rows: 20 });
     begin(2, two);
     begin(4, two);

@@ -1,6 +1,6 @@
 /**
- * What a person sees of a build on a terminal, at two sizes. `test/cases/terminal/<scene>-<columns>x<rows>.txt` are the
- * screens; `UPDATE_GOLDEN=1 ./scripts/test` writes them.
+ * A build on a terminal, at two sizes. `test/cases/terminal/<scene>-<columns>x<rows>.txt` are the screens;
+ * `UPDATE_GOLDEN=1 ./scripts/test` writes them.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { openTerminal, type Terminal } from "../support/terminal.ts";
 
-// A condition that never comes is told with the screen, before the test's own time is over.
+// Longer than the wait for a condition, whose error shows the screen.
 setDefaultTimeout(30_000);
 
 const cases = join(import.meta.dir, "../cases/terminal");
@@ -24,7 +24,7 @@ afterEach(async () => {
 interface Scene {
   service: FakeService;
   terminal: Terminal;
-  /** Compares what is on the screen with the golden file. */
+  /** Compares the screen with the golden file. */
   expectScreen(name: string, screen: string): void;
 }
 
@@ -85,7 +85,7 @@ describe.each([
     expect(terminal.isCursorShown()).toBe(true);
   });
 
-  test("a long RUN shows its last lines; nothing that it writes steers the terminal", async () => {
+  test("a long RUN shows its last lines, which do not control the terminal", async () => {
     const more = Promise.withResolvers<undefined>();
     const end = Promise.withResolvers<undefined>();
     const numbered = (from: number, to: number) =>
@@ -117,7 +117,7 @@ describe.each([
     expect(terminal.isCursorShown()).toBe(true);
   });
 
-  test("a terminal that is resized gets the view in its new size, and no remains of the old one", async () => {
+  test("a resized terminal shows the view in its new size, without remains of the old one", async () => {
     const more = Promise.withResolvers<undefined>();
     const again = Promise.withResolvers<undefined>();
     const title = `make ${"target ".repeat(40)}`;
@@ -146,7 +146,7 @@ describe.each([
     expect(terminal.history().match(/^\[INFO\] RUN spawned/gm)).toHaveLength(1);
   });
 
-  test("text that the terminal takes to be wider than bough does leaves nothing of it behind", async () => {
+  test("text that is wider on the terminal than bough expects leaves no remains", async () => {
     const gates = Array.from({ length: 10 }, () => Promise.withResolvers<undefined>());
     const wide = "हिन्दी में संदेश ".repeat(columns);
     const { terminal } = await open(
@@ -180,7 +180,7 @@ describe.each([
     expect(terminal.isCursorShown()).toBe(true);
   });
 
-  test("stopped by Ctrl-Z it leaves the terminal clean, and it goes on below what was written meanwhile", async () => {
+  test("Ctrl-Z leaves the terminal clean, and the view continues below what was written meanwhile", async () => {
     const more = Promise.withResolvers<undefined>();
     const { terminal } = await open(
       { Dockerfile: "FROM base:1\nRUN make\n" },
@@ -203,7 +203,7 @@ describe.each([
     await terminal.waitFor(/^meanwhile$/m);
     terminal.type("fg");
     await terminal.waitFor(/^ {2}first$/m);
-    // Nobody is told of this one: what is drawn stays, and nothing below it is overwritten.
+    // bough can't notice SIGSTOP: its rows stay, and nothing below them is overwritten.
     process.kill(terminal.jobs()[0] ?? 0, "SIGSTOP");
     await terminal.waitFor(/Stopped .*\n\$$/);
     terminal.type("fg");
@@ -228,18 +228,18 @@ describe.each([
     expect([...service.state.operations.values()][0]?.record.status).toBe("CANCELLED");
   });
 
-  test("a second Ctrl-C leaves at once, says what may still run, and leaves the terminal clean", async () => {
+  test("a second Ctrl-C ends bough at once, names what may still run, and leaves the terminal clean", async () => {
     const { terminal, service } = await open(
       { Dockerfile: "FROM base:1\nRUN sleep inf\n" },
       { run: () => ({ chunks: [{ stream: "stdout", data: "sleeping\n" }], until: new Promise(() => {}) }) },
     );
-    // A service that does not get round to cancelling.
+    // A service that does not respond to a cancellation.
     service.intercept = ({ method }) => (method === "DELETE" ? new Promise<never>(() => {}) : undefined);
     terminal.type("bough build; echo exit code $?");
     await terminal.waitFor(/^ {2}sleeping$/m);
     terminal.press("C-c");
     await terminal.waitFor(/cancelling/);
-    // What comes within a fifth of a second is the same interruption.
+    // Signals within a fifth of a second count as one interruption.
     await Bun.sleep(250);
     terminal.press("C-c");
     const [operation] = service.state.operations.keys();
@@ -251,7 +251,7 @@ describe.each([
     expect(terminal.isCursorShown()).toBe(true);
   });
 
-  test("killed at once, it leaves the cursor shown and the prompt on a line of its own", async () => {
+  test("SIGKILL leaves the cursor shown and the prompt on a new line", async () => {
     const { terminal } = await open(
       { Dockerfile: "FROM base:1\nRUN sleep inf\n" },
       { run: () => ({ chunks: [{ stream: "stdout", data: "sleeping\n" }], until: new Promise(() => {}) }) },
@@ -264,7 +264,7 @@ describe.each([
   });
 });
 
-/** Everything that differs from run to run, in its own width where it stands at the right edge. */
+/** Replaces everything that differs between runs, with the same width if it is at the right edge. */
 function normalise(screen: string): string {
   return screen
     .replace(/127\.0\.0\.1:\d+/g, "127.0.0.1:PORT")

@@ -24,7 +24,7 @@ test.each([
   [2, "2 files"],
 ])("%d: %s", (count, text) => expect(formatCount(count, "file")).toBe(text));
 
-test("a table's columns are as wide as what is seen of their widest cell", () => {
+test("a table's columns are as wide as the visible text of their widest cell", () => {
   const rows = [
     ["1", "日本", "x"],
     ["200", "-", "steer\u001b[2J\nthe terminal"],
@@ -62,7 +62,7 @@ describe("log lines", () => {
   });
 });
 
-describe("how a failure ends the process", () => {
+describe("the message and exit code of a failure", () => {
   test.each([
     ["failed", "[ERROR] it broke\nMend it.\n", 1],
     ["usage", "[ERROR] it broke\nMend it.\n", 2],
@@ -72,12 +72,12 @@ describe("how a failure ends the process", () => {
     expect(describeFailure(error, "table")).toEqual({ text, exitCode });
   });
 
-  test("as JSON it is one object", () => {
+  test("is one object as JSON", () => {
     const { text } = describeFailure(new BoughError("wrong\nflag", { kind: "usage" }), "json");
     expect(JSON.parse(text)).toEqual({ error: { code: "usage", message: "wrong\nflag", hint: null } });
   });
 
-  test("a defect of bough's own says so, without a stack", () => {
+  test("reports a defect of bough as such, without a stack", () => {
     const { text, exitCode } = describeFailure(new TypeError("x is undefined"), "table");
     expect(text).toStartWith("[ERROR] bough itself failed: x is undefined\n");
     expect(text).not.toContain("    at ");

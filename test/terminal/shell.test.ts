@@ -39,10 +39,10 @@ async function open(columns = 80, rows = 24): Promise<Terminal> {
   return terminal;
 }
 
-/** The sandbox's prompt is at the end, without what it was before. */
+/** Waits until the screen ends with the sandbox's prompt. */
 const ready = (shown: Terminal) => shown.waitFor(/\/ #$/);
 
-/** How long a command sleeps, so that it can be told from every other one. */
+/** Seconds that a command sleeps, which differ for each command so that it can be found. */
 let lastSeconds = 71_000;
 const uniqueSeconds = () => ++lastSeconds;
 
@@ -51,7 +51,7 @@ describe.each([
   [200, 50],
   [40, 10],
 ])("%i by %i", (columns, rows) => {
-  test("a shell has the size, its keys and its exit code; the terminal is then as it was", async () => {
+  test("a shell has the terminal's size and keys, and its exit code is bough's; then the terminal is restored", async () => {
     const shown = await open(columns, rows);
     shown.type(
       "stty -a | sed 1d > before; bough --local shell base:1; echo exit code $?; stty -a | sed 1d > after",
@@ -88,7 +88,7 @@ describe.each([
   });
 });
 
-test("what is changed is kept with --keep only, and `run -it` keeps it without -D", async () => {
+test("a shell's changes are kept with --keep only, and those of `run -it` without -D", async () => {
   const shown = await open();
   shown.type("bough --local -S kept use base:1; clear");
   const sessions: [line: string, path: string][] = [
@@ -110,7 +110,7 @@ test("what is changed is kept with --keep only, and `run -it` keeps it without -
   expect(names).toEqual(["kept", "kept-too"]);
 });
 
-test("killed, bough leaves no sandbox behind; ended by a signal, no terminal in disorder either", async () => {
+test("SIGKILL leaves no sandbox behind, and after SIGTERM the terminal is restored, too", async () => {
   const shown = await open();
   shown.type("stty -a > before; bough --local shell base:1; clear; echo killed");
   await ready(shown);
@@ -134,7 +134,7 @@ test("killed, bough leaves no sandbox behind; ended by a signal, no terminal in 
 });
 
 test.each(["SIGSTOP", "SIGTSTP"])(
-  "stopped by %s, bough leaves a terminal in order, and has it again after fg",
+  "%s restores the terminal, and bough takes it again after fg",
   async (signal) => {
     const shown = await open();
     shown.type("stty -a | sed 1d > before; bough --local shell base:1");
@@ -159,7 +159,7 @@ test.each(["SIGSTOP", "SIGTSTP"])(
   },
 );
 
-test("nothing is promised of an image that is not there", async () => {
+test("a missing image is an error without the message about changes", async () => {
   const ended = await runBough(["--local", "shell", "nowhere:1"], {
     workingDirectory: home,
     environment: { BOUGH_HOME: state },
@@ -171,7 +171,7 @@ test("nothing is promised of an image that is not there", async () => {
   expect(ended.stderr).not.toContain("thrown away");
 });
 
-test("a program that is not there is told of at the terminal", async () => {
+test("a missing program is reported at the terminal", async () => {
   const shown = await open();
   shown.type("bough --local run -it -D base:1 nothing-there; echo exit code $?");
   const screen = await shown.waitFor("exit code 127");
@@ -200,7 +200,7 @@ test.each([
     "bough build --on-error shell needs a terminal, but standard input is not one",
   ],
   [["build", "--on-error", "stop"], {}, "--on-error takes shell, not"],
-])("without a terminal, %j", async (words, options, message) => {
+])("%j is refused without a terminal", async (words, options, message) => {
   const ended = await runBough(["--local", ...words], {
     workingDirectory: home,
     environment: { BOUGH_HOME: state },
@@ -209,7 +209,7 @@ test.each([
   expect(ended).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(message) });
 });
 
-test("--on-error shell: where a step has failed, with its secrets; the build fails when it is left", async () => {
+test("--on-error shell starts a shell in the place of the failed step, with its secrets; then the build fails", async () => {
   const context = join(home, "broken");
   mkdirSync(context);
   writeFileSync(
@@ -227,7 +227,7 @@ test("--on-error shell: where a step has failed, with its secrets; the build fai
   await shown.waitFor("exit code 1\n$");
 });
 
-test("an ordinary user has the same, and is root of the files there", async () => {
+test("an ordinary user gets such a shell, too, and is root in it", async () => {
   const attacker = makeAttacker("an ordinary user");
   try {
     await attacker.importImage("base:1");

@@ -1,4 +1,4 @@
-/** A build of three stages as its events, for the views that show it. */
+/** The events of a build of three stages, for tests of views. */
 import { type Emit, type EmitInStep, emitFor, type Ran } from "../../src/builder/events.ts";
 import { showInstruction } from "../../src/builder/interpreter/location.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
@@ -25,7 +25,7 @@ export interface StageStep {
   end(): void;
 }
 
-/** Begins the step on a line of the Dockerfile, by default of one where 2 and 3 are `build`'s, 5 is the second stage's. */
+/** Begins the step on a line of the Dockerfile. In the default one, lines 2 and 3 belong to `build`, 5 to the second stage. */
 export function beginStep(line: number, emit: Emit, dockerfile = threeStages): StageStep {
   const steps = stepsOf(dockerfile);
   const step = steps[line - 1];

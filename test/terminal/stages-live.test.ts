@@ -1,6 +1,6 @@
 /**
- * What a person sees on a terminal of stages that are built at once: `test/cases/terminal/stages-<scene>-<columns>x<rows>.txt`,
- * the scenes of `stages-replay.ts`. `UPDATE_GOLDEN=1` writes them.
+ * Concurrent stages on a terminal: `test/cases/terminal/stages-<scene>-<columns>x<rows>.txt` are the scenes of
+ * `stages-replay.ts`. `UPDATE_GOLDEN=1` writes them.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { openTerminal } from "../support/terminal.ts";
 
-// A condition that never comes is told with the screen, before the test's own time is over.
+// Longer than the wait for a condition, whose error shows the screen.
 setDefaultTimeout(30_000);
 
 const cases = join(import.meta.dir, "../cases/terminal");
@@ -20,13 +20,13 @@ const sizes = [
   { columns: 40, rows: 3 },
 ];
 
-/** `isThere`: the scene has come to its end. The oldest step alone is shown in three rows. */
+/** `isThere` matches the end of the scene. It expects only the oldest step, because three rows show no other. */
 const scenes: [title: string, scene: string, isThere: RegExp][] = [
   ["each running step has its rows", "three", /RUN make all +1m03s$/m],
-  ["what is over passes up, and leaves its room", "two", /RUN npm test +1m02s$/m],
-  ["of more steps than rows the oldest are shown", "many", /RUN make cron +9\.0s$/m],
-  ["a failure shows its stage's output whole, and no other's", "failure", ended],
-  ["Ctrl-C shows what each stage has come to", "interruption", ended],
+  ["finished steps move up and free their rows", "two", /RUN npm test +1m02s$/m],
+  ["the oldest steps are shown if there are too few rows", "many", /RUN make cron +9\.0s$/m],
+  ["a failure shows the whole output of its stage only", "failure", ended],
+  ["Ctrl-C shows how far each stage has come", "interruption", ended],
 ];
 
 test.each(
@@ -45,7 +45,7 @@ test.each(
   try {
     terminal.type(`replay ${scene}`);
     await terminal.waitFor(isThere);
-    // All that has scrolled out, too: nothing that was drawn may stay there.
+    // With the lines that have scrolled out, among which no drawn row may stay.
     const shown = `${terminal.history()}\n`;
     const golden = join(cases, `stages-${scene}-${columns}x${rows}.txt`);
     if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, shown);

@@ -1,6 +1,6 @@
 /**
- * Shows 256 MiB of a step's output, and between them another's, by the view `plain` or `live`; prints the bytes that this process
- * had in memory at most, and how long the longest text was that it wrote: `bun stages-memory-process.ts VIEW LINE_END`.
+ * Shows 256 MiB of a step's output, mixed with that of another step, in the view `plain` or `live`. Prints the maximum of
+ * this process's memory in bytes, and the length of the longest text that it wrote: `bun stages-memory-process.ts VIEW LINE_END`.
  */
 import { readFileSync } from "node:fs";
 import { createOutputCollector } from "../../src/builder/staging/gc.ts";
@@ -31,7 +31,7 @@ const progress =
     : createLiveView({ ...options, terminal: { write, columns: 80, rows: 24, hasColor: false } });
 
 const [make, test] = [beginStep(2, progress.emit), beginStep(5, progress.emit)];
-// As the builder has it.
+// As in the builder.
 const collect = createOutputCollector();
 const chunk = Buffer.from(`${"x".repeat(63)}${lineEnd || "x"}`.repeat(chunkBytes / 64));
 for (let count = 0; count < chunks; count++) {
@@ -43,6 +43,6 @@ for (let count = 0; count < chunks; count++) {
 make.ran();
 test.ran();
 progress.close();
-// Not `maxRSS`, which begins with that of the process that started this one.
+// Not `maxRSS`, which begins with the value of the parent process.
 const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
 process.stdout.write(JSON.stringify({ maxResident: Number(kilobytes) * 1024, longest }));

@@ -1,4 +1,4 @@
-/** A log of stages that are built at once: each line says whose it is, and none is made of two steps' words. */
+/** The plain log of concurrent stages: each line has the label of its step, and no line mixes the output of two. */
 import { describe, expect, test } from "bun:test";
 import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
 import { createLog, type LogLevel } from "../../src/terminal/log.ts";
@@ -28,9 +28,9 @@ function start({ logLevel = "info", isTerminal = false }: Start = {}) {
 
 const long = "x".repeat(5000);
 
-test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log: string]>([
+test.each<[title: string, play: (make: StageStep, test: StageStep) => void, log: string]>([
   [
-    "whole lines are shown as they come",
+    "whole lines are shown at once",
     (make, test) => {
       make.out("cc a.c\ncc b.c\n");
       test.err("ok 1\n");
@@ -39,7 +39,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     "[build 2/3] cc a.c\n[build 2/3] cc b.c\n[stage-1 2/2] ok 1\n[build 2/3] \n",
   ],
   [
-    "a line that comes in parts waits for its end",
+    "a line that arrives in parts waits for its end",
     (make, test) => {
       make.out("cc ");
       test.out("ok");
@@ -50,7 +50,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     "[build 2/3] cc a.c\n[stage-1 2/2] ok 1\n[build 2/3] cc b.c\n",
   ],
   [
-    "each stream of a step has lines of its own",
+    "the streams of a step have separate lines",
     (make) => {
       make.out("cc a.c");
       make.err("warning: ");
@@ -60,7 +60,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     "[build 2/3] cc a.c\n[build 2/3] warning: unused\n",
   ],
   [
-    "a line that never ends is ended with its command",
+    "a line without an end is ended with its command",
     (make, test) => {
       make.out("no end");
       make.err("none here");
@@ -70,7 +70,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     "[build 2/3] no end\n[build 2/3] none here\n[stage-1 2/2] ok 1\n",
   ],
   [
-    "and with the build",
+    "a line without an end is ended with the build",
     (make, test) => {
       make.out("no end");
       test.out("ok");
@@ -78,7 +78,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     "[build 2/3] no end\n[stage-1 2/2] ok\n",
   ],
   [
-    "a line that is very long is shown before its end, which another one's then is",
+    "a very long line is shown before its end, and ended before another step's line",
     (make, test) => {
       make.out(long);
       make.out("y");
@@ -88,12 +88,12 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     `[build 2/3] ${long}y\n[stage-1 2/2] ok 1\n[build 2/3] z\n`,
   ],
   [
-    "what a carriage return would overwrite has the label again",
+    "text after a carriage return has the label again",
     (make) => make.out("10 %\r20 %\rdone\r\n"),
     "[build 2/3] 10 %\r[build 2/3] 20 %\r[build 2/3] done\r\n",
   ],
   [
-    "also where the line is shown in parts",
+    "text after a carriage return has the label again in a line that is shown in parts",
     (make) => {
       make.out(`${long}\r`);
       make.out("20 %\r");
@@ -102,7 +102,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     `[build 2/3] ${long}\r[build 2/3] 20 %\r\n`,
   ],
   [
-    "lines of the log say it, too, unless they name a line of the Dockerfile",
+    "log lines have the label, too, unless they name a line of the Dockerfile",
     (make, test) => {
       make.emit({ type: "spawned", operation, title: "RUN make all" });
       test.emit({ type: "cached", title: "RUN npm test", layer: "0123456789abcdef", image: "i" });
@@ -114,7 +114,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
       "[WARN] [stage-1 2/2] it ran into a limit\n",
   ],
   [
-    "a step that fails says so at once where others have to end first; those do not",
+    "a failed step is reported at once if others have to end first, and abandoned steps are not reported",
     (make, test) => {
       make.emit({ type: "step-failed", title: "RUN make all" });
       test.emit({ type: "step-failed", title: "RUN npm test", abandoned: true });
@@ -122,7 +122,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     "[WARN] [build 2/3] failed: RUN make all\n",
   ],
   [
-    "and is told by the error alone where it was the only one",
+    "a failed step is reported only by the error if no other step runs",
     (make, test) => {
       make.end();
       test.emit({ type: "step-failed", title: "RUN npm test" });
@@ -130,7 +130,7 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
     "",
   ],
   [
-    "a step that another's failure ends says so",
+    "a step that is cancelled after another step's failure is reported",
     (make, test) => {
       test.out("ok 1\nnot");
       make.err("a.c:1: error\n");
@@ -143,15 +143,15 @@ test.each<[title: string, tell: (make: StageStep, test: StageStep) => void, log:
       `[WARN] [stage-1 2/2] another stage has failed: cancelling operation ${operation}\n` +
       `[WARN] [stage-1 2/2] operation ${operation} is cancelled\n`,
   ],
-])("%s", (_, tell, log) => {
+])("%s", (_, play, log) => {
   const progress = start();
-  tell(progress.begin(2), progress.begin(5));
+  play(progress.begin(2), progress.begin(5));
   progress.close();
   expect(progress.log()).toBe(log);
 });
 
 describe("a line without an end", () => {
-  test("is shown after half a second where no other step is at work, and goes on where it stands", async () => {
+  test("is shown after half a second if no other step runs, and continued in place", async () => {
     const { begin, clock, log, close } = start();
     const make = begin(2);
     make.out("Continue? ");
@@ -166,7 +166,7 @@ describe("a line without an end", () => {
     expect(log()).toBe("[build 2/3] Continue? [y/n] \n[stage-1 2/2] ok 1\n[build 2/3] y\n");
   });
 
-  test("waits for as long as another step is at work", async () => {
+  test("waits while another step runs", async () => {
     const { begin, clock, log, close } = start();
     const [make, test] = [begin(2), begin(5)];
     make.out("Continue? ");
@@ -178,7 +178,7 @@ describe("a line without an end", () => {
     close();
   });
 
-  test("is not waited for once the log is closed", async () => {
+  test("is shown when the log is closed", async () => {
     const { begin, clock, log, close } = start();
     begin(2).out("no end");
     close();
@@ -193,7 +193,7 @@ test("on a terminal a progress bar leaves its last state, with its label", () =>
   expect(log()).toBe("[build 2/3] done\n");
 });
 
-test("where errors only are shown, the failing step's output is whole, and no other's is there", () => {
+test("if only errors are shown, the failed step's output is complete, and other output is not shown", () => {
   const { begin, log } = start({ logLevel: "error" });
   const [make, test] = [begin(2), begin(5)];
   make.out("cc a.c\n");

@@ -1,6 +1,6 @@
 /**
- * Shows a scene of a build of several stages on the terminal: `bun stages-replay.ts SCENE`. The time that passes is the
- * scene's own. Where the build does not end, the process stays.
+ * Shows a scene of a build of several stages on the terminal: `bun stages-replay.ts SCENE`. The clock is simulated. If the
+ * build does not end, the process stays.
  */
 import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
@@ -19,7 +19,7 @@ interface Stages {
   copy: StageStep;
 }
 
-/** Three steps at work, each with output of its own. */
+/** Begins three steps, of which two have output. */
 async function beginThree({ view, clock }: Pick<Stages, "view" | "clock">): Promise<Stages> {
   const make = beginStep(2, view.emit);
   make.emit({ type: "spawned", operation, title: "RUN make all" });
@@ -53,7 +53,7 @@ const scenes: Record<string, (start: Pick<Stages, "view" | "clock">) => Promise<
     await clock.advance(second);
     return "goes on";
   },
-  /** Nine steps, of which one has something to say. */
+  /** Nine steps, of which one has output. */
   async many({ view, clock }) {
     const names = [
       "api",
@@ -68,7 +68,7 @@ const scenes: Record<string, (start: Pick<Stages, "view" | "clock">) => Promise<
     ];
     const text = names.map((name) => `FROM base:1 AS ${name}\nRUN make ${name}\n`).join("");
     const dockerfile = parseDockerfile(text, "Dockerfile");
-    // Begun in another order than theirs in the Dockerfile.
+    // They begin in another order than in the Dockerfile.
     for (const index of [3, 1, 2, 0, 4, 8, 7, 6, 5]) {
       const step = beginStep(2 * index + 2, view.emit, dockerfile);
       if (index === 1) step.out("one\ntwo\nthree\n");

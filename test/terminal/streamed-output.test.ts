@@ -1,4 +1,4 @@
-/** A command's output in a plain log: as it comes, both streams in their order. */
+/** A command's output in a plain log: shown while the command runs, both streams in their order. */
 import { describe, expect, test } from "bun:test";
 import type { BuildEvent } from "../../src/builder/events.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
@@ -33,7 +33,7 @@ const output = (stream: OutputChunk["stream"], text: string): BuildEvent => ({
   ...{ type: "output", stage, step, chunk: { stream, text } },
 });
 
-/** `stdout` and `stderr`: what no event has brought before. */
+/** The events of a command's end. `stdout` and `stderr` are the output that no event contained before. */
 function ran(stdout: string, stderr: string, succeeded = true): BuildEvent[] {
   const rest = (stream: OutputChunk["stream"], text: string): BuildEvent[] =>
     text === "" ? [] : [{ type: "output", stage, step, chunk: { stream, text }, isRest: true }];
@@ -47,51 +47,51 @@ function ran(stdout: string, stderr: string, succeeded = true): BuildEvent[] {
 
 const tagged: BuildEvent = { type: "tagged", image: "i", tag: "t" };
 
-describe("is", () => {
+describe("output is", () => {
   const rows: { title: string; events: BuildEvent[]; logLevel?: LogLevel; log: string }[] = [
     {
-      title: "there before the command ends",
+      title: "shown before the command ends",
       events: [output("stdout", "one\n"), output("stdout", "two")],
       log: "[INFO] stdout:\none\ntwo",
     },
     {
-      title: "in the order of both streams, behind one header",
+      title: "in the order of both streams, after one header",
       events: [output("stdout", "1\n"), output("stderr", "2\n"), output("stdout", "3\n"), ...ran("", "")],
       log: "[INFO] stdout:\n1\n2\n3\n",
     },
     {
-      title: "named by what it is where standard error comes first",
+      title: "labelled for each stream if standard error comes first",
       events: [output("stderr", "1\n"), output("stdout", "2\n"), output("stderr", "3\n"), ...ran("", "")],
       log: "[INFO] stderr:\n1\n[INFO] stdout:\n2\n3\n",
     },
     {
-      title: "ended by a line end of its own",
+      title: "completed by a line end",
       events: [output("stdout", "no line end"), ...ran("", ""), tagged],
       log: "[INFO] stdout:\nno line end\n[INFO] tagged i as t\n",
     },
     {
-      title: "told at the end by a service that says nothing before",
+      title: "shown at the end if the service sends nothing before",
       events: [...ran("out\n", "err\n"), tagged],
       log: "[INFO] stdout:\nout\n[INFO] stderr:\nerr\n[INFO] tagged i as t\n",
     },
     {
-      title: "completed by what no event has brought",
+      title: "completed by the part that no event contained",
       events: [output("stdout", "one\n"), ...ran("two\n", ""), tagged],
       log: "[INFO] stdout:\none\n[INFO] stdout:\ntwo\n[INFO] tagged i as t\n",
     },
     {
-      title: "each command's own",
+      title: "separate for each command",
       events: [output("stdout", "1\n"), ...ran("", ""), output("stdout", "2\n"), ...ran("", "")],
       log: "[INFO] stdout:\n1\n[INFO] stdout:\n2\n",
     },
     {
-      title: "not there where only warnings are",
+      title: "not shown if only warnings are",
       events: [output("stdout", "1\n"), ...ran("", "")],
       logLevel: "warn",
       log: "",
     },
     {
-      title: "part of the error where only errors are, and the command fails",
+      title: "part of the error if only errors are shown and the command fails",
       events: [output("stdout", "1\n"), ...ran("", "", false)],
       logLevel: "error",
       log: "[ERROR] stdout:\n1\n",
@@ -104,9 +104,9 @@ describe("is", () => {
   });
 
   test.each([
-    ["all shown with the error", false],
-    ["not shown where the command succeeds", true],
-  ])("where it is long and only errors are logged, %s", (_, succeeded) => {
+    ["shown completely with the error", false],
+    ["not shown if the command succeeds", true],
+  ])("%s, if it is long and only errors are logged", (_, succeeded) => {
     const progress = start("error");
     const lines = Array.from({ length: 200_000 }, (_, index) => `${index}`);
     const chunks = Array.from({ length: 200 }, (_, index) => lines.slice(index * 1000, (index + 1) * 1000));
@@ -117,7 +117,7 @@ describe("is", () => {
     expect(progress.written() === (succeeded ? "" : whole)).toBe(true);
   });
 
-  test("ended before a line of somebody else's", () => {
+  test("ended before another log line", () => {
     const progress = start();
     progress.emit(output("stdout", "half"));
     progress.log.warn("no answer yet");
@@ -132,8 +132,8 @@ test.each([
   ["InstructionSkipped", "SHELL is skipped", true],
   ["InstructionSkipped", "CMD is skipped", false],
   ["UndefinedVar", "Usage of undefined variable '$A'", false],
-])("with -q, %s (%s) is told: %p", (rule, message, isTold) => {
+])("with -q, %s (%s) is shown: %p", (rule, message, isShown) => {
   const progress = start("error");
   progress.emit({ type: "warning", rule, message, line: 3 });
-  expect(progress.written()).toBe(isTold ? `[WARN] line 3: ${message}\n` : "");
+  expect(progress.written()).toBe(isShown ? `[WARN] line 3: ${message}\n` : "");
 });

@@ -11,7 +11,7 @@ describe("a table on a terminal of", () => {
   test.each([
     [200, `${id}  app:dev  make --jobs=2 everything that there is to be made`],
     [70, `${id}  app:dev  make --jobs=2 everythi…`],
-    // The command gives way down to eight columns, then the id.
+    // The command is cut first, down to eight columns, then the id.
     [50, "0d0f6a54-6e0b-4b6e-9f0e-6f3a2b…  app:dev  make --…"],
     [10, "0d0f6a5… …"],
   ])("%d columns", (columns, line) => {
@@ -22,7 +22,7 @@ describe("a table on a terminal of", () => {
   });
 });
 
-describe("where short cells are wanted", () => {
+describe("in short cells", () => {
   const now = Date.parse("2026-02-03T04:05:06Z");
   const cellsOf = (cells: Cell[]) =>
     renderTable(
@@ -35,14 +35,18 @@ describe("where short cells are wanted", () => {
       .slice(1);
 
   test.each<[string, string[], string[]]>([
-    ["ids are their first digits", [id, "tag:x"], ["0d0f6a54", "tag:x"]],
-    ["one of several names is one", [id, id], ["0d0f6a54", "0d0f6a54"]],
+    ["an id is its first digits", [id, "tag:x"], ["0d0f6a54", "tag:x"]],
+    ["the same id in two rows is short", [id, id], ["0d0f6a54", "0d0f6a54"]],
     [
-      "as many as tell them apart",
+      "ids have as many digits as distinguish them",
       [id, "0d0f6a54-6e0b-4b6e-9f0f-000000000000"],
       ["0d0f6a54-6e0b-4b6e-9f0e", "0d0f6a54-6e0b-4b6e-9f0f"],
     ],
-    ["those that begin with a time have more", ["0193b0a2-7e3c-7b6e-9f0e-6f3a2b8f6f11"], ["0193b0a2-7e3c"]],
+    [
+      "ids that begin with a time have more digits",
+      ["0193b0a2-7e3c-7b6e-9f0e-6f3a2b8f6f11"],
+      ["0193b0a2-7e3c"],
+    ],
   ])("%s", (_, ids, shown) => {
     expect(cellsOf(ids.map((each) => ({ id: each })))).toEqual(shown);
   });
@@ -63,7 +67,7 @@ describe("where short cells are wanted", () => {
   });
 });
 
-test("a time is whole where it is wanted whole", () => {
+test("a time is whole if cells are not short", () => {
   expect(renderTable(["A"], [[{ time: 0 }]])).toBe("A\n1970-01-01T00:00:00.000Z\n");
 });
 
@@ -71,12 +75,12 @@ test("a pipe or a file gets everything", () => {
   expect(renderTable(header, rows)).toContain("to be made\n");
 });
 
-test("two long columns give way alike", () => {
+test("two long columns are cut equally", () => {
   const line = renderTable(["A", "B"], [["a".repeat(60), "b".repeat(50)]], { columns: 42 }).split("\n")[1];
   expect(line).toBe(`${"a".repeat(19)}…  ${"b".repeat(19)}…`);
 });
 
-test("the header stands out where there are colours, and the columns stay in line", () => {
+test("the header is bold if there are colours, and the columns stay aligned", () => {
   expect(renderTable(["A", "B"], [["1", "2"]], { hasColor: true })).toBe("\u001b[1mA  B\u001b[0m\n1  2\n");
 });
 

@@ -7,27 +7,27 @@ import { runs } from "../support/random.ts";
 test.each([
   ["plain text stays", "a\tb\nc\n", "a\tb\nc\n"],
   ["colours stay, and end with the line", "\u001b[31mred\nnot", "\u001b[31mred\u001b[0m\nnot"],
-  ["what moves the cursor goes", "a\u001b[2J\u001b[10;3Hb\u001b[1Ac", "abc"],
-  ["titles and links go", "\u001b]0;title\u0007a\u001b]8;;http://x\u001b\\b", "ab"],
+  ["cursor movements are removed", "a\u001b[2J\u001b[10;3Hb\u001b[1Ac", "abc"],
+  ["titles and links are removed", "\u001b]0;title\u0007a\u001b]8;;http://x\u001b\\b", "ab"],
   ["an unfinished sequence ends with its line", "a\u001b]0;never\nb\u001b[12\nc", "a\nb\nc"],
-  ["other control characters go", "a\u0007\u009bb", "ab"],
-  ["of what is written over, the last", "10 %\r20 %\r100 %\r\ndone\r\n", "100 %\ndone\n"],
+  ["other control characters are removed", "a\u0007\u009bb", "ab"],
+  ["the last of several overwritten texts stays", "10 %\r20 %\r100 %\r\ndone\r\n", "100 %\ndone\n"],
   ["a backspace goes back by one character", "abc\b\b\bxyz\n", "xyz\n"],
-  ["and not beyond the line's beginning", "a\n\b\bb", "a\nb"],
-  ["and erases nothing", "abc\b\bx\n100 %\b\b\b\b\b", "axc\n100 %"],
+  ["a backspace does not go beyond the line's beginning", "a\n\b\bb", "a\nb"],
+  ["a backspace erases nothing", "abc\b\bx\n100 %\b\b\b\b\b", "axc\n100 %"],
   ["a percentage that is drawn with backspaces", "disk:  5 %\b\b\b\b10 %\b\b\b\b15 %", "disk: 15 %"],
   ["a spinner, in colours", "wait \u001b[31m|\u001b[0m\b/\b-\b ok", "wait  ok"],
-  ["bold as printers had it", "b\bbo\bol\bld\bd _\bu", "bold u"],
+  ["bold by overstriking, as on printers", "b\bbo\bol\bld\bd _\bu", "bold u"],
   ["backspaces over wide characters", "日本\b\b\b\bab", "ab本"],
   ["backspaces after a tab", "a\tb\b\bX", "a      Xb"],
   ["backspaces after a carriage return", "10 %\r20 %\b\b\b\b30 %", "30 %"],
 ])("log lines on a terminal: %s", (_, text, expected) => expect(sanitizeLines(text, true)).toBe(expected));
 
-test("without colours nothing of them is left", () => {
+test("colours are removed if there are none", () => {
   expect(sanitizeLines("\u001b[1;31mred\u001b[0m", false)).toBe("red");
 });
 
-test("a row has no character that a terminal acts upon, whatever was written", () => {
+test("a row never contains a control character", () => {
   const text = fc.string({
     unit: fc.constantFrom(
       "\u001b",
@@ -53,7 +53,7 @@ test("a row has no character that a terminal acts upon, whatever was written", (
   );
 });
 
-test("the tail is the same however the output is cut into chunks", () => {
+test("the tail does not depend on how the output is divided into chunks", () => {
   const lines = fc.array(fc.string({ unit: fc.constantFrom("a", "日", " ", "\n", "\r") }));
   fc.assert(
     fc.property(lines, (chunks) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createTurns } from "../../src/terminal/turns.ts";
 
-test("what comes on time is done at once; after a time unseen, in the next turn and in order", async () => {
+test("an action runs at once, but after a gap in the next turn and in order", async () => {
   let time = 0;
   const done: string[] = [];
   const turns = createTurns({ now: () => time });

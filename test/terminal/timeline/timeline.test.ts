@@ -1,4 +1,4 @@
-/** What a build's time is made of: rows, the critical path, bars. */
+/** The timeline of a build: the critical path, rows of the trace, bars of the timings. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { findCriticalPath } from "../../../src/terminal/timeline/critical-path.ts";
@@ -27,30 +27,30 @@ function recorded(steps: StepSpan[], spans: Partial<RecordedBuild> = {}): Record
 
 describe("the critical path", () => {
   test.each<[string, StepSpan[], number[]]>([
-    ["of nothing", [], []],
-    ["of one stage is all of it", [step(0, 1, [0, 10]), step(0, 2, [10, 90])], [1, 2]],
+    ["of no step is empty", [], []],
+    ["of one stage has all of its steps", [step(0, 1, [0, 10]), step(0, 2, [10, 90])], [1, 2]],
     [
-      "goes through the stage that ended last of those that are needed",
+      "goes through the needed stage that ended last",
       [step(0, 1, [0, 500]), step(1, 2, [0, 900]), step(2, 3, [900, 950], [0, 1])],
       [2, 3],
     ],
     [
-      "leaves out a stage that the last one does not need, however long",
+      "leaves out a stage that the last one does not need, even if it is longer",
       [step(0, 1, [0, 880]), step(1, 2, [0, 100]), step(2, 3, [100, 890], [1])],
       [2, 3],
     ],
     [
-      "goes through what a step had to wait for a place for",
+      "goes through the step for whose end another step had to wait",
       [step(0, 1, [0, 500]), step(1, 2, [0, 50]), step(1, 3, [501, 900])],
       [1, 3],
     ],
     [
-      "is not led astray by a pause in which nothing ended",
+      "goes through the stage's previous step after a pause in which nothing ended",
       [step(0, 1, [0, 90]), step(1, 2, [0, 100]), step(0, 3, [300, 900])],
       [1, 3],
     ],
     [
-      "takes steps without length once",
+      "has steps without duration once",
       [step(0, 1, [0, 0]), step(0, 2, [0, 0]), step(0, 3, [0, 5])],
       [1, 2, 3],
     ],
@@ -64,7 +64,7 @@ const spans = fc.array(
 );
 
 describe("rows", () => {
-  test("whatever the spans are, each is in one row, and a viewer can draw it", () => {
+  test("every span is in one row, and a viewer can draw all rows", () => {
     fc.assert(
       fc.property(spans, fc.boolean(), (all, nests) => {
         const lanes = assignLanes(all, { nests });
@@ -87,7 +87,7 @@ describe("rows", () => {
 
   test.each<[string, [number, number][], boolean, number]>([
     [
-      "one after the other",
+      "spans one after the other",
       [
         [0, 1],
         [1, 2],
@@ -96,7 +96,7 @@ describe("rows", () => {
       1,
     ],
     [
-      "within another",
+      "a span within another one",
       [
         [0, 9],
         [1, 2],
@@ -105,7 +105,7 @@ describe("rows", () => {
       1,
     ],
     [
-      "within another, which are not to nest",
+      "a span within another one, without nesting",
       [
         [0, 9],
         [1, 2],
@@ -114,7 +114,7 @@ describe("rows", () => {
       2,
     ],
     [
-      "across the end of another",
+      "a span across the end of another one",
       [
         [0, 5],
         [4, 9],
@@ -143,7 +143,7 @@ test.each<[string, Record<string, number>]>([
   expect(readServerTiming(header)).toEqual(expected);
 });
 
-test("a request is told by its kind, and without what is secret", async () => {
+test("a request is named by its kind, without secrets", async () => {
   let time = 0;
   const recorder = createRequestRecorder(() => time++);
   const fetch = recorder.watch(async (input) => {
@@ -167,20 +167,20 @@ test("a request is told by its kind, and without what is secret", async () => {
   ]);
 });
 
-describe("the service's own time", () => {
+describe("the time on the service", () => {
   const start = Date.parse("2026-01-02T03:04:05Z");
   test.each<["spawned" | "resumed", string, number, object]>([
-    ["spawned", "is shown as it says", 40, { start: start + 40, end: start + 140 }],
+    ["spawned", "is shown as reported", 40, { start: start + 40, end: start + 140 }],
     [
       "spawned",
-      "of another clock is put between the request and its response",
+      "of another clock is moved between the request and its response",
       7_200_000,
       { start: start + 30, end: start + 130 },
     ],
-    ["resumed", "has begun before the build", -50, { start, end: start + 50 }],
+    ["resumed", "starts with the build if it began before", -50, { start, end: start + 50 }],
     [
       "resumed",
-      "by another clock ends when that is heard",
+      "of another clock ends when the response arrives",
       -7_200_000,
       { start: start + 200, end: start + 300 },
     ],
@@ -191,7 +191,7 @@ describe("the service's own time", () => {
     expect(times.spans()).toMatchObject([{ name: "RUN make", ...expected }]);
   });
 
-  test("with an import, which no step has announced", () => {
+  test("includes an import, which belongs to no step", () => {
     const times = createServedTimes(start, { lastOf: () => undefined });
     times.add({ operation: "op", kind: "image_import", since: start + 10, seconds: 0.1 }, start + 120);
     expect(times.spans()).toMatchObject([{ name: "import", start: start + 10, end: start + 110 }]);
