@@ -1,4 +1,4 @@
-/** A base's layers stay what they were, to the digest; and what becomes of the files that they came in. */
+/** Exports keep the layers of a base, with their digests. The engine keeps the files in which they arrived. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ function inspect(...words: string[]) {
   return JSON.parse(stdout.toString());
 }
 
-/** An engine that has imported `source` as `base:1`, and built `app:1` on it. */
+/** Makes an engine that has imported `source` as `base:1` and built `app:1` on it. Returns its home. */
 async function buildOn(source: string): Promise<string> {
   const home = temporaryDirectory();
   await bough(home, "images", "import", source, "--tag", "base:1");
@@ -59,7 +59,7 @@ beforeAll(async () => {
 });
 afterAll(() => registry?.stop());
 
-describe("what is built on a base has the base's layers", () => {
+describe("an image that is built on a base has the base's layers", () => {
   test.each([
     ["gzip", "oci:PLACES/gzip:1", []],
     ["gzip", "docker://REGISTRY/gzip:1", []],
@@ -77,7 +77,7 @@ describe("what is built on a base has the base's layers", () => {
     expect(problemsOfLayout(join(places, target.split(":")[1] ?? ""))).toEqual([]);
   });
 
-  test("uncompressed where Docker's archive wants them so, and compressed where others are", async () => {
+  test("uncompressed in Docker's archive, and compressed in other formats", async () => {
     const home = await buildOn(`oci:${places}/none:1`);
     await bough(home, "images", "export", "app:1", "oci:packed:1");
     await bough(home, "images", "export", "app:1", "docker-archive:plain.tar");
@@ -88,7 +88,7 @@ describe("what is built on a base has the base's layers", () => {
     expect(layersOf("docker-archive:from-zstd.tar").slice(0, -1)).toEqual(contentsOf("oci:none:1"));
   });
 
-  test("with the times that they have", async () => {
+  test("with their original times", async () => {
     const home = await buildOn(`oci:${places}/gzip:1`);
     const { exitCode } = await runBough(
       ["--local", "images", "export", "app:1", "oci:clamped:1", "--rewrite-timestamp"],
@@ -99,10 +99,10 @@ describe("what is built on a base has the base's layers", () => {
   });
 });
 
-describe("the files that a base came in", () => {
-  test("are damaged: export and check say so, and without them a layer is bough's own", async () => {
+describe("the files in which a base arrived", () => {
+  test("cause errors of export and check if they are damaged, and are replaced by bough's layer after a repair", async () => {
     const home = await buildOn(`oci:${places}/gzip:1`);
-    // The lowest layer's: no other is by bough, which would make the very same of it again.
+    // The file of the lowest layer. bough made the others, and would make the same bytes again.
     const [directory = ""] = readdirSync(join(home, "engine/blobs")).sort();
     const blobs = join(home, "engine/blobs", directory);
     const name = readdirSync(blobs).find((each) => each !== "layers.json") ?? "";
@@ -125,13 +125,13 @@ describe("the files that a base came in", () => {
     await bough(home, "images", "export", "app:1", "oci:own-layer:1");
     const base = layersOf("oci:gzip:1");
     expect(layersOf("oci:own-layer:1").filter((layer) => base.includes(layer))).toHaveLength(2);
-    // Another import brings them again.
+    // Another import stores the files again.
     await bough(home, "images", "import", `oci:${places}/gzip:1`);
     await bough(home, "images", "export", "app:1", "oci:again:1");
     expect(layersOf("oci:again:1").slice(0, -1)).toEqual(layersOf("oci:gzip:1"));
   });
 
-  test("go with the base", async () => {
+  test("are removed with the base", async () => {
     const home = await buildOn(`oci:${places}/gzip:1`);
     expect(readdirSync(join(home, "engine/blobs"))).toHaveLength(3);
     await bough(home, "engine", "prune", "--all", "-y");

@@ -1,4 +1,4 @@
-/** `bough build -o` and `--push`: what docker buildx build writes. */
+/** `bough build -o` and `--push`: the outputs of docker buildx build. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,8 +24,8 @@ async function build(...words: string[]) {
   return ended;
 }
 
-/** What such a build sends to standard output. */
-function sent(output: string): Buffer {
+/** The standard output of a build with this output. */
+function buildToStdout(output: string): Buffer {
   const main = join(import.meta.dir, "../../src/main.ts");
   return Bun.spawnSync(["bun", main, "--local", "build", "context", "-o", output], {
     cwd: places,
@@ -81,22 +81,25 @@ describe("a build writes", () => {
     expect(existsSync(join(places, "local/mine"))).toBe(true);
   });
 
-  test("its files as an archive, to a file and to standard output, which has nothing else then", async () => {
+  test("its files as an archive, to a file or as the only output to standard output", async () => {
     const { stderr } = await build("-o", "type=tar,dest=files.tar");
     expect(stderr).toContain(`[INFO] exported to tar:${places}/files.tar\n`);
     const tree = await readTree(Bun.file(join(places, "files.tar")).stream());
     expect(tree.get("/made/file")?.line).toContain("3 bytes");
-    expect(await readTree(new Blob([sent("-")]).stream())).toEqual(tree);
+    expect(await readTree(new Blob([buildToStdout("-")]).stream())).toEqual(tree);
   });
 
-  test.each(["type=oci", "type=docker,dest=-"])("%s to standard output, as to a file", async (output) => {
-    const [type = ""] = output.split(",");
-    await build("-o", `${type},dest=same.tar`);
-    expect(readFileSync(join(places, "same.tar")).equals(sent(output))).toBe(true);
-    expect(readdirSync(temporary)).toEqual([]);
-  });
+  test.each(["type=oci", "type=docker,dest=-"])(
+    "%s to standard output, with the same bytes as to a file",
+    async (output) => {
+      const [type = ""] = output.split(",");
+      await build("-o", `${type},dest=same.tar`);
+      expect(readFileSync(join(places, "same.tar")).equals(buildToStdout(output))).toBe(true);
+      expect(readdirSync(temporary)).toEqual([]);
+    },
+  );
 
-  test("one output alone may go to standard output", async () => {
+  test("only one output to standard output", async () => {
     const { exitCode, stderr } = await bough("build", "context", "-o", "-", "-o", "type=oci");
     expect(stderr).toContain("two outputs can't both go to standard output");
     expect(exitCode).toBe(2);
@@ -117,7 +120,7 @@ describe("a build writes", () => {
     }
   });
 
-  test("several places, and to the registries of its tags", async () => {
+  test("to several places, and to the registries of its tags", async () => {
     const tags = ["team/app:1", "team/other:2"].map((name) => `${registry.host}/${name}`);
     const named = tags.flatMap((tag) => ["--tag", tag]);
     const { stderr } = await build(...named, "--push", "-o", "type=oci,dest=beside.tar");
@@ -150,7 +153,7 @@ test.each([
   expect(readdirSync(places)).toEqual(before);
 });
 
-test("FROM scratch alone is an image without the layer of nothing", async () => {
+test("an image FROM scratch is written without an empty base layer", async () => {
   writeFiles(join(places, "empty"), { Dockerfile: "FROM scratch\nCOPY file /\n", file: "x" });
   const { exitCode, stderr } = await bough("build", "empty", "-o", "type=oci,dest=empty.tar");
   expect(stderr).not.toContain("ERROR");

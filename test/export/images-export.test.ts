@@ -1,4 +1,4 @@
-/** Images that leave the engine, as other programs take them: skopeo, umoci, buildah, Docker, and bough itself. */
+/** Images that are exported from the engine, read by other programs: skopeo, umoci, buildah, podman, Docker, and bough. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import {
   existsSync,
@@ -26,14 +26,14 @@ let base: string;
 let tree: Tree;
 let registry: Registry;
 
-/** What layers have beyond files: deletions, directories made anew, links, pipes, devices, long names, times. */
+/** Special contents of layers: deletions, replaced directories, links, pipes, devices, long names, times. */
 const dockerfile = [
   "FROM base:1",
   "RUN mkdir -p /a/b/c /gone && echo x > /a/b/c/x && echo y > /a/y && ln /a/y /a/z && mkfifo /a/pipe && ln -s y /a/link",
   "RUN rm -r /a/b && mkdir -p /a/b && echo new > /a/b/new && mknod /a/device c 5 300 && rm -r /gone && echo file > /gone",
   "RUN rm /etc/group && chown 7:3000000 /a/y && chmod 4711 /a/y && touch -d @5000000000 /a/late && touch -d @1 /a/early",
   `RUN echo long > /a/${"n".repeat(150)} && ln -s ${"t".repeat(150)} /a/long && mkdir -p /a/${"d".repeat(120)}/ä && chmod 700 /root`,
-  // Enough blocks, each a member of gzip's, for threads.
+  // Enough gzip members (one for each block) for several threads.
   "RUN seq 900000 > /a/large",
   "RUN printf '\\376' > \"/a/$(printf 'odd\\377')\"",
 ].join("\n");
@@ -82,7 +82,7 @@ beforeAll(async () => {
   tree = await treeOf(home, "app:dev");
 });
 
-describe("an image that leaves and comes back has the same files", () => {
+describe("an image that is exported and imported again has the same files", () => {
   test.each([
     ["oci:layout:dev", []],
     ["oci-archive:layout.tar:dev", []],
@@ -139,8 +139,8 @@ describe("an image that leaves and comes back has the same files", () => {
   });
 });
 
-describe("other programs take it", () => {
-  test("skopeo reads its configuration, and a layer for each of bough's own", async () => {
+describe("other programs read it", () => {
+  test("skopeo reads its configuration, and finds all layers", async () => {
     await bough("images", "export", "app:dev", "oci:for-skopeo:dev");
     const image = JSON.parse(sh("skopeo", "inspect", "--config", "oci:for-skopeo:dev"));
     expect(image).toMatchObject({ os: "linux", config: { Env: ["PATH=/bin", "A=b"], Labels: { a: "b" } } });
@@ -178,10 +178,10 @@ describe("other programs take it", () => {
     sh("buildah", ...storage, "rm", container);
   });
 
-  test("podman takes both of the archives", async () => {
+  test("podman reads both archives", async () => {
     await bough("images", "export", "app:dev", "oci-archive:for-podman.tar:dev");
     await bough("images", "export", "app:dev", "docker-archive:for-podman-load.tar");
-    // Of 50 characters at most.
+    // podman allows at most 50 characters.
     const runRoot = temporaryDirectory("run-");
     const podman = (...words: string[]) =>
       sh(
@@ -205,7 +205,7 @@ describe("other programs take it", () => {
     try {
       await docker.load(join(places, "for-docker.tar"));
       const loaded = await docker.readImage("app:dev");
-      // Docker puts files of its own into what it exports, and a device file where there was none.
+      // Docker adds some files to its exports, among them a device.
       const own = [...tree].filter(
         ([path]) => !/^\/(dev|etc|proc|sys)(\/|$)|^\/$|^\/\.dockerenv$/.test(path),
       );
@@ -214,10 +214,10 @@ describe("other programs take it", () => {
       );
       expect(loaded.has("/etc/group")).toBe(false);
       expect(await docker.run("app:dev", "cat", "/a/b/new")).toBe("new\n");
-      // From a registry its layers are compressed.
+      // Layers from a registry are compressed.
       await bough("push", "app:dev", `${registry.host}/runs:1`);
       expect(await docker.run(`${registry.host}/runs:1`, "tail", "-n", "1", "/a/large")).toBe("900000\n");
-      // The image's own command, with its user.
+      // The image's command, run as its user.
       await bough("build", "runs", "--docker", "-o", "type=docker,dest=runs.tar", "--tag", "runs:1");
       await docker.load(join(places, "runs.tar"));
       expect(await docker.run("runs:1")).toBe("7 b /srv\n");
@@ -231,7 +231,7 @@ describe("other programs take it", () => {
   });
 });
 
-test("a layout that is not as the specification has it is told from one that is", async () => {
+test("the check of layouts notices a layout that does not match the specification", async () => {
   await bough("images", "export", "base:1", "oci:damaged:1");
   const index = join(places, "damaged/index.json");
   const { manifests, ...rest } = JSON.parse(readFileSync(index, "utf8"));
@@ -240,7 +240,7 @@ test("a layout that is not as the specification has it is told from one that is"
   expect(problemsOfLayout(join(places, "damaged"))[0]).toBe("index.json: $.manifests[0].size is missing");
 });
 
-describe("the same image is the same bytes", () => {
+describe("the same image has the same bytes", () => {
   test.each(["oci-archive:%.tar:1", "docker-archive:%.tar:app:1", "tar:%.tar"])("%s", async (destination) => {
     const [kind] = destination.split(":");
     const files = ["first", "second"].map((name) => `${kind}-${name}`);
@@ -249,7 +249,7 @@ describe("the same image is the same bytes", () => {
     expect(first?.equals(second ?? Buffer.alloc(0))).toBe(true);
   });
 
-  test("built at two times in two places, with SOURCE_DATE_EPOCH", async () => {
+  test("if it is built twice in two places, with SOURCE_DATE_EPOCH", async () => {
     const digests: string[] = [];
     for (const name of ["one", "two"]) {
       const own = temporaryDirectory();
@@ -266,7 +266,7 @@ describe("the same image is the same bytes", () => {
   });
 });
 
-describe("a place", () => {
+describe("a destination", () => {
   test("that is a layout keeps its other images", async () => {
     await bough("images", "export", "app:dev", "oci:shared:app");
     const image = await bough("images", "export", "base:1", "oci:shared:base");
@@ -279,7 +279,7 @@ describe("a place", () => {
   });
 
   test.each(["oci:full", "dir:full", "rootfs:full"])(
-    "that has something else in it is left alone: %s",
+    "that contains other files is not changed: %s",
     async (place) => {
       mkdirSync(join(places, "full"), { recursive: true });
       writeFileSync(join(places, "full/mine"), "");
@@ -297,7 +297,7 @@ describe("a place", () => {
     "dir:stopped",
     "rootfs:stopped",
     "tar:stopped.tar",
-  ])("has nothing of an export that is interrupted: %s", async (place) => {
+  ])("has no files of an interrupted export: %s", async (place) => {
     const directory = temporaryDirectory();
     const interruption = new AbortController();
     const ended = await runBough(["--local", "images", "export", "app:dev", place], {
@@ -328,7 +328,7 @@ describe("a place", () => {
     ["ostree:/x", "invalid destination"],
     ["docker:///x", "is not a place in a registry"],
     ["oci:x:a b", "is not a valid image name"],
-  ])("must be one: %s", async (place, problem) => {
+  ])("must be valid: %s", async (place, problem) => {
     const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", place]);
     expect(stderr).toContain(problem);
     expect(exitCode).toBe(2);

@@ -1,4 +1,4 @@
-/** Images that leave the engine of a user without privileges: the compiled program, in a user namespace that it enters itself. */
+/** Exports from the engine of a user without privileges: the compiled program, which enters a user namespace. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ let user: OrdinaryUser;
 let registry: Registry;
 let tree: Tree;
 
-/** `home`: where the engine is. */
+/** Runs bough as the user; `home` is the engine's directory in the user's home. */
 async function bough(home: string, ...words: string[]): Promise<string> {
   const child = Bun.spawn(
     [
@@ -62,7 +62,7 @@ afterAll(async () => {
   user?.remove();
 });
 
-test("files that are deleted are not there, owners are those of the image", () => {
+test("deleted files are not in the export, and owners are those of the image", () => {
   expect([...tree.keys()].filter((path) => path.startsWith("/a/b/"))).toEqual(["/a/b/new"]);
   expect(tree.has("/etc/group")).toBe(false);
   expect(tree.get("/a/y")?.line).toContain(" 7:50 ");
@@ -74,7 +74,7 @@ test.each([
   "docker-archive:docker.tar",
   "dir:directory",
   "docker://REGISTRY/app:1",
-])("an image that leaves and comes back has the same files: %s", async (given) => {
+])("an image that is exported and imported again has the same files: %s", async (given) => {
   const destination = given.replace("REGISTRY", registry.host);
   await bough("engine", "images", "export", "app:1", destination);
   const home = `other-${crypto.randomUUID()}`;
@@ -83,7 +83,7 @@ test.each([
   expect(await treeOf(home, "back:1")).toEqual(tree);
 });
 
-test("what is written is the user's, and a tree has the owners that its namespace gives them", async () => {
+test("archives belong to the user, and files of a tree to their owners in the user namespace", async () => {
   await bough("engine", "images", "export", "app:1", "rootfs:root");
   await bough("engine", "images", "export", "app:1", "oci-archive:mine.tar");
   const { uid } = statSync(user.home);

@@ -1,4 +1,4 @@
-/** An image of a service that keeps no layers leaves as its base's layers, from the registry, and one with the difference. */
+/** An image of a service without layers is exported as its base's layers, from the registry, and one with the difference. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ let engine: TestEngine;
 let service: ReturnType<typeof Bun.serve>;
 let tree: Tree;
 
-/** What a layer over another one can do to it. */
+/** The changes that a layer can make to another one. */
 const changes = [
   "echo new > /made/new && echo more >> /base/changed && rm /base/gone && rm -r /base/tree",
   "rm -r /base/becomes-file && echo x > /base/becomes-file && rm /base/becomes-dir && mkdir /base/becomes-dir",
@@ -82,7 +82,7 @@ afterAll(async () => {
   await engine?.close();
 });
 
-describe("an image leaves as its base's layers and one more", () => {
+describe("an image is exported as its base's layers and one more", () => {
   test.each([
     "oci:layout:1",
     "oci-archive:archive.tar:1",
@@ -116,7 +116,7 @@ describe("an image leaves as its base's layers and one more", () => {
     expect(back).toEqual(tree);
   });
 
-  test("of which the difference alone is sent, and nothing the second time", async () => {
+  test("which a second push finds in the registry", async () => {
     const name = `${registry.host}/app:1`;
     await remote("push", "app:1", name);
     expect(layersOf(`docker://${name}`)).toHaveLength(4);
@@ -125,7 +125,7 @@ describe("an image leaves as its base's layers and one more", () => {
     await local(taker, "images", "import", name);
   });
 
-  test("so does one that was built on it", async () => {
+  test("even if it was built on such an image", async () => {
     writeFiles(join(places, "again"), { Dockerfile: "FROM app:1\nRUN echo again > /again\n" });
     await remote("build", "again", "--tag", "again:1");
     await remote("images", "export", "again:1", "oci:again-layout:1");
@@ -134,7 +134,7 @@ describe("an image leaves as its base's layers and one more", () => {
   });
 });
 
-test("a registry that has the base no more: all is one layer, and that is said", async () => {
+test("an image is exported as one layer, with a warning, if the registry no longer has its base", async () => {
   const gone = await Registry.start();
   await local(maker, "push", "base:1", `${gone.host}/gone:1`);
   writeFiles(join(places, "gone"), { Dockerfile: `FROM ${gone.host}/gone:1\nRUN echo > /x\n` });

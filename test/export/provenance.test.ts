@@ -1,4 +1,4 @@
-/** `bough build --provenance`: what is kept beside an image, where it is kept, and that it has no secret. */
+/** `bough build --provenance`: what is stored beside an image, and where; it contains no secret. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -85,7 +85,7 @@ async function build(home = "", ...words: string[]): Promise<void> {
   if (exitCode !== 0) throw new Error(stderr);
 }
 
-/** The one statement among a layout's contents. */
+/** The only statement in a layout. */
 function statementIn(directory: string) {
   const blobs = join(directory, "blobs/sha256");
   const texts = readdirSync(blobs).map((name) => readFileSync(join(blobs, name), "latin1"));
@@ -96,7 +96,7 @@ function statementIn(directory: string) {
 
 const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 
-test("is what the image was made from, and nothing else", async () => {
+test("lists what the image was made from, and nothing else", async () => {
   await build(homes[0], "-o", "type=oci,dest=layout,tar=false");
   expect(problemsOfLayout(join(places, "layout"))).toEqual([]);
   const statement = statementIn(join(places, "layout"));
@@ -134,7 +134,7 @@ test("is what the image was made from, and nothing else", async () => {
     expect(text).not.toContain(hidden);
 });
 
-test("names the commit that the context is", async () => {
+test("names the commit of a context that is a repository", async () => {
   const { commit: add } = makeRepository(join(places, "repositories/context.git"));
   const commit = add({ Dockerfile: "FROM base:1\nCOPY . /x\nRUN :\n" });
   const context = `${repositories.url.replace("://", `://me:${secret}@`)}/context.git`;
@@ -149,7 +149,7 @@ test("names the commit that the context is", async () => {
   });
 });
 
-test("is the same again, and on another machine, with SOURCE_DATE_EPOCH", async () => {
+test("has the same bytes in another build and on another machine with SOURCE_DATE_EPOCH", async () => {
   const output = (name: string) => `type=oci,dest=${name}.tar,rewrite-timestamp=true`;
   await build(homes[0], "-o", output("one"));
   await build(homes[0], "-o", output("again"));
@@ -159,8 +159,8 @@ test("is the same again, and on another machine, with SOURCE_DATE_EPOCH", async 
   for (const other of others) expect(other.equals(one ?? Buffer.alloc(0))).toBe(true);
 });
 
-describe("others", () => {
-  test("find it in a registry, beside the image that they run", async () => {
+describe("other programs", () => {
+  test("find it in a registry, beside the image", async () => {
     const name = `${registry.host}/app:1`;
     const { exitCode } = await bough(homes[0], [...given, "--tag", name, "--push"]);
     expect(exitCode).toBe(0);
@@ -177,13 +177,13 @@ describe("others", () => {
       "unknown",
     ]);
     expect(inspect("--config").config.Env).toBeArray();
-    // And again, of which nothing is sent, and into another engine.
+    // A second push, which sends nothing, and an import by another engine.
     expect((await bough(homes[0], [...given, "--tag", name, "--push"])).exitCode).toBe(0);
     const pulled = await bough(temporaryDirectory(), ["images", "import", name]);
     expect(pulled).toMatchObject({ exitCode: 0, stderr: "" });
   });
 
-  test("take the image that it is beside", async () => {
+  test("read an image with provenance", async () => {
     await build(homes[0], "-o", "type=oci,dest=beside.tar");
     const storage = ["--root", join(places, "storage"), "--runroot", join(places, "run")];
     const from = ["from", "--quiet", "oci-archive:beside.tar"];
@@ -200,13 +200,13 @@ test.each([
   [["-o", "type=docker,dest=x"], "type=docker does not support it"],
   [["-o", "out"], "type=local does not support it"],
   [["-o", "-"], "type=tar does not support it"],
-])("is refused where it has no place: %j", async (words, problem) => {
+])("is refused for outputs that cannot have it: %j", async (words, problem) => {
   const { exitCode, stderr } = await bough(homes[0], ["build", "context", "--provenance", ...words]);
   expect(stderr).toContain(problem);
   expect(exitCode).toBe(2);
 });
 
-test("of a service that says nothing of layers names a base by its UUID", async () => {
+test("names a base by its UUID on a service without layers", async () => {
   const engine = await TestEngine.open();
   const service = Bun.serve({
     port: 0,

@@ -1,4 +1,4 @@
-/** Images of services: of bough's own layer by layer, of another one as one layer over nothing. */
+/** Exports of images of services: layer by layer from bough's engine, as a single layer from other services. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,16 +17,16 @@ let engine: TestEngine;
 let own: ReturnType<typeof serve>;
 let other: ReturnType<typeof serve>;
 
-type Answer = (request: Request) => Promise<Response>;
+type FetchHandler = (request: Request) => Promise<Response>;
 
-function serve(fetch: Answer) {
+function serve(fetch: FetchHandler) {
   return Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch });
 }
 
 beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.importBase();
-  const answer: Answer = (request) => engine.engine.fetch(request);
+  const answer: FetchHandler = (request) => engine.engine.fetch(request);
   own = serve(answer);
   other = serve(hideExtensions(answer));
   writeFiles(join(places, "context"), {
@@ -52,15 +52,15 @@ function sh(...command: string[]): string {
   return stdout.toString();
 }
 
-describe("an image of a service", () => {
-  test("that is bough's own leaves layer by layer", async () => {
+describe("an image of", () => {
+  test("bough's engine is exported layer by layer", async () => {
     const { stderr, exitCode } = await on(own, "images", "export", "app:1", "oci:own:1");
     expect(stderr).not.toContain("ERROR");
     expect(exitCode).toBe(0);
     expect(JSON.parse(sh("skopeo", "inspect", "oci:own:1")).Layers).toHaveLength(2);
   });
 
-  test("that says nothing of layers leaves as one, twice the same, with the same files", async () => {
+  test("a service without layers is exported as one layer, with the same bytes each time and the same files", async () => {
     for (const place of ["oci:other:1", "oci-archive:a.tar:1", "oci-archive:b.tar:1", "tar:files.tar"]) {
       const { stderr, exitCode } = await on(other, "images", "export", "app:1", place);
       expect(stderr).not.toContain("ERROR");
@@ -78,7 +78,7 @@ describe("an image of a service", () => {
     }
   });
 
-  test("that keeps neither configuration nor history takes along what bough has noted of it", async () => {
+  test("a service without configurations is exported with the configuration and history that bough has stored", async () => {
     const dockerfile =
       'FROM busybox:latest\nARG V=1\nRUN echo $V > /v\nRUN rm /v\nMAINTAINER me\nCMD ["x"]\n';
     writeFiles(join(places, "noted"), { Dockerfile: dockerfile });
@@ -101,7 +101,7 @@ describe("an image of a service", () => {
     expect(problemsOfLayout(join(places, "noted-out"))).toEqual([]);
   });
 
-  test("whose files can't be given other times says so", async () => {
+  test("a service without layers can't be exported with other times of files", async () => {
     const { stderr, exitCode } = await runBough(
       ["images", "export", "app:1", "oci:times:1", "--rewrite-timestamp"],
       {
@@ -128,7 +128,7 @@ describe("an image of a service", () => {
   const ends = ["a broken connection", "an interruption"];
 
   test.each(ends.flatMap((end) => targets.map((place) => [end, place] as const)))(
-    "leaves nothing behind after %s: %s",
+    "any service leaves no files behind after %s: %s",
     async (end, place) => {
       const workingDirectory = temporaryDirectory();
       const interruption = new AbortController();

@@ -1,4 +1,4 @@
-/** `bough build --sbom`: the packages that an image's package managers have noted. */
+/** `bough build --sbom`: the packages that an image's package managers have recorded. */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ const dpkg = [
 const apk = "C:Q1\nP:busybox\nV:1.36.1-r5\nA:x86_64\nF:bin\nA:not this\n\nP:musl\nV:1.2.4-r2\nA:x86_64\n";
 
 describe("a database of packages", () => {
-  test("of dpkg, without what was removed", () => {
+  test("of dpkg, without removed packages", () => {
     expect(parseDpkgStatus(dpkg)).toEqual([
       { manager: "deb", name: "bash", version: "5.2.15-2+b2", architecture: "amd64" },
     ]);
@@ -36,7 +36,7 @@ describe("a database of packages", () => {
     ]);
   });
 
-  test.each(["", "\n\n", "Package:\n", "no field"])("of nothing: %j", (text) => {
+  test.each(["", "\n\n", "Package:\n", "no field"])("without packages: %j", (text) => {
     expect([...parseDpkgStatus(text), ...parseApkInstalled(text)]).toEqual([]);
   });
 });
@@ -65,7 +65,7 @@ beforeAll(async () => {
 });
 
 const text: Schema = { type: "string" };
-/** As much of SPDX 2.3's as there is. */
+/** The part of SPDX 2.3's schema that bough uses. */
 const document: Schema = {
   type: "object",
   required: [
@@ -98,7 +98,7 @@ const document: Schema = {
   },
 };
 
-test("goes beside the image, with --provenance as well", async () => {
+test("is stored beside the image, also together with --provenance", async () => {
   const words = ["build", "context", "--sbom", "--provenance", "--tag", "app:1"];
   const ended = await bough(...words, "-o", "type=oci,dest=layout,tar=false", "-o", "type=oci,dest=one.tar");
   expect(ended.stderr).toBe("");
@@ -128,14 +128,14 @@ test("goes beside the image, with --provenance as well", async () => {
   expect(readFileSync(join(places, "two.tar")).equals(readFileSync(join(places, "one.tar")))).toBe(true);
 });
 
-test("a database that is not read is not a list of nothing", async () => {
+test("refuses an image with an rpm database", async () => {
   const { exitCode, stderr } = await bough("build", "rpm", "--sbom", "-o", "type=oci,dest=rpm.tar");
   expect(stderr).toContain("--sbom: the image has an rpm database");
   expect(exitCode).toBe(1);
   expect(readdirSync(places)).not.toContain("rpm.tar");
 });
 
-test("is refused where it has no place", async () => {
+test("is refused without an output that can have it", async () => {
   const { exitCode, stderr } = await bough("build", "context", "--sbom");
   expect(stderr).toContain("--sbom needs an image that is written or pushed");
   expect(exitCode).toBe(2);

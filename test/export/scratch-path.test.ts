@@ -1,4 +1,4 @@
-/** What is left for a while in the directory for temporary files, and who removes what was left for good. */
+/** Temporary files and directories, and which of those left behind are removed by later processes. */
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -15,18 +15,23 @@ child.kill("SIGKILL");
 await child.exited;
 
 test.each([
-  ["a dead process's", `bough-git-${table}_${dead}_${id}`, 0, false],
+  ["a dead process's directory", `bough-git-${table}_${dead}_${id}`, 0, false],
   ["a dead process's file", `bough-export-${table}_${dead}_${id}`, 0, false],
-  ["this process's", `bough-git-${table}_${currentProcess()}_${id}`, 2, true],
-  ["a living process's", `bough-push-${table}_${identify(process.ppid)}_${id}`, 2, true],
-  ["one of another container", `bough-git-1_${dead}_${id}`, 0, true],
-  ["an old one of another container", `bough-git-1_${dead}_${id}`, 2, false],
-  ["one of before a restart, or of another machine", `bough-base-${table}_${otherBoot}_${id}`, 0, true],
+  ["this process's directory", `bough-git-${table}_${currentProcess()}_${id}`, 2, true],
+  ["a living process's directory", `bough-push-${table}_${identify(process.ppid)}_${id}`, 2, true],
+  ["a directory of another container", `bough-git-1_${dead}_${id}`, 0, true],
+  ["an old directory of another container", `bough-git-1_${dead}_${id}`, 2, false],
+  [
+    "a directory from before a restart, or of another machine",
+    `bough-base-${table}_${otherBoot}_${id}`,
+    0,
+    true,
+  ],
   ["a dead process's context", `bough-context-${table}_${dead}_${id}`, 0, false],
-  ["an old one of before a restart", `bough-base-${table}_${otherBoot}_${id}`, 2, false],
-  ["an old one of an earlier version", `bough-git-${id}`, 2, false],
-  ["somebody's own", `bough-git-${table}`, 2, true],
-  ["something else", `bough-engine-${table}_${dead}_${id}`, 2, true],
+  ["an old directory from before a restart", `bough-base-${table}_${otherBoot}_${id}`, 2, false],
+  ["an old directory of an earlier version", `bough-git-${id}`, 2, false],
+  ["a directory of another program", `bough-git-${table}`, 2, true],
+  ["a directory of another kind", `bough-engine-${table}_${dead}_${id}`, 2, true],
 ])("%s", (_, name, days, stays) => {
   const directory = temporaryDirectory();
   const path = join(directory, name);

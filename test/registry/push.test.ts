@@ -1,4 +1,4 @@
-/** Images into a registry on loopback (Debian's docker-registry): `bough push`, and `images export` to `docker://`. */
+/** `bough push` to a registry on loopback (Debian's docker-registry). */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ function inspect(reference: string): { Digest: string; Layers: string[] } {
   return JSON.parse(stdout.toString());
 }
 
-test("a push goes where the image's tag says, and is what was exported", async () => {
+test("a push goes to the registry in the image's tag, and has the digest of an export", async () => {
   const { exitCode, stdout, stderr } = await bough(["push", `${open.host}/team/app:1`, "-f", "json"]);
   expect(stderr).toContain(`pushing docker://${open.host}/team/app:1`);
   expect(exitCode).toBe(0);
@@ -53,14 +53,14 @@ test("a push goes where the image's tag says, and is what was exported", async (
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-test("a second push sends nothing, and packs nothing", async () => {
+test("a second push sends and compresses nothing", async () => {
   const { exitCode, stderr } = await bough(["-L", "debug", "push", `${open.host}/team/app:1`]);
   expect(exitCode).toBe(0);
   expect(stderr).not.toContain("layer 1/2");
   expect(stderr).toContain("already in the registry: 2 of 2 layers");
 });
 
-test("what was pushed elsewhere is sent to a registry that lacks it", async () => {
+test("layers that were pushed to one registry are sent to another one that lacks them", async () => {
   const other = await Registry.start();
   try {
     const name = `${other.host}/other:2`;
@@ -74,13 +74,13 @@ test("what was pushed elsewhere is sent to a registry that lacks it", async () =
   }
 });
 
-test("of what a registry lacks only that is packed again", async () => {
+test("only the layers that a registry lacks are compressed again", async () => {
   const other = await Registry.start();
   try {
     writeFiles(join(places, "three"), { Dockerfile: "FROM base:1\nRUN echo 1 > /1\nRUN echo 2 > /2\n" });
     await bough(["build", "three", "--tag", "three:1"]);
     await bough(["push", "three:1", `${open.host}/three:1`]);
-    // As after a push that was interrupted: the lowest layer is there.
+    // The registry has the lowest layer only, as after an interrupted push.
     await bough(["push", "base:1", `${other.host}/base:1`]);
     const { exitCode, stderr } = await bough(["-L", "debug", "push", "three:1", `${other.host}/base:three`]);
     expect(exitCode).toBe(0);
@@ -94,7 +94,7 @@ test("of what a registry lacks only that is packed again", async () => {
   }
 });
 
-test("what was pushed is imported again, and runs", async () => {
+test("a pushed image can be imported and run", async () => {
   const own = { BOUGH_HOME: temporaryDirectory() };
   writeFiles(join(places, "again"), { Dockerfile: `FROM ${open.host}/team/app:1\nRUN cat /hi\n` });
   await bough(["push", `${open.host}/team/app:1`]);
@@ -132,14 +132,14 @@ test.each([
   expect(exitCode).toBe(2);
 });
 
-test("a registry that is not there is named", async () => {
+test("the error of an unreachable registry names it", async () => {
   const { exitCode, stderr } = await bough(["push", "base:1", "127.0.0.1:1/app:1"]);
   expect(stderr).toContain("127.0.0.1:1");
   expect(exitCode).toBe(1);
   expect(readdirSync(temporary)).toEqual([]);
 });
 
-test("what is not a registry", async () => {
+test("the error of an unreachable registry says what to do", async () => {
   const refusing = await bough(["push", "base:1", "127.0.0.1:1/app:1"]);
   expect(refusing.stderr).toContain("pushing docker://127.0.0.1:1/app:1 failed: skopeo: pinging container");
   expect(refusing.stderr).toContain(
@@ -148,7 +148,7 @@ test("what is not a registry", async () => {
   expect(refusing.exitCode).toBe(1);
 });
 
-test("a registry without room says so, and has no such image", async () => {
+test("a full registry is an error, and does not have the image", async () => {
   const full = await Registry.start(undefined, 300_000);
   try {
     const { exitCode, stderr } = await bough(["push", "base:1", `${full.host}/app:1`]);
@@ -161,11 +161,11 @@ test("a registry without room says so, and has no such image", async () => {
   }
 });
 
-test("a connection that breaks: the push fails, and the next one goes on from there", async () => {
+test("a push fails if the connection breaks, and the next one succeeds", async () => {
   const registry = await Registry.start();
   const [hostname = "", port] = registry.host.split(":");
   let isBroken = true;
-  // Passes bytes on, and breaks off in the midst of a layer.
+  // Forwards bytes, and closes the connection in the middle of a layer.
   const proxy = Bun.listen<{ to?: Bun.Socket; waiting: Buffer[]; bytes: number }>({
     hostname: "127.0.0.1",
     port: 0,
@@ -202,7 +202,7 @@ test("a connection that breaks: the push fails, and the next one goes on from th
     expect(failed.exitCode).toBe(1);
     expect(readdirSync(temporary)).toEqual([]);
     isBroken = false;
-    // The registry itself: what came through is there, the rest is sent.
+    // To the registry itself, which has what came through the proxy.
     const { exitCode, stderr } = await bough(["push", "random:1", `${registry.host}/random:1`]);
     expect(stderr).not.toContain("ERROR");
     expect(exitCode).toBe(0);

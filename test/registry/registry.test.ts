@@ -1,6 +1,6 @@
 /**
- * Base images out of a registry on loopback (Debian's docker-registry), as a person gets them: `bough images import` and
- * FROM. The engine's own handling of registries is in test/engine/import.test.ts.
+ * Base images from a registry on loopback (Debian's docker-registry), by `bough images import` and FROM. The engine's imports
+ * from registries are tested in test/engine/import.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -70,7 +70,7 @@ async function importImage(...words: string[]): Promise<string> {
 }
 
 describe("FROM", () => {
-  test("brings the machine's own platform out of an index, once", async () => {
+  test("imports the machine's platform from an index, once", async () => {
     const first = await build(`${open.host}/team/app:1.0`);
     expect(first.stderr).toContain(`from docker://${open.host}/team/app:1.0\n`);
     expect(first.stderr).toContain(`app for ${machine}; IMAGE=app\n`);
@@ -89,7 +89,7 @@ describe("FROM", () => {
     expect(second.exitCode).toBe(0);
   });
 
-  test("takes what a tag was at first, and what it is now with --pull", async () => {
+  test("keeps the first image of a tag, and takes its current image with --pull", async () => {
     const name = `${open.host}/team/moving:1.0`;
     const context = contextOf(name);
     const push = async (version: string) =>
@@ -113,14 +113,14 @@ describe("FROM", () => {
     expect(await outcome()).toEqual({ version: "version 2", cached: false });
   });
 
-  test("of what has nothing for this machine names the platform", async () => {
+  test("names the platform if the image has nothing for this machine", async () => {
     const { stderr, exitCode } = await build(`${open.host}/team/elsewhere:1.0`);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`docker://${open.host}/team/elsewhere:1.0`);
     expect(stderr).toContain(machine);
   });
 
-  test("of what the registry does not have", async () => {
+  test("fails if the registry does not have the image", async () => {
     const { stderr, exitCode } = await build(`${open.host}/team/none:1.0`);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`docker://${open.host}/team/none:1.0`);
@@ -129,7 +129,7 @@ describe("FROM", () => {
 });
 
 describe("images import", () => {
-  test("gives the tag that FROM looks for, unless told another", async () => {
+  test("sets the tag that FROM looks for, or that of --tag", async () => {
     const image = await importImage(`${open.host}/team/app:1.0`);
     expect(await importImage(`docker://${open.host}/team/app@${digest}`, "--tag", "mine:1")).toBe(image);
     const { stdout } = await bough(["images", "-f", "json"]);
@@ -140,7 +140,7 @@ describe("images import", () => {
     expect(tags).toContain("mine:1");
   });
 
-  test("keeps what is there already under another name only once", async () => {
+  test("stores an image of two names only once", async () => {
     const image = await importImage(`${open.host}/team/app:1.0`);
     const before = await countLayers();
     expect(before).toBeGreaterThan(0);
@@ -152,7 +152,7 @@ describe("images import", () => {
 describe("a registry with a password", () => {
   const reference = () => `${closed.host}/private:1.0`;
 
-  test("says no without it, and with a wrong one", async () => {
+  test("refuses an import without a password or with a wrong one", async () => {
     for (const ended of [
       await build(reference()),
       await bough(["images", "import", reference(), "--username", "ann", "--password-stdin"], {
@@ -168,7 +168,7 @@ describe("a registry with a password", () => {
     }
   });
 
-  test("is imported from with one that comes on standard input", async () => {
+  test("allows an import with a password on standard input", async () => {
     const words = ["images", "import", reference(), "--username", credentials.username, "--password-stdin"];
     const ended = await bough([...words, "--tag", "private:imported"], {
       stdin: `${credentials.password}\n`,
@@ -178,7 +178,7 @@ describe("a registry with a password", () => {
     expect((await build("private:imported")).stderr).toContain(`private for ${machine}`);
   });
 
-  test("is built from with the login that other programs keep", async () => {
+  test("allows a build with the login that other programs store", async () => {
     const auth = Buffer.from(`${credentials.username}:${credentials.password}`).toString("base64");
     const file = join(temporaryDirectory(), "auth.json");
     writeFileSync(file, JSON.stringify({ auths: { [closed.host]: { auth } } }), { mode: 0o600 });
@@ -189,7 +189,7 @@ describe("a registry with a password", () => {
   });
 });
 
-test("over bough serve a registry may be named, and a local place may not", async () => {
+test("clients of bough serve may import from registries, but not from local paths", async () => {
   const server = await startServer({ BOUGH_HOME: temporaryDirectory() });
   try {
     const remote = ["--url", server.url, "--token", server.token ?? ""];
@@ -206,7 +206,7 @@ test("over bough serve a registry may be named, and a local place may not", asyn
   }
 });
 
-/** What `docker buildx` puts beside each image of an index: a manifest for no platform at all. */
+/** Adds to an index what `docker buildx` puts beside each image: a manifest of an unknown platform. */
 function addAttestations(layout: string): void {
   const read = (path: string) => JSON.parse(readFileSync(join(layout, path), "utf8"));
   const write = (content: unknown) => {

@@ -1,4 +1,4 @@
-/** The archives of a release, as the programs that people have read them. */
+/** The archives of a release, read by common programs. */
 import { describe, expect, test } from "bun:test";
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ describe.each([
   ["tar", writeTar, ["tar", "-xf"]],
   ["zip", writeZip, ["busybox", "unzip", "-q"]],
 ] as const)("%s", (name, write, unpack) => {
-  test("what goes in comes out, with its mode and the one time", () => {
+  test("files are extracted with their contents, modes and time", () => {
     const directory = temporaryDirectory();
     const archive = join(directory, `archive.${name}`);
     writeFileSync(archive, write(entries, date));
@@ -32,7 +32,7 @@ describe.each([
     if (name === "tar") expect(statSync(join(directory, "top/program")).mtime).toEqual(date);
   });
 
-  test("the order in which entries come makes no difference", () => {
+  test("the order of the entries makes no difference", () => {
     expect(write(entries.toReversed(), date)).toEqual(write(entries, date));
   });
 });
@@ -53,12 +53,12 @@ test("a tar archive has directories, links and owners, too", () => {
   expect(lstatSync(join(directory, "home")).isDirectory()).toBe(true);
 });
 
-test("a name that tar's header has no room for is an error, not a file of another name", () => {
+test("a name that is too long for tar's header is an error", () => {
   const long: ArchiveEntry = { type: "file", path: "a".repeat(101), mode: 0o644, content: "" };
   expect(() => writeTar([long], date)).toThrow("too long");
 });
 
-test("a zip archive keeps time to two seconds, from 1980 on", () => {
+test("a zip archive stores times in steps of two seconds, from 1980 on", () => {
   const [file] = entries.slice(0, 1);
   const zip = writeZip(file === undefined ? [] : [file], date);
   const view = new DataView(zip.buffer);

@@ -1,4 +1,4 @@
-/** What a release checks of the executables that it compiles for other systems. */
+/** Checks of the executables that a release compiles for other systems. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { describeExecutable } from "../../scripts/packaging/executable-format.ts";
@@ -19,7 +19,7 @@ describe("the format of an executable is read from its headers", () => {
     ["Windows on i386", portableExecutable(0x14c), undefined],
     ["a script", new TextEncoder().encode(`#!/bin/sh\n${"#".repeat(100)}`), undefined],
     ["an MS-DOS program", new Uint8Array(100).fill(0x4d), undefined],
-    ["nothing", new Uint8Array(), undefined],
+    ["an empty file", new Uint8Array(), undefined],
   ] as const)("%s", (_, bytes, expected) => {
     expect(describeExecutable(bytes)).toEqual(expected as never);
   });
@@ -41,14 +41,14 @@ describe("a Mach-O executable is signed again after it was changed", () => {
     expect(Buffer.from(signed).toString("latin1", name, name + 6)).toBe("bough\0");
   });
 
-  test("the headers say where it is, and the last segment covers it", () => {
+  test("the headers contain its place, and the last segment covers it", () => {
     const command = signed.byteLength - view.getUint32(signatureCommandAt + 8, true);
     expect(view.getUint32(signatureCommandAt + 12, true)).toBe(command);
     expect(Number(view.getBigUint64(linkEditAt + 48, true))).toBe(signed.byteLength - linkEditStart);
     expect(Number(view.getBigUint64(linkEditAt + 32, true))).toBe(0x1000);
   });
 
-  test("every page has its hash, the headers and the incomplete last one, too", () => {
+  test("every page has its hash, also the headers and the incomplete last page", () => {
     const count = view.getUint32(directory + 28);
     const hashes = directory + view.getUint32(directory + 16);
     expect(count).toBe(Math.ceil(start / 4096));
@@ -60,11 +60,11 @@ describe("a Mach-O executable is signed again after it was changed", () => {
     }
   });
 
-  test("signing twice is signing once", () => {
+  test("signing again changes nothing", () => {
     expect(signMachO(signed, "bough")).toEqual(signed);
   });
 
-  test("what has no room for a signature is refused", () => {
+  test("an executable without room for a signature is refused", () => {
     const bare = machO(0x01000007);
     new DataView(bare.buffer).setUint32(16, 2, true);
     expect(() => signMachO(bare, "bough")).toThrow("no room");
@@ -76,7 +76,7 @@ const signatureStart = 0x3210;
 const linkEditAt = 32 + 72;
 const signatureCommandAt = 32 + 2 * 72;
 
-/** The least that the loader needs: two segments, and a signature that does not fit any more. */
+/** A minimal executable for the loader: two segments, and a signature that no longer fits. */
 function machO(processor: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(0x3400).map((_, index) => index % 251);
   const view = new DataView(bytes.buffer);

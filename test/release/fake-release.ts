@@ -1,4 +1,4 @@
-/** Releases with a shell script in the executable's place, and `scripts/install.sh` for them, run by the system's sh. */
+/** Releases with a shell script in place of the executable, and `scripts/install.sh` for them, run by the system's sh. */
 import {
   chmodSync,
   existsSync,
@@ -20,10 +20,10 @@ export const installer = join(import.meta.dir, "../../scripts/install.sh");
 const date = new Date("2026-01-02T03:04:06Z");
 const commit = "0123456789abcdef0123456789abcdef01234567";
 
-/** A key for this process alone: nobody has the secret one of the key in the installer. */
+/** A key of this process, because tests don't have the secret key for the one in the installer. */
 export const ownKey = generateKey();
 
-/** The installer, with this key for its own and for version 1.2.3. */
+/** Copies the installer, with this key and for version 1.2.3. */
 export function ownInstaller(): string {
   const path = join(temporaryDirectory(), "install.sh");
   const text = readFileSync(installer, "utf8")
@@ -33,7 +33,7 @@ export function ownInstaller(): string {
   return path;
 }
 
-/** Runs the installer in a home of its own; both of its outputs are `output`. */
+/** Runs the installer in a new home; `output` has standard output and standard error. */
 export async function install(
   words: readonly string[],
   environment: Record<string, string> = {},
@@ -58,14 +58,14 @@ export function makeRelease(version = "1.2.3"): string {
   return release;
 }
 
-/** Signs the checksums as they are now: with the right key as version 1.2.3 if not said otherwise. */
+/** Signs the current checksums, by default with the right key and as version 1.2.3. */
 export function signRelease(release: string, options: { key?: SigningKey; comment?: string } = {}): void {
   const { key = ownKey, comment = `bough 1.2.3 commit ${commit}` } = options;
   const path = join(release, "SHA256SUMS");
   writeFileSync(`${path}.minisig`, signFile(readFileSync(path, "utf8"), comment, key));
 }
 
-/** Gives the release an archive, in the place of the one that is there, and signs it again. */
+/** Adds an archive to the release or replaces it, and signs the release again. */
 export function fill(release: string, script: string, name = ownTarget(), version = "1.2.3"): void {
   const target = targets.find((candidate) => candidate.name === name);
   const directory = `bough-${version}-${name}`;
@@ -96,7 +96,7 @@ function withoutChecksum(path: string, archive: string): string {
   return lines.filter((line) => !line.endsWith(`  ${archive}`)).join("\n");
 }
 
-/** Other bytes of the same length, or fewer of them. */
+/** Changes a byte of the archive, and cuts it to `length` if that is given. */
 export function damage(release: string, length?: number): void {
   const path = join(release, archiveName());
   const content = readFileSync(path);
@@ -117,20 +117,20 @@ export function uname(system: string, processor: string): string {
   return `case $1 in -s) echo ${system} ;; -m) echo ${processor} ;; esac`;
 }
 
-const usual =
+const commonPrograms =
   "basename busybox cat cp dd dirname getconf grep gzip head ldd mkdir mktemp mv paste rm sed sh sha256sum shasum sysctl tail tar tr uname";
 
-/** Made once for all tests of a file, after which its directory is gone. */
+/** Directories of `pathWith`: made once for all tests of a file, and removed after them. */
 const paths = new Map<string, string>();
 
-/** A PATH with the usual programs, those that are named (curl, minisign, ...), and these scripts over all. */
+/** A PATH with the common programs, those that are named (curl, minisign, ...), and scripts that replace programs. */
 export function pathWith(named: string, scripts: Record<string, string>): string {
   const key = JSON.stringify([named, scripts]);
   const made = paths.get(key);
   if (made !== undefined && existsSync(made)) return made;
   const directory = temporaryDirectory();
   paths.set(key, directory);
-  for (const program of [...usual.split(" "), ...named.split(" "), ...Object.keys(scripts)]) {
+  for (const program of [...commonPrograms.split(" "), ...named.split(" "), ...Object.keys(scripts)]) {
     const place = scripts[program] === undefined ? Bun.which(program) : null;
     const script = scripts[program] ?? (place === null ? undefined : `exec ${place} "$@"`);
     if (script === undefined) continue;
@@ -140,7 +140,7 @@ export function pathWith(named: string, scripts: Record<string, string>): string
   return directory;
 }
 
-/** A PATH as Alpine has it: busybox's programs, and those that are named. */
+/** A PATH as in Alpine: busybox's programs, and those that are named. */
 export function busyboxPath(named: string): string {
   const directory = temporaryDirectory();
   for (const applet of Bun.spawnSync(["busybox", "--list"]).stdout.toString().trim().split("\n")) {
@@ -154,13 +154,13 @@ export function busyboxPath(named: string): string {
 }
 
 export interface ServerOptions {
-  /** With a certificate: over HTTPS. */
+  /** The certificate for HTTPS; without it HTTP. */
   tls?: { cert: string; key: string };
-  /** Where a path leads, if not to the release's file of that name. */
+  /** The address to which a path redirects, if not to the release's file of that name. */
   redirect?: (pathname: string) => string | undefined;
 }
 
-/** A release on 127.0.0.1, in whatever directory it is asked for. */
+/** Serves a release on 127.0.0.1, below any path. */
 export function serve(release: string, { tls, redirect }: ServerOptions = {}) {
   const paths: string[] = [];
   const server = Bun.serve({

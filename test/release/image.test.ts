@@ -1,4 +1,4 @@
-/** The container image that a release makes, with static programs in the place of bough and glibc. */
+/** The container image of a release, with static programs in place of bough and glibc. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ describe("an image layout for two platforms", () => {
   const digest = writeImageLayout(directory, images, { tag: "1.2.3", created, config });
   const reference = `oci:${directory}:1.2.3`;
 
-  test.each(["amd64", "arm64"])("has what is asked for on %s", (architecture) => {
+  test.each(["amd64", "arm64"])("has the given configuration for %s", (architecture) => {
     const words = [
       "skopeo",
       "--override-arch",
@@ -43,13 +43,13 @@ describe("an image layout for two platforms", () => {
     });
   });
 
-  test("is one image, by its digest, and the same every time", () => {
+  test("is the same each time, with the same digest", () => {
     const again = temporaryDirectory();
     expect(writeImageLayout(again, images, { tag: "1.2.3", created, config })).toBe(digest);
     expect(readFileSync(join(again, "index.json"))).toEqual(readFileSync(join(directory, "index.json")));
   });
 
-  test("runs on bough's own engine, with its layers over each other", async () => {
+  test("runs on bough's engine, with all of its layers", async () => {
     const options = { workingDirectory: "/", environment: { BOUGH_HOME: temporaryDirectory() } };
     const imported = await runBough(["--local", "images", "import", reference, "--tag", "app:1"], options);
     expect(imported.exitCode).toBe(0);
@@ -97,7 +97,7 @@ describe("the files below the executable", () => {
     );
 
   test.each([["lib"], ["usr/lib"]])(
-    "glibc from %s of its package, the loader where the executable looks for it",
+    "include glibc from %s of its package, and the loader where the executable expects it",
     (place) => {
       const found = new Map(make(place).map((entry) => [entry.path, entry]));
       expect(found.get("lib/ld-linux-aarch64.so.1")).toMatchObject({ mode: 0o755 });
@@ -109,7 +109,7 @@ describe("the files below the executable", () => {
     },
   );
 
-  test("one user, to whom the home and the working directory belong", () => {
+  test("include one user, to whom the home and the working directory belong", () => {
     const entries = make("lib");
     const passwd = entries.find(({ path }) => path === "etc/passwd");
     expect(passwd).toMatchObject({
@@ -123,7 +123,7 @@ describe("the files below the executable", () => {
     ]);
   });
 
-  test("every directory is there, once", () => {
+  test("include every directory once", () => {
     const paths = make("lib").map(({ path }) => path);
     expect(new Set(paths).size).toBe(paths.length);
     for (const path of ["etc", "etc/ssl", "home", "lib", "usr", "usr/share/doc/libc6", "var/lib/dpkg"]) {
@@ -131,7 +131,7 @@ describe("the files below the executable", () => {
     }
   });
 
-  test("a package that lacks a library is an error", () => {
+  test("require that the package has all libraries", () => {
     expect(() => make("nowhere")).toThrow("libc6 1 has no libc.so.6");
   });
 });

@@ -1,4 +1,4 @@
-/** `scripts/install.sh`, run by the system's sh on releases with a shell script in the executable's place. */
+/** `scripts/install.sh`, run by the system's sh on releases with a shell script in place of the executable. */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,8 +17,8 @@ import {
   uname,
 } from "./fake-release.ts";
 
-describe("from a directory", () => {
-  test("into ~/.local, with completions, and a word about PATH", async () => {
+describe("installs from a directory", () => {
+  test("into ~/.local, with completions and a message about PATH", async () => {
     const { home, ended } = await install(["--from", makeRelease()]);
     expect(ended).toEqual({
       exitCode: 0,
@@ -38,7 +38,7 @@ describe("from a directory", () => {
     ]);
   });
 
-  test("nothing is said about a PATH that has it, and an older one is replaced", async () => {
+  test("without a message if PATH has it, and replaces an older version", async () => {
     const prefix = temporaryDirectory();
     const again = ["--from", makeRelease(), "--prefix", prefix];
     await install(again);
@@ -48,7 +48,7 @@ describe("from a directory", () => {
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test("the script's own, where it lies in a release", async () => {
+  test("of the script, if it is in a release", async () => {
     const release = makeRelease();
     writeFileSync(join(release, "install.sh"), readFileSync(ownInstaller()));
     const { ended } = await install([], {}, { script: join(release, "install.sh") });
@@ -56,7 +56,7 @@ describe("from a directory", () => {
   });
 });
 
-describe("over HTTP", () => {
+describe("installs over HTTP", () => {
   test.each(["curl", "wget"])("with %s", async (program) => {
     using server = serve(makeRelease());
     const { home, ended } = await install(["--from", `${server.url}some/where/`], {
@@ -70,7 +70,7 @@ describe("over HTTP", () => {
     ]);
   });
 
-  test("where neither is installed, that is what is said", async () => {
+  test("unless both curl and wget are missing", async () => {
     const { ended } = await install(["--from", "http://127.0.0.1:1/"], { PATH: pathWith("none", {}) });
     expect(ended).toMatchObject({
       exitCode: 1,
@@ -79,11 +79,11 @@ describe("over HTTP", () => {
   });
 });
 
-describe("what is not right is not installed", () => {
+describe("does not install", () => {
   test.each<[string, (release: string) => void, string]>([
     ["a corrupt archive", (release) => damage(release), "is corrupt: its SHA-256 is "],
-    ["an archive that is cut short", (release) => damage(release, 100), "is corrupt: its SHA-256 is "],
-    ["an archive that is missing", (release) => rmSync(join(release, archiveName())), archiveName()],
+    ["a truncated archive", (release) => damage(release, 100), "is corrupt: its SHA-256 is "],
+    ["a missing archive", (release) => rmSync(join(release, archiveName())), archiveName()],
     ["missing checksums", (release) => rmSync(join(release, "SHA256SUMS")), "SHA256SUMS"],
     ["checksums without this machine's archive", dropChecksum, "has no bough 1.2.3 for"],
     [
@@ -107,7 +107,7 @@ describe("what is not right is not installed", () => {
     }
   });
 
-  test("a place that can't be written to", async () => {
+  test("to a place that can't be written", async () => {
     const prefix = join(temporaryDirectory(), "file");
     writeFileSync(prefix, "");
     const { ended } = await install(["--from", makeRelease(), "--prefix", prefix]);
@@ -121,7 +121,7 @@ test.each([
   [["--form", "x"], "unknown argument --form"],
   [["--from"], "--from needs a value"],
   [["--prefix", ""], "--prefix needs a value"],
-])("%p is refused, and the usage shown", async (words, message) => {
+])("%p is refused, and the usage is shown", async (words, message) => {
   const { ended } = await install(words);
   expect(ended).toMatchObject({
     exitCode: 2,
@@ -129,7 +129,7 @@ test.each([
   });
 });
 
-test("without a release beside it the script asks for one", async () => {
+test("a script without a release beside it says that --from is needed", async () => {
   const { ended } = await install([]);
   expect(ended).toEqual({
     exitCode: 1,
@@ -145,8 +145,8 @@ describe("the archive that a machine gets", () => {
     ["Debian on arm64", { uname: uname("Linux", "aarch64"), ...glibc }, "linux-arm64"],
     ["Alpine on x64", { uname: uname("Linux", "x86_64"), ...musl }, "linux-x64-musl"],
     ["Alpine on arm64", { uname: uname("Linux", "aarch64"), ...musl }, "linux-arm64-musl"],
-    ["a Mac of Intel's", { uname: uname("Darwin", "x86_64"), sysctl: "exit 1" }, "macos-x64"],
-    ["a Mac of Apple's", { uname: uname("Darwin", "arm64"), sysctl: "echo 0" }, "macos-arm64"],
+    ["a Mac with an Intel processor", { uname: uname("Darwin", "x86_64"), sysctl: "exit 1" }, "macos-x64"],
+    ["a Mac with an Apple processor", { uname: uname("Darwin", "arm64"), sysctl: "echo 0" }, "macos-arm64"],
     ["a shell under Rosetta", { uname: uname("Darwin", "x86_64"), sysctl: "echo 1" }, "macos-arm64"],
     [
       "Git's shell on Windows",
@@ -167,21 +167,21 @@ describe("the archive that a machine gets", () => {
   test.each([
     ["FreeBSD", uname("FreeBSD", "amd64"), "there is no bough for FreeBSD"],
     ["RISC-V", uname("Linux", "riscv64"), "there is no bough for the processor riscv64"],
-  ])("none for %s", async (_, program, message) => {
+  ])("does not exist for %s", async (_, program, message) => {
     const { ended } = await install(["--from", makeRelease()], {
       PATH: pathWith("none", { uname: program }),
     });
     expect(ended).toEqual({ exitCode: 1, output: `error: ${message}\n` });
   });
 
-  test("the one that --target names, on whatever machine", async () => {
+  test("is that of --target, on any machine", async () => {
     const prefix = temporaryDirectory();
     const words = ["--from", makeRelease(), "--prefix", prefix, "--target", "linux-arm64-musl"];
     await install(words, { PATH: pathWith("none", { uname: uname("FreeBSD", "amd64") }) });
     expect(readFileSync(join(prefix, "bin/bough"), "utf8")).toContain("# linux-arm64-musl\n");
   });
 
-  test("on Alpine, what the executable needs is said where it does not run", async () => {
+  test("needs a package on Alpine, which is named if the executable does not run", async () => {
     const release = makeRelease();
     fill(release, "echo 'Error loading shared library libstdc++.so.6' >&2; exit 127", "linux-x64-musl");
     const { ended } = await install(["--from", release], {

@@ -1,4 +1,4 @@
-/** Where a release comes from, and what is in it. */
+/** The source of a release, and the packages in it. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,12 +22,12 @@ describe("the runtime of every target is pinned", () => {
     expect(Buffer.from(integrity.replace(/^sha512-/, ""), "base64").byteLength).toBe(64);
   });
 
-  test("one that is not is refused", () => {
+  test("a runtime that is not pinned is refused", () => {
     expect(() => lockedPackage(root, "@oven/bun-amiga")).toThrow("does not pin the package @oven/bun-amiga");
   });
 });
 
-test("every dependency is in the bundle, with a licence that allows it and its text", async () => {
+test("every dependency is in the bundle, with a suitable licence and its text", async () => {
   const packages = await bundledPackages();
   expect(packages.map(({ name }) => name)).toEqual(
     expect.arrayContaining(Object.keys(manifest.dependencies)),
@@ -69,7 +69,7 @@ test("the bill of materials names every package with its checksum, and the commi
   );
 });
 
-test("a release is of a commit, and of nothing that differs from it", () => {
+test("a release is made from a commit, and refused if tracked files differ from it", () => {
   const directory = temporaryDirectory();
   writeFiles(directory, { "package.json": '{"version": "1.2.3"}' });
   const git = (...words: string[]) => {

@@ -1,4 +1,4 @@
-/** What the scripts say when they fail: a line, not an excerpt of their own source. */
+/** Scripts that fail print an error, not an excerpt of their source. */
 import { expect, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ const root = join(import.meta.dir, "../..");
 
 test.each<[string, string, string, string | undefined, string]>([
   [
-    "the demo, where bough fails",
+    "the demo, if bough fails",
     "demo.ts",
     "",
     "echo 'error: no' >&2; exit 3",
@@ -24,7 +24,7 @@ test.each<[string, string, string, string | undefined, string]>([
     undefined,
     "error: there is no target amiga; ",
   ],
-  ["a check of an image that is not there", "packaging/check-image.ts", "", undefined, "error: "],
+  ["a check of a missing image", "packaging/check-image.ts", "", undefined, "error: "],
 ])("%s", async (_, script, word, bough, message) => {
   const directory = temporaryDirectory();
   cpSync(join(root, "scripts/example"), join(directory, "scripts/example"), { recursive: true });

@@ -1,4 +1,4 @@
-/** Releases are signed, and `scripts/install.sh` takes none that is not: with minisign, with openssl, and with neither. */
+/** Signatures of releases, which `scripts/install.sh` verifies with minisign or openssl, and behaviour without both. */
 import { describe, expect, test } from "bun:test";
 import {
   copyFileSync,
@@ -37,15 +37,15 @@ import {
 const unverified = "warning: the signature was not verified, only checksums: ";
 const notSigned = "SHA256SUMS is not signed with bough's key: ";
 const installed = "/.local/bin/bough (1.2.3)\n";
-/** An openssl before 3.0, or LibreSSL: it computes digests, and knows no such signatures. */
+/** An openssl before 3.0, or LibreSSL: it computes digests, but does not support these signatures. */
 const oldOpenssl = { openssl: `[ "$1" = pkeyutl ] && exit 1\nexec ${Bun.which("openssl")} "$@"` };
 
 describe("a good signature is enough", () => {
   test.each<[string, string, Record<string, string>, string]>([
     ["with minisign", "minisign", {}, ""],
-    ["with minisign and an openssl of no use", "minisign", { openssl: "exit 1" }, ""],
+    ["with minisign and a broken openssl", "minisign", { openssl: "exit 1" }, ""],
     ["with openssl", "openssl", {}, ""],
-    ["with an openssl of no use", "none", oldOpenssl, unverified],
+    ["with an openssl that is too old", "none", oldOpenssl, unverified],
     ["with neither", "none", {}, unverified],
   ])("%s", async (_, program, scripts, warning) => {
     const { ended } = await install(["--from", makeRelease()], { PATH: pathWith(program, scripts) });
@@ -56,8 +56,8 @@ describe("a good signature is enough", () => {
   });
 
   test.each<[string, (release: string) => void, number, string]>([
-    ["a good one", () => {}, 0, installed],
-    ["a bad one", (release) => signRelease(release, { key: generateKey() }), 1, notSigned],
+    ["a good signature", () => {}, 0, installed],
+    ["a bad signature", (release) => signRelease(release, { key: generateKey() }), 1, notSigned],
   ])("in busybox's shell, with its programs and openssl: %s", async (_, spoil, exitCode, message) => {
     const release = makeRelease();
     spoil(release);
@@ -69,23 +69,26 @@ describe("a good signature is enough", () => {
     expect(ended.exitCode).toBe(exitCode);
   });
 
-  test.each(["minisign", "openssl"])("one that minisign's own program has made, with %s", async (program) => {
-    const release = makeRelease();
-    const secret = join(temporaryDirectory(), "key");
-    writeFileSync(secret, renderSecretKey(ownKey));
-    const command = ["minisign", "-S", "-s", secret, "-m", "SHA256SUMS", "-t", "bough 1.2.3 commit abc"];
-    expect(Bun.spawnSync(command, { cwd: release }).exitCode).toBe(0);
-    const { ended } = await install(["--from", release], { PATH: pathWith(program, {}) });
-    expect(ended).toMatchObject({ exitCode: 0, output: expect.stringContaining(installed) });
-  });
+  test.each(["minisign", "openssl"])(
+    "a signature by the program minisign is accepted with %s",
+    async (program) => {
+      const release = makeRelease();
+      const secret = join(temporaryDirectory(), "key");
+      writeFileSync(secret, renderSecretKey(ownKey));
+      const command = ["minisign", "-S", "-s", secret, "-m", "SHA256SUMS", "-t", "bough 1.2.3 commit abc"];
+      expect(Bun.spawnSync(command, { cwd: release }).exitCode).toBe(0);
+      const { ended } = await install(["--from", release], { PATH: pathWith(program, {}) });
+      expect(ended).toMatchObject({ exitCode: 0, output: expect.stringContaining(installed) });
+    },
+  );
 
-  test("an older release is taken where it is asked for", async () => {
+  test("an older release is installed if --version names it", async () => {
     const words = ["--from", makeRelease("1.2.2"), "--version", "1.2.2"];
     const { ended } = await install(words, { PATH: pathWith("minisign", {}) });
     expect(ended).toMatchObject({ exitCode: 0, output: expect.stringContaining("/bough (1.2.2)\n") });
   });
 
-  test("none is asked for with --unsigned, and that is said", async () => {
+  test("no signature is needed with --unsigned, which causes a warning", async () => {
     const release = makeRelease();
     rmSync(join(release, "SHA256SUMS.minisig"));
     const { ended } = await install(["--from", release, "--unsigned"]);
@@ -98,37 +101,37 @@ type Attack = [name: string, spoil: (release: string) => void, message: string];
 
 const stranger = generateKey();
 
-/** Seen without a program for signatures, too. */
+/** Attacks that are noticed even without a program for signatures. */
 const plainAttacks: Attack[] = [
   ["the signature is missing", (release) => rmSync(signatureOf(release)), "there is no file "],
-  ["an older release, signed as what it is", beOlder, 'is signed as "bough 1.2.2 commit '],
-  ["a byte of the archive is another one", (release) => damage(release), "is corrupt: its SHA-256 is "],
-  ["what was an older release's archive", beOlderArchive, "has no bough 1.2.3 for "],
+  ["an older release with its own signature", replaceByOlder, 'is signed as "bough 1.2.2 commit '],
+  ["a changed byte of the archive", (release) => damage(release), "is corrupt: its SHA-256 is "],
+  ["an older release's archives", replaceByOlderArchives, "has no bough 1.2.3 for "],
 ];
 
 const attacks: Attack[] = [
   ...plainAttacks,
-  ["a byte of the checksums is another one", (release) => flip(join(release, "SHA256SUMS"), 3), notSigned],
-  ["a line more in the checksums", addLine, notSigned],
+  ["a changed byte of the checksums", (release) => flip(join(release, "SHA256SUMS"), 3), notSigned],
+  ["an additional line in the checksums", addLine, notSigned],
   ["the archive and its checksum are replaced", replaceArchive, notSigned],
   ["signed with another key", (release) => signRelease(release, { key: stranger }), notSigned],
   [
-    "signed with another key of the same name",
+    "signed with another key of the same id",
     (release) => signRelease(release, { key: { ...stranger, id: ownKey.id } }),
     notSigned,
   ],
   [
-    "the right signature under another key's name",
+    "the right signature with another key's id",
     (release) => signRelease(release, { key: { ...ownKey, id: stranger.id } }),
     notSigned,
   ],
   ["the signature of another file", signAnother, notSigned],
-  ["a byte of the signature is another one", (release) => editLine(release, 1, flipLetter), notSigned],
-  ["an older release's, with this version in the comment", renameOlder, notSigned],
-  ["the comment's signature is another one's", (release) => editLine(release, 3, flipLetter), notSigned],
+  ["a changed byte of the signature", (release) => editLine(release, 1, flipLetter), notSigned],
+  ["an older release's signature with this version in the comment", renameOlder, notSigned],
+  ["a changed byte of the comment's signature", (release) => editLine(release, 3, flipLetter), notSigned],
   ["the comment's signature is missing", (release) => editLine(release, 3, () => ""), notSigned],
   ["an empty signature", (release) => truncateSync(signatureOf(release)), notSigned],
-  ["a signature that is cut short", (release) => truncateSync(signatureOf(release), 120), notSigned],
+  ["a truncated signature", (release) => truncateSync(signatureOf(release), 120), notSigned],
   [
     "a signature that is an error page",
     (release) => writeFileSync(signatureOf(release), "<html>\n<body>\nno\n</body>\n"),
@@ -140,7 +143,7 @@ const attacks: Attack[] = [
     'is signed as "branch 1.2.3 commit 0"',
   ],
   [
-    "a comment that steers the terminal",
+    "a comment with control characters",
     (release) => signRelease(release, { comment: "\u001b[2Jbough 1.2.3" }),
     'is signed as "[2Jbough 1.2.3"',
   ],
@@ -167,7 +170,7 @@ describe.each([
 });
 
 describe("the pair of keys", () => {
-  test("the public one is the same wherever it is written down", async () => {
+  test("has the same public key in all files", async () => {
     for (const file of publicKeyFiles) {
       expect(readFileSync(join(import.meta.dir, "../..", file), "utf8")).toContain(releaseKey);
     }
@@ -183,7 +186,7 @@ describe("the pair of keys", () => {
     expect(text).toContain(`\nversion=${version}\n`);
   });
 
-  test("a new one: the secret key is its owner's alone, the public one takes the old one's place", () => {
+  test("can be made: the secret key is for its owner only, and the public key replaces the old one", () => {
     const tree = copyTree();
     const file = join(temporaryDirectory(), "release.key");
     const made = makeReleaseKey(tree, file);
@@ -208,7 +211,7 @@ describe("the pair of keys", () => {
   );
 });
 
-describe("what a release is not signed with", () => {
+describe("a release is not signed with", () => {
   const tree = copyTree();
   const write = (text: string, mode = 0o600, directory = temporaryDirectory()) => {
     const path = join(directory, "key");
@@ -237,7 +240,7 @@ describe("what a release is not signed with", () => {
     expect(() => readReleaseKey(tree, { BOUGH_RELEASE_KEY_FILE: make() })).toThrow(message);
   });
 
-  test("nothing, where nothing is named", () => {
+  test("any key if none is named", () => {
     expect(readReleaseKey(tree, {})).toBeUndefined();
   });
 });
@@ -255,22 +258,22 @@ function signatureOf(release: string): string {
   return join(release, "SHA256SUMS.minisig");
 }
 
-/** All of an older release, under this one's address. */
-function beOlder(release: string): void {
+/** Puts an older release in the place of this one. */
+function replaceByOlder(release: string): void {
   const older = makeRelease("1.2.2");
   rmSync(release, { recursive: true });
   renameSync(older, release);
 }
 
-/** Signed as this version, and with an older one's archives in it. */
-function beOlderArchive(release: string): void {
-  beOlder(release);
+/** Puts an older release's archives into this one, signed as this version. */
+function replaceByOlderArchives(release: string): void {
+  replaceByOlder(release);
   signRelease(release);
 }
 
-/** An older release whose signature's comment has been edited. */
+/** Puts an older release in the place of this one, with this version in its signature's comment. */
 function renameOlder(release: string): void {
-  beOlder(release);
+  replaceByOlder(release);
   editLine(release, 2, (line) => line.replace("1.2.2", "1.2.3"));
 }
 
@@ -305,7 +308,7 @@ function editLine(release: string, index: number, edit: (line: string) => string
   writeFileSync(signatureOf(release), lines.join("\n"));
 }
 
-/** A letter in the middle of base64 text becomes another one. */
+/** Changes a letter in the middle of base64 text. */
 function flipLetter(line: string): string {
   const letter = line.charAt(40) === "A" ? "B" : "A";
   return `${line.slice(0, 40)}${letter}${line.slice(41)}`;

@@ -1,4 +1,4 @@
-/** `scripts/test`, with other tests in place of these. */
+/** `scripts/test`, with a script in place of the tests. */
 import { expect, test } from "bun:test";
 import { cpSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { diskForTests, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { commandLines } from "../support/processes.ts";
 
-/** Starts it where another program is taken for the Bun that has been brought. */
+/** Starts `scripts/test` in a directory where a script replaces the Bun that toolchain.sh installs. */
 function start(bun: string) {
   const directory = temporaryDirectory();
   const at = (name: string) => join(directory, name);
@@ -28,7 +28,7 @@ function start(bun: string) {
   return { child, leftIn: () => readdirSync(at("temporary")) };
 }
 
-test("the tests have the program that was compiled, whatever its name is, and end as they end", async () => {
+test("the tests can run a program of any name in TEST_PROGRAM, and the script returns their exit code", async () => {
   const { child, leftIn } = start('"$TEST_PROGRAM"; exit 3');
   expect(await new Response(child.stdout).text()).toBe("begun\n");
   expect(await child.exited).toBe(3);
@@ -38,7 +38,7 @@ test("the tests have the program that was compiled, whatever its name is, and en
 test.each([
   ["SIGTERM", 143],
   ["SIGINT", 130],
-] as const)("%s ends them, and all that they have started", async (signal, exitCode) => {
+] as const)("%s ends the tests and everything that they have started", async (signal, exitCode) => {
   const seconds = `6${exitCode}.5`;
   const { child, leftIn } = start(`sleep ${seconds} & "$TEST_PROGRAM"; wait`);
   const reader = child.stdout.getReader();
@@ -49,7 +49,7 @@ test.each([
   while (commandLines().includes(`sleep ${seconds}`)) await Bun.sleep(5);
 });
 
-test("a place for tests that is said to be none is the usual one", () => {
+test("an empty TEST_DISK means the default directory", () => {
   const { TEST_DISK: before } = process.env;
   process.env.TEST_DISK = "";
   expect(diskForTests()).toMatch(/^\//);

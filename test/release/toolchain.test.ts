@@ -1,4 +1,4 @@
-/** `scripts/toolchain.sh`: a Bun is known by its bytes, and one that is not known is never started. */
+/** `scripts/toolchain.sh` recognizes a Bun by its bytes, and never starts an unknown one. */
 import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
@@ -24,19 +24,19 @@ describe("the digests are those of the packages in bun.lock", () => {
     expect(pinned.get(name)?.version).toBe(lockedPackage(root, name).version);
   });
 
-  test("and the one that runs this test is among them", () => {
+  test("the digest of the Bun that runs this test is among them", () => {
     const digests = [...pinned.values()].map(({ sha512 }) => sha512);
     expect(digests).toContain(digestFile(process.execPath));
   });
 });
 
-/** Where a Bun is looked for, in this order; `npm` is what the registry would bring, and PATH is what somebody may have set. */
+/** The places where a Bun is looked for, in this order; `npm` is what the registry would send. */
 type Place = "node_modules" | "cache" | "PATH" | "npm";
 type Kind = "real" | "fake";
 
 const notUsed = `is not the Bun ${version} that scripts/bun.sha512 has the digest of`;
 
-describe("a Bun that says it is the right one, and is not, is never run", () => {
+describe("a fake Bun with the right version is never run:", () => {
   test.each<[string, Partial<Record<Place, Kind>>, Place | "none"]>([
     ["in PATH, and npm brings the real one", { PATH: "fake", npm: "real" }, "cache"],
     ["in PATH, and there is no npm", { PATH: "fake" }, "none"],
@@ -57,7 +57,7 @@ describe("a Bun that says it is the right one, and is not, is never run", () => 
     expect(ended.stderr).not.toContain(`${checkout}/scripts/toolchain.sh:`);
   });
 
-  test("one byte more than the real one is another one", async () => {
+  test("a Bun with one more byte than the real one is refused", async () => {
     const directory = temporaryDirectory();
     const path = join(directory, "bun");
     copyFileSync(process.execPath, path);
@@ -70,12 +70,12 @@ describe("a Bun that says it is the right one, and is not, is never run", () => 
   });
 });
 
-test("the real one is taken, and nothing is said about it", async () => {
+test("the real Bun is used without a message", async () => {
   const { ended, found } = await bring({ node_modules: "real", PATH: "fake" });
   expect(ended).toEqual({ exitCode: 0, stdout: `${found("node_modules")}\n`, stderr: "" });
 });
 
-/** What a script gets that sources toolchain.sh, in a checkout with these Buns. */
+/** Runs a script that sources toolchain.sh, in a checkout with these Buns. */
 async function bring(places: Partial<Record<Place, Kind>>, path = temporaryDirectory()) {
   const checkout = temporaryDirectory();
   const home = temporaryDirectory();

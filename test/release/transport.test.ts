@@ -1,11 +1,11 @@
-/** What `scripts/install.sh` downloads comes over HTTPS all the way, or from this machine itself. */
+/** `scripts/install.sh` downloads only over HTTPS, or from this machine. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { filesBelow, install, makeRelease, pathWith, serve } from "./fake-release.ts";
 
-/** A server's certificate that the programs below are told to trust. */
+/** The certificate of servers, which the programs below trust. */
 let tls: { cert: string; key: string };
 let environment: Record<string, string>;
 
@@ -37,11 +37,11 @@ beforeAll(() => {
 
 const busybox = { wget: `exec ${Bun.which("busybox")} wget "$@"` };
 
-/** Programs that download, and what each needs in PATH. */
+/** Programs that download, and the scripts that each needs in PATH. */
 const downloaders: [string, Record<string, string>][] = [
   ["curl", {}],
   ["wget", {}],
-  // Debian's takes any certificate, which it says; Alpine's asks for a good one.
+  // Debian's accepts any certificate, with a message; Alpine's verifies it.
   ["busybox", busybox],
 ];
 
@@ -62,7 +62,7 @@ describe.each(downloaders)("with %s", (program, scripts) => {
     expect(ended.exitCode).toBe(0);
   });
 
-  test("over HTTPS, with a redirect to another server's HTTPS", async () => {
+  test("over HTTPS, with a redirect to HTTPS on another server", async () => {
     using goal = serve(makeRelease(), { tls });
     using server = serve(makeRelease(), { tls, redirect: (name) => goal.url.slice(0, -1) + name });
     const { ended } = await install(["--from", server.url], { PATH: path(), ...environment });
@@ -93,7 +93,7 @@ describe.each(downloaders)("with %s", (program, scripts) => {
     expect(filesBelow(prefix)).toEqual(["bin/bough"]);
   });
 
-  test("what comes from loopback is asked of no proxy", async () => {
+  test("no proxy is used for loopback", async () => {
     using proxy = serve(temporaryDirectory());
     using server = serve(makeRelease());
     const proxies = {
@@ -107,7 +107,7 @@ describe.each(downloaders)("with %s", (program, scripts) => {
     expect(proxy.paths).toEqual([]);
   });
 
-  test("what is not there is said", async () => {
+  test("a missing file is an error", async () => {
     using server = serve(temporaryDirectory());
     const { ended } = await install(["--from", server.url], { PATH: path() });
     expect(ended.output).toContain("404");
@@ -116,7 +116,7 @@ describe.each(downloaders)("with %s", (program, scripts) => {
   });
 });
 
-test("without a certificate that was looked at, and without a signature, nothing is installed", async () => {
+test("nothing is installed if neither the certificate nor the signature can be verified", async () => {
   using server = serve(makeRelease(), { tls });
   const { ended, home } = await install(["--from", server.url], { PATH: pathWith("none", busybox) });
   expect(ended.output).toContain("neither the server's certificate nor the signature can be verified");
@@ -124,7 +124,7 @@ test("without a certificate that was looked at, and without a signature, nothing
   expect(filesBelow(home)).toEqual([]);
 });
 
-describe("plain HTTP over a network is refused, and nothing is asked for", () => {
+describe("plain HTTP over a network is refused without a request", () => {
   test.each([
     "http://releases.example/bough/1.2.3",
     "http://192.0.2.1/",
