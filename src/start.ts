@@ -26,7 +26,7 @@ let interruptedAt = 0;
 function interrupt(): void {
   const now = Date.now();
   if (interruption.signal.aborted && now - interruptedAt > echoMilliseconds)
-    leaveAtOnce(new BoughError("left at once", { kind: "interrupted" }));
+    leaveAtOnce(new BoughError("ended without waiting", { kind: "interrupted" }));
   interruptedAt ||= now;
   interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
 }
@@ -34,7 +34,7 @@ function interrupt(): void {
 /** Ends the process without waiting, and names what may still run. */
 function leaveAtOnce(failure: BoughError): never {
   const left = [...runtime.running].join(" and ");
-  const told = left === "" ? failure : withRemains(failure, left);
+  const told = left === "" ? failure : withRunningWork(failure, left);
   // The terminal has shown ^C at the beginning of the line.
   const beginLine = runtime.stderr.isTerminal ? "\r\u001b[K" : "";
   const { text, exitCode } = describeFailure(told, requestedFormat(process.argv.slice(2)));
@@ -47,7 +47,7 @@ function leaveAtOnce(failure: BoughError): never {
   return exit(exitCode);
 }
 
-function withRemains({ message, kind, hint }: BoughError, left: string): BoughError {
+function withRunningWork({ message, kind, hint }: BoughError, left: string): BoughError {
   const remedy = "`bough ps` shows what runs, `bough kill OPERATION` ends it.";
   return new BoughError(`${message}; ${left} may still run`, {
     kind,
@@ -63,7 +63,7 @@ function stopWriting(error: NodeJS.ErrnoException): void {
   // EIO means that the terminal is gone, for which SIGHUP is sent.
   else if (error.code !== "EIO")
     writeFailure = new BoughError(`cannot write to standard output: ${reasonOf(error)}`);
-  const reason = new BoughError("nobody reads the output any more", { kind: "interrupted" });
+  const reason = new BoughError("the reader has closed the output", { kind: "interrupted" });
   interruption.abort(writeFailure ?? reason);
 }
 
@@ -177,7 +177,7 @@ export function start(exitProcess: (exitCode: number) => never): void {
 }
 
 /** Installs the signal handlers. Called once there is work to cancel, so not for help. */
-function hearSignals(): void {
+function handleSignals(): void {
   const interruptByKey = createInterruptKey(runtime.interrupts, interrupt);
   for (const signal of endingSignals(process.platform, ignoresHangup()))
     process.on(signal, signal === "SIGINT" ? interruptByKey : interrupt);
@@ -194,7 +194,7 @@ async function main(): Promise<void> {
   try {
     exitCode = await runCommandLine(process.argv.slice(2), runtime, (known) => {
       globals = known;
-      hearSignals();
+      handleSignals();
     });
     await runtime.stdout.flush();
     if (writeFailure !== undefined) throw writeFailure;

@@ -121,7 +121,7 @@ async function* readEntries(source: TarSource, { text, needsEnd }: Style): Async
     const raw = parseHeader(block, text);
     if (raw === undefined) throw damaged("a header's checksum is wrong");
     if ("xgLK".includes(raw.flag)) {
-      if (++headers > maxHeadersInARow) throw damaged("it has headers that belong to no entry");
+      if (++headers > maxHeadersInARow) throw damaged("it has too many extended headers before an entry");
       if (raw.size < 0) throw damaged("a header has an invalid size");
       const content = await takePadded(source, raw.size);
       if (raw.flag === "g") for (const [key, value] of parsePaxRecords(content, text)) global.set(key, value);
@@ -135,7 +135,7 @@ async function* readEntries(source: TarSource, { text, needsEnd }: Style): Async
     headers = 0;
     const header = withPaxRecords(raw, records);
     if (isOtherSparse(raw.flag, records))
-      throw damaged(`${JSON.stringify(header.name)} is sparse in a format that bough does not know`);
+      throw damaged(`${JSON.stringify(header.name)} is a sparse file in an unsupported format`);
     const content = createContent(source, header, records);
     const { size, isSparse, pieces } = content;
     const attributes = attributesIn(records);
@@ -210,7 +210,7 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
 }
 
 async function takePadded(source: TarSource, size: number): Promise<Uint8Array> {
-  if (size > 1024 * 1024) throw damaged("a header is larger than any should be");
+  if (size > 1024 * 1024) throw damaged("a header is too large");
   const content = await source.take(size + padding(size));
   if (content === undefined) throw damaged("it ends too early");
   return content.subarray(0, size);

@@ -186,7 +186,7 @@ test("a second Ctrl-C ends bough at once, and the error names the operation that
   const [operation] = service.state.operations.keys();
   await service.close();
   expect(stderr).toEndWith(
-    `[ERROR] left at once; operation ${operation} may still run\n` +
+    `[ERROR] ended without waiting; operation ${operation} may still run\n` +
       "`bough ps` shows what runs, `bough kill OPERATION` ends it.\n",
   );
 });

@@ -245,7 +245,7 @@ describe.each([
     const [operation] = service.state.operations.keys();
     const screen = await terminal.waitFor(/^exit code \d+\n\$$/m);
     const said = screen.replaceAll(/(?<=^.{80})\n/gm, "");
-    expect(said).toContain(`\n[ERROR] left at once; operation ${operation} may still run\n`);
+    expect(said).toContain(`\n[ERROR] ended without waiting; operation ${operation} may still run\n`);
     expect(screen).not.toContain("[2/2]");
     expect(screen).toEndWith("exit code 130\n$");
     expect(terminal.isCursorShown()).toBe(true);

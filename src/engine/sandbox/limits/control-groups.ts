@@ -6,7 +6,7 @@ import { errorCode } from "../../../system-error.ts";
 import { containerParent, linesOf, ownHierarchies } from "./hierarchies.ts";
 
 /** Milliseconds to wait for killed processes: they are gone within a few, unless they wait for the disk. */
-const usualPatience = 5_000;
+const defaultWaitMilliseconds = 5_000;
 
 /**
  * Removes the control groups (version 1, 2 or both) of a container: those `known` from its state, else those in the places where
@@ -17,7 +17,7 @@ export async function removeControlGroups(
   id: string,
   known: readonly string[],
   clock: Clock,
-  patience = usualPatience,
+  maxWaitMilliseconds = defaultWaitMilliseconds,
 ): Promise<boolean> {
   const usual = () => ownHierarchies().map((hierarchy) => join(containerParent(hierarchy), id));
   let left = (known.length > 0 ? known : usual()).filter((directory) => basename(directory) === id);
@@ -25,7 +25,7 @@ export async function removeControlGroups(
     // Not in this thread: the kernel takes its time for each.
     const removed = await Promise.all(left.map(removeControlGroup));
     left = left.filter((_, index) => !removed[index]);
-    if (left.length === 0 || waited >= patience) return left.length === 0;
+    if (left.length === 0 || waited >= maxWaitMilliseconds) return left.length === 0;
     await clock.sleep(5);
   }
 }
