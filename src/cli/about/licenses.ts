@@ -5,7 +5,7 @@ import text from "./licenses.txt" with { type: "text" };
 
 export const licenses = command({
   name: "licenses",
-  description: "Print the licences of bough and of all that its executable holds.",
+  description: "Print the licences of bough and of everything that is compiled into it.",
   run: printLicenses,
   examples: [
     ["licenses | less", "page by page"],

@@ -10,7 +10,7 @@ export const releaseKeyCommand = command({
   run: (invocation) =>
     printResult(invocation, { id: releaseKey, json: { key: releaseKey }, table: () => `${releaseKey}\n` }),
   examples: [
-    ["release-key", "the key, as minisign -P takes it"],
+    ["release-key", "the key, in the form for minisign -P"],
     ["release-key | xargs minisign -Vm SHA256SUMS -P", "verify a release's checksums with minisign"],
   ],
   agentNote: "A copy of bough that is trusted vouches for the next release; install.sh has the same key.",

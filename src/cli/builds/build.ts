@@ -225,7 +225,7 @@ export const build: Command = {
     "This command is mutating: it may start operations, store images and move tags.",
     "The layer cache is per context directory or repository; --no-cache bypasses cached layers, --cache-from uses those of other machines.",
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
-    "See `bough agent` for the whole manual.",
+    "See `bough agent` for the manual.",
   ].join("\n"),
   foreignOptions: {
     "--file": "Give the Dockerfile with --dockerfile PATH.",

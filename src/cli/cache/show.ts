@@ -14,7 +14,7 @@ export const show = command({
   run: showScope,
   examples: [
     ["cache show main", "its layers: the instruction, the image, when it was made and last used"],
-    ["cache show main -f json", "as JSON, with whole hashes"],
+    ["cache show main -f json", "as JSON, with full hashes"],
   ],
   agentNote: "The service may no longer have an image that is listed: the next build checks that.",
 });

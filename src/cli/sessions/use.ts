@@ -29,7 +29,7 @@ export const use = command({
   },
   run: useImage,
   examples: [
-    ["-S work use tag:app:dev", "the session `work` goes on from the image that a build has tagged"],
+    ["-S work use tag:app:dev", "the session `work` continues from the image that a build has tagged"],
     ["-S work use", "which image, on which branch"],
     ["-S work session rollback", "take it back"],
     ["use --new app:dev", 'a new session; `eval "$(...)"` of what it prints selects it in this shell'],
