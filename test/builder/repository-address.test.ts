@@ -84,7 +84,7 @@ describe("refuses the invalid or contradictory query or fragment", () => {
     ["?checksum=a&commit=b", 'checksum conflicts: "a" and "b"'],
     ["?ref=a&ref=a", 'query "ref" has multiple values'],
     ["?ref=", 'query "ref" has no value'],
-    ["?mtime=never", 'invalid mtime value: "never" (it is checkout or commit)'],
+    ["?mtime=never", 'invalid mtime value: "never" (expected checkout or commit)'],
     ["?submodules=maybe", 'invalid submodules value: "maybe"'],
     ["?invalid=123", 'unexpected query "invalid"'],
     ["#--upload-pack=/bin/sh", 'invalid git ref "--upload-pack=/bin/sh"'],

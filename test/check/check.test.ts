@@ -51,7 +51,7 @@ test("a platform that the embedded engine does not support is an error", async (
   writeFiles(context, { Dockerfile: "FROM --platform=linux/s390x base:1 AS s390x\n" });
   const ended = await runBough(["--local", "build", "--check"], { workingDirectory: context });
   expect(ended.exitCode).toBe(2);
-  expect(ended.stdout).toContain("FROM --platform=linux/s390x: only linux/");
+  expect(ended.stdout).toContain("FROM --platform=linux/s390x: the service runs only linux/");
 });
 
 test("--quiet prints nothing, and the exit code has the result", async () => {

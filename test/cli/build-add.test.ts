@@ -30,7 +30,7 @@ test("the server does not listen", async () => {
   await gone.close();
   const { exitCode, stderr } = await add(`${gone.url}/file`);
   expect(stderr).toContain(`ADD ${gone.url}/file: connection refused (tried 5 times)\n`);
-  expect(stderr).toEndWith("Is the address right, and can this machine reach it?\n");
+  expect(stderr).toEndWith("Check the address, and that this machine can reach it.\n");
   expect(exitCode).toBe(1);
 });
 

@@ -179,7 +179,7 @@ describe("a build that is killed before it gets the response to a started operat
     await buildAndKill(isRunning);
     service.intercept = undefined;
     const { exitCode, stderr, runs } = await build();
-    expect(stderr).toContain("[WARN] a build was ended while it started RUN slow");
+    expect(stderr).toContain("[WARN] an earlier build ended while starting RUN slow");
     expect({ exitCode, runs }).toEqual({ exitCode: 0, runs: ["slow", "slow"] });
   });
 

@@ -254,7 +254,7 @@ test("a repository with hashes of 64 digits is added", async () => {
 
 describe("a login", () => {
   const basic = (user: string, password: string) => `Basic ${btoa(`${user}:${password}`)}`;
-  const wanted = "the server wants a login, or refuses this one";
+  const wanted = "authentication required or failed";
 
   test.each([
     ["in the address", basic("us3r", "p4ss w0rd"), [], true],
@@ -312,7 +312,7 @@ describe("over ssh", () => {
       stderr: "",
     });
     const without = await build(add, ["--docker"], options);
-    expect(without.stderr).toContain("it takes an SSH agent, and none is given");
+    expect(without.stderr).toContain("an SSH agent is required, but was not given");
     expect(without.exitCode).toBe(2);
   });
 
@@ -351,7 +351,7 @@ describe("refused", () => {
   test.each([
     ["#nowhere", "the repository does not contain ref nowhere", 1],
     ["?branch=v1", "the repository does not contain ref refs/heads/v1", 1],
-    ["#abcdef12", "A commit is named by all digits of its hash.", 1],
+    ["#abcdef12", "Give the full hash of a commit.", 1],
     [`#${"0".repeat(40)}`, `the repository has no commit ${"0".repeat(40)}`, 1],
     ["#main:nowhere", "the repository has no directory nowhere", 1],
     ["#main:foo", "the repository has no directory foo", 1],
@@ -366,7 +366,7 @@ describe("refused", () => {
   });
 
   test.each([
-    ["a missing repository", "there is no git repository", () => new Response("none", { status: 404 })],
+    ["a missing repository", "git repository not found", () => new Response("none", { status: 404 })],
     [
       "a server without git",
       "",

@@ -64,7 +64,7 @@ describe("an archive", () => {
     });
     builds.closeLater({ close: () => source.stop(true) });
     const none = await build([`${source.url}none`]);
-    expect(none.stderr).toContain(`the build context ${source.url}none: the server answers 404`);
+    expect(none.stderr).toContain(`the build context ${source.url}none: the server responded with 404`);
     expect(none.exitCode).toBe(1);
     const clock = createManualClock((milliseconds) => milliseconds < 50_000);
     const { stderr } = await build([`${source.url}ill`], { clock });

@@ -9,7 +9,7 @@ const kinds: readonly [pattern: RegExp, kind: string][] = [
   [/no answer within|no data received for|bytes? received in|accepted no data for/, "silence"],
   [/the response cannot be decompressed/, "compression broken"],
   [/not JSON|with an empty body/, "no JSON"],
-  [/redirects to|is redirected/, "redirect refused"],
+  [/redirects to|follows redirects only/, "redirect refused"],
   [/redirects more than/, "redirects in a circle"],
   [/ answered 2\d\d without/, "JSON of another shape"],
 ];

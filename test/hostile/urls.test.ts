@@ -91,10 +91,10 @@ describe("credentials in an address", () => {
   });
 
   test.each<[string, string, (host: string) => string]>([
-    ["status 404", "answers 404", (host) => `ADD http://us3r:p4ssw0rd@${host}/missing /f`],
+    ["status 404", "responded with 404", (host) => `ADD http://us3r:p4ssw0rd@${host}/missing /f`],
     ["a git repository", "git repositories", (host) => `ADD http://us3r:p4ssw0rd@${host}/app.git /f`],
     ["an invalid address", "invalid address", () => "ADD http://us3r:p4ssw0rd@[::1/x /f"],
-    ["no file name", "ends in no file name", (host) => `ADD http://us3r:p4ssw0rd@${host}/ /f/`],
+    ["no file name", "has no file name", (host) => `ADD http://us3r:p4ssw0rd@${host}/ /f/`],
     [
       "a wrong checksum",
       "has the digest",
@@ -155,7 +155,7 @@ describe("a redirect", () => {
     const source = serve(() => new Response(null, { status: 302, headers: { location } }));
     const ended = await build(`ADD ${source.url}/x /f`);
     expect(ended.exitCode).toBe(1);
-    expect(ended.stderr).toContain("redirects to something that is not a web address; refused");
+    expect(ended.stderr).toContain("redirects to an address that is not http or https; refused");
   });
 
   test("to itself is given up after ten", async () => {
@@ -209,7 +209,7 @@ describe("a server that", () => {
     const source = serve(answer, () => new Response("content"));
     const ended = await build(`ADD ${source.url}/x /f`, [], { clock: retryingClock() });
     expect(ended.exitCode).toBe(0);
-    expect(ended.stderr).toMatch(/\[WARN\] ADD \S+: the server answers \d+ .*; trying again in/);
+    expect(ended.stderr).toMatch(/\[WARN\] ADD \S+: the server responded with \d+ .*; trying again in/);
     expect(source.requests).toHaveLength(2);
   });
 

@@ -93,7 +93,7 @@ test("BOUGH_CACHE_FROM and BOUGH_CACHE_TO name scopes, and empty options overrid
   const third = newMachine(files);
   const { runs, stderr } = await buildOn(third, service, [], { environment });
   expect(runs).toEqual([]);
-  expect(stderr).toContain("[INFO] cache: there is nothing in scope feature/x yet\n");
+  expect(stderr).toContain("[INFO] cache: scope feature/x is empty\n");
 });
 
 test("scopes are searched in their order", async () => {
@@ -228,8 +228,8 @@ describe("a scope that can't be used is a warning, and all its layers are misses
       /it is damaged/,
     ],
     ["its index is cut short", (index) => change(index, (text) => text.slice(0, -10)), /it is damaged/],
-    ["its index is empty", (index) => change(index, () => ""), /it is none of bough's/],
-    ["its index is another file", (index) => change(index, () => "hello\n"), /it is none of bough's/],
+    ["its index is empty", (index) => change(index, () => ""), /it is not a bough cache index/],
+    ["its index is another file", (index) => change(index, () => "hello\n"), /it is not a bough cache index/],
     [
       "a newer bough wrote it",
       (index) => change(index, (text) => text.replace("bough-cache 1", "bough-cache 2")),
@@ -238,7 +238,7 @@ describe("a scope that can't be used is a warning, and all its layers are misses
     [
       "its image has no index",
       (index) => service.state.trees.delete(index),
-      /its image has none, or is gone/,
+      /its image has no index, or no longer exists/,
     ],
     [
       "the service can't show files of an image",
@@ -248,7 +248,7 @@ describe("a scope that can't be used is a warning, and all its layers are misses
             ? Response.json({ error: "no" }, { status: 400 })
             : undefined;
       },
-      /the service can't show what an image holds/,
+      /the service can't read files of an image/,
     ],
     [
       "the service has no list of images",
@@ -258,7 +258,7 @@ describe("a scope that can't be used is a warning, and all its layers are misses
             ? Response.json({ error: "no such route" }, { status: 404 })
             : undefined;
       },
-      /has no list of its images/,
+      /does not support listing images/,
     ],
   ];
   test.each(cases)("%s", async (_, spoil, message) => {
@@ -415,7 +415,7 @@ test("the event of a cached step names the scope and the layer's age", async () 
 
 test.each([
   [["--cache-from", "Main"], "--cache-from: not a scope"],
-  [["--cache-from", "type=registry,ref=host/app"], "takes no options"],
+  [["--cache-from", "type=registry,ref=host/app"], "name without options"],
   [["--cache-to", "a//b"], "--cache-to: not a scope"],
   [["--cache-to", "a".repeat(101)], "100 characters at most"],
   [["--cache", "always"], "--cache takes auto"],

@@ -128,7 +128,7 @@ describe("output is", () => {
 test.each([
   ["CopyFromSkipped", "COPY --from=x is skipped", true],
   ["DefaultExclude", "nothing is copied from dist", true],
-  ["ArchiveNotUnpacked", "ADD a.tar: the archive is copied as it is", true],
+  ["ArchiveNotUnpacked", "ADD a.tar: the archive is copied unchanged", true],
   ["InstructionSkipped", "SHELL is skipped", true],
   ["InstructionSkipped", "CMD is skipped", false],
   ["UndefinedVar", "Usage of undefined variable '$A'", false],

@@ -63,7 +63,7 @@ export function requirePlatform(
   const wanted = wantedPlatform(instruction, lookup, escape);
   if (wanted === undefined || available === undefined || isSamePlatform(wanted, available)) return;
   const [want, have] = [formatPlatform(wanted), formatPlatform(available)];
-  throw new OtherPlatformError(`FROM --platform=${want}: only ${have} is run here`, {
+  throw new OtherPlatformError(`FROM --platform=${want}: the service runs only ${have}`, {
     kind: "usage",
     hint: "Leave --platform out, or build on a service of that platform.",
   });

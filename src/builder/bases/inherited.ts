@@ -16,7 +16,7 @@ export async function inheritEnvironment(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  if (stage.inherited !== undefined || !namesUnknown(instruction, stage, build)) return stage;
+  if (stage.inherited !== undefined || !usesUnknownVariable(instruction, stage, build)) return stage;
   return { ...stage, inherited: await readEnvironment(stage, instruction.range.start, build) };
 }
 
@@ -28,7 +28,11 @@ export function expandsVariables(name: Instruction["name"], mode: BuildMode): bo
   return expanding.includes(name) || (mode === "docker" && ofConfiguration.includes(name));
 }
 
-function namesUnknown(instruction: Instruction, stage: StageState, { mode, dockerfile }: BuildJob): boolean {
+function usesUnknownVariable(
+  instruction: Instruction,
+  stage: StageState,
+  { mode, dockerfile }: BuildJob,
+): boolean {
   const lookup = lookUp({ env: stage.env, args: stage.args });
   const { escape } = dockerfile;
   const references = () =>
@@ -53,7 +57,7 @@ async function readEnvironment(
   const known = facts.get(image, question) ?? (await askEnvironment(stage, build));
   facts.set(image, question, known);
   if (known === "") {
-    const message = `the image has no program env to say what it sets: PATH is taken to be ${defaultPath}, all else to be empty`;
+    const message = `the image has no env program to report its variables: bough takes ${defaultPath} for PATH and an empty value for every other`;
     build.emit({ type: "warning", message, line });
   }
   return inheritedVariables(parseEnvironment(known));
@@ -72,13 +76,13 @@ async function askEnvironment(stage: StageState, build: BuildJob): Promise<strin
   if (exitCodeOf(outcome) === 0) return outcome.stdout.text;
   if (cannotBeStarted(outcome)) return "";
   throw new BoughError(
-    `the image could not be asked for its variables: ${describeEnd(outcome)} (operation ${outcome.operation})`,
+    `cannot read the image's variables: ${describeEnd(outcome)} (operation ${outcome.operation})`,
     { hint: "Run the build again, or set each variable that this line uses in an ENV or ARG before it." },
   );
 }
 
 /** Variables set by the process that starts a command, not by the image. */
-const ofTheProcess = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];
+const processVariables = ["HOME", "HOSTNAME", "LOGNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "USER", "_"];
 
 /** Parses the output of env(1), in which a value may span several lines. */
 function parseEnvironment(text: string): [string, string][] {
@@ -89,5 +93,5 @@ function parseEnvironment(text: string): [string, string][] {
     if (name !== undefined) variables.push([name, value]);
     else if (last !== undefined) last[1] += `\n${line}`;
   }
-  return variables.filter(([name]) => !ofTheProcess.includes(name));
+  return variables.filter(([name]) => !processVariables.includes(name));
 }

@@ -23,19 +23,19 @@ export function localBaseUrl(
   if (!allowsLocalFrom) {
     throw new BoughError(`FROM ${url} is not allowed: it names files of this machine`, {
       kind: "usage",
-      hint: "Where you trust the Dockerfile, build with --allow-local-from; the image has to be below the context.",
+      hint: "If you trust the Dockerfile, build with --allow-local-from; the image must be inside the context.",
     });
   }
   const found = realPathOf(resolve(context.realPath, path), url);
   if (found !== context.realPath && !found.startsWith(withSeparator(context.realPath))) {
     throw new BoughError(`FROM ${url} leads out of the build context: ${found}`, {
       kind: "usage",
-      hint: "Its path counts from the context's root. Import others with `bough images import`.",
+      hint: "The path is relative to the context. Import other images with `bough images import`.",
     });
   }
   if (transport !== "dir" && found.includes(":")) {
     throw new BoughError(
-      `FROM ${url}: there is a colon in its path (${found}), where an image's name begins`,
+      `FROM ${url}: its path (${found}) contains a colon, which would start an image name`,
       {
         kind: "usage",
         hint: "Build it from a directory without one.",
@@ -52,7 +52,7 @@ function realPathOf(path: string, url: string): string {
     throw new BoughError(`FROM ${url}: cannot read ${path}: ${reasonOf(error)}`, {
       kind: "usage",
       cause: error,
-      hint: "Its path counts from the context's root.",
+      hint: "The path is relative to the context.",
     });
   }
 }

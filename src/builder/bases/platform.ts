@@ -100,6 +100,6 @@ const usualVariants: Readonly<Record<string, string>> = { amd64: "v1", arm64: "v
 function invalid(text: string): BoughError {
   return new BoughError(`invalid platform ${JSON.stringify(text)}`, {
     kind: "usage",
-    hint: "A platform reads linux/amd64 or linux/arm64.",
+    hint: "Give a platform such as linux/amd64 or linux/arm64.",
   });
 }

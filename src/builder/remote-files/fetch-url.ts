@@ -54,7 +54,7 @@ export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAcce
   throw new BoughError(
     `${access.subject} ${redactUrl(url, access.buildArgs)}: more than ${maxRedirects} redirects`,
     {
-      hint: "Name the final address.",
+      hint: "Give the final address.",
     },
   );
 }
@@ -63,13 +63,13 @@ export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAcce
 export async function fetchContent(
   url: string,
   access: RemoteAccess,
-  hint = "Is the address right, and may this machine have it?",
+  hint = "Check the address, and that this machine has access to it.",
 ): Promise<{ body: ReadableStream<Uint8Array>; headers: Headers }> {
   const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, access);
   if (ok && body !== null) return { body, headers };
   await body?.cancel();
   const shown = redactUrl(url, access.buildArgs);
-  const message = `${access.subject} ${shown}: the server answers ${status} ${statusText}`.trimEnd();
+  const message = `${access.subject} ${shown}: the server responded with ${status} ${statusText}`.trimEnd();
   throw new SourceError(message, { kind: "status", status, retryAfter: headers.get("retry-after") }, hint);
 }
 
@@ -124,7 +124,7 @@ export function sourceFault(url: string, error: unknown, access: RemoteAccess): 
   return new SourceError(
     `${subject} ${redactUrl(url, buildArgs)}: ${reason}`,
     { kind: "connection", received, permanent },
-    received ? "Run the build again." : "Is the address right, and can this machine reach it?",
+    received ? "Run the build again." : "Check the address, and that this machine can reach it.",
   );
 }
 
@@ -145,10 +145,10 @@ async function reach(address: URL, access: RemoteAccess, init: BunFetchRequestIn
 }
 
 function redirectTarget(url: string, from: URL, location: string, { subject, buildArgs }: RemoteAccess): URL {
-  const hint = "Name the final address if you trust it.";
+  const hint = "Give the final address if you trust it.";
   const next = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
   if (next === undefined || !/^https?:$/.test(next.protocol)) {
-    const message = `${subject} ${redactUrl(url, buildArgs)}: the server redirects to something that is not a web address; refused`;
+    const message = `${subject} ${redactUrl(url, buildArgs)}: the server redirects to an address that is not http or https; refused`;
     throw new BoughError(message, { hint });
   }
   // The Dockerfile gives the credentials. Those in a server's redirect are not sent.

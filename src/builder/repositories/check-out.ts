@@ -74,7 +74,7 @@ async function fetchCommit(commit: string, tree: string, client: GitClient): Pro
   if (status !== 0)
     throw client.refuse(
       `the repository has no commit ${commit}`,
-      "It is on no branch and behind no tag, or it was there a moment ago: build again.",
+      "No branch or tag contains it. If it has just been removed, build again.",
     );
 }
 
@@ -121,7 +121,7 @@ function findDirectory(tree: string, subdirectory: string, { refuse }: Pick<GitC
     at = join(at, name);
     const isDirectory = lstatSync(at, { throwIfNoEntry: false })?.isDirectory() === true;
     if (isDirectory && name !== ".git") continue;
-    throw refuse(`the repository has no directory ${subdirectory}`, "A link on the way is not followed.");
+    throw refuse(`the repository has no directory ${subdirectory}`, "Links in its path are not followed.");
   }
   return at;
 }

@@ -68,7 +68,7 @@ export function createGitClient(address: RepositoryAddress, access: RemoteAccess
   };
   const complain = ({ stderr, status }: GitEnd) => {
     const { reason, hint } = explain(stderr, access.maxAddBytes);
-    return refuse(mask(reason ?? `git exits with ${status}`), hint);
+    return refuse(mask(reason ?? `git exited with ${status}`), hint);
   };
   return {
     remote: target?.href ?? withoutPassword(address.remote),
@@ -148,7 +148,7 @@ function givenAuthorization(host: string, { secrets }: RemoteAccess): string | u
     if (bytes === undefined) continue;
     const text = new TextDecoder().decode(bytes).trim();
     if (/[\0\r\n]/.test(text))
-      throw new BoughError(`--secret id=${id}: it has several lines`, { kind: "usage" });
+      throw new BoughError(`--secret id=${id}: the value must be a single line`, { kind: "usage" });
     return isToken ? `Basic ${Buffer.from(`x-access-token:${text}`).toString("base64")}` : text;
   }
   return undefined;
@@ -157,9 +157,9 @@ function givenAuthorization(host: string, { secrets }: RemoteAccess): string | u
 function agentOf(shown: string, { subject, secrets }: RemoteAccess): string {
   const agent = secrets.agents.get("default");
   if (agent !== undefined) return agent;
-  throw new BoughError(`${subject} ${shown}: it takes an SSH agent, and none is given`, {
+  throw new BoughError(`${subject} ${shown}: an SSH agent is required, but was not given`, {
     kind: "usage",
-    hint: "Give one by --ssh default.",
+    hint: "Give one with --ssh default.",
   });
 }
 
@@ -167,7 +167,7 @@ const mayPass =
   /returned error: (429|5\d\d)|early EOF|hung up|unexpected disconnect|RPC failed|Connection (reset|timed out)|Could not resolve host|Operation too slow/i;
 
 const loginHint =
-  "A private repository takes a login: --secret id=GIT_AUTH_TOKEN,env=NAME, or --ssh default for git@ and ssh://.";
+  "A private repository requires a login: --secret id=GIT_AUTH_TOKEN,env=NAME, or --ssh default for git@ and ssh://.";
 
 function explain(stderr: string, maxBytes: number): { reason: string | undefined; hint?: string } {
   if (
@@ -175,24 +175,24 @@ function explain(stderr: string, maxBytes: number): { reason: string | undefined
       stderr,
     )
   )
-    return { reason: "the server wants a login, or refuses this one", hint: loginHint };
+    return { reason: "authentication required or failed", hint: loginHint };
   if (/Host key verification failed/i.test(stderr))
     return {
       reason: "the server's host key is not known to this machine",
-      hint: "Connect once by hand (ssh HOST), and compare the key with what the server's owner says.",
+      hint: "Connect once by hand (ssh HOST), and compare the key with the one that the server's owner publishes.",
     };
   if (/signal 25|File size limit/i.test(stderr)) return tooLarge(maxBytes);
   if (/No space left on device|Out of diskspace/i.test(stderr))
     return {
-      reason: "no space is left on the disk that it is fetched to",
-      hint: "Make room in BOUGH_HOME (a build's context), or in TMPDIR (ADD).",
+      reason: "no space left on the disk that it is fetched to",
+      hint: "Free space in BOUGH_HOME (a build's context), or in TMPDIR (ADD).",
     };
   if (
     /repository .*not found|returned error: 404|does not appear to be a git repository|no matching repositories/i.test(
       stderr,
     )
   )
-    return { reason: "there is no git repository", hint: `Is the address right? ${loginHint}` };
+    return { reason: "git repository not found", hint: `Check the address. ${loginHint}` };
   if (
     /transport '.*' not allowed|protocol '.*' is not (supported|allowed)|Protocol ".*" (not supported|disabled)/i.test(
       stderr,
@@ -200,15 +200,15 @@ function explain(stderr: string, maxBytes: number): { reason: string | undefined
   )
     return {
       reason: "the server redirects to an address that is less secure; refused",
-      hint: "Name the final address if you trust it.",
+      hint: "Give the final address if you trust it.",
     };
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
-  const told = lines.findLastIndex((text) => /^(fatal|error): /.test(text));
-  const at = told < 0 ? lines.length - 1 : told;
+  const errorLine = lines.findLastIndex((text) => /^(fatal|error): /.test(text));
+  const at = errorLine < 0 ? lines.length - 1 : errorLine;
   const line = lines[at]?.replace(/^(fatal|error): /, "");
   // The lines after `unable to connect to HOST:` give the reason.
   const reason = line?.endsWith(":") ? `${line} ${lines.slice(at + 1).join("; ")}` : line;
-  const hint = "Is the address right, and can this machine reach it?";
+  const hint = "Check the address, and that this machine can reach it.";
   return { reason: reason?.slice(0, 500), hint };
 }
 

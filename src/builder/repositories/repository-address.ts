@@ -110,7 +110,7 @@ function readQuery(query: string, refuse: Refuse): Map<string, string> {
   const values = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(query)) {
     if (!names.includes(name))
-      throw refuse(`unexpected query ${JSON.stringify(name)}: it may be ${names.join(", ")}`);
+      throw refuse(`unexpected query ${JSON.stringify(name)}: expected one of ${names.join(", ")}`);
     if (values.has(name)) throw refuse(`query ${JSON.stringify(name)} has multiple values`);
     if (value === "" && !switches.includes(name)) throw refuse(`query ${JSON.stringify(name)} has no value`);
     values.set(name, value);
@@ -118,7 +118,7 @@ function readQuery(query: string, refuse: Refuse): Map<string, string> {
   // Files get the commit's time in both cases: the time of the checkout has no meaning.
   const time = values.get("mtime") ?? "commit";
   if (time !== "checkout" && time !== "commit")
-    throw refuse(`invalid mtime value: ${JSON.stringify(time)} (it is checkout or commit)`);
+    throw refuse(`invalid mtime value: ${JSON.stringify(time)} (expected checkout or commit)`);
   return values;
 }
 

@@ -19,7 +19,7 @@ export async function findCommit(address: RepositoryAddress, access: RemoteAcces
   if (isByCommit) {
     const commit = expected?.toLowerCase();
     if (commit === undefined || !isCommitHash(commit))
-      throw refuse("fetch-by-commit takes a full commit hash as its checksum");
+      throw refuse("fetch-by-commit requires a full commit hash as the checksum");
     return { ref: undefined, commit };
   }
   const client = createGitClient(address, access);
@@ -29,8 +29,8 @@ export async function findCommit(address: RepositoryAddress, access: RemoteAcces
     throw refuse(
       `the repository does not contain ref ${ref}`,
       isShort
-        ? "A commit is named by all digits of its hash."
-        : "It is the name of a branch or tag, or a commit's hash.",
+        ? "Give the full hash of a commit."
+        : "Give the name of a branch or tag, or the full hash of a commit.",
     );
   }
   require(found.commit, ...(found.tag === undefined ? [] : [found.tag]));

@@ -84,7 +84,7 @@ export function decodeIndex(bytes: Uint8Array, scope: string, verify?: Verify): 
   const signature = readSignature(file.toString("utf8", headerEnd + 1, signatureEnd));
   if (verify !== undefined && !verify(beginning, signature))
     throw new UnusableIndexError(
-      signature === undefined ? "it is not signed" : "it is not signed by a key that is known here",
+      signature === undefined ? "it is not signed" : "it is not signed by a known key",
     );
   const header = readHeader(file.toString("utf8", versionEnd + 1, headerEnd));
   if (header.scope !== scope) throw new UnusableIndexError(`it is the index of scope ${header.scope}`);
@@ -112,14 +112,14 @@ const maxFormatLine = 40;
 
 function requireFormat(line: string): void {
   const version = /^bough-cache ([1-9]\d{0,8})$/.exec(line)?.[1];
-  if (version === undefined) throw new UnusableIndexError("it is none of bough's");
+  if (version === undefined) throw new UnusableIndexError("it is not a bough cache index");
   if (Number(version) !== formatVersion)
     throw new UnusableIndexError(`a newer bough wrote it (format ${version})`, true);
 }
 
 function lineEnd(file: Buffer, from: number): number {
   const end = file.indexOf("\n", from);
-  if (end === -1) throw from === 0 ? new UnusableIndexError("it is none of bough's") : damaged();
+  if (end === -1) throw from === 0 ? new UnusableIndexError("it is not a bough cache index") : damaged();
   return end;
 }
 

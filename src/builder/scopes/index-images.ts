@@ -40,7 +40,7 @@ export async function listIndexImages(name: string, service: ScopeService): Prom
   const main = scopeTag(name);
   const records = await service.listImages({ tag: main });
   if (service.capabilities.lacks("imageList"))
-    throw new BoughError(`${service.address} has no list of its images, by which scopes are found`);
+    throw new BoughError(`${service.address} does not support listing images, which cache scopes need`);
   return records
     .flatMap(({ uuid, tag, created_at }) =>
       tag !== null && scopeOfTag(tag) === name
@@ -89,7 +89,7 @@ export async function requireInspect(image: string, service: ScopeService): Prom
   });
   if (root !== "unsupported") return;
   throw new BoughError(
-    "the service can't show what an image holds, by which scopes are read: it has no GET /v1/inspect/{image_uuid}/download",
+    "the service can't read files of an image, which cache scopes need: it does not support GET /v1/inspect/{image_uuid}/download",
   );
 }
 
@@ -127,13 +127,13 @@ export async function makeIndexImage(
     needsNoCommand && extensions.has(scratch)
       ? [await service.importImage({ url: scratch, timeoutSeconds })]
       : bases;
-  let reason = "the build has no image to keep it in";
+  let reason = "the build has no image to store it in";
   for (const image of starts) {
     const made = await runToEnd({ ...request, image }, service, signal);
     if ("image" in made) return made.image;
     reason = made.reason;
   }
-  throw new BoughError(`no image can be made for it: ${reason}`);
+  throw new BoughError(`cannot make an image for it: ${reason}`);
 }
 
 async function runToEnd(

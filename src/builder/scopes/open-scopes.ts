@@ -51,7 +51,7 @@ export async function openScopes({ from, to }: ScopeChoice, options: ScopesOptio
     if (scope instanceof Error) log.warn(`cache: scope ${name} is not used: ${scope.message}`);
     else if (scope?.written !== undefined) scopes.push({ name, index: scope.index });
     // The reason why an index can't be used has been reported.
-    else if (scope?.images.length === 0) log.info(`cache: there is nothing in scope ${name} yet`);
+    else if (scope?.images.length === 0) log.info(`cache: scope ${name} is empty`);
   }
 
   const used = to === undefined ? undefined : createUsedEntries({ store, session, dockerfile, clock });

@@ -103,7 +103,7 @@ async function readPart(
   try {
     const copy = copies?.get(image);
     const bytes = copy ?? (await readIndexFile(image, "index", service));
-    if (bytes === undefined) throw new UnusableIndexError("its image has none, or is gone");
+    if (bytes === undefined) throw new UnusableIndexError("its image has no index, or no longer exists");
     const decoded = decodeIndex(bytes, name, verify);
     known.set(image, decoded);
     if (copy === undefined) copies?.set(name, image, bytes);

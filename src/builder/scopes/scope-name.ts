@@ -19,8 +19,8 @@ export function parseScopeName(name: string, option: string): string {
   throw new BoughError(`${option}: not a scope: ${JSON.stringify(name)}`, {
     kind: "usage",
     hint: /[=,]/.test(name)
-      ? "A scope is kept on the service itself and takes no options: --cache-to main --cache-from main."
-      : "A scope's name is of a-z, 0-9, _ and -, with . and / between them, 100 characters at most.",
+      ? "A scope is a name without options, and is stored on the service: --cache-to main --cache-from main."
+      : "A scope's name consists of a-z, 0-9, _ and -, with . and / between them, 100 characters at most.",
   });
 }
 

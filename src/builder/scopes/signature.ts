@@ -63,11 +63,11 @@ function readKey(
   try {
     key = read(content);
   } catch {
-    throw refuse(/PUBLIC KEY/.test(content) ? "it is the public one" : "there is none in this file");
+    throw refuse(/PUBLIC KEY/.test(content) ? "it is a public key" : "no key found in this file");
   }
   if (key.asymmetricKeyType !== "ed25519") throw refuse(`it is of type ${key.asymmetricKeyType}`);
   // Verification does not need the private key, which should not be passed around.
-  if (option === "--cache-verify" && /PRIVATE KEY/.test(content)) throw refuse("it is the private one");
+  if (option === "--cache-verify" && /PRIVATE KEY/.test(content)) throw refuse("it is a private key");
   return key;
 }
 

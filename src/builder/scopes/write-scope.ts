@@ -57,7 +57,7 @@ export async function writeScope(
     if (latest !== undefined && main !== latest) return written;
     const merge = (before: ScopeIndex) => pruneIndex(mergeIndexes(before, additions), clock.now(), gone);
     const next = merge(found.index);
-    if (found.isWhole && !isDue(found.index, next, additions, clock.now(), gone)) {
+    if (found.isWhole && !needsWrite(found.index, next, additions, clock.now(), gone)) {
       if (written !== undefined) await removeOldTags(found, options);
       return written;
     }
@@ -100,7 +100,7 @@ function listedAmong({ images, merged }: ReadScope): string[] {
 const refreshMilliseconds = 24 * 3600 * 1000;
 
 /** Returns true if the scope should be written. `next`: the index that would be written. Entries that don't fit are no reason. */
-function isDue(
+function needsWrite(
   before: ScopeIndex,
   next: ScopeIndex,
   additions: ScopeIndex,
@@ -134,6 +134,6 @@ async function removeOldTags({ images, merged }: ReadScope, { service, warn }: W
   try {
     for (const { image, tag } of old) await service.removeTag(image, tag);
   } catch (error) {
-    warn(`cache: a tag of an earlier write can't be removed: ${String(error)}`);
+    warn(`cache: cannot remove a tag of an earlier write: ${String(error)}`);
   }
 }
