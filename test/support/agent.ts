@@ -1,4 +1,4 @@
-/** A coding agent's side of `bough mcp`: the SDK's own client, which starts the server and speaks to it. */
+/** A coding agent that uses `bough mcp`: the SDK's client, which starts the server. */
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -6,16 +6,16 @@ import type { RequestOptions } from "@modelcontextprotocol/sdk/shared/protocol.j
 import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 
 export interface ToolAnswer {
-  /** The error's text; else all texts of the result but the result itself. */
+  /** The text of an error; otherwise all texts except the first, which is the result itself. */
   text: string;
   isError: boolean;
-  /** As its schema says, which the client verifies. */
+  /** The result, which the client has verified with its schema. */
   result: Record<string, unknown>;
 }
 
 export class Agent {
   readonly client = new Client({ name: "test", version: "1" });
-  /** All that the server has sent. */
+  /** Everything that the server has sent. */
   received = "";
   stderr = "";
 
@@ -41,7 +41,7 @@ export class Agent {
       agent.received += `${JSON.stringify(message)}\n`;
       onmessage?.(message);
     };
-    // The client verifies results by the schemas that it has seen.
+    // The client verifies results with the schemas that it has listed.
     await agent.client.listTools();
     return agent;
   }
@@ -62,7 +62,7 @@ export class Agent {
     return { isError, text: texts.slice(isError ? 0 : 1).join("\n"), result: answer.structuredContent ?? {} };
   }
 
-  /** Of a call that has to succeed. */
+  /** Returns the result of a call. Throws if the call fails. */
   async resultOf(name: string, given: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
     const { isError, text, result } = await this.call(name, given);
     if (isError) throw new Error(`${name}: ${text}`);

@@ -1,4 +1,4 @@
-/** Runs a command line in this process, as `src/main.ts` would in one of its own. */
+/** Runs a command line in this process, as `src/main.ts` does in a separate one. */
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,19 +21,19 @@ export interface BoughOptions {
   clock?: Clock;
   fetch?: Fetch;
   platform?: NodeJS.Platform;
-  /** What tells the program from others; `undefined`: it is run from its source. */
+  /** The identity of the program; `undefined` if it is run from its source. */
   program?: string | undefined;
-  /** What is piped in; nothing is if not said. */
+  /** Piped standard input; by default nothing is piped. */
   stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
-  /** Standard input is one. */
+  /** True if standard input is a terminal. */
   hasInputTerminal?: boolean;
-  /** Standard output is a terminal of so many columns. */
+  /** The columns of standard output, which is a terminal if this is given. */
   terminalColumns?: number;
-  /** Standard error is one. */
+  /** True if standard error is a terminal. */
   hasErrorTerminal?: boolean;
-  /** Where what Ctrl-C would end is to be found. */
+  /** Gets the handlers that Ctrl-C would call. */
   interrupts?: Runtime["interrupts"];
-  /** Hears of everything that goes to standard error, as it does. */
+  /** Called with all text for standard error when it is written. */
   onStderr?: (text: string) => void;
 }
 
@@ -119,12 +119,12 @@ async function* piped(source: BoughOptions["stdin"]): AsyncGenerator<Uint8Array>
 /** A new directory, removed with the test's home. */
 export function temporaryDirectory(prefix = "bough-"): string {
   const parent = process.env.HOME ?? tmpdir();
-  // A file that has ended takes the home with it; the next one may want a directory before its first test does.
+  // The home is removed after each test file. The next file may need a directory before its first test.
   mkdirSync(parent, { recursive: true });
   return mkdtempSync(join(parent, prefix));
 }
 
-/** For directories that have to be on a disk: other temporary ones may be in memory. */
+/** The parent of directories that must be on a disk, because other temporary ones may be in memory. */
 export function diskForTests(): string {
   return process.env.TEST_DISK || tmpdir();
 }

@@ -1,14 +1,14 @@
 /**
  * A small base image for tests and the demo, made without a network: Debian's static busybox with a link for every
  * applet, `/etc/passwd`, `/etc/group`, and the usual empty directories. Like Docker's own busybox image it has
- * neither `/proc` nor `/sys`, so that a sandbox that leaves mount points behind gives itself away.
+ * neither `/proc` nor `/sys`, so that tests notice mount points that a sandbox leaves behind.
  */
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface BusyboxImageOptions {
-  /** The static busybox to put in. */
+  /** The static busybox of the image. */
   busybox?: string;
   tag?: string;
   /** Environment of the image's configuration, as `NAME=value`. */
@@ -19,7 +19,7 @@ export interface BusyboxImageOptions {
   author?: string;
   /** Changes the root file system before it is packed. */
   prepare?: (root: string, architecture: string) => void;
-  /** Makes an index with one image for each of these (`amd64`, `arm64`, ...); else it is one image for this machine. */
+  /** Makes an index with an image for each of these (`amd64`, `arm64`, ...); by default a single image for this machine. */
   architectures?: readonly string[];
 }
 
@@ -29,7 +29,7 @@ interface Descriptor {
   size: number;
 }
 
-/** What a layout consists of, by digest. */
+/** The blobs of a layout, by digest. */
 type Blobs = Map<string, Uint8Array>;
 
 interface Image {
@@ -37,10 +37,10 @@ interface Image {
   blobs: Blobs;
 }
 
-/** By options. Most callers want the same image, which takes a tenth of a second to make. */
+/** Images by their options. Most callers need the same image, which takes a tenth of a second to make. */
 const made = new Map<string, Image>();
 
-/** Writes an OCI image layout into `directory` (made where missing); answers its name for skopeo: `oci:<directory>:<tag>`. */
+/** Writes an OCI image layout into `directory`, making it if needed. Returns its name for skopeo: `oci:<directory>:<tag>`. */
 export async function makeBusyboxLayout(
   directory: string,
   options: BusyboxImageOptions = {},
@@ -96,7 +96,7 @@ function addImage(blobs: Blobs, architecture: string, options: BusyboxImageOptio
         ...options.configuration,
       },
       rootfs: { type: "layers", diff_ids: [`sha256:${sha256(layer)}`] },
-      // One entry a layer: `buildah bud --layers` counts them.
+      // `buildah bud --layers` needs one entry for each layer.
       history: [{ created: "2024-01-01T00:00:00Z", created_by: "busybox" }],
     });
     const manifest = encode({
@@ -134,7 +134,7 @@ function makeRoot(root: string, busybox: string): void {
   );
 }
 
-/** The same tree gives the same bytes, so that two layouts made apart are one image. */
+/** Packs a tree. The same tree gives the same bytes, so that separate layouts contain the same image. */
 function pack(root: string): Uint8Array<ArrayBuffer> {
   const normalized = ["--sort=name", "--mtime=@1704067200", "--owner=0", "--group=0", "--numeric-owner"];
   const format = [

@@ -2,12 +2,12 @@ import { cpSync, linkSync } from "node:fs";
 import { join } from "node:path";
 
 const checkout = join(import.meta.dir, "../..");
-/** `TEST_PROGRAM`: `scripts/test` has compiled it, for all processes that share the files. */
+/** `TEST_PROGRAM` is compiled by `scripts/test` for all processes that run test files. */
 let compiled = process.env.TEST_PROGRAM;
 
 /**
- * The path of the executable that users download, compiled by the first test file of a process that asks for it, unless it is
- * there already. It starts in a fraction of the time that Bun takes for `src/main.ts`.
+ * Returns the path of the executable that users download. The first test file of a process that needs it compiles it, unless
+ * `TEST_PROGRAM` is set. It starts in a fraction of the time that Bun takes for `src/main.ts`.
  */
 export function compileBough(): string {
   if (compiled === undefined) {
@@ -18,7 +18,7 @@ export function compileBough(): string {
   return compiled;
 }
 
-/** Puts the executable into a directory, as `bough`; returns its path. A hundred megabytes are only copied from another file system. */
+/** Links the executable into a directory, as `bough`, or copies its 100 MB from another file system. Returns its path. */
 export function linkBough(directory: string): string {
   const place = join(directory, "bough");
   try {

@@ -1,4 +1,4 @@
-/** Keeps, uses and removes contexts in the directory that is named, as builds of several branches would; prints what goes wrong. */
+/** Keeps, uses and removes contexts in a given directory, like builds of several branches. Prints errors. */
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openKeptContexts, removeKeptContexts } from "../../src/cli/contexts/kept-contexts.ts";

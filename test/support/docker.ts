@@ -1,26 +1,26 @@
 /**
- * Docker itself on a daemon of its own: what the tests hold trees, configurations and errors against. Debian's docker.io
- * has BuildKit inside; everything that it keeps is below one directory, which is gone at the end.
+ * Docker with a separate daemon, with which tests compare trees, configurations and errors. Debian's docker.io includes
+ * BuildKit. All of its files are below one directory, which is removed at the end.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { readTree, type Tree } from "../differential/tree.ts";
 
 export interface Docker {
-  /** `source` in skopeo's terms, such as `oci:/layout:tag`; `name` as a FROM has it. */
+  /** Imports `source`, a name for skopeo such as `oci:/layout:tag`, as `name`, as FROM would use it. */
   importBase(source: string, name: string): Promise<void>;
-  /** What `docker load` makes of an archive. */
+  /** Loads an archive as `docker load` does. */
   load(archive: string): Promise<void>;
-  /** Returns the image's id; rejects with all that Docker said. */
+  /** Returns the image's id; rejects with Docker's whole output. */
   build(request: DockerBuild): Promise<string>;
-  /** The files of the image that would come of it; none is kept, which takes a fraction of the time. */
+  /** The files of the resulting image, without storing it, which takes a fraction of the time. */
   buildTree(request: DockerBuild): Promise<Tree>;
   readImage(image: string): Promise<Tree>;
-  /** What a command of an image prints; of none, what the image itself names. */
+  /** The output of a command in an image; without a command, of the image's own. */
   run(image: string, ...command: string[]): Promise<string>;
-  /** What an image is besides files, as `docker image inspect` shows it. */
+  /** The properties of an image, as `docker image inspect` shows them. */
   inspect(image: string): Promise<{ Author: string; Config: DockerConfig }>;
-  /** Its history, the first line first. */
+  /** The image's history, the oldest line first. */
   history(image: string): Promise<{ CreatedBy: string; Comment: string }[]>;
   /** Ends the daemon, and containerd with it, unmounts, and removes the directory. */
   close(): Promise<void>;
@@ -48,13 +48,13 @@ export interface DockerConfig {
   Shell?: string[];
 }
 
-/** Commands that print the versions of what a build by Docker depends on. */
+/** Commands that print the versions of the programs on which a build by Docker depends. */
 export const dockerVersions = ["dockerd", "containerd", "runc", findClient()].map((program) => [
   program,
   "--version",
 ]);
 
-/** Needs root. `directory` is made. */
+/** Starts a daemon in `directory`, which it makes. Needs root. */
 export async function startDocker(directory: string): Promise<Docker> {
   mkdirSync(directory, { recursive: true });
   const socket = join(directory, "socket");
@@ -94,7 +94,7 @@ export async function startDocker(directory: string): Promise<Docker> {
     },
 
     async readImage(image) {
-      // Never started: what it would run does not matter, and an image of files alone names nothing.
+      // The container is never started, but an image without a command needs one.
       const made = await call(socket, "POST", "/containers/create", { Image: image, Cmd: ["/none"] });
       const { Id: container } = (await made.json()) as { Id: string };
       const { body } = await call(socket, "GET", `/containers/${container}/export`);
@@ -135,12 +135,12 @@ function buildWords(request: DockerBuild, output: string): string[] {
   ];
 }
 
-/** Debian's own: another one on PATH may lack the plugin without which there is no BuildKit. */
+/** Debian's client, if it exists. Another one in PATH may lack the plugin that BuildKit needs. */
 function findClient(): string {
   return existsSync("/usr/bin/docker") ? "/usr/bin/docker" : "docker";
 }
 
-/** Overlays do not lie on overlays: where the directory is on one, whole copies do. */
+/** In the order of preference. overlay2 does not work if the directory is on an overlay itself; vfs makes full copies. */
 const storageDrivers = ["overlay2", "vfs"];
 
 interface Daemon {
@@ -171,7 +171,7 @@ function spawnDaemon(directory: string, socket: string, driver: string) {
     `--host=unix://${socket}`,
     `--pidfile=${join(directory, "pid")}`,
   ];
-  // Should the tests be killed, it ends with them.
+  // It ends with the tests, even if they are killed.
   const daemon = Bun.spawn(["setpriv", "--pdeathsig", "TERM", "dockerd", ...words], {
     env: { PATH: `${process.env.PATH}:/usr/sbin:/sbin`, HOME: directory, TMPDIR: directory },
     stdin: "ignore",
@@ -197,7 +197,7 @@ async function endsWithin(seconds: number, child: Bun.Subprocess): Promise<boole
   return Promise.race([child.exited.then(() => true), Bun.sleep(seconds * 1000).then(() => false)]);
 }
 
-/** dockerd ends the containerd that it has started, unless it is killed itself. */
+/** Kills the containerd of a dockerd that was killed; otherwise dockerd has ended it. */
 function endContainerd(executionRoot: string): void {
   for (const entry of readdirSync("/proc")) {
     if (!/^\d+$/.test(entry)) continue;
@@ -206,12 +206,12 @@ function endContainerd(executionRoot: string): void {
       if (words.some((word) => word.startsWith(`${executionRoot}/containerd/`)))
         process.kill(Number(entry), "SIGKILL");
     } catch {
-      // Another process has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
 }
 
-/** The innermost first. */
+/** Unmounts everything below a directory, the innermost first. */
 function unmountBelow(directory: string): void {
   const points = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")

@@ -8,14 +8,14 @@ import { type GitServer, serveRepositories } from "./git-server.ts";
 
 export interface FetchingBuilds {
   service: FakeService;
-  /** Where builds are started. */
+  /** The working directory of builds. */
   directory: string;
-  /** bough's own directory. */
+  /** bough's state directory. */
   home: string;
-  /** Where nothing is to be left. */
+  /** The directory for temporary files, in which nothing may be left. */
   scratch: string;
   build(words: readonly string[], options?: Partial<BoughOptions>): Promise<FetchingBuild>;
-  /** Contexts that are kept, by session and name; what is half-made, too. */
+  /** Paths of the contexts that are kept, including incomplete ones. */
   kept(): string[];
   /** Serves the repositories below a directory. */
   serve(root: string, options?: Parameters<typeof serveRepositories>[1]): GitServer;
@@ -26,9 +26,9 @@ export interface FetchingBuilds {
 
 export interface FetchingBuild extends Ended {
   requests: FakeService["requests"];
-  /** What files of the last RUN have in them, by their paths. */
+  /** The contents of files of the last RUN, by their paths. */
   texts: Record<string, string>;
-  /** Their modes, `path mode`, and owners, `path uid:gid mode`. */
+  /** Their modes as `path mode`, and their owners as `path uid:gid mode`. */
   modes: string[];
   owners: string[];
 }

@@ -1,4 +1,4 @@
-/** git repositories, and a server that has them: git's own, behind HTTP. */
+/** git repositories, and an HTTP server for them that uses git's CGI program. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "./bough.ts";
@@ -11,7 +11,7 @@ export interface Repository {
   /** The directory with its files. */
   directory: string;
   git(...args: string[]): string;
-  /** Answers the commit's hash. */
+  /** Commits these files and returns the commit's hash. */
   commit(files: Record<string, FileSpec>): string;
 }
 
@@ -41,9 +41,9 @@ export interface GitServer {
 interface GitServerOptions {
   /** The value of `Authorization` that each request needs. */
   authorization?: string;
-  /** Files are given as they are, as a server that does not know git does it. */
+  /** Serves plain files, like a server that does not support git. */
   isDumb?: boolean;
-  /** What is answered in place of git. */
+  /** Responds in place of git, unless it returns `undefined`. */
   answer?(request: Request): Response | undefined;
 }
 
@@ -107,7 +107,7 @@ const withoutSettings = {
   GIT_CONFIG_COUNT: "3",
   GIT_CONFIG_KEY_0: "uploadpack.allowReachableSHA1InWant",
   GIT_CONFIG_VALUE_0: "true",
-  // The repositories of a test may be somebody else's.
+  // The repositories of a test may belong to another user.
   GIT_CONFIG_KEY_1: "safe.directory",
   GIT_CONFIG_VALUE_1: "*",
   GIT_CONFIG_KEY_2: "protocol.file.allow",
@@ -128,7 +128,7 @@ function runGit(args: readonly string[]): string {
   return stdout.toString().trim();
 }
 
-/** A place for repositories. */
+/** Makes a directory for repositories. */
 export function repositoriesDirectory(): string {
   return temporaryDirectory("bough-repositories-");
 }

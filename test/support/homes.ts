@@ -2,8 +2,8 @@ import { existsSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { basename, dirname } from "node:path";
 
 /**
- * Removes a directory with all that engines have kept below it, and the control groups that killed ones have noted there: the next
- * engine would have, and there is none.
+ * Removes a directory with the state of engines below it, and the control groups that killed engines have recorded there,
+ * because no next engine will remove them.
  */
 export function removeHome(directory: string): void {
   if (!existsSync(directory)) return;
@@ -25,12 +25,12 @@ function groupsOf(note: string): string[] {
   try {
     return Object.values((JSON.parse(readFileSync(note, "utf8")) as { cgroup_paths: object }).cgroup_paths);
   } catch {
-    // An engine that was killed has not written it to its end.
+    // A killed engine may have left the file incomplete.
     return [];
   }
 }
 
-/** Those who were in it end with the engine that was killed, within some milliseconds. */
+/** Removes a control group. Its processes end within some milliseconds after the engine was killed. */
 function removeGroup(directory: string): void {
   for (let attempt = 0; attempt < 400 && existsSync(directory); attempt++) {
     try {

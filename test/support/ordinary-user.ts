@@ -1,6 +1,6 @@
 /**
- * Runs programs as a user without privileges, with a home and sub-ids of its own. The machine's user database stays
- * as it is: the files that say who that is are laid over it in a mount namespace, for these programs alone.
+ * Runs programs as a user without privileges, with a separate home and sub-ids. The machine's user database does not
+ * change: other files are mounted over it in a mount namespace of these programs.
  */
 import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,25 +15,25 @@ const firstSubordinateId = 700_000;
 export interface OrdinaryUser {
   /** Writable for the user, and removed at the end. */
   readonly home: string;
-  /** What stands before a command line to run it as this user. */
+  /** The words before a command line that run it as this user. */
   readonly prefix: readonly string[];
-  /** Copies a file or directory into the home, and hands it over. */
+  /** Copies a file or directory into the home, and gives it to the user. Returns its path. */
   give(path: string, name: string): string;
-  /** Puts the compiled program into the home, as `bough`; it stays root's. */
+  /** Puts the compiled program into the home, as `bough`. It still belongs to root. */
   giveBough(): string;
   remove(): void;
 }
 
 export interface OrdinaryUserOptions {
-  /** Whether the user has a range of them: yes if not said. */
+  /** True (the default) if the user has a range of sub-ids. */
   subordinateIds?: boolean;
-  /** By what user namespaces are forbidden: in a chroot clone(2) has EPERM for them, beyond their number ENOSPC. */
+  /** What forbids user namespaces: in a chroot clone(2) fails with EPERM, beyond the limit of a sysctl with ENOSPC. */
   forbidsNamespaces?: "chroot" | "sysctl";
-  /** The directory to make the home in: the temporary one if not said. */
+  /** The directory in which the home is made; by default the temporary one. */
   parent?: string;
 }
 
-/** Needs root. */
+/** Makes an ordinary user. Needs root. */
 export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUser {
   const directory = mkdtempSync(join(options.parent ?? tmpdir(), "bough-user-"));
   chmodSync(directory, 0o755);
@@ -41,7 +41,7 @@ export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUse
   mkdirSync(home);
   chownSync(home, id, id);
   const range = options.subordinateIds === false ? "" : `${name}:${firstSubordinateId}:65536\n`;
-  // Even root is given ids in a user namespace by newuidmap(1), which asks the tables.
+  // newuidmap(1) gives ids in a user namespace even to root only as these tables allow.
   const rootRange = options.forbidsNamespaces === "sysctl" ? "root:0:100000\n" : "";
   const overlays = {
     "/etc/passwd": `${readFileSync("/etc/passwd", "utf8")}${name}:x:${id}:${id}::${home}:/bin/sh\n`,
@@ -54,7 +54,7 @@ export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUse
     writeFileSync(replacement, content);
     return `mount --bind '${replacement}' ${path}`;
   });
-  // Debian's udev makes it so; in containers and bare virtual machines it may be root's alone.
+  // Debian's udev gives it this mode; in containers and bare virtual machines it may be for root only.
   mounts.push(
     "if [ -e /dev/net/tun ]; then mount -t tmpfs -o mode=755 tmpfs /dev/net; mknod -m 666 /dev/net/tun c 10 200; fi",
   );
@@ -62,7 +62,7 @@ export function makeOrdinaryUser(options: OrdinaryUserOptions = {}): OrdinaryUse
   const confine = {
     none: `cd '${home}'; exec ${become}`,
     chroot: `mkdir -p '${directory}/root'; mount --rbind / '${directory}/root'; exec chroot '${directory}/root' ${become}`,
-    // The limit is that of the namespace that it is set in: the machine keeps its own.
+    // The limit applies to the namespace in which it is set, not to the machine.
     sysctl: [
       "exec unshare --user --map-users=0,0,100000 --map-groups=0,0,100000",
       `sh -ec 'echo 0 > /proc/sys/user/max_user_namespaces; cd "${home}"; exec "$@"' sh ${become}`,

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The command lines of all processes of the machine, arguments separated by spaces, as anybody on it can see them. */
+/** The command lines of all processes of the machine, with arguments separated by spaces. */
 export function commandLines(): string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -14,21 +14,24 @@ export function commandLines(): string[] {
     .filter((line) => line !== "");
 }
 
-/** Resolves once a process with this command line runs. A shell prints what comes before it a moment earlier, when Ctrl-C is not yet for it. */
+/**
+ * Resolves once a process with this command line runs. The output of the command before it is not enough: at that moment the
+ * process may not yet get Ctrl-C.
+ */
 export async function untilRuns(line: string): Promise<void> {
   while (!commandLines().includes(line)) await Bun.sleep(5);
 }
 
 /**
- * Those that have something to do with `directory` and do not go away by themselves: a killed process's `sync` can't be
- * stopped, but it ends.
+ * Command lines with `directory` that do not end within some seconds. The `sync` of a killed process can't be stopped, but
+ * it ends.
  */
 export async function lastingProcesses(
   directory: string,
   isExpected: (line: string) => boolean = () => false,
 ): Promise<string[]> {
   const find = () => commandLines().filter((line) => line.includes(directory) && !isExpected(line));
-  // One that is becoming another program has no command line for a moment, and is not gone: it takes two looks.
+  // During an exec a process has no command line for a moment. Therefore two looks in succession must find nothing.
   let [before, now] = [find(), find()];
   for (let attempt = 0; attempt < 200 && before.length + now.length > 0; attempt++) {
     await Bun.sleep(50);

@@ -7,7 +7,7 @@ export interface Credentials {
   password: string;
 }
 
-/** A registry on loopback (Debian's `docker-registry`), with a password where credentials are given. */
+/** A registry on loopback (Debian's `docker-registry`), with a password if credentials are given. */
 export class Registry {
   /** `127.0.0.1:<port>` */
   readonly host: string;
@@ -27,7 +27,7 @@ export class Registry {
     this.#credentials = credentials;
   }
 
-  /** `storageBytes`: how much it has room for, on a tmpfs, which takes root. */
+  /** Starts a registry. `storageBytes` is the size of its storage, a tmpfs, which needs root. */
   static async start(credentials?: Credentials, storageBytes?: number): Promise<Registry> {
     const directory = mkdtempSync(join(tmpdir(), "bough-registry-"));
     const host = `127.0.0.1:${freePort()}`;
@@ -41,7 +41,7 @@ export class Registry {
     mkdirSync(data);
     if (storageBytes !== undefined)
       Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${storageBytes}`, "tmpfs", data]);
-    // The configuration is YAML, and so takes JSON.
+    // The configuration is YAML, which includes JSON.
     const config = {
       version: 0.1,
       log: { level: "error" },

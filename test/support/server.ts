@@ -1,12 +1,12 @@
-/** `bough serve` in a process of its own. */
+/** `bough serve` in a separate process. */
 import { compileBough } from "./compiled.ts";
 
 export interface ServerProcess {
   url: string;
   pid: number;
-  /** The token that it made; `null` where it was given one. */
+  /** The token that the server made; `null` if it was given one. */
   token: string | null;
-  /** Ctrl-C, and how it ended. */
+  /** Sends SIGINT, and returns the exit code and standard error. */
   stop(): Promise<{ exitCode: number; stderr: string }>;
 }
 

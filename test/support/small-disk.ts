@@ -1,4 +1,4 @@
-/** Runs bough where `disk`, a directory below the working one, is a small disk of its own, which nobody else sees. */
+/** Runs bough with a small disk at `disk` in the working directory, which other processes do not see. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Ended } from "./bough.ts";
@@ -7,7 +7,7 @@ export interface SmallDisk {
   workingDirectory: string;
   environment: Record<string, string>;
   bytes: number;
-  /** What of it is in use already. */
+  /** The bytes that are in use before bough starts. */
   usedBytes: number;
   stdin?: Uint8Array<ArrayBuffer>;
 }
@@ -18,7 +18,7 @@ code=$?
 ls disk
 exit $code`;
 
-/** Standard output ends with the names of what is on the disk. */
+/** Runs bough, and then lists the names of files on the disk at the end of standard output. */
 export async function runOnSmallDisk(words: readonly string[], options: SmallDisk): Promise<Ended> {
   const { workingDirectory, environment, bytes, usedBytes, stdin } = options;
   mkdirSync(join(workingDirectory, "disk"), { recursive: true });

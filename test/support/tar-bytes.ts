@@ -1,4 +1,4 @@
-/** Archives made by hand, for what no tar would write. */
+/** Archives of any entries, including those that no tar program would write. */
 export interface RawEntry {
   name: string;
   flag?: string;
@@ -40,7 +40,7 @@ function header(
   return block;
 }
 
-/** In chunks of odd sizes, as a network would bring it. */
+/** Yields bytes in chunks of a size that fits no block, as a network would. */
 export async function* inChunks(bytes: Uint8Array, size = 700): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }

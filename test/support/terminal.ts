@@ -1,4 +1,4 @@
-/** A terminal of a given size, with a shell at its prompt: tmux holds the screen, so that it can be looked at. */
+/** A terminal of a given size, with a shell at its prompt. tmux keeps the screen, so that tests can read it. */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "./bough.ts";
@@ -8,17 +8,17 @@ export interface Terminal {
   write(text: string): void;
   /** Types a line and presses Enter. */
   type(line: string): void;
-  /** A key by tmux's name for it: `C-c`. */
+  /** Presses a key, which has tmux's name, such as `C-c`. */
   press(key: string): void;
-  /** What is on the screen, without trailing blanks. */
+  /** The text on the screen, without trailing blanks. */
   screen(): string;
-  /** The same with everything that has been scrolled out of it, above. */
+  /** The same after all lines that have scrolled out of the screen. */
   history(): string;
-  /** The screen as soon as it holds the text or satisfies the condition. */
+  /** Waits until the screen contains the text or matches the pattern, and returns it. */
   waitFor(condition: string | RegExp): Promise<string>;
   resize(columns: number, rows: number): void;
   isCursorShown(): boolean;
-  /** Ids of the processes that the shell has started and that still run. */
+  /** Ids of the running processes that the shell has started. */
   jobs(): number[];
   close(): void;
 }
@@ -30,11 +30,11 @@ export interface TerminalOptions {
   environment: Record<string, string>;
 }
 
-const patienceMilliseconds = 20_000;
+const maxWaitMilliseconds = 20_000;
 
 export async function openTerminal(options: TerminalOptions): Promise<Terminal> {
   const { columns, rows, workingDirectory, environment } = options;
-  // What a test that is ended leaves goes with the tests' own directory.
+  // If a test is killed, this is removed with the home of the tests.
   const directory = temporaryDirectory();
   const tmux = (...words: string[]) =>
     Bun.spawnSync(["tmux", "-S", join(directory, "socket"), "-f", "/dev/null", ...words], {
@@ -68,7 +68,7 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
     screen: () => capture(),
     history: () => capture("-S", "-"),
     async waitFor(condition) {
-      const deadline = Date.now() + patienceMilliseconds;
+      const deadline = Date.now() + maxWaitMilliseconds;
       for (;;) {
         const screen = terminal.screen();
         const isThere = typeof condition === "string" ? screen.includes(condition) : condition.test(screen);
@@ -86,7 +86,7 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
       return children.split(" ").filter(Boolean).map(Number);
     },
     close() {
-      // It has ended by itself where its shell has.
+      // This fails if the server has ended with its shell.
       tmux("kill-server");
       rmSync(directory, { recursive: true, force: true });
     },

@@ -32,7 +32,7 @@ const metadataArguments: Record<string, [string, "string" | "number"]> = {
   thread_sort_index: ["sort_index", "number"],
 };
 
-/** Throws where a viewer would drop something, or draw it in a wrong place. */
+/** Reads a trace. Throws if a viewer would drop something, or draw it in a wrong place. */
 export function readTrace(text: string): Trace {
   const document = objectOf(JSON.parse(text), "the trace");
   for (const key of Object.keys(document))
@@ -62,7 +62,7 @@ function checkFields(event: Event): void {
   if ("args" in event) objectOf(event.args, "args");
 }
 
-/** Every process and thread by name; each name is given once. */
+/** Reads the names of processes and threads, each of which is given once. */
 function readNames(metadata: readonly Event[]): Map<string, string> {
   const names = new Map<string, string>();
   for (const event of metadata) {
@@ -91,7 +91,7 @@ function sliceOf(event: Event, names: ReadonlyMap<string, string>): Slice {
   };
 }
 
-/** Of two slices on a thread one is within the other, or they do not overlap. */
+/** Requires that two slices of a thread do not overlap, unless one contains the other. */
 function checkNesting(events: readonly Event[]): void {
   const open: number[] = [];
   const ordered = [...events].sort((a, b) => Number(a.ts) - Number(b.ts) || Number(b.dur) - Number(a.dur));
@@ -103,7 +103,7 @@ function checkNesting(events: readonly Event[]): void {
   }
 }
 
-/** Each begins and ends once, in a slice, and leads forward. */
+/** Reads arrows. Each begins and ends once, in a slice, and leads forward in time. */
 function readArrows(events: readonly Event[], drawn: readonly Event[]): [string, string][] {
   const ends = (phase: string) => events.filter(({ ph }) => ph === phase);
   const boundTo = (event: Event) => {

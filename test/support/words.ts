@@ -1,4 +1,4 @@
-/** The words of a command line as a POSIX shell splits them: quotes and backslashes, nothing else. A ` # ` begins a comment. */
+/** Splits a command line into words as a POSIX shell does: with quotes and backslashes only. A ` # ` begins a comment. */
 export function splitWords(line: string): string[] {
   const words: string[] = [];
   let word: string | undefined;
