@@ -12,7 +12,7 @@ import { callFilter } from "../../src/engine/sandbox/sandbox-config.ts";
 const [x64, x86, arm64] = [0xc000003e, 0x40000003, 0xc00000b7];
 const [allowed, forbidden, missing, killed] = [0x7fff0000, 0x00050001, 0x00050026, 0];
 
-/** As libseccomp writes it: by architecture, then number after number. */
+/** A filter as libseccomp writes it: by architecture, then each number in turn. */
 const filter = encode([
   [0x20, 0, 0, 4],
   [0x15, 0, 5, x64],
@@ -31,18 +31,18 @@ const filter = encode([
 
 test.each([
   ["an allowed call", x64, 39, allowed],
-  ["one that is forbidden", x64, 40, forbidden],
-  ["the newest", x64, 300, allowed],
-  ["one after it", x64, 301, missing],
-  ["one far after it", x64, 9999, missing],
-  ["the last before numbers of an architecture's own", x64, 0xeffff, missing],
-  ["an architecture's own", x64, 0xf0001, forbidden],
-  ["x32", x64, 0x4000_0001, killed],
-  ["by another architecture, which has a newest one of its own", x86, 21, missing],
-  ["its allowed one", x86, 20, allowed],
-  ["its forbidden one", x86, 5, forbidden],
-  ["by an architecture that the filter does not know", arm64, 9999, killed],
-])("%s", (_, architecture, number, outcome) => {
+  ["a forbidden call", x64, 40, forbidden],
+  ["the newest known call", x64, 300, allowed],
+  ["the first unknown call", x64, 301, missing],
+  ["a later unknown call", x64, 9999, missing],
+  ["the last unknown call before an architecture's own numbers", x64, 0xeffff, missing],
+  ["a call of an architecture's own numbers", x64, 0xf0001, forbidden],
+  ["an x32 call", x64, 0x4000_0001, killed],
+  ["an unknown call of another architecture", x86, 21, missing],
+  ["an allowed call of another architecture", x86, 20, allowed],
+  ["a forbidden call of another architecture", x86, 5, forbidden],
+  ["a call of an unknown architecture", arm64, 9999, killed],
+])("the improved filter has the right result for %s", (_, architecture, number, outcome) => {
   expect(evaluateFilter(improveFilter(filter), architecture, number)).toBe(outcome);
 });
 
@@ -54,7 +54,7 @@ test.each([
   expect(() => improveFilter(broken)).toThrow("a filter of system calls");
 });
 
-/** As libseccomp writes it: one number after the other, the newest first. Every fifth is allowed with an argument of 8 alone. */
+/** A filter as libseccomp writes it: each number in turn, the newest first. Numbers divisible by 5 need an argument of 8. */
 function chainOf(numbers: readonly number[]): Uint8Array {
   const call = (number: number): Row[] => [
     [0x15, 0, 4, number],
@@ -75,9 +75,12 @@ function chainOf(numbers: readonly number[]): Uint8Array {
 
 test.each([
   ["few calls", [1, 2, 3, 40, 45, 300]],
-  ["so many that no condition jumps past half of them", Array.from({ length: 220 }, (_, index) => 3 * index)],
-  ["more than a filter may have", Array.from({ length: 500 }, (_, index) => 2 * index)],
-])("the search for a number changes no result: %s", (_, numbers) => {
+  [
+    "more calls than a conditional jump can skip half of",
+    Array.from({ length: 220 }, (_, index) => 3 * index),
+  ],
+  ["more calls than a filter may have", Array.from({ length: 500 }, (_, index) => 2 * index)],
+])("the search tree changes no result: %s", (_, numbers) => {
   const chain = chainOf(numbers);
   const searched = encodeFilter(withSearchTree(decodeFilter(chain)));
   expect(searched.length / 8).toBeLessThanOrEqual(4096);
@@ -91,7 +94,7 @@ test.each([
       }
 });
 
-test("a number is found in a few instructions, wherever it stands in the filter", () => {
+test("the search tree finds each number in fewer than 30 instructions", () => {
   const filter = decodeFilter(chainOf(Array.from({ length: 220 }, (_, index) => 3 * index)));
   const searched = withSearchTree(filter);
   const steps = [1, 3, 6, 303, 1023].map((number) => countSteps(searched, number));
@@ -99,7 +102,7 @@ test("a number is found in a few instructions, wherever it stands in the filter"
   expect(countSteps(filter, 3)).toBeGreaterThan(200);
 });
 
-/** How many instructions are looked at until there is a result. */
+/** Returns the number of instructions that are evaluated for a call. */
 function countSteps(instructions: readonly Instruction[], number: number): number {
   let steps = 0;
   const counted = new Proxy([...instructions], {
@@ -112,7 +115,7 @@ function countSteps(instructions: readonly Instruction[], number: number): numbe
   return steps;
 }
 
-test("one filter serves commands of every network: the capability that some have more is not in it", () => {
+test("commands of every network have the same filter, although some have one more capability", () => {
   for (const architecture of ["amd64", "arm64"])
     for (const kind of ["private", "host"] as const)
       expect(callFilter(architecture, { kind })).toEqual(callFilter(architecture, { kind: "none" }));

@@ -19,7 +19,7 @@ const configured = async (image: string, config: ImageConfig) =>
 const configOf = async (uuid: string) =>
   (await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images?uuid=${uuid}`)).images[0]?.oci_config;
 
-test("is an image of its own, always the same one; the first keeps what it has", async () => {
+test("makes another image, the same one for the same configuration, and keeps the first unchanged", async () => {
   const before = await configOf(base);
   const config = { Env: ["A=1"], WorkingDir: "/srv", Labels: { a: "b" } };
   const image = await configured(base, config);
@@ -31,7 +31,7 @@ test("is an image of its own, always the same one; the first keeps what it has",
   expect(await configured(image, { Env: ["A=2"] })).not.toBe(image);
 });
 
-test("holds for what runs in it, and for what comes of that", async () => {
+test("applies to commands in the image, and to their results", async () => {
   const config = { Env: ["A=1"], WorkingDir: "/srv" };
   const image = await configured(base, config);
   const { stdout, image: result } = await engine.run(image, "echo $A > /made; echo $A");
@@ -39,7 +39,7 @@ test("holds for what runs in it, and for what comes of that", async () => {
   expect(await configOf(result ?? "")).toEqual(config);
 });
 
-test("counts for nothing where a request says so", async () => {
+test("is ignored if the request has ignore_config", async () => {
   const image = await configured(base, { Env: ["A=1"] });
   const { stdout } = await engine.run(image, 'echo "[$A]"', { ignore_config: true });
   expect(stdout.trim()).toBe("[]");
@@ -48,13 +48,13 @@ test("counts for nothing where a request says so", async () => {
 const recordOf = async (uuid: string) =>
   (await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images?uuid=${uuid}`)).images[0];
 
-test("an author and a history make it another one, and stay with what comes of it", async () => {
+test("an author and a history make another image, and are inherited by results", async () => {
   const history = [{ created_by: "FROM somewhere" }, { created_by: "ENV A=1", empty_layer: true }];
   const described = { config: (await configOf(base)) ?? {}, author: "me", history };
   const image = (await engine.json<ImageRecord>("POST", `/v1/images/${base}/config`, described)).uuid;
   expect(image).not.toBe(base);
   expect(await recordOf(image)).toMatchObject({ oci_author: "me", oci_history: history });
-  // What is not said stays as it is.
+  // Fields that the request leaves out stay the same.
   expect(await configured(image, described.config)).toBe(image);
 
   const steps = [{ created_by: "ARG x", empty_layer: true }, { created_by: "RUN touch /made" }];
@@ -67,10 +67,10 @@ test("an author and a history make it another one, and stay with what comes of i
 });
 
 test.each<[string, unknown]>([
-  ["no list", {}],
-  ["a line that is none", [1]],
+  ["an object in place of a list", {}],
+  ["a number in place of a line", [1]],
   ["no line with a layer", [{ created_by: "x", empty_layer: true }]],
-  ["two", [{ created_by: "x" }, { created_by: "y" }]],
+  ["two lines with a layer", [{ created_by: "x" }, { created_by: "y" }]],
 ])("a history of a layer with %s is refused", async (_, history) => {
   const request = { image: base, command: "true", history };
   const answer = await engine.fetch("POST", "/v1/instances", request);
@@ -81,17 +81,17 @@ test.each<[string, unknown]>([
 });
 
 test.each<[string, unknown, string]>([
-  ["none", undefined, "config is missing"],
-  ["a list", [], "config must be an object"],
+  ["a missing configuration", undefined, "config is missing"],
+  ["a list as configuration", [], "config must be an object"],
   ["a field of another type", { Env: "A=1" }, "config Env must be a list of strings"],
-  ["one that goes too deep", { Labels: {}, x: nested(40) }, "config x is nested too deeply"],
+  ["a field that is nested too deeply", { Labels: {}, x: nested(40) }, "config x is nested too deeply"],
 ])("%s is refused", async (_, config, message) => {
   const answer = await configure(base, config);
   expect(answer.status).toBe(400);
   expect(await answer.text()).toContain(message);
 });
 
-test("of an image that is not there", async () => {
+test("responds with 404 for a missing image", async () => {
   expect((await configure(crypto.randomUUID(), {})).status).toBe(404);
 });
 

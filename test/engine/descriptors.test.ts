@@ -1,4 +1,4 @@
-/** A server runs for months: what an operation or a request has opened is closed when it is over, however it ended. */
+/** Every operation and request closes its descriptors however it ends, since a server runs for months. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { readdirSync, writeFileSync } from "node:fs";
@@ -22,13 +22,13 @@ let count = 0;
 beforeAll(async () => {
   engine = await TestEngine.open();
   base = await engine.importBase();
-  // More than any buffer on the way takes, and nothing that can be compressed.
+  // The content is larger than all buffers, and cannot be compressed.
   await engine.run(base, "true");
   large = (await engine.run(base, "head -c 30000000 /dev/urandom > /large")).image ?? "";
 });
 afterAll(() => engine.close());
 
-describe("an import of an archive", () => {
+describe("no descriptor stays open after an import of", () => {
   const image = (more: Partial<RawImage> = {}): RawImage => ({
     layers: [tarOf([{ name: `number-${count++}`, content: crypto.getRandomValues(new Uint8Array(60_000)) }])],
     ...more,
@@ -46,24 +46,24 @@ describe("an import of an archive", () => {
   const forged = (): RawImage => image({ diffIds: [`sha256:${"0".repeat(64)}`] });
 
   test.each<[string, string, () => Uint8Array, string]>([
-    ["a layout", "oci-archive", () => archiveOf(ociFiles(image())), "SUCCESS"],
-    ["docker save's", "docker-archive", () => archiveOf(dockerFiles(image())), "SUCCESS"],
-    ["gzip", "oci-archive", () => gzipSync(archiveOf(ociFiles(image()))), "SUCCESS"],
+    ["an archive of a layout", "oci-archive", () => archiveOf(ociFiles(image())), "SUCCESS"],
+    ["an archive of docker save", "docker-archive", () => archiveOf(dockerFiles(image())), "SUCCESS"],
+    ["a gzip archive", "oci-archive", () => gzipSync(archiveOf(ociFiles(image()))), "SUCCESS"],
     ["a forged layer", "oci-archive", () => archiveOf(ociFiles(forged())), "FAILED"],
-    ["cut off", "oci-archive", () => large().subarray(0, 20_000_000), "FAILED"],
-    ["cut off gzip", "oci-archive", () => gzipSync(large()).subarray(0, 20_000), "FAILED"],
-    ["no layout", "oci-archive", () => archiveOf(dockerFiles(image())), "FAILED"],
+    ["an archive that is cut off", "oci-archive", () => large().subarray(0, 20_000_000), "FAILED"],
+    ["a gzip archive that is cut off", "oci-archive", () => gzipSync(large()).subarray(0, 20_000), "FAILED"],
+    ["an archive without a layout", "oci-archive", () => archiveOf(dockerFiles(image())), "FAILED"],
   ])("%s", async (_, kind, bytes, status) => {
     expect(await leftOpen(async () => expect(await importFrom(kind, bytes())).toBe(status))).toEqual([]);
   });
 
-  test.each(["plain", "gzip"])("cancelled: %s", async (packing) => {
+  test.each(["plain", "gzip"])("a %s archive that is cancelled", async (packing) => {
     const bytes = packing === "gzip" ? gzipSync(large()) : large();
     expect(await leftOpen(() => importFrom("oci-archive", bytes, true))).toEqual([]);
   });
 });
 
-describe("a command", () => {
+describe("no descriptor stays open after a command", () => {
   test.each<[string, string]>([
     ["that succeeds", "echo x > /x"],
     ["that fails", "echo x; exit 3"],
@@ -82,7 +82,7 @@ describe("a command", () => {
   });
 });
 
-describe("a client that leaves", () => {
+describe("no descriptor stays open after a client breaks off", () => {
   let server: ReturnType<typeof listen>;
   beforeAll(() => {
     const handler = withGzip((request) => engine.engine.fetch(request));
@@ -96,14 +96,14 @@ describe("a client that leaves", () => {
     await once(socket, "connect");
     return socket;
   };
-  /** Sends a request, takes `pieces` of what comes and breaks the connection off. */
+  /** Sends a request, reads `pieces` of the response and breaks the connection off. */
   const leave = async (request: string, pieces: number) => {
     const socket = await connect();
     socket.write(`${request}\r\n\r\n`);
     for (let piece = 0; piece < pieces; piece++) await once(socket, "data");
     socket.destroy();
   };
-  /** As a client in the engine's own process does. */
+  /** Does the same as a client in the engine's own process. */
   const leaveBody = async (path: string, pieces: number) => {
     const reader = (await engine.fetch("GET", path)).body?.getReader();
     for (let piece = 0; piece < pieces; piece++) await reader?.read();
@@ -115,9 +115,9 @@ describe("a client that leaves", () => {
   const get = (path: string, header = "") => `GET ${path} HTTP/1.1\r\nHost: x${header}`;
 
   test.each<[string, string]>([
-    ["as it is", ""],
-    ["packed", "\r\nAccept-Encoding: gzip"],
-  ])("of a download, an archive and a layer: %s", async (_, header) => {
+    ["uncompressed", ""],
+    ["gzip", "\r\nAccept-Encoding: gzip"],
+  ])("a download, an archive and a layer: %s", async (_, header) => {
     const layers = (await engine.json<{ layers: { id: string }[] }>("GET", `/v1/images/${large}/layers`))
       .layers;
     const paths = [
@@ -135,7 +135,7 @@ describe("a client that leaves", () => {
     }
   });
 
-  test.each([1, 10_000])("of a COPY --from, after %d entries", async (wanted) => {
+  test.each([1, 10_000])("the archive of a COPY --from after %d entries", async (wanted) => {
     const body = async () => {
       const { body } = await engine.fetch("GET", `/v1/inspect/${large}/archive?path=/`);
       if (body === null) throw new Error("an archive is expected");
@@ -149,7 +149,7 @@ describe("a client that leaves", () => {
     expect(await leftOpen(async () => read(entriesOf(await body(), readTar)))).toEqual([]);
   });
 
-  test("of events, of a command that runs or is over", async () => {
+  test("events of a running or finished command", async () => {
     const running = await engine.start({
       image: base,
       command: "yes | head -c 3000000; cat",
@@ -171,7 +171,7 @@ describe("a client that leaves", () => {
   test.each([
     ["Content-Length: 1000000", ""],
     ["Transfer-Encoding: chunked", "186a0\r\n"],
-  ])("with its upload broken off: %s", async (header, size) => {
+  ])("an upload with %s", async (header, size) => {
     const stored = () => readdirSync(join(engine.directory, "scratch"), { recursive: true }).length;
     const before = stored();
     const upload = async () => {

@@ -4,7 +4,7 @@ import { EventFiles, sandboxSpid } from "../../src/engine/records/event-files.ts
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
-test("what is appended while a follower asks whether the operation has ended is told at once", async () => {
+test("a follower gets events that are appended while it asks whether the operation has ended", async () => {
   const logs = new EventFiles(makeLayout(temporaryDirectory()), createManualClock());
   logs.append("operation", sandboxSpid, "exit", {});
   const events = logs.read("operation", {
@@ -19,7 +19,7 @@ test("what is appended while a follower asks whether the operation has ended is 
     },
   });
   const types: (string | undefined)[] = [];
-  // The clock stands still: nobody looks again later.
+  // The clock stands still, so the follower does not look again later.
   for await (const event of events) types.push(event?.type);
   expect(types).toEqual(["exit", "shutdown", "completion"]);
 });

@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 afterAll(() => removeHome(scratch));
 
-/** Runs a script with `engine` open on `directory`, in a mount namespace that `setUp` has prepared. */
+/** Runs a script with `engine` open on `directory` in a mount namespace that `setUp` prepares. */
 function inNamespace(setUp: string, directory: string, script: string): unknown {
   const program = `
     import { TestEngine } from ${JSON.stringify(join(import.meta.dir, "../support/engine.ts"))};
@@ -38,7 +38,7 @@ function inNamespace(setUp: string, directory: string, script: string): unknown 
   return JSON.parse(child.stdout.toString());
 }
 
-describe("a program that is missing is named, with the package to install", () => {
+describe("an error names the missing program and its package:", () => {
   test.each([
     ["runc", "POST", "/v1/instances", '{ image, command: "true" }'],
     ["skopeo", "POST", "/v1/images/import", '{ registry: { url: "docker://127.0.0.1:1/x:1" } }'],
@@ -49,7 +49,7 @@ describe("a program that is missing is named, with the package to install", () =
     const image = await engine.importBase("base:1", layout);
     await engine.engine.close();
     const answer = inNamespace(
-      // crun would do in runc's place.
+      // crun could replace runc.
       `for p in ${program} crun; do place=$(command -v $p) && mount --bind /dev/null "$place" || true; done`,
       directory,
       `const image = ${JSON.stringify(image)};
@@ -63,7 +63,7 @@ describe("a program that is missing is named, with the package to install", () =
   });
 });
 
-describe("a full disk is an error that names the directory on it", () => {
+describe("a full disk is an error with the engine's directory in", () => {
   const directory = () => {
     const path = join(scratch, `full-${crypto.randomUUID()}`);
     mkdirSync(path);
@@ -81,7 +81,7 @@ describe("a full disk is an error that names the directory on it", () => {
        const second = await engine.fetch("POST", "/v1/files", new Uint8Array(1_000_000));
        console.log(JSON.stringify([await first.json(), second.status]));`,
     );
-    // What could not be stored has made room for what can.
+    // The failed upload was removed, so a smaller one fits.
     expect(answer).toEqual([{ error: message(path), status: 507 }, 201]);
   });
 
@@ -98,7 +98,7 @@ describe("a full disk is an error that names the directory on it", () => {
     expect(answer).toEqual(["FAILED", expect.stringContaining(reason)]);
   });
 
-  test("a command that fills it sees that itself; its operation ends, and the next one works", () => {
+  test("a command, whose operation ends, and the next command works", () => {
     const path = directory();
     const answer = inNamespace(
       small(path, "24m"),
@@ -113,8 +113,8 @@ describe("a full disk is an error that names the directory on it", () => {
   });
 });
 
-describe("the directory", () => {
-  test("is for its owner only", async () => {
+describe("the engine's directory", () => {
+  test("is readable by its owner only", async () => {
     const directory = join(scratch, "private");
     const engine = await TestEngine.open({ directory });
     expect(statSync(directory).mode & 0o777).toBe(0o700);
@@ -122,7 +122,7 @@ describe("the directory", () => {
     await engine.engine.close();
   });
 
-  test("of a newer version is refused", async () => {
+  test("is refused if a newer version wrote it", async () => {
     const directory = join(scratch, "newer");
     mkdirSync(directory);
     const database = new Database(join(directory, "engine.db"));
@@ -132,7 +132,7 @@ describe("the directory", () => {
     expect(opening).rejects.toThrow("was written by a newer bough (version 99 of its tables)");
   });
 
-  test("that is damaged, or cannot be written, is an error that names it", async () => {
+  test("is named in the error if it is damaged or cannot be written", async () => {
     const damaged = join(scratch, "damaged");
     mkdirSync(damaged);
     writeFileSync(join(damaged, "engine.db"), "garbage".repeat(1000));
@@ -150,7 +150,7 @@ describe("the directory", () => {
     }
   });
 
-  test("with a colon, a comma and a space in its name works all the same", async () => {
+  test("may have a colon, a comma, a space and a backslash in its name", async () => {
     const engine = await TestEngine.open({ directory: join(scratch, "odd: name, it is\\") });
     const base = await engine.importBase("base:1", layout);
     const { image } = await engine.run(base, "touch /x");
@@ -160,20 +160,20 @@ describe("the directory", () => {
 });
 
 test.each<[string, Error, string]>([
-  ["and what to do", new BoughError("it failed", { hint: "Mend it." }), "it failed. Mend it."],
+  ["with a hint", new BoughError("it failed", { hint: "Mend it." }), "it failed. Mend it."],
   [
-    "that a program has said",
+    "of a program, with a hint,",
     new BoughError("mount: failed.", { hint: "Mend it." }),
     "mount: failed. Mend it.",
   ],
-  ["alone", new BoughError("mount: failed."), "mount: failed."],
-])("a fault %s is one text", (_, error, text) => {
+  ["without a hint", new BoughError("mount: failed."), "mount: failed."],
+])("an error %s becomes one text", (_, error, text) => {
   expect(describeFault(error, "/engine")).toBe(text);
 });
 
 test.each([
   [1, "1 second"],
   [2, "2 seconds"],
-])("%d is named %s", (seconds, name) => {
+])("%d seconds are shown as %s", (seconds, name) => {
   expect(nameSeconds(seconds)).toBe(name);
 });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-test("a file is stored once, whoever sends it, and known by its SHA-256", async () => {
+test("a content is stored once, and found by its SHA-256", async () => {
   const first = await engine.upload("hello\n");
   expect(first).toMatchObject({ sha256: helloHash, size: 6 });
   expect(await engine.upload("hello\n")).toMatchObject({ uuid: first.uuid, sha256: helloHash });
@@ -23,7 +23,7 @@ test("a file is stored once, whoever sends it, and known by its SHA-256", async 
   expect([head.status, await head.text()]).toEqual([200, ""]);
 });
 
-test("a large file that this very process sends leaves others their turn", async () => {
+test("sending a large file in the same process does not block timers", async () => {
   const absolutePath = join(engine.directory, "large");
   const size = 256 * 1024 * 1024;
   writeFileSync(absolutePath, "");
@@ -43,17 +43,17 @@ test("a large file that this very process sends leaves others their turn", async
     if (files === 0) turnsWhileSending = turns;
   });
   clearInterval(others);
-  // A slice is 10 ms, and no machine takes 256 MiB in five of them.
+  // A slice is 10 ms, and no machine processes 256 MiB in five slices.
   expect(turnsWhileSending).toBeGreaterThan(5);
 });
 
-test("an unknown one is 404", async () => {
+test("an unknown file is 404", async () => {
   const response = await engine.fetch("GET", `/v1/files/${"0".repeat(64)}`);
   expect(await response.json()).toEqual({ error: expect.stringContaining("there is no file"), status: 404 });
   expect((await engine.fetch("HEAD", `/v1/files/${"0".repeat(64)}`)).status).toBe(404);
 });
 
-test("a body that stops coming is given up with its request, and leaves nothing behind", async () => {
+test("a stalled body ends with its request and leaves no file", async () => {
   const stop = new AbortController();
   const stalled = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(new TextEncoder().encode("and then nothing")),
@@ -74,7 +74,7 @@ test("an empty body is an empty file", async () => {
   expect((await engine.upload("")).size).toBe(0);
 });
 
-test("a body comes as a stream of any length, and none of it is held in memory", async () => {
+test("a body may be a stream of any length", async () => {
   const chunk = new Uint8Array(1 << 20).fill(7);
   let chunks = 0;
   const body = new ReadableStream<Uint8Array>({
@@ -88,7 +88,7 @@ test("a body comes as a stream of any length, and none of it is held in memory",
   expect(await response.json()).toMatchObject({ size: 64 << 20 });
 });
 
-test("an engine that is closed while a body still comes leaves nothing of it", async () => {
+test("closing the engine during an upload removes its partial file", async () => {
   const closed = await TestEngine.open();
   const scratch = join(closed.directory, "scratch");
   const { promise: isRead, resolve: read } = Promise.withResolvers<void>();
@@ -108,7 +108,7 @@ test("an engine that is closed while a body still comes leaves nothing of it", a
   await closed.close();
 });
 
-test("a body that breaks off leaves nothing", async () => {
+test("a body that breaks off leaves no file", async () => {
   const before = stored();
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -124,7 +124,7 @@ test("a body that breaks off leaves nothing", async () => {
   }
 });
 
-test("what a crash cut short counts as never sent, and can be sent again", async () => {
+test("a file that a crash has truncated counts as missing, and can be sent again", async () => {
   const { sha256 } = await engine.upload("whole");
   truncateSync(path(sha256), 2);
   expect((await engine.fetch("GET", `/v1/files/${sha256}`)).status).toBe(404);
@@ -134,8 +134,8 @@ test("what a crash cut short counts as never sent, and can be sent again", async
   expect((await engine.fetch("HEAD", `/v1/files/${sha256}`)).status).toBe(404);
 });
 
-describe("the list", () => {
-  test("is the newest first, in pages, or one file by its hash", async () => {
+describe("the list of files", () => {
+  test("has the newest file first, in pages, or one file by its hash", async () => {
     await engine.upload("next to last");
     const last = await engine.upload("last");
     const names = async (query: string) =>

@@ -1,4 +1,4 @@
-/** Programs that the engine starts: none outlives its deadline, nor does what it has started. */
+/** Programs that the engine starts: neither they nor their children outlive their deadline. */
 import { describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/clock.ts";
 import { endHelper, runHelper, sendLine, startHelper } from "../../src/engine/system/helper.ts";
@@ -8,17 +8,17 @@ import { commandLines } from "../support/processes.ts";
 const environment = { PATH: process.env.PATH ?? "" };
 
 test.each([
-  ["what it says", "echo out; echo err >&2", { status: 0, stdout: "out\n", stderr: "err\n" }],
-  ["its status", "exit 3", { status: 3, stdout: "", stderr: "" }],
-  ["a signal as shells have it", "kill -9 $$", { status: 137, stdout: "", stderr: "" }],
-  ["no input", "cat", { status: 0, stdout: "", stderr: "" }],
-  ["a session of its own", 'ps -o sid= -p $$ | tr -d " \\n"; test $(ps -o sid= -p $$) = $$', { status: 0 }],
-])("a helper's end: %s", async (_, script, end) => {
+  ["output", "echo out; echo err >&2", { status: 0, stdout: "out\n", stderr: "err\n" }],
+  ["exit code", "exit 3", { status: 3, stdout: "", stderr: "" }],
+  ["exit code after a signal, as in a shell", "kill -9 $$", { status: 137, stdout: "", stderr: "" }],
+  ["empty input", "cat", { status: 0, stdout: "", stderr: "" }],
+  ["own session", 'ps -o sid= -p $$ | tr -d " \\n"; test $(ps -o sid= -p $$) = $$', { status: 0 }],
+])("a helper has the right %s", async (_, script, end) => {
   const options = { environment, clock: systemClock, seconds: 60 };
   expect(await runHelper(["sh", "-c", script], options)).toMatchObject(end);
 });
 
-test("a child that it leaves behind, its pipes still open, is neither waited for nor left", async () => {
+test("a child of a helper that keeps its pipes open is killed at the helper's end", async () => {
   const mark = `2${Date.now()}.5`;
   const script = `sleep ${mark} & echo started`;
   const options = { environment, clock: systemClock, seconds: 60 };
@@ -30,7 +30,7 @@ test.each([
   ["has ended", "exit 3", 3],
   ["does not read", "exec <&-; echo; sleep 0.2; exit 4", 4],
   ["waits for it", "echo; read -r go && exit 5", 5],
-])("letting go on one that %s leaves the rest to its end", async (_, script, status) => {
+])("sending a line to a helper that %s is not an error", async (_, script, status) => {
   const helper = startHelper(["sh", "-c", script], { environment });
   try {
     const output = helper.stdout[Symbol.asyncIterator]();
@@ -43,11 +43,11 @@ test.each([
   }
 });
 
-describe("one that stands still is killed with all that it started", () => {
-  // Ignores what can be ignored, and has a child that does, too.
+describe("a helper that hangs is killed with its children", () => {
+  // The helper and its child ignore all signals that can be ignored.
   const stubborn = (mark: string) => `trap "" TERM INT HUP; sleep ${mark} & sleep ${mark}`;
 
-  test("when its deadline has passed: the error names the program, the time and what to do", async () => {
+  test("at its deadline, with an error that has the program, the time and a hint", async () => {
     const mark = `3${Date.now()}.5`;
     const clock = createManualClock();
     const command = ["/bin/sh", "-c", stubborn(mark)];
@@ -61,7 +61,7 @@ describe("one that stands still is killed with all that it started", () => {
     expect(await running(mark)).toEqual([]);
   });
 
-  test("when what it works for is given up", async () => {
+  test("when its caller's signal is aborted", async () => {
     const mark = `4${Date.now()}.5`;
     const given = new AbortController();
     const options = { environment, clock: createManualClock(), seconds: 10, signal: given.signal };
@@ -77,7 +77,7 @@ async function started(mark: string, count: number): Promise<void> {
   while (find(mark).length < count) await Bun.sleep(5);
 }
 
-/** Killed processes are gone at once, but not in the same instant. */
+/** Killed processes disappear within moments. */
 async function running(mark: string): Promise<string[]> {
   for (let attempt = 0; attempt < 200 && find(mark).length > 0; attempt++) await Bun.sleep(10);
   return find(mark);

@@ -1,4 +1,4 @@
-/** An image's configuration in the engine: from its import to what a later build is told. */
+/** An image's configuration in the engine, from its import to the responses for later builds. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { openDatabase } from "../../src/database.ts";
@@ -41,20 +41,20 @@ const recordsOf = async (query: string) =>
   (await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images${query}`)).images;
 const configOf = async (uuid: string) => (await recordsOf(`?uuid=${uuid}`))[0]?.oci_config;
 
-test("all that an imported image has is told, and a service that tells it says so", async () => {
+test("an imported image's whole configuration is reported, and the extension is announced", async () => {
   expect(await configOf(base)).toEqual(whole);
   const { extensions } = await engine.json<{ extensions: string[] }>("GET", "/v1/whoami");
   expect(extensions).toContain("config");
 });
 
-test("a command gets its ENV and WORKDIR, and what it makes has the whole of it", async () => {
+test("a command gets the image's ENV and WORKDIR, and its result has the whole configuration", async () => {
   const run = { image: base, command: "mkdir -p new; echo $(pwd) $OWN [$BARE]", shell: true };
   const made = await engine.finish(await engine.json("POST", "/v1/instances", { ...run, disposable: false }));
   expect(made.metadata?.result?.stdout?.value).toBe("/srv/app a=b []\n");
   expect(await configOf(made.result_image_uuid ?? "")).toEqual(whole);
 });
 
-test("preserve_env replaces Env alone", async () => {
+test("preserve_env replaces only Env", async () => {
   const kept = {
     command: "true",
     shell: true,
@@ -69,7 +69,7 @@ test("preserve_env replaces Env alone", async () => {
   });
 });
 
-test("only the image that a list names comes with it", async () => {
+test("a list has configurations only if its query names an image", async () => {
   for (const name of ["app", "app:latest", "app-two:1"])
     await engine.json("PATCH", `/v1/images/${base}/tag`, { tag: name });
   const told = async (query: string) =>
@@ -80,9 +80,9 @@ test("only the image that a list names comes with it", async () => {
 });
 
 test.each<[string, Record<string, unknown>, string]>([
-  ["a text in place of a list", { Env: "A=b" }, "Env must be a list of strings"],
-  ["a number among texts", { Labels: { a: 1 } }, "Labels must be an object whose values are strings"],
-])("%s is refused at the import, and named", async (_name, configuration, problem) => {
+  ["a string in place of a list", { Env: "A=b" }, "Env must be a list of strings"],
+  ["a number as a label's value", { Labels: { a: 1 } }, "Labels must be an object whose values are strings"],
+])("an import with %s is refused", async (_name, configuration, problem) => {
   const url = await makeBusyboxLayout(temporaryDirectory(), { configuration });
   const operation = await engine.finish(
     await engine.json("POST", "/v1/images/import", { registry: { url } }),
@@ -93,7 +93,7 @@ test.each<[string, Record<string, unknown>, string]>([
   });
 });
 
-test("records of older versions are read as they were; a damaged one stays damaged", () => {
+test("records of older versions are migrated, and damaged ones stay invalid", () => {
   const path = join(temporaryDirectory(), "engine.db");
   const old = openDatabase(path, migrations.slice(0, 3));
   old.run("INSERT INTO layers (depth, created_at) VALUES (1, 0)");

@@ -1,4 +1,4 @@
-/** Images' sizes, and images that are removed. */
+/** Sizes of images, and removing images. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { openInput, TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;
 let base: string;
-/** base <- middle <- top, and middle <- side. */
+/** The images are base <- middle <- top and middle <- side. */
 let middle: string;
 let top: string;
 let side: string;
@@ -26,7 +26,7 @@ const list = async (query: string) =>
   (await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images${query}`)).images;
 const layers = () => readdirSync(join(engine.directory, "layers")).length;
 
-test("a list has sizes where it is asked for them: of all layers", async () => {
+test("a list has sizes of all layers if the query asks for them", async () => {
   expect((await list(""))[0]).not.toHaveProperty("size");
   const sizes = new Map((await list("?sizes=1")).map(({ uuid, size = 0 }) => [uuid, size]));
   const above = (one: string, other: string) => (sizes.get(one) ?? 0) - (sizes.get(other) ?? 0);
@@ -36,7 +36,7 @@ test("a list has sizes where it is asked for them: of all layers", async () => {
   expect(new Map((await list("?sizes=1")).map(({ uuid, size }) => [uuid, size]))).toEqual(sizes);
 });
 
-test("an image goes with its tags, and with the layers that nothing stands on", async () => {
+test("removing an image removes its tags, and layers that no other image needs", async () => {
   await engine.json("PATCH", `/v1/images/${middle}/tag`, { tag: "middle:1" });
   expect(await engine.json("DELETE", `/v1/images/${middle}`)).toEqual({ freed_bytes: 0 });
   expect(await list("?tag=middle")).toEqual([]);
@@ -52,7 +52,7 @@ test("an image goes with its tags, and with the layers that nothing stands on", 
   expect((await engine.fetch("DELETE", `/v1/images/${side}`)).status).toBe(404);
 });
 
-test("what an operation runs on stays", async () => {
+test("an image with a running operation is not removed", async () => {
   const { uuid } = await engine.start({ image: base, command: "cat", stdin: openInput });
   const refused = await engine.fetch("DELETE", `/v1/images/${base}`);
   expect([refused.status, await refused.text()]).toEqual([

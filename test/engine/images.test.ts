@@ -5,7 +5,7 @@ import { TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;
 let base: string;
-/** From the oldest to the newest. */
+/** Images from the oldest to the newest. */
 const made: string[] = [];
 let now = Date.parse("2030-01-01T00:00:00Z");
 
@@ -25,8 +25,8 @@ const list = async (query = "") =>
 const uuids = async (query: string) => (await list(query)).map(({ uuid }) => uuid);
 const tag = (uuid: string, name: unknown) => engine.fetch("PATCH", `/v1/images/${uuid}/tag`, { tag: name });
 
-describe("the list", () => {
-  test("is the newest first, with what an image is known by", async () => {
+describe("the list of images", () => {
+  test("has the newest first, with UUIDs and tags", async () => {
     const [newest] = await list();
     expect(newest).toEqual({
       uuid: made[2] ?? "",
@@ -38,16 +38,16 @@ describe("the list", () => {
   });
 
   test.each([
-    ["tag is a prefix", "?tag=busy", () => [base]],
-    ["and matches from the start only", "?tag=box", () => []],
-    ["an underscore is itself", "?tag=_usybox", () => []],
+    ["tag matches a prefix", "?tag=busy", () => [base]],
+    ["tag does not match inside a name", "?tag=box", () => []],
+    ["an underscore in tag is no wildcard", "?tag=_usybox", () => []],
     ["tagged", "?tagged=1", () => [base]],
     ["uuid", () => `?uuid=${made[1]}`, () => [made[1]]],
     ["since", "?since=2030-01-03T00:00:00Z", () => [made[2], made[1]]],
     ["until, in seconds", `?until=${Date.parse("2030-01-02T00:00:00Z") / 1000}`, () => [made[0], base]],
     ["limit", "?limit=2", () => [made[2], made[1]]],
     ["offset", "?limit=2&offset=2", () => [made[0], base]],
-    ["past the end", "?offset=9", () => []],
+    ["an offset past the end", "?offset=9", () => []],
   ])("%s", async (_name, query, expected) => {
     expect(await uuids(typeof query === "string" ? query : query())).toEqual(expected() as string[]);
   });
@@ -64,7 +64,7 @@ describe("the list", () => {
 });
 
 describe("tags", () => {
-  test("setting answers the image; the same tag elsewhere moves it", async () => {
+  test("setting a tag responds with the image; setting it on another image moves it", async () => {
     const response = await tag(made[0] ?? "", "app:dev");
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ uuid: made[0], tag: "app:dev" });
@@ -72,7 +72,7 @@ describe("tags", () => {
     expect(await uuids("?tag=app:dev")).toEqual([made[1] ?? ""]);
   });
 
-  test("an image can have several: a second build's tag does not take the base's away", async () => {
+  test("an image can have several tags", async () => {
     await tag(base, "same:latest");
     expect(await uuids("?tag=busybox:latest")).toEqual([base]);
     expect(await uuids("?tag=same:latest")).toEqual([base]);
@@ -87,18 +87,18 @@ describe("tags", () => {
     expect((await list(`?uuid=${made[2]}`)).map((image) => image.tag)).toEqual([null]);
   });
 
-  test.each(["a", "-", "name:1.2_3", "host.example:5000/a/b-c:tag"])("%p is one", async (name) => {
+  test.each(["a", "-", "name:1.2_3", "host.example:5000/a/b-c:tag"])("%p is valid", async (name) => {
     expect((await tag(made[0] ?? "", name)).status).toBe(200);
   });
 
   test.each(["Upper:1", "a b", "", "a::b", ":a", "a:", "a/../b", "x".repeat(257)])(
-    "%p is none",
+    "%p is invalid",
     async (name) => {
       expect((await tag(made[0] ?? "", name)).status).toBe(400);
     },
   );
 
-  test("of an unknown image", async () => {
+  test("tagging an unknown image is 404", async () => {
     const response = await tag("00000000-0000-0000-0000-000000000000", "a:b");
     expect(await response.json()).toEqual({
       error: "there is no image 00000000-0000-0000-0000-000000000000",

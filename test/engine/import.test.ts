@@ -56,13 +56,13 @@ const imageOf = (operation: OperationRecord) => operation.result?.image ?? "";
 const layers = () => readdirSync(join(engine.directory, "layers")).length;
 
 describe("from a registry", () => {
-  test("of an index with several platforms the machine's own", async () => {
+  test("takes the machine's platform from an index with several", async () => {
     const operation = await importing(`docker://${open.host}/library/both:1.0`, { tag: "both:1.0" });
     expect(operation).toMatchObject({ status: "SUCCESS", error: null, result: { tag: "both:1.0" } });
     expect((await engine.run("tag:both:1.0", "cat /platform")).stdout).toBe(machine);
   });
 
-  test("by digest; and the same content again is the same image", async () => {
+  test("imports by digest, and the same content again is the same image", async () => {
     const first = await importing(`docker://${open.host}/library/both:1.0`);
     const count = layers();
     const again = await importing(`docker://${open.host}/library/both@${digest}`, { tag: "pinned:1" });
@@ -70,7 +70,7 @@ describe("from a registry", () => {
     expect(layers()).toBe(count);
   });
 
-  test("an index without the machine's platform is a clear error", async () => {
+  test("an index without the machine's platform is an error", async () => {
     const operation = await importing(`docker://${open.host}/foreign:1.0`);
     expect(operation.status).toBe("FAILED");
     expect(operation.error).toContain(`no image found in image index for architecture ${machine}`);
@@ -86,16 +86,16 @@ describe("from a registry", () => {
     );
   });
 
-  test("an unknown name and a registry that does not answer", async () => {
+  test("an unknown name and an unreachable registry are errors", async () => {
     expect((await importing(`docker://${open.host}/nope:1`)).error).toMatch(/^skopeo: .*manifest unknown/);
     expect((await importing("docker://127.0.0.1:1/nope:1")).error).toMatch(/^skopeo: .*connection refused/);
   });
 });
 
-describe("with a password", () => {
+describe("from a registry with a password", () => {
   const url = () => `docker://${closed.host}/private:1.0`;
 
-  test("works, and the password is nowhere to be seen", async () => {
+  test("works, and the password is in no file, record or command line", async () => {
     const before = new Set<string>();
     const watching = watchArguments(before);
     const operation = await importing(url(), {}, credentials);
@@ -117,7 +117,7 @@ describe("with a password", () => {
     expect(kept.stdout.toString()).toBe("");
   });
 
-  test("a wrong or missing one fails", async () => {
+  test("a wrong or missing password fails", async () => {
     expect((await importing(url(), {}, { ...credentials, password: "wrong" })).error).toContain(
       "unauthorized",
     );
@@ -127,7 +127,7 @@ describe("with a password", () => {
 
 describe("from other places", () => {
   test.each(["oci-archive", "docker-archive", "dir"])("%s", async (transport) => {
-    // Content of its own, since what is there already is not unpacked again.
+    // Each has different content, because known content is not unpacked again.
     const source = await makeBusyboxLayout(join(engine.directory, `for-${transport}`), {
       prepare: (root) => writeFileSync(join(root, "transport"), transport),
     });
@@ -139,12 +139,12 @@ describe("from other places", () => {
     expect((await engine.run(imageOf(operation), "cat /transport")).stdout).toBe(transport);
   });
 
-  test("a relative path is taken from where the client is", async () => {
+  test("a relative path is resolved from the client's directory", async () => {
     const path = relative(process.cwd(), join(engine.directory, "layout"));
     expect((await importing(`oci:${path}:latest`)).status).toBe("SUCCESS");
   });
 
-  test("one content under another configuration is one layer and two images", async () => {
+  test("the same content with another configuration is another image with the same layer", async () => {
     const first = await engine.importConfigured({ environment: ["A=1"] });
     const count = layers();
     const second = await engine.importConfigured({ environment: ["A=2"] });
@@ -153,7 +153,7 @@ describe("from other places", () => {
     expect((await engine.run(second, "echo $A")).stdout).toBe("2\n");
   });
 
-  test("what is not there is an error, and leaves nothing", async () => {
+  test("a missing source is an error, and leaves nothing behind", async () => {
     const count = layers();
     expect((await importing(`oci:${engine.directory}/none:latest`)).error).toContain(
       "no such file or directory",
@@ -168,8 +168,8 @@ describe("from other places", () => {
   });
 });
 
-describe("what a file system can hold comes through", () => {
-  test("hard links, modes, holes, links, empty directories, odd names", async () => {
+describe("an imported image has", () => {
+  test("its hard links, modes, holes, links, empty directories and odd names", async () => {
     const image = await engine.importConfigured({
       prepare(root) {
         const script = `mkdir -p d/empty; echo x > d/a; ln d/a d/b; chmod 6755 d/a; chmod 1777 d/empty; ln -s /etc d/l
@@ -194,7 +194,7 @@ describe("what a file system can hold comes through", () => {
   });
 });
 
-describe("what makes no sense is refused at once", () => {
+describe("an invalid request is refused at once:", () => {
   test.each([
     ["no registry", {}, "registry is missing"],
     ["no url", { registry: {} }, "url is missing"],
@@ -206,7 +206,7 @@ describe("what makes no sense is refused at once", () => {
     ["an unknown transport", { registry: { url: "ftp://x/y" } }, "invalid image"],
     ["a bad tag", { registry: { url: "docker://docker.io/library/x" }, tag: "A B" }, "is not a valid tag"],
     [
-      "half a login",
+      "a username without a password",
       { registry: { url: "docker://x/y", credentials: { username: "x" } } },
       "password is missing",
     ],
@@ -215,7 +215,7 @@ describe("what makes no sense is refused at once", () => {
     expect(await response.json()).toEqual({ error: expect.stringContaining(message), status: 400 });
   });
 
-  test("local paths, where only registries may be named", async () => {
+  test("a local path if only registries are allowed", async () => {
     const directory = join(engine.directory, "network");
     mkdirSync(directory);
     const network = await openEngine({
@@ -260,7 +260,7 @@ function blob(name: string, hash: string): string {
   return join(engine.directory, name, "blobs", hash.replace(":", "/"));
 }
 
-/** Collects the command lines of all processes of the machine, as anybody on it could. */
+/** Collects the command lines of all processes of the machine, which every user can see. */
 function watchArguments(seen: Set<string>): { stop: () => void } {
   const timer = setInterval(() => {
     for (const line of commandLines()) seen.add(line);
@@ -269,7 +269,7 @@ function watchArguments(seen: Set<string>): { stop: () => void } {
 }
 
 describe("scratch", () => {
-  test("is one image without files, which needs no other program", async () => {
+  test("is one image without files, imported without other programs", async () => {
     const bare = await TestEngine.open({ environment: { PATH: "/nowhere" }, importTransports: "registry" });
     try {
       const importScratch = async () =>

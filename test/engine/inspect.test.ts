@@ -24,7 +24,7 @@ const list = async (path: string) =>
   (await (await inspect("list", path)).json()) as { path: string; files: Record<string, unknown>[] };
 
 describe("list", () => {
-  test("a directory's entries, as they are", async () => {
+  test("returns a directory's entries with their attributes", async () => {
     const { path, files } = await list("/d");
     expect(path).toBe("/d");
     expect(files.map((file) => file.path)).toEqual(["file", "link", "pipe", "sub", "twin"]);
@@ -50,26 +50,26 @@ describe("list", () => {
     expect(files[3]).toMatchObject({ is_dir: true });
   });
 
-  test("links are followed inside the image, also out of the root", async () => {
+  test("follows links inside the image, also those that lead above the root", async () => {
     expect((await list("/absolute")).path).toBe("/d");
     expect((await list("/../..//absolute/sub/..")).path).toBe("/d");
   });
 
-  test("a file is listed by itself", async () => {
+  test("returns one entry for a file", async () => {
     expect(await list("/d/link")).toMatchObject({ path: "/d/file", files: [{ path: "file" }] });
   });
 
-  test("layers are merged, and what was removed is gone", async () => {
+  test("merges layers, without removed files", async () => {
     expect((await list("/etc")).files.map((file) => file.path)).toEqual(["passwd"]);
   });
 
-  test("nothing of the sandbox is there", async () => {
+  test("has nothing of the sandbox", async () => {
     expect((await list("/")).files.map((file) => file.path)).not.toContain("proc");
   });
 });
 
 describe("download", () => {
-  test("a file's bytes and its length", async () => {
+  test("returns a file's bytes and its length", async () => {
     const response = await inspect("download", "/absolute/link");
     expect(response.headers.get("Content-Length")).toBe("5");
     expect(await response.text()).toBe("hello");
@@ -77,7 +77,7 @@ describe("download", () => {
     expect([head.status, head.headers.get("Content-Length"), await head.text()]).toEqual([200, "5", ""]);
   });
 
-  test("a large file comes whole", async () => {
+  test("returns all of a large file", async () => {
     const { image: large } = await engine.run(base, "head -c 20000000 /dev/zero | tr '\\0' x > /large");
     const response = await engine.fetch("GET", `/v1/inspect/${large}/download?path=/large`);
     const bytes = await response.bytes();
@@ -85,7 +85,7 @@ describe("download", () => {
     expect(bytes.every((byte) => byte === 120)).toBe(true);
   });
 
-  test("what is not a regular file is refused, and a pipe never opened", async () => {
+  test("refuses everything but regular files, and never opens a pipe", async () => {
     for (const path of ["/d", "/d/pipe"]) {
       const response = await inspect("download", path);
       expect(await response.json()).toEqual({ error: `${path} is not a regular file`, status: 404 });
@@ -94,7 +94,7 @@ describe("download", () => {
 });
 
 describe("archive", () => {
-  test("a subtree as a PAX archive", async () => {
+  test("returns a subtree as a PAX archive", async () => {
     const response = await inspect("archive", "/absolute");
     expect(response.headers.get("Content-Type")).toBe("application/x-tar");
     const listed = Bun.spawnSync(["tar", "-tv", "--numeric-owner"], {
@@ -114,25 +114,25 @@ describe("archive", () => {
     ]);
   });
 
-  test("the same archive each time", async () => {
+  test("returns the same archive each time", async () => {
     const bytes = async () => Bun.hash(await (await inspect("archive", "/")).bytes());
     expect(await bytes()).toBe(await bytes());
   });
 
-  test("a single file, by its own name", async () => {
+  test("returns a single file under its own name", async () => {
     const response = await inspect("archive", "/d/file");
     const listed = Bun.spawnSync(["tar", "-t"], { stdin: await response.bytes() }).stdout.toString();
     expect(listed).toBe("file\n");
   });
 
-  test("one that nobody reads to its end stops", async () => {
+  test("stops if the client stops reading", async () => {
     const response = await inspect("archive", "/");
     await response.body?.cancel();
     expect((await inspect("archive", "/", "HEAD")).status).toBe(200);
   });
 });
 
-test.each(["list", "download", "archive"])("%s of what is not there is 404", async (what) => {
+test.each(["list", "download", "archive"])("%s of a missing path or image is 404", async (what) => {
   const response = await inspect(what, "/no/such");
   expect(await response.json()).toEqual({ error: `there is no /no/such in image ${image}`, status: 404 });
   expect((await inspect(what, "/no/such", "HEAD")).status).toBe(404);

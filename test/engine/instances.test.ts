@@ -15,16 +15,21 @@ beforeAll(async () => {
 
 afterAll(() => engine.close());
 
-describe("a command's end", () => {
+describe("a command's exit code and error output:", () => {
   test.each([
-    ["an ordinary end", { command: "true" }, 0, ""],
-    ["its own exit code", { command: "echo no >&2; exit 3" }, 3, "no\n"],
-    ["a shell's unknown command", { command: "nope" }, 127, "not found"],
+    ["success", { command: "true" }, 0, ""],
+    ["the command's own exit code", { command: "echo no >&2; exit 3" }, 3, "no\n"],
+    ["an unknown command in a shell", { command: "nope" }, 127, "not found"],
     ["an unknown program", { command: "nope", shell: false }, 127, 'exec: "nope": executable file not found'],
     ["a missing path", { command: "/no/such", shell: false }, 127, "no such file or directory"],
     ["a file that is not a program", { command: "/etc/passwd", shell: false }, 126, "permission denied"],
     ["a signal", { command: "sleep 9 & kill -TERM $!; wait $!" }, 143, ""],
-    ["words like runc's own", { command: "printf 'runc run failed: ' >&2; exit 4" }, 4, "runc run failed: "],
+    [
+      "output that looks like runc's",
+      { command: "printf 'runc run failed: ' >&2; exit 4" },
+      4,
+      "runc run failed: ",
+    ],
   ])("%s", async (_name, request, exitCode, stderr) => {
     const finished = await engine.run(base, request.command, request);
     expect(finished.operation.status).toBe("SUCCESS");
@@ -33,38 +38,43 @@ describe("a command's end", () => {
   });
 });
 
-describe("what a request can say", () => {
+describe("a field of a request:", () => {
   test.each<[string, Partial<InstanceRequest>, string, string]>([
     [
-      "arguments reach the program as they are",
+      "args reach the program unchanged",
       { shell: false, args: ["%s\n", "$HOME a  b"] },
       "printf",
       "$HOME a  b\n",
     ],
     [
-      "its variables are added to the image's",
+      "env is added to the image's variables",
       { env: { A: "1 2" } },
       'echo "$A $PATH"',
       "1 2 /image/bin:/bin\n",
     ],
-    ["its variables win over the image's", { env: { PATH: "/bin" } }, "echo $PATH", "/bin\n"],
-    ["cwd", { cwd: "/tmp" }, "pwd", "/tmp\n"],
-    ["an empty cwd is the image's own", { cwd: "" }, "pwd", "/srv/app\n"],
+    ["env takes precedence over the image's variables", { env: { PATH: "/bin" } }, "echo $PATH", "/bin\n"],
+    ["cwd is the working directory", { cwd: "/tmp" }, "pwd", "/tmp\n"],
+    ["an empty cwd is the image's", { cwd: "" }, "pwd", "/srv/app\n"],
     [
-      "a missing cwd is made, root's, 0755",
+      "a missing cwd is made with root as owner and mode 0755",
       { cwd: "/made/it self" },
       'stat -c "%a %u %g %n" . /made',
       "755 0 0 .\n755 0 0 /made\n",
     ],
-    ["the hostname is linuxkit", {}, "hostname", "linuxkit\n"],
-    ["hostname", { hostname: "builder" }, "hostname; grep -c builder /etc/hosts", "builder\n1\n"],
+    ["the default hostname is linuxkit", {}, "hostname", "linuxkit\n"],
     [
-      "uid alone: the groups that the image names",
+      "hostname is in /etc/hosts too",
+      { hostname: "builder" },
+      "hostname; grep -c builder /etc/hosts",
+      "builder\n1\n",
+    ],
+    [
+      "uid without gid has the user's groups of the image",
       { uid: 65534 },
       "id -u; id -g; id -G",
       "65534\n65534\n65534 100\n",
     ],
-    ["uid and gid: no other group", { uid: 65534, gid: 7 }, "id -u; id -g; id -G", "65534\n7\n7\n"],
+    ["uid with gid has no other groups", { uid: 65534, gid: 7 }, "id -u; id -g; id -G", "65534\n7\n7\n"],
     ["an unknown uid is in root's group", { uid: 4711 }, "id -u; id -G", "4711\n0\n"],
     ["HOME of an unknown uid is /", { uid: 4711 }, "echo $HOME", "/\n"],
     ["HOME is the user's", { uid: 65534 }, "echo $HOME", "/home\n"],
@@ -88,18 +98,18 @@ describe("what a request can say", () => {
   }
 });
 
-test("input that the command does not read hinders nothing", async () => {
+test("a command need not read its input", async () => {
   const stdin = { value: "x".repeat(4_000_000), encoding: "ascii" };
   expect((await engine.run(base, "true", { stdin })).exitCode).toBe(0);
   expect((await engine.run(base, "wc -c", { stdin })).stdout).toBe("4000000\n");
 });
 
-test("image names: a UUID or tag:<name>", async () => {
+test("an image is a UUID or tag:<name>", async () => {
   expect((await engine.run("tag:busybox:latest", "echo ok")).stdout).toBe("ok\n");
 });
 
-describe("what comes out", () => {
-  test("a result is an image to start from, and a command that changes nothing answers the one it had", async () => {
+describe("the result", () => {
+  test("is a new image, or the same one if the command changes nothing", async () => {
     const first = await engine.run(base, "echo one > /one");
     expect(first.image).not.toBe(base);
     expect(first.operation.result_image_uuid).toBe(first.image ?? "");
@@ -108,26 +118,26 @@ describe("what comes out", () => {
     expect(second.image).toBe(first.image);
   });
 
-  test("a change of the root directory alone is a change", async () => {
+  test("is a new image if only the root directory's attributes change", async () => {
     const changed = await engine.run(base, "chmod 711 /");
     expect(changed.image).not.toBe(base);
     expect((await engine.run(changed.image ?? "", "stat -c %a /")).stdout).toBe("711\n");
   });
 
-  test("a failed command's changes are kept too, a disposable one's are not", async () => {
+  test("has a failed command's changes too, but not a disposable one's", async () => {
     const failed = await engine.run(base, "touch /left; exit 1");
     expect((await engine.run(failed.image ?? "", "ls /left")).stdout).toBe("/left\n");
     const disposed = await engine.run(base, "touch /left", { disposable: true });
     expect(disposed.image).toBeUndefined();
   });
 
-  test("preserve_env keeps the environment in the result", async () => {
+  test("has the environment with preserve_env", async () => {
     const kept = await engine.run(base, "true", { env: { KEPT: "yes" }, preserve_env: true });
     expect(kept.image).not.toBe(base);
     expect((await engine.run(kept.image ?? "", "echo $KEPT")).stdout).toBe("yes\n");
   });
 
-  test("bytes that are not ASCII come as base64, and unharmed", async () => {
+  test("has output that is not ASCII in base64", async () => {
     const { operation } = await engine.run(base, "printf '\\377\\000h\\303\\251'");
     expect(operation.metadata?.result?.stdout).toEqual({
       value: "/wBow6k=",
@@ -136,7 +146,7 @@ describe("what comes out", () => {
     });
   });
 
-  test("each stream is cut at truncate_output_at, which an event tells", async () => {
+  test("has each stream cut at truncate_output_at, with an event for it", async () => {
     const request = { image: base, command: "yes | head -c 100000; echo e >&2", truncate_output_at: 1000 };
     const { uuid } = await engine.start(request);
     const events = await engine.events(uuid);
@@ -157,7 +167,7 @@ describe("what comes out", () => {
 });
 
 describe("a timeout", () => {
-  test("ends the command and all that it started, and keeps the output so far", async () => {
+  test("ends the command and its children, and keeps the output so far", async () => {
     const command = "setsid sh -c 'trap \"\" TERM; echo begun; sleep 31.4' & sleep 31.4";
     const { status, metadata } = await runUntilExpired(engine, base, command);
     expect(status).toBe("SUCCESS");
@@ -167,7 +177,7 @@ describe("a timeout", () => {
   });
 });
 
-test("a file's mode is octal text, or the number that it stands for", async () => {
+test("a file's mode is octal text or a number", async () => {
   const { uuid } = await engine.upload("content");
   const modes = { "/text": "4750", "/number": 0o4750, "/with-type": 0o100640, "/none": undefined };
   const files = Object.fromEntries(Object.entries(modes).map(([path, mode]) => [path, { uuid, mode }]));
@@ -176,12 +186,12 @@ test("a file's mode is octal text, or the number that it stands for", async () =
   expect(decode(finished.metadata?.result?.stdout)).toBe("4750\n4750\n640\n644\n");
 });
 
-test("a shell gives the command its arguments as the words that they are", async () => {
+test("a shell passes args to the command as separate words", async () => {
   const args = ["a b", "$HOME", "*", "'"];
   expect((await engine.run(base, "printf '[%s]'", { args })).stdout).toBe("[a b][$HOME][*][']");
 });
 
-test("the answer and the record say what was asked for, without secrets", async () => {
+test("the response and the record have the request's fields without secrets", async () => {
   const { uuid } = await engine.upload("content");
   const request = {
     image: base,
@@ -226,7 +236,7 @@ test("the answer and the record say what was asked for, without secrets", async 
   expect(JSON.stringify([answer, operation, summary, events])).not.toContain("s3cr3t");
 });
 
-describe("a request that makes no sense is refused", () => {
+describe("an invalid request is refused:", () => {
   test.each<[string, Record<string, unknown>, number, string]>([
     ["no image", { image: undefined }, 400, "image is missing"],
     ["an unknown image", { image: "tag:nope:latest" }, 404, "there is no image tag:nope:latest"],
@@ -253,18 +263,28 @@ describe("a request that makes no sense is refused", () => {
       400,
       'files["/a/"] must be the absolute path of a file',
     ],
-    ["a field that nobody knows", { memory: 5 }, 400, "memory is not a known field"],
-    ["one in a file", { files: { "/a": { owner: "me" } } }, 400, 'files["/a"].owner is not a known field'],
-    ["one in the standard input", { stdin: { value: "", end: true } }, 400, "stdin.end is not a known field"],
-    ["one in the network", { networking: { ipv6: true } }, 400, "networking.ipv6 is not a known field"],
-    ["a mode that is not an octal text", { files: { "/a": { uuid: "UUID", mode: "0999" } } }, 400, '"0999"'],
+    ["an unknown field", { memory: 5 }, 400, "memory is not a known field"],
     [
-      "a mode that is not a number of one",
-      { files: { "/a": { uuid: "UUID", mode: -1 } } },
+      "an unknown field in a file",
+      { files: { "/a": { owner: "me" } } },
       400,
-      "mode is -1",
+      'files["/a"].owner is not a known field',
     ],
-    ["a mode with a fraction", { files: { "/a": { uuid: "UUID", mode: 420.5 } } }, 400, "mode is 420.5"],
+    [
+      "an unknown field in the standard input",
+      { stdin: { value: "", end: true } },
+      400,
+      "stdin.end is not a known field",
+    ],
+    [
+      "an unknown field in the network",
+      { networking: { ipv6: true } },
+      400,
+      "networking.ipv6 is not a known field",
+    ],
+    ["a mode that is not an octal text", { files: { "/a": { uuid: "UUID", mode: "0999" } } }, 400, '"0999"'],
+    ["a negative mode", { files: { "/a": { uuid: "UUID", mode: -1 } } }, 400, "not -1"],
+    ["a mode with a fraction", { files: { "/a": { uuid: "UUID", mode: 420.5 } } }, 400, "not 420.5"],
     ["an unknown file", { files: { "/a": { uuid: "nope" } } }, 404, "there is no file nope (for /a)"],
   ])("%s", async (_name, change, status, message) => {
     const { uuid } = await engine.upload("content");

@@ -4,19 +4,19 @@ import { ComplaintFilter } from "../../src/engine/sandbox/kill-complaint.ts";
 const complaint = "unshare: sigprocmask unblock failed: Invalid argument\n";
 
 test.each([
-  ["nothing was said", [], ""],
-  ["all in one piece", [`mine\n${complaint}`], "mine\n"],
-  ["a piece of its own", ["mine\n", complaint], "mine\n"],
+  ["no output", [], ""],
+  ["removes a complaint in the same chunk as output", [`mine\n${complaint}`], "mine\n"],
+  ["removes a complaint in a separate chunk", ["mine\n", complaint], "mine\n"],
   [
-    "as the C library writes it",
+    "removes a complaint in the chunks that the C library writes",
     ["mine\nunshare: ", complaint.slice(9, -19), ": Invalid argument\n"],
     "mine\n",
   ],
-  ["byte by byte", [...`mine\n${complaint}`], "mine\n"],
-  ["a beginning of it is the command's own", ["run ", "uns", "hared"], "run unshared"],
-  ["a beginning of it is the command's last word", ["unshare: sig"], "unshare: sig"],
-  ["the command's own before more", [complaint, "mine\n"], `${complaint}mine\n`],
-  ["once, not twice", [complaint, complaint], complaint],
+  ["removes a complaint that comes byte by byte", [...`mine\n${complaint}`], "mine\n"],
+  ["keeps output that begins like a complaint", ["run ", "uns", "hared"], "run unshared"],
+  ["keeps last output that begins like a complaint", ["unshare: sig"], "unshare: sig"],
+  ["keeps a complaint that is followed by other output", [complaint, "mine\n"], `${complaint}mine\n`],
+  ["removes only the last of two complaints", [complaint, complaint], complaint],
 ])("%s", (_, chunks, kept) => {
   const filter = new ComplaintFilter();
   const passed = chunks.map((chunk) =>
@@ -25,7 +25,7 @@ test.each([
   expect(passed.join("") + Buffer.from(filter.end()).toString()).toBe(kept);
 });
 
-test("of a command that is not known to be killed nothing shorter than the first piece waits", () => {
+test("output of a command that is not yet killed is held back only from a complaint's first chunk on", () => {
   const filter = new ComplaintFilter();
   const isKilled = false;
   expect(Buffer.from(filter.pass(Buffer.from("go on? u"), { isKilled })).toString()).toBe("go on? u");

@@ -1,4 +1,4 @@
-/** Layers of the engine as OCI layers, without an engine around them. */
+/** Layers of the engine as OCI layers, tested without an engine. */
 import { describe, expect, test } from "bun:test";
 import { linkSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ function run(...command: string[]): void {
 }
 
 describe("a layer's archive", () => {
-  test("has marks for what is deleted, in the order of names", async () => {
+  test("has whiteouts for deleted files, in the order of names", async () => {
     const layer = temporaryDirectory();
     mkdirSync(join(layer, "b"));
     writeFileSync(join(layer, "b/new"), "x");
@@ -32,7 +32,7 @@ describe("a layer's archive", () => {
     expect(names).toEqual(["./", ".wh.a", "b/", "b/.wh..wh..opq", "b/new", ".wh.b.txt"]);
   });
 
-  test("keeps links, extended attributes and names that are not text", async () => {
+  test("keeps links, extended attributes and names that are not UTF-8", async () => {
     const layer = temporaryDirectory();
     writeFileSync(join(layer, "file"), "content");
     linkSync(join(layer, "file"), join(layer, "second"));
@@ -46,7 +46,7 @@ describe("a layer's archive", () => {
     expect(entries.find(({ name }) => name === "second")?.target).toBe("file");
   });
 
-  test("has no time after the one that is given", async () => {
+  test("has no time after the given one", async () => {
     const layer = temporaryDirectory();
     for (const [name, time] of [
       ["early", 5],
@@ -61,7 +61,7 @@ describe("a layer's archive", () => {
     expect(await times(100)).toEqual([5, 100]);
   });
 
-  test("can't have a file whose name means that another is deleted", async () => {
+  test("refuses a file with the name of a whiteout", async () => {
     const layer = temporaryDirectory();
     writeFileSync(join(layer, ".wh.mine"), "");
     expect(listLayer(layer)).rejects.toThrow("/.wh.mine can't be in a layer");

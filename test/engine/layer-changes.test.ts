@@ -1,4 +1,4 @@
-/** `GET /v1/images/{uuid}/changes`: what each layer adds, changes and deletes. */
+/** `GET /v1/images/{uuid}/changes`: the files that each layer adds, changes and deletes. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ImageLayerChanges, LayerChange } from "../../src/service/wire/layer-changes.ts";
 import { TestEngine } from "../support/engine.ts";
@@ -6,7 +6,7 @@ import { TestEngine } from "../support/engine.ts";
 let engine: TestEngine;
 let image: string;
 
-/** Each a layer on the one before it, and what it does to whom. */
+/** Commands, each making a layer on the one before, and the layer's changes. */
 const steps: [command: string, changes: string[]][] = [
   [
     "mkdir -p /d/e; echo 1234 > /d/e/f; echo 123 > /d/g; ln /d/g /d/h; ln -s g /d/l; mkfifo -m 640 /d/p",
@@ -15,7 +15,7 @@ const steps: [command: string, changes: string[]][] = [
       "added directory 0755 /d/e 0",
       "added file 0644 /d/e/f 5",
       "added file 0644 /d/g 4",
-      // A further name of the same file.
+      // Another name of the same file.
       "added file 0644 /d/h 0",
       "added other 0640 /d/p 0",
       "added symlink 0777 /d/l 0",
@@ -71,7 +71,7 @@ test.each(steps.map(([command, changes], index) => [command, index + 1, changes]
   },
 );
 
-test("summed up, with what of each layer is not seen any more", async () => {
+test("the summary has the files and bytes of each layer, and those that later layers hide", async () => {
   const [base, ...layers] = await summaries();
   expect(base).toMatchObject({
     is_imported: true,
@@ -93,7 +93,7 @@ test("summed up, with what of each layer is not seen any more", async () => {
   ]);
 });
 
-test("the largest come first, as many as are asked for", async () => {
+test("the largest changes come first, up to the limit", async () => {
   const [base] = await summaries();
   const { changes, total } = await changesOf(base?.id ?? "", "?limit=2");
   expect(changes.map(({ path }) => path)).toContain("/bin/busybox");
@@ -103,8 +103,8 @@ test("the largest come first, as many as are asked for", async () => {
 
 test.each([
   ["another image's layer", () => `/v1/images/${image}/changes/1-1`, 404],
-  ["no image", () => `/v1/images/${crypto.randomUUID()}/changes`, 404],
-  ["none of its files", () => `/v1/images/${image}/changes/1-1?limit=0`, 404],
-])("%s", async (_, path, status) => {
+  ["a missing image", () => `/v1/images/${crypto.randomUUID()}/changes`, 404],
+  ["another image's layer with a limit", () => `/v1/images/${image}/changes/1-1?limit=0`, 404],
+])("%s is 404", async (_, path, status) => {
   expect((await engine.fetch("GET", path())).status).toBe(status);
 });

@@ -1,4 +1,4 @@
-/** Layers reach the disk after their commands have ended: one that had not when the machine stopped was never made. */
+/** Layers are synced to disk after their commands end. A layer that was not synced when the machine stopped is dropped. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -32,7 +32,7 @@ function inDatabase<T>(work: (database: Database) => T): T {
 const unsynced = () =>
   inDatabase((database) => database.query("SELECT layer FROM unsynced_layers").values().flat());
 
-test("a command does not wait for its layer to be on the disk; the engine's end does", async () => {
+test("closing the engine, and not a command, waits until the layer is on the disk", async () => {
   const { engine, image } = await openWithLayer();
   expect(unsynced()).toHaveLength(1);
   await engine.close();
@@ -43,7 +43,7 @@ test("a command does not wait for its layer to be on the disk; the engine's end 
   expect(warnings).toEqual([]);
 });
 
-test("where the disk fails it is said, and what the machine then loses counts as never made", async () => {
+test("a failed sync causes a warning, and after a reboot the layer is dropped", async () => {
   const programs = join(scratch, "programs");
   mkdirSync(programs);
   writeFileSync(join(programs, "sync"), "#!/bin/sh\necho 'sync: Input/output error' >&2\nexit 1\n", {
@@ -68,7 +68,7 @@ test("where the disk fails it is said, and what the machine then loses counts as
   await next.engine.close();
 });
 
-/** A layer on a base that is on the disk. */
+/** Opens an engine with a new layer on a synced base. */
 async function openWithLayer(path?: string) {
   const first = await open();
   const base = await first.importBase();

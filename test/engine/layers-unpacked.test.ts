@@ -1,4 +1,4 @@
-/** What an image's layers make together, each unpacked into a layer of its own, as overlayfs shows it. */
+/** The tree of an image whose layers are unpacked separately, as overlayfs shows it. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -32,7 +32,7 @@ async function treeOf(image: string, from = engine): Promise<TarEntry[]> {
   return Array.fromAsync(readTar(body as ReadableStream<Uint8Array>));
 }
 
-/** `a f 644 0:0 content`, one line a name. */
+/** Returns a line such as `/a file 644 0:0 content`. */
 function describeEntry({ name, type, mode, uid, gid, beginning, target }: TarEntry): string {
   const shown = type === "file" ? Buffer.from(beginning).toString() : target;
   return `${name.slice(1)} ${type} ${mode.toString(8)} ${uid}:${gid} ${shown}`.trim();
@@ -78,22 +78,22 @@ describe("an image of layers with", () => {
     ["a file that is deleted", [base, [file("d/.wh.a"), file(".wh.top")]], [dir, "/d/b file 644 0:0 base"]],
     ["a directory that is deleted", [base, [file(".wh.d")]], ["/top file 644 0:0 base"]],
     [
-      "a file that is deleted and made in one layer, in either order",
+      "a file that is deleted and created in one layer, in either order",
       [base, [file("d/.wh.a"), file("d/a", "new"), file("d/b", "new"), file("d/.wh.b")]],
       [dir, "/d/a file 644 0:0 new", "/d/b file 644 0:0 new", "/top file 644 0:0 base"],
     ],
     [
-      "a directory that is deleted and made in one layer",
+      "a directory that is deleted and created in one layer",
       [base, [file(".wh.d"), directory("d"), file("d/new", "1")], [file("d/more", "2")]],
       ["/d/ directory 755 0:0", "/d/more file 644 0:0 2", "/d/new file 644 0:0 1", "/top file 644 0:0 base"],
     ],
     [
-      "a directory that is deleted after it was made",
+      "a directory that is deleted after it was created",
       [base, [directory("d"), file("d/new", "1"), file(".wh.d")]],
       ["/d/ directory 755 0:0", "/d/new file 644 0:0 1", "/top file 644 0:0 base"],
     ],
     [
-      "an opaque directory, whose mark is the last entry",
+      "an opaque directory whose whiteout is the last entry",
       [base, [file("d/new", "1"), file("d/.wh..wh..opq")], [file(".wh.top")]],
       [dir, "/d/new file 644 0:0 1"],
     ],
@@ -103,12 +103,12 @@ describe("an image of layers with", () => {
       ["/d/ directory 755 0:0", "/x file 644 0:0 1"],
     ],
     [
-      "marks in the lowest layer",
+      "whiteouts in the lowest layer",
       [[file(".wh.x"), file(".wh..wh..opq"), file("y", "1")]],
       ["/y file 644 0:0 1"],
     ],
     [
-      "marks of what is not there, which overlayfs would list",
+      "whiteouts of missing files, which overlayfs would list",
       [
         base,
         [directory("new"), file("new/.wh.x"), file("d/.wh..wh..opq"), file("d/.wh.a"), file("d/x", "1")],
@@ -117,9 +117,13 @@ describe("an image of layers with", () => {
       ],
       [dir, "/d/x file 644 0:0 1", "/new/ directory 755 0:0"],
     ],
-    ["marks of AUFS", [[file(".wh..wh.plnk"), file(".wh..wh.aufs"), file("y", "1")]], ["/y file 644 0:0 1"]],
     [
-      "directories that have no entry",
+      "whiteouts of AUFS",
+      [[file(".wh..wh.plnk"), file(".wh..wh.aufs"), file("y", "1")]],
+      ["/y file 644 0:0 1"],
+    ],
+    [
+      "directories without an entry",
       [base, [file("d/c", "1"), file("e/f/g", "2")], [file(".wh.top")]],
       [
         dir,
@@ -128,17 +132,17 @@ describe("an image of layers with", () => {
       ],
     ],
     [
-      "a directory in a file's place, and a file in a directory's",
+      "a directory that replaces a file, and a file that replaces a directory",
       [base, [directory("top"), file("top/x", "1"), file("d", "file")]],
       ["/d file 644 0:0 file", "/top/ directory 755 0:0", "/top/x file 644 0:0 1"],
     ],
     [
-      "a name twice",
+      "two entries with one name",
       [[file("x", "1"), directory("y"), file("y/z", "1"), file("x", "2"), link("y", "x"), file("y", "3")]],
       ["/x file 644 0:0 2", "/y file 644 0:0 3"],
     ],
     [
-      "links on the way to names",
+      "entries below links",
       [
         [
           directory("usr"),
@@ -155,7 +159,7 @@ describe("an image of layers with", () => {
       ],
     ],
     [
-      "a directory that takes a link's place",
+      "a directory that replaces a link",
       [[directory("usr"), link("lib", "usr"), file("lib/a", "1"), directory("lib"), file("lib/b", "2")]],
       [
         "/lib/ directory 755 0:0",
@@ -165,12 +169,12 @@ describe("an image of layers with", () => {
       ],
     ],
     [
-      "names that lead nowhere but down",
+      "names with `..` and absolute names",
       [[file("./././x", "1"), file("/y", "2"), file("a/../../z", "3")]],
       ["/x file 644 0:0 1", "/y file 644 0:0 2", "/z file 644 0:0 3"],
     ],
     [
-      "a file that a layer below has, under a second name",
+      "a hard link to a file of a lower layer",
       [base, [hardLink("second", "d/a"), hardLink("/third", "./top")]],
       [
         ...[dir, "/d/a file 644 0:0 base", "/d/b file 644 0:0 base"],
@@ -210,7 +214,7 @@ describe("an image of layers with", () => {
       ],
     ],
     [
-      "pipes, and what would be a mark of overlayfs's own",
+      "pipes and device 0/0, which is overlayfs's own whiteout",
       [base, [{ name: "p", flag: "6", mode: 0o600 }, { name: "top", flag: "3" }, file(".wh.d")]],
       ["/p pipe 600 0:0", "/top file 644 0:0 base"],
     ],
@@ -218,7 +222,7 @@ describe("an image of layers with", () => {
     expect(await linesOf(layers)).toEqual(lines);
   });
 
-  test("extended attributes, but not overlayfs's, and names that are not UTF-8", async () => {
+  test("keeps extended attributes, except overlayfs's, and names that are not UTF-8", async () => {
     const odd = Buffer.concat([Buffer.from("n"), Buffer.from([0xff])]).toString("latin1");
     const bytes = tarOf([
       pax("SCHILY.xattr.user.note", "kept"),
@@ -229,7 +233,7 @@ describe("an image of layers with", () => {
     ]);
     const at = Buffer.from(bytes).indexOf("odd#");
     bytes.set(Buffer.from(`${odd}\0\0`, "latin1"), at);
-    // The checksum, as the header has it now.
+    // The header's checksum has to fit the changed bytes.
     const header = bytes.subarray(at, at + 512).fill(0x20, 148, 156);
     header.set(
       Buffer.from(
@@ -254,16 +258,16 @@ describe("an image of layers with", () => {
   });
 
   test.each<[string, RawEntry[], string]>([
-    ["a hard link to nothing", [hardLink("x", "nothing")], 'a hard link refers to "nothing"'],
+    ["a hard link to a missing file", [hardLink("x", "nothing")], 'a hard link refers to "nothing"'],
     [
       "a hard link to a directory",
       [directory("d"), hardLink("x", "d")],
       'refers to "d", which is not a file',
     ],
-    ["a file in a file", [file("x"), file("x/y")], '"/x" is a file, but other entries are below it'],
-    ["links in a circle", [link("x", "y"), link("y", "x"), file("x/z")], "too many links"],
-    ["a type that no layer has", [{ name: "x", flag: "V" }], '"x" has an unsupported entry type'],
-    ["a mark that deletes the directory above", [file(".wh...")], "is not a valid whiteout name"],
+    ["a file below a file", [file("x"), file("x/y")], '"/x" is a file, but other entries are below it'],
+    ["circular links", [link("x", "y"), link("y", "x"), file("x/z")], "too many links"],
+    ["an unsupported entry type", [{ name: "x", flag: "V" }], '"x" has an unsupported entry type'],
+    ["a whiteout of the parent directory", [file(".wh...")], "is not a valid whiteout name"],
     ["a name that is too long", [pax("path", "n".repeat(300)), file("x")], "cannot be unpacked"],
   ])("%s is refused", async (_, layer, message) => {
     expect((await importLayers([layer])).error).toContain(message);
@@ -275,7 +279,7 @@ describe("layers of images", () => {
   const numbers = (count: number): RawEntry[][] =>
     Array.from({ length: count }, (_, index) => [file(`${index}`, `${index}`), file(`.wh.${index - 1}`)]);
 
-  test("are unpacked once, and go with the last image that has them", async () => {
+  test("are unpacked once for all images that have them", async () => {
     const own = await TestEngine.open();
     const [lower, upper] = [[...base], [file("shared", "1")]];
     const first = await importLayers([lower, upper, [file("one", "1")]], own);
@@ -299,7 +303,7 @@ describe("layers of images", () => {
     await own.close();
   });
 
-  test("are fetched once: of an image of which all but the last is there, that one comes", async () => {
+  test("are fetched only if they are missing", async () => {
     const own = await TestEngine.open();
     const fetched: string[] = [];
     const large = tarOf([file("large", crypto.getRandomValues(new Uint8Array(65_536)).toHex().repeat(64))]);
@@ -329,7 +333,7 @@ describe("layers of images", () => {
     await own.close();
   });
 
-  test("that are very many are put together, so that there is room for what is built on them", async () => {
+  test("are merged if they are more than 128", async () => {
     const own = await TestEngine.open();
     const { error, result } = await importLayers(numbers(150), own);
     expect(error).toBeNull();
@@ -338,7 +342,7 @@ describe("layers of images", () => {
     await own.close();
   });
 
-  test("that an earlier version has made one of are stood upon, and come back as one", async () => {
+  test("that an earlier version merged into one can be built on, and are restored as one", async () => {
     const own = await TestEngine.open();
     const [lower, upper, top] = [base, [file("b", "2")], [file(".wh.top")]];
     const { result } = await importLayers([[...lower, ...upper]], own);
@@ -367,7 +371,7 @@ describe("layers of images", () => {
     await later.close();
   });
 
-  test("that are gone come back with the next import, and so does what stands on them", async () => {
+  test("that are missing are restored by the next import, with images built on them", async () => {
     const own = await TestEngine.open();
     const layers = [base, [file("shared", "1")], [file("one", "1")]];
     const { result } = await importLayers(layers, own);
@@ -390,7 +394,7 @@ function describeBlob(bytes: Uint8Array) {
   return { mediaType, digest, size: bytes.byteLength, diffId: digest };
 }
 
-/** A registry with each image under its number. */
+/** Starts a registry with each image under its number. */
 function serveImages(images: readonly RawFiles[], onBlob: (digest: string) => void): Bun.Server<undefined> {
   return Bun.serve({
     port: 0,

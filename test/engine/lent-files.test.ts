@@ -1,4 +1,4 @@
-/** Files of this machine that the engine takes where they are: the extension `lent-files`. */
+/** Files of this machine that the engine reads from their paths: the extension `lent-files`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
@@ -40,7 +40,7 @@ afterAll(async () => {
 
 let made = 0;
 
-/** A file with that content, lent to be at `destination`. */
+/** Makes a file with that content, lent for the path `destination`. */
 function lend(destination: string, content: string | Uint8Array, attributes: Partial<LentFile> = {}) {
   const path = join(directory, `file${made++}`);
   writeFileSync(path, content);
@@ -52,7 +52,7 @@ function lend(destination: string, content: string | Uint8Array, attributes: Par
 
 const large = Buffer.alloc(3_000_000, "large");
 
-test("they come as they are described, in their order, through links of the image, and stay what they are here", async () => {
+test("lent files have the given attributes, are placed in order through the image's links, and stay unchanged here", async () => {
   const stored = await engine.upload("stored");
   const own = lend("/a/own", "own");
   const { path: _, ...described } = lend("/a/stored", "stored");
@@ -88,7 +88,7 @@ cat /a/stored /usr/lib/old /usr/lib/twice /usr/lib/outward '/a b/'*; head -c 4 /
   expect(await Bun.file(own.path).text()).toBe("own");
 });
 
-test("thousands of them, of which threads copy most; no file that stands in the way of another is left", async () => {
+test("4000 lent files, copied on threads: later ones replace earlier ones at the same path", async () => {
   const [one, other] = [lend("", "first"), lend("", "again")];
   const indexes = Array.from({ length: 2000 }, (_, index) => index);
   const files = indexes.map((index) => ({ ...one, destination: `/many/${index % 7}/${index}` }));
@@ -99,7 +99,7 @@ test("thousands of them, of which threads copy most; no file that stands in the 
   expect(stdout.trim().split(/\s+/)).toEqual(["2000", "again"]);
 });
 
-/** What becomes of a file after it was hashed. */
+/** Changes of a file after it was hashed. */
 const changes: [what: string, change: (path: string, size: number) => void][] = [
   ["was written over", (path, size) => writeFileSync(path, Buffer.alloc(size, "y"))],
   ["has grown", (path) => appendFileSync(path, "more")],
@@ -140,22 +140,22 @@ function requireRefused({ operation }: { operation: OperationRecord }, path: str
 describe.each([
   ["small", 20_000],
   ["large", 3_000_000],
-])("a %s file that is no longer what was hashed", (_, size) => {
-  test.each(changes)("%s: an error that names it, and no image", async (_, change) => {
+])("a %s file that has changed since it was hashed", (_, size) => {
+  test.each(changes)("is an error with its path, and there is no image, if it %s", async (_, change) => {
     const file = lend("/o/changed", Buffer.alloc(size, "x"));
     change(file.path, size);
     requireRefused(await engine.runWith(base, [file], "true"), file.path);
   });
 });
 
-test("one of thousands that a thread finds changed", async () => {
+test("a thread finds the one changed file of thousands", async () => {
   const [first, file] = [lend("/o/0", "same"), lend("/o/changed", "x")];
   rmSync(file.path);
   const others = Array.from({ length: 2000 }, (_, index) => ({ ...first, destination: `/o/${index}` }));
   requireRefused(await engine.runWith(base, [...others, file, ...others], "true"), file.path);
 });
 
-test("what stands in the way: a failed operation that says so", async () => {
+test("a directory at the path, or a file on the way, fails the operation", async () => {
   const errors: unknown[] = [];
   for (const destination of ["/usr/lib/taken", "/usr/lib/old/f"])
     errors.push((await engine.runWith(base, [lend(destination, "x")], "true")).operation.error);
@@ -165,7 +165,7 @@ test("what stands in the way: a failed operation that says so", async () => {
   ]);
 });
 
-test("a stored one whose bytes are gone is asked for again; a loan that has ended is none", async () => {
+test("a stored file without its bytes, or lent files that have ended, are errors", async () => {
   const { path: _, ...described } = lend("/f", "never stored");
   const { operation } = await engine.runWith(base, [{ ...described, uuid: crypto.randomUUID() }], "true");
   expect(operation.error).toContain("no longer has the bytes that were uploaded (for /f): upload again");

@@ -14,12 +14,17 @@ import { writeFiles } from "../support/files.ts";
 
 const gibibyte = 1024 ** 3;
 
-describe("what a command may take where nothing is said", () => {
+describe("the default limits", () => {
   test.each([
     ["a small machine", { memory: 2 * gibibyte, processors: 2, maxProcesses: 32_768 }, 1.5, 4096],
-    ["a usual one", { memory: 16 * gibibyte, processors: 8, maxProcesses: 32_768 }, 12.8, 4096],
-    ["a large one", { memory: 64 * gibibyte, processors: 32, maxProcesses: 4_194_304 }, 60, 4096],
-    ["a very large one", { memory: 512 * gibibyte, processors: 256, maxProcesses: 4_194_304 }, 508, 16_384],
+    ["a usual machine", { memory: 16 * gibibyte, processors: 8, maxProcesses: 32_768 }, 12.8, 4096],
+    ["a large machine", { memory: 64 * gibibyte, processors: 32, maxProcesses: 4_194_304 }, 60, 4096],
+    [
+      "a very large machine",
+      { memory: 512 * gibibyte, processors: 256, maxProcesses: 4_194_304 },
+      508,
+      16_384,
+    ],
     ["a container of 512 MiB", { memory: gibibyte / 2, processors: 1, maxProcesses: 4096 }, 0.25, 1024],
   ])("on %s", (_, machine, memoryGibibytes, processes) => {
     expect(limitsFor({}, machine)).toEqual({
@@ -31,12 +36,12 @@ describe("what a command may take where nothing is said", () => {
   });
 });
 
-test("more processes than Linux can have are as many as it can", () => {
+test("max_processes is at most what Linux supports", () => {
   const machine = { memory: gibibyte, processors: 2, maxProcesses: 4_194_304 };
   expect(limitsFor({ max_processes: 99_999_999 }, machine).processes).toBe(4_193_280);
 });
 
-describe("what runc is told of limits", () => {
+describe("runc's settings for limits", () => {
   const unbounded = { oomScore: 0, processes: Number.POSITIVE_INFINITY, fileSize: Number.POSITIVE_INFINITY };
   const limits = { memory: 1000, processes: 64, cpus: undefined, layerBytes: 2000 };
   const both = (type: string, value: number) => ({ type, hard: value, soft: value });
@@ -45,7 +50,7 @@ describe("what runc is told of limits", () => {
     ["in a user namespace", true, unbounded, [both("RLIMIT_FSIZE", 2000), both("RLIMIT_NPROC", 576)]],
     ["as root", false, unbounded, [both("RLIMIT_FSIZE", 2000)]],
     [
-      "never more than bough has itself",
+      "with lower limits of bough itself",
       true,
       { oomScore: 0, processes: 100, fileSize: 500 },
       [both("RLIMIT_FSIZE", 500), both("RLIMIT_NPROC", 100)],
@@ -58,7 +63,7 @@ describe("what runc is told of limits", () => {
     });
   });
 
-  test("of version 2, with processors, where bough itself is to go early", () => {
+  test("with control groups of version 2, cpus, and a high OOM score of bough itself", () => {
     const two = { version: 2 } as const;
     const controllers = { memory: { ...two, countsSwap: false }, pids: two, cpu: two };
     const own = { ...unbounded, oomScore: 900 };
@@ -76,7 +81,7 @@ describe("what runc is told of limits", () => {
   });
 });
 
-describe("the engine's own API", () => {
+describe("the engine's API", () => {
   let engine: TestEngine;
   let base: string;
   beforeAll(async () => {
@@ -100,13 +105,13 @@ describe("the engine's own API", () => {
     expect(await response.json()).toEqual({ error, status: 400 });
   });
 
-  test("of a command that is ended only its own words are kept", async () => {
+  test("a killed command's output has only its own text", async () => {
     const { metadata } = await runUntilExpired(engine, base, "echo mine >&2; exec sleep 60");
     const { state, stderr } = metadata?.result ?? {};
     expect([decode(stderr), state?.exit_code]).toEqual(["mine\n", 137]);
   });
 
-  test("the record says what was asked for, and a limit that the command ran into", async () => {
+  test("the record has the requested limits, and the limit that the command hit", async () => {
     const limits = {
       max_memory_bytes: 64 * 1024 ** 2,
       max_processes: 64,
@@ -136,7 +141,7 @@ describe("control groups", () => {
 36 31 0:33 / ROOT/unified rw - cgroup2 cgroup2 rw`;
   const two = "30 23 0:26 / ROOT rw - cgroup2 cgroup2 rw,nsdelegate";
 
-  test("of version 1, beside an empty version 2", () => {
+  test("of version 1 are found next to an empty version 2", () => {
     const root = temporaryDirectory();
     const groups = "4:memory:/a\n3:cpu,cpuacct:/a\n2:pids:/\n1:name=systemd:/\n0::/\n";
     writeFiles(root, {
@@ -157,12 +162,12 @@ describe("control groups", () => {
     });
   });
 
-  test("of version 1 that are not there to be written to", () => {
+  test("of version 1 that are not writable are not used", () => {
     const hierarchies = findHierarchies("4:memory:/a\n2:pids:/\n0::/\n", mounts("/proc/none", one));
     expect(usableControllers(hierarchies)).toEqual({});
   });
 
-  test("of version 2: beside this process's own group, as far as the one above hands them on", () => {
+  test("of version 2 are made next to this process's group, with the controllers of the parent group", () => {
     const root = temporaryDirectory();
     writeFiles(root, {
       "user/cgroup.procs": "",
@@ -176,20 +181,20 @@ describe("control groups", () => {
     expect(usableControllers(hierarchies)).toEqual({
       memory: { version: 2, countsSwap: true },
       pids: { version: 2 },
-      // Handed on now.
+      // bough has enabled this controller in the parent group.
       cpu: { version: 2 },
     });
     expect(readFileSync(join(root, "user/cgroup.subtree_control"), "utf8")).toBe("+cpu");
   });
 
-  test("of version 2 that are somebody else's", () => {
+  test("of version 2 that belong to others are not used", () => {
     const root = temporaryDirectory();
     writeFiles(root, { "session/own/cgroup.procs": "", "session/cgroup.controllers": "cpu memory pids" });
     expect(usableControllers(findHierarchies("0::/session/own\n", mounts(root, two)))).toEqual({});
     expect(existsSync(join(root, "session/cgroup.subtree_control"))).toBe(false);
   });
 
-  test("mounted a second time count once", () => {
+  test("that are mounted twice count once", () => {
     const bound = `${one}\n40 23 0:31 / /mnt rw - cgroup cgroup rw,pids\n41 23 0:33 / /two rw - cgroup2 cgroup2 rw`;
     const groups = "4:memory:/a\n3:cpu,cpuacct:/a\n2:pids:/\n1:name=systemd:/\n0::/\n";
     const once = findHierarchies(groups, mounts("/x", one));
@@ -197,7 +202,7 @@ describe("control groups", () => {
     expect(findHierarchies(groups, mounts("/x", bound))).toEqual(once);
   });
 
-  test("a group above what is mounted is out of reach", () => {
+  test("above the mount point are not reachable", () => {
     expect(findHierarchies("0::/../other\n", mounts("/x", two))).toEqual([]);
   });
 
@@ -224,14 +229,14 @@ describe("control groups", () => {
         "unified/cgroup.procs": "",
       },
     ],
-  ] as const)("events of %s", (_, groups, files) => {
+  ] as const)("events of %s are counted", (_, groups, files) => {
     const root = temporaryDirectory();
     writeFiles(root, files);
     const paths = Object.fromEntries(Object.entries(groups).map(([name, path]) => [name, join(root, path)]));
     expect(readLimitEvents(paths)).toEqual({ outOfMemory: 3, outOfProcesses: 7 });
   });
 
-  test("events of groups that are gone are none", () => {
+  test("that were removed have no events", () => {
     expect(readLimitEvents({ memory: "/proc/none", pids: "/proc/none" })).toEqual({
       outOfMemory: 0,
       outOfProcesses: 0,
@@ -240,7 +245,7 @@ describe("control groups", () => {
   });
 });
 
-describe("a command that makes nothing of its limits is ended", () => {
+describe("a command that keeps hitting its limits is killed:", () => {
   const followed = (counts: readonly [memory: number, processes: number][]) => {
     let at = 0;
     const watcher = watchEvents(() => {
@@ -258,26 +263,22 @@ describe("a command that makes nothing of its limits is ended", () => {
     Array.from({ length: count }, (_, index): [number, number] => [0, from + index]);
 
   test.each<[string, [number, number][], string]>([
-    ["that runs into none", [[0, 0]], "never"],
+    ["that hits no limit", [[0, 0]], "never"],
     ["that was refused a process once", [[0, 1]], "never"],
     ["that is refused processes for four seconds", growing(1, 8), "never"],
-    ["that is refused processes for ever", growing(1, 100), "max_processes after 5500 ms"],
-    [
-      "that is refused some, makes do, and is refused some again",
-      [...growing(1, 8), [0, 8], ...growing(9, 8)],
-      "never",
-    ],
+    ["that is refused processes forever", growing(1, 100), "max_processes after 5500 ms"],
+    ["that is refused processes twice with a pause", [...growing(1, 8), [0, 8], ...growing(9, 8)], "never"],
     ["some of whose processes were killed", [[9, 0]], "never"],
     [
-      "that starts hog after hog",
+      "of which process after process runs out of memory",
       Array.from({ length: 20 }, (_, index): [number, number] => [index, 0]),
       "max_memory_bytes after 5500 ms",
     ],
-  ])("one %s", (_, counts, expected) => expect(followed(counts)).toBe(expected));
+  ])("a command %s", (_, counts, expected) => expect(followed(counts)).toBe(expected));
 });
 
 describe("a layer's size", () => {
-  test("is what its files take on the disk, and 512 bytes an entry", async () => {
+  test("is the disk usage of its files plus 512 bytes an entry", async () => {
     const upper = temporaryDirectory();
     expect(await countedSize(upper, 1e9)).toBe(0);
     writeFiles(upper, { "d/e": "directory/", link: { link: "x" } });
@@ -291,13 +292,13 @@ describe("a layer's size", () => {
     expect(size).toBeLessThan(1_100_000);
   });
 
-  test("is counted no further than asked", async () => {
+  test("is counted only up to the limit", async () => {
     const upper = temporaryDirectory();
     for (let index = 0; index < 100; index++) mkdirSync(join(upper, `${index}`));
     expect(await countedSize(upper, 10 * 512)).toBe(11 * 512);
   });
 
-  test("stops being counted when asked to", async () => {
+  test("is no longer counted when the signal is aborted", async () => {
     expect(countedSize(temporaryDirectory(), 1e9, AbortSignal.abort("enough"))).rejects.toBe("enough");
   });
 });

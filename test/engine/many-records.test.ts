@@ -1,4 +1,4 @@
-/** What an engine has done before costs the next cached build nothing: it reads what it needs, whatever else is there. */
+/** The number of old records does not slow down a cached build, because the engine reads only what it needs. */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { TestEngine } from "../support/engine.ts";
 
 const bytesRead = () => Number(/^rchar: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 
-test("an engine that is opened, and asked for a FROM's image, does not read thousands of others", async () => {
+test("opening the engine and finding an image does not read thousands of other records", async () => {
   const kept = await TestEngine.open();
   const base = await kept.importBase("base:1");
   const records = 2_000;
@@ -41,6 +41,6 @@ test("an engine that is opened, and asked for a FROM's image, does not read thou
   await kept.close();
 
   expect(images.map(({ uuid }) => uuid)).toEqual([base]);
-  // All of them are some 8 MB.
+  // All records together are some 8 MB.
   expect(read).toBeLessThan(1_000_000);
 });

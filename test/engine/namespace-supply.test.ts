@@ -1,4 +1,4 @@
-/** The namespaces of the next command are made while one runs: nobody may notice but by the time. */
+/** The namespaces of the next command are made while one runs, which changes nothing but the time. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { systemClock } from "../../src/clock.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-/** Processes of this one that wait to be told what to mount. */
+/** Returns child processes that wait for the mounts of the next command. */
 function waiting(): number[] {
   return readdirSync(`/proc/${process.pid}/task`)
     .flatMap((thread) => readFileSync(`/proc/${process.pid}/task/${thread}/children`, "utf8").split(" "))
@@ -28,7 +28,7 @@ function waiting(): number[] {
     .map(Number);
 }
 
-/** The processes that wait, once there are so many: one that was started shows its command line a moment later. */
+/** Waits until `count` processes wait, because a started one shows its command line only a moment later. */
 async function waitingOnce(count: number): Promise<number[]> {
   for (let attempt = 0; attempt < 1000 && waiting().length < count; attempt++) await Bun.sleep(2);
   return waiting();
@@ -42,20 +42,20 @@ function commandLine(pid: string): string {
   }
 }
 
-test("each command makes one ahead", async () => {
+test("one process with namespaces waits after each command", async () => {
   for (const command of ["true", "true"]) {
     await engine.run(base, command);
     expect(await waitingOnce(1)).toHaveLength(1);
   }
 });
 
-test("each command has namespaces, a root and a result of its own", async () => {
+test("each command has its own namespaces, root and result", async () => {
   const said: (string | undefined)[] = [];
   let image = base;
   for (const word of ["one", "two", "three"]) {
     const run = await engine.run(
       image,
-      // The shell itself counts its processes: of two in a pipe one may not have begun.
+      // The shell itself counts the processes, because one of two in a pipe may not have started yet.
       `cat /said; echo ${word} >> /said; echo $$; set -- /proc/[0-9]*; echo $#`,
     );
     image = run.image ?? "";
@@ -68,21 +68,21 @@ test.each<NetworkMode[]>([
   ["none", "default"],
   ["host", "none"],
   ["default", "host"],
-])("a command with the network %s after one with %s has its own", async (mode, before) => {
+])("a command with the network %s after one with %s has the right network", async (mode, before) => {
   await engine.run(base, "true", { networking: { mode: before } });
   const { stdout } = await engine.run(base, "ls /sys/class/net", { networking: { mode } });
   const own = await engine.run(base, "ls /sys/class/net", { networking: { mode } });
   expect(stdout).toBe(own.stdout);
 });
 
-test("one that was killed meanwhile is replaced", async () => {
+test("a waiting process that was killed is replaced", async () => {
   const killed = waiting().map(identify);
   for (const pid of waiting()) process.kill(pid, "SIGKILL");
   while (killed.some(isAlive)) await Bun.sleep(2);
   expect((await engine.run(base, "echo here")).stdout).toBe("here\n");
 });
 
-test("the engine's end is theirs", async () => {
+test("waiting processes end with the engine", async () => {
   const other = await TestEngine.open();
   const image = await other.importBase();
   const before = waiting();
@@ -92,7 +92,7 @@ test("the engine's end is theirs", async () => {
   expect(waiting()).toEqual(before);
 });
 
-describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made for %s", (kind) => {
+describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("namespaces made for %s", (kind) => {
   const layout = makeLayout(temporaryDirectory());
   const noted = () => readdirSync(layout.containers);
   const runtime = { kind, program: kind, copy: undefined, state: layout.containers, filter: undefined };
@@ -113,7 +113,7 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made fo
     if (groups !== undefined) supply.release(groups);
   }
 
-  /** It is empty for a moment after a program has taken the process over. */
+  /** Waits, because the environment is empty for a moment after the process executes a program. */
   async function environmentOf(pid: number): Promise<string[]> {
     for (;;) {
       const text = readFileSync(`/proc/${pid}/environ`, "utf8");
@@ -128,7 +128,7 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made fo
     for (const name of names) expect(groups).not.toContain(name);
   }
 
-  test("one that can't be started leaves no control groups", async () => {
+  test("leave no control groups if their process can't be started", async () => {
     const supply = supplyOn("/nonexistent");
     for (const _ of [1, 2, 3]) expect(() => supply.take(next)).toThrow("ENOENT");
     const names = noted();
@@ -138,8 +138,12 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made fo
   });
 
   test.each([
-    ["without a copy is told where to make one", undefined, [`_LIBCONTAINER_STATEDIR=${layout.containers}`]],
-    ["with one is not", 0, []],
+    [
+      "without a sealed copy gets a directory for its copy",
+      undefined,
+      [`_LIBCONTAINER_STATEDIR=${layout.containers}`],
+    ],
+    ["with a sealed copy gets no directory", 0, []],
   ])("crun %s", async (_, copy, variables) => {
     const supply = supplyOn(layout.layers);
     const supplied = supply.take({ network: undefined, runtime: { ...runtime, copy } });
@@ -149,7 +153,7 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("made fo
     await supply.close();
   });
 
-  test("what was given back is gone once the supply is closed", async () => {
+  test("leave no control groups after they were released and the supply is closed", async () => {
     const supply = supplyOn(layout.layers);
     const taken = [1, 2, 3].map(() => supply.take(next));
     const names = noted();

@@ -20,7 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => removeHome(scratch));
 
-describe("the networks of an engine", () => {
+describe("an engine's network", () => {
   let engine: TestEngine;
   let base: string;
   beforeAll(async () => {
@@ -29,11 +29,11 @@ describe("the networks of an engine", () => {
   });
   afterAll(() => engine.close());
 
-  test("nothing is started before a command needs it", () => {
+  test("is not started before a command needs it", () => {
     expect(carriersOf(process.pid)).toEqual([]);
   });
 
-  test("by default one for all of them, without raw packets", async () => {
+  test("is by default shared by all commands, without raw packets", async () => {
     const runs = await Promise.all([engine.run(base, network), engine.run(base, network)]);
     const [one = "", other] = runs.map(({ stdout }) => stdout.trim());
     expect(one).toStartWith("net:");
@@ -44,12 +44,12 @@ describe("the networks of an engine", () => {
     expect(carriersOf(process.pid)).toHaveLength(2);
   });
 
-  test("its end does not wait for its devices to go: they are left to their namespace", async () => {
+  test("ends without waiting for its devices to be removed", async () => {
     const other = await TestEngine.open();
     const before = carriersOf(process.pid);
     await other.run(await other.importBase(), "true");
     const started = carriersOf(process.pid).filter((pid) => !before.includes(pid));
-    // The one behind which the other runs has a namespace of its own, where that one's device is.
+    // The first of the two slirp4netns has its own network namespace, which has the second one's device.
     const [inner = 0] = started.filter((pid) => readlinkSync(`/proc/${pid}/ns/net`) !== machine);
     const inside = Bun.spawn(["nsenter", `--net=/proc/${inner}/ns/net`, "cat"], { stdin: "pipe" });
     try {
@@ -63,12 +63,12 @@ describe("the networks of an engine", () => {
     }
   });
 
-  test("one that has broken down is replaced for the next command", async () => {
+  test("is replaced for the next command if it has failed", async () => {
     const broken = carriersOf(process.pid);
     process.kill(broken[0] ?? 0, "SIGKILL");
     while (carriersOf(process.pid).length > 0) await Bun.sleep(5);
     let seen = "";
-    // The engine hears of it a moment later, too late for a command that is on its way already.
+    // The engine notices the end a moment later, which may be too late for the next command.
     while (carriersOf(process.pid).length === 0) seen = (await engine.run(base, network)).stdout.trim();
     expect(seen).not.toBe(machine);
     const carriers = carriersOf(process.pid);
@@ -79,7 +79,7 @@ describe("the networks of an engine", () => {
   test.each([
     ["enabled: false", { enabled: false }],
     ["mode: none", { mode: "none" }],
-  ] as const)("%s: one of its own with a loopback alone, and raw packets", async (_, networking) => {
+  ] as const)("%s gives a separate network with only a loopback, and raw packets", async (_, networking) => {
     const looks = `${network}; ls /sys/class/net; ip -o addr | grep -c 'inet 127.0.0.1/8'; cat /etc/resolv.conf`;
     const [first, second] = await Promise.all(
       [1, 2].map(async () => (await engine.run(base, looks, { networking })).stdout.split("\n")),
@@ -89,7 +89,7 @@ describe("the networks of an engine", () => {
     expect((await engine.run(base, rawPackets, { networking })).stdout).toBe(withRaw);
   });
 
-  test("mode: host: the machine's, without raw packets", async () => {
+  test("mode: host gives the machine's network, without raw packets", async () => {
     const networking = { mode: "host" } as const;
     expect((await engine.run(base, `${network}; cat /etc/resolv.conf`, { networking })).stdout).toBe(
       `${machine}\n${readFileSync("/etc/resolv.conf", "utf8")}`,
@@ -101,17 +101,17 @@ describe("the networks of an engine", () => {
   });
 
   test.each([
-    ["a mode that there is not", { mode: "bridge" }, "networking.mode must be default, none or host"],
+    ["an unknown mode", { mode: "bridge" }, "networking.mode must be default, none or host"],
     ["a mode that is not a string", { mode: 1 }, "mode must be a string"],
-    ["a switch that is none", { enabled: "no" }, "enabled must be true or false"],
-    ["a string", "none", "networking must be an object"],
+    ["a text as enabled", { enabled: "no" }, "enabled must be true or false"],
+    ["a string as networking", "none", "networking must be an object"],
   ])("%s is refused", async (_, networking, message) => {
     const body = { image: base, command: "true", networking };
     const response = await engine.fetch("POST", "/v1/instances", body);
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(message)]);
   });
 
-  test("the host's is not for a client who comes over a socket", async () => {
+  test("mode: host is refused for a client on a socket", async () => {
     const served = await TestEngine.open({ directory: engine.directory, allowsHostNetwork: false });
     try {
       const body = { image: base, command: "true", networking: { mode: "host" } };
@@ -128,7 +128,7 @@ describe("the networks of an engine", () => {
   });
 });
 
-test("a closed engine leaves nothing of its network behind", async () => {
+test("closing the engine leaves nothing of its network", async () => {
   const engine = await TestEngine.open();
   await engine.run(await engine.importBase(), "true");
   expect(carriersOf(process.pid)).toHaveLength(2);
@@ -136,7 +136,7 @@ test("a closed engine leaves nothing of its network behind", async () => {
   expect(carriersOf(process.pid)).toEqual([]);
 });
 
-test("nor does a process that is killed", async () => {
+test("killing the engine's process leaves nothing of its network", async () => {
   const layout = await makeBusyboxLayout(join(scratch, "layout"));
   const script = join(import.meta.dir, "../support/engine-child.ts");
   const child = Bun.spawn([process.execPath, script, join(scratch, "engine"), layout], {
@@ -160,7 +160,7 @@ test("nor does a process that is killed", async () => {
   while (carriers.some(isRunning)) await Bun.sleep(5);
 });
 
-describe("where slirp4netns does not work, commands have the machine's network without raw packets, and one warning says so", () => {
+describe("if slirp4netns fails, commands have the machine's network without raw packets, with one warning:", () => {
   test.each([
     ["it fails", "echo 'WARNING: experimental' >&2; echo 'no such device' >&2; exit 1", "no such device"],
     ["it says nothing", "exit 1", "slirp4netns exited without an error message"],
@@ -188,7 +188,7 @@ describe("where slirp4netns does not work, commands have the machine's network w
   });
 });
 
-/** The patience that slirp4netns meets with is over at once. */
+/** A clock that skips the wait for slirp4netns. */
 const impatient: Clock = {
   now: systemClock.now,
   sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 10_000 ? 100 : milliseconds, signal),
@@ -202,7 +202,7 @@ const ipv6Default = `${"0".repeat(32)} 00 ${"0".repeat(32)} 00 ${"0".repeat(31)}
 const ipv6Unreachable = `${"0".repeat(32)} 00 ${"0".repeat(32)} 00 ${"0".repeat(32)} ffffffff 00000001 00000000 00200200       lo\n`;
 
 test.each([
-  ["no route at all", "", "10.0.2", "10.0.3"],
+  ["no routes", "", "10.0.2", "10.0.3"],
   ["other networks", defaultRoute + route("0001A8C0", "00FFFFFF"), "10.0.2", "10.0.3"],
   ["a virtual machine in 10.0.2.0/24", defaultRoute + route("0002000A", "00FFFFFF"), "10.0.3", "172.29.251"],
   ["a single machine of 10.0.3.0/24", route("0703000A", "FFFFFFFF"), "10.0.2", "172.29.251"],
@@ -214,12 +214,12 @@ test.each([
     "10.0.3",
   ],
   [
-    "all that is private",
+    "all private networks",
     route("0000000A", "000000FF") + route("000010AC", "0000F0FF") + route("0000A8C0", "0000FFFF"),
     "10.0.2",
     "10.0.3",
   ],
-])("addresses that hide nothing beside %s", (_, routes, outer, inner) => {
+])("the networks' addresses hide nothing of %s", (_, routes, outer, inner) => {
   const found = findAddresses({ resolvConf: "", routes: routeHeader + routes, ipv6Routes: ipv6Unreachable });
   expect(found).toEqual({ outer, inner });
 });
@@ -257,11 +257,11 @@ test.each([
     "# domain x\ndomain a.example\nsearching y\nsortlist 192.0.2.0",
     "nameserver 10.0.2.3\ndomain a.example\n",
   ],
-])("of the machine's name servers %j the sandbox sees", (own, seen) => {
+])("the sandbox's resolv.conf for the machine's %j", (own, seen) => {
   expect(privateResolvConf(own, "10.0.2.3")).toBe(seen);
 });
 
-/** The slirp4netns processes that process `parent` has started. */
+/** Returns the slirp4netns processes that process `parent` has started. */
 function carriersOf(parent: number): number[] {
   return readdirSync("/proc").flatMap((name) => {
     const pid = Number(name);

@@ -20,7 +20,7 @@ const get = (uuid: string) => engine.json<OperationRecord>("GET", `/v1/operation
 const cancel = (uuid: string, by = engine) => by.fetch("DELETE", `/v1/operations/${uuid}`);
 const running = (command: string) => engine.start({ image: base, command });
 
-test("starting answers 201, the UUID and where to look", async () => {
+test("starting responds with 201, the UUID and a Location", async () => {
   const response = await engine.fetch("POST", "/v1/instances", {
     image: base,
     command: "true",
@@ -48,7 +48,7 @@ test("starting answers 201, the UUID and where to look", async () => {
   });
 });
 
-test("an unknown one is 404, for every call", async () => {
+test("an unknown operation is 404 for every call", async () => {
   for (const [method, path] of [
     ["GET", ""],
     ["DELETE", ""],
@@ -59,8 +59,8 @@ test("an unknown one is 404, for every call", async () => {
   }
 });
 
-describe("the list", () => {
-  test("has each operation, without its output, by kind and status and in pages", async () => {
+describe("the list of operations", () => {
+  test("has each operation without its output, filtered by kind and status, in pages", async () => {
     const failed = await engine.finish(
       await engine.start({ image: base, command: "true", cwd: "/etc/passwd/x" }),
     );
@@ -77,7 +77,7 @@ describe("the list", () => {
     expect(JSON.stringify(await list(""))).not.toContain("quiet\\n");
   });
 
-  test("an unknown status is refused", async () => {
+  test("refuses an unknown status", async () => {
     const response = await engine.fetch("GET", "/v1/operations?status=DONE");
     expect(await response.json()).toEqual({
       error: expect.stringContaining("status must be one of PENDING"),
@@ -87,7 +87,7 @@ describe("the list", () => {
 });
 
 describe("cancelling", () => {
-  test("ends the command, all that it started, and makes no image", async () => {
+  test("ends the command and its children, and makes no image", async () => {
     const { uuid } = await running("echo begun; sleep 27.1 & sleep 27.1");
     await firstOutput(uuid);
     expect((await cancel(uuid)).status).toBe(202);
@@ -101,7 +101,7 @@ describe("cancelling", () => {
     });
   });
 
-  test("right after the start, at whatever point that is", async () => {
+  test("works at any moment after the start", async () => {
     const started = await Promise.all(Array.from({ length: 8 }, () => running("sleep 100")));
     for (const { uuid } of started) {
       await Bun.sleep(7);
@@ -110,7 +110,7 @@ describe("cancelling", () => {
     for (const { uuid } of started) expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
   });
 
-  test("from another process that has the same directory open", async () => {
+  test("works from another engine on the same directory", async () => {
     const other = await TestEngine.open({ directory: engine.directory });
     const { uuid } = await running("echo begun; sleep 100");
     await firstOutput(uuid);
@@ -118,12 +118,12 @@ describe("cancelling", () => {
     expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
     const events = await (await engine.fetch("GET", `/v1/operations/${uuid}/events`)).text();
     expect(events).toContain('"code":137,"signal":9');
-    // Its output is the command's own.
+    // The output has nothing but the command's own.
     expect(events).not.toContain("unshare:");
     await other.engine.close();
   });
 
-  test("closing the engine cancels what still runs", async () => {
+  test("happens to running operations when the engine is closed", async () => {
     const closing = await TestEngine.open({ directory: engine.directory });
     const { uuid } = await closing.start({ image: base, command: "sleep 100" });
     await closing.engine.close();
@@ -132,7 +132,7 @@ describe("cancelling", () => {
 });
 
 describe("events", () => {
-  test("tell of a command from its start to its end", async () => {
+  test("cover a command from its start to its end", async () => {
     const request = {
       image: base,
       command: "echo out; echo err >&2; exit 3",
@@ -143,7 +143,7 @@ describe("events", () => {
     const events = await engine.events(uuid);
     expect(events.map(({ id }) => id)).toEqual(events.map((_, index) => index + 1));
     const types = events.map(({ type, spid }) => `${type} ${spid}`);
-    // The two streams have no order between them.
+    // The order of the two streams is undefined.
     for (const stream of ["stdout 1", "stderr 1"]) {
       const others = types.filter((type) => type === stream || !type.startsWith("std"));
       expect(others).toEqual(["init 0", "spawn 1", stream, "exit 1", "shutdown 0", "completion 0"]);
@@ -176,7 +176,7 @@ describe("events", () => {
     await engine.finish({ uuid });
   });
 
-  test("a silent command is seen to have started", async () => {
+  test("include the start of a silent command", async () => {
     const { uuid } = await running("sleep 100");
     const spawn = await firstEvent(uuid, "spawn");
     expect(spawn.data.pid).toBeGreaterThan(1);
@@ -184,7 +184,7 @@ describe("events", () => {
     await engine.finish({ uuid });
   });
 
-  test("Last-Event-Id leaves out what was seen", async () => {
+  test("start after Last-Event-Id", async () => {
     const { uuid } = await running("echo x");
     const all = await engine.events(uuid);
     expect(await engine.events(uuid, 2)).toEqual(all.slice(2));
@@ -195,7 +195,7 @@ describe("events", () => {
     expect(bad.status).toBe(400);
   });
 
-  test("without follow: what there is, at once", async () => {
+  test("end at once without follow", async () => {
     const { uuid } = await running("sleep 100");
     await firstEvent(uuid, "spawn");
     const response = await engine.fetch("GET", `/v1/operations/${uuid}/events`);
@@ -205,7 +205,7 @@ describe("events", () => {
     await engine.finish({ uuid });
   });
 
-  test("that are not kept any more are gone for good", async () => {
+  test("are 410 if their file was removed", async () => {
     const { uuid } = await running("true");
     await engine.finish({ uuid });
     rmSync(join(engine.directory, "events", `${uuid}.ndjson`));
@@ -213,7 +213,7 @@ describe("events", () => {
     expect(response.status).toBe(410);
   });
 
-  test("another process can follow", async () => {
+  test("can be followed from another engine on the same directory", async () => {
     const other = await TestEngine.open({ directory: engine.directory });
     const { uuid } = await running("for i in 1 2 3; do echo $i; sleep 0.1; done");
     const output = (await other.events(uuid))
@@ -224,7 +224,7 @@ describe("events", () => {
   });
 });
 
-describe("the edges of the API", () => {
+describe("the rest of the API:", () => {
   test("an unknown path and a wrong method are JSON errors", async () => {
     const unknown = await engine.fetch("GET", "/v2/nothing");
     expect(await unknown.json()).toEqual({ error: "there is no /v2/nothing", status: 404 });
@@ -233,7 +233,7 @@ describe("the edges of the API", () => {
     expect(wrong.headers.get("Allow")).toBe("GET");
   });
 
-  test("whoami", async () => {
+  test("whoami has the platform and the limits", async () => {
     const whoami = await engine.json("GET", "/v1/whoami");
     expect(whoami).toMatchObject({ token_expiration: null, limits: { instance_max_timeout: 86_400 } });
     expect(whoami.platform).toMatch(/^linux\/(amd64|arm64)$/);
@@ -255,13 +255,13 @@ async function firstEvent(uuid: string, type: string): Promise<OperationEvent> {
   throw new Error(`no ${type} in ${text}`);
 }
 
-describe("output that is too much to be kept in the record, too", () => {
+describe("output too large for the record", () => {
   const command = "yes é | head -c 900000; yes | head -c 600000 >&2";
 
   test.each([
-    ["all of it", 2_000_000, [900_000, false], [600_000, false]],
-    ["as much as was asked for", 500_001, [500_001, true], [500_001, true]],
-  ])("is there when the record is asked for: %s", async (_, limit, stdout, stderr) => {
+    ["complete", 2_000_000, [900_000, false], [600_000, false]],
+    ["cut at truncate_output_at", 500_001, [500_001, true], [500_001, true]],
+  ])("is in the response for the record, %s", async (_, limit, stdout, stderr) => {
     const { uuid } = await engine.finish(
       await engine.start({ image: base, command, truncate_output_at: limit, disposable: true }),
     );
@@ -276,7 +276,7 @@ describe("output that is too much to be kept in the record, too", () => {
     expect(result).not.toHaveProperty("output_in_events");
   });
 
-  test("is called truncated where the events are gone", async () => {
+  test("counts as truncated if the events were removed", async () => {
     const { uuid } = await engine.finish(
       await engine.start({ image: base, command, truncate_output_at: 2_000_000, disposable: true }),
     );

@@ -1,4 +1,4 @@
-/** What a RUN prints passes through bough once: however much that is, neither side holds it. */
+/** The output of a RUN passes through bough, and neither the builder nor the engine holds all of it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { peakOf } from "../hostile/services/measured.ts";
@@ -9,7 +9,7 @@ import { writeFiles } from "../support/files.ts";
 import { type ServerProcess, startServer } from "../support/server.ts";
 
 const maxMebibytes = 150;
-/** Of each stream a build keeps so much, and a little more. */
+/** A build keeps a little more than this of each stream. */
 const keptBytes = 16 * 2 ** 20;
 
 let engine: string;
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Some 700 characters a line, 256 MiB. */
+/** A command that prints 256 MiB in lines of some 700 characters. */
 const print = 'yes "$(seq -s, 200)" | head -c 268435456';
 const printedLines = /^(?:1,2,3,[\d,]*,200\n)+/;
 
@@ -35,15 +35,21 @@ interface Row {
   line: string;
   words: string[];
   exitCode: number;
-  /** Of standard error, before the output. */
+  /** The end of the standard error before the output. */
   before: RegExp;
 }
 
-const shown: Row = { what: "shown as it comes", line: print, words: [], exitCode: 0, before: /\] stdout:\n/ };
+const shown: Row = {
+  what: "shown during the RUN",
+  line: print,
+  words: [],
+  exitCode: 0,
+  before: /\] stdout:\n/,
+};
 const rows: Row[] = [
   shown,
   {
-    ...{ what: "shown once it has failed", line: `${print}; exit 3`, words: ["-q"], exitCode: 1 },
+    ...{ what: "shown after a failure", line: `${print}; exit 3`, words: ["-q"], exitCode: 1 },
     before: /^\[ERROR\] stdout:\n/,
   },
 ];
@@ -53,7 +59,7 @@ const places = [
 ];
 
 test.each(places.flatMap((place) => rows.map((row) => ({ ...place, ...row }))))(
-  "256 MiB of output, $what, $where",
+  "256 MiB of output, $what, take less than 150 MiB of memory $where",
   async ({ isServed, line, words, exitCode, before }) => {
     const context = temporaryDirectory();
     writeFiles(context, { Dockerfile: `FROM busybox:1\nRUN ${line}\n` });

@@ -15,7 +15,7 @@ import { temporaryDirectory } from "../support/bough.ts";
 import { openTargets } from "../support/descriptors.ts";
 import { writeFiles } from "../support/files.ts";
 
-describe("a group of version 2", () => {
+describe("a control group of version 2", () => {
   const controllers = {
     memory: { version: 2, countsSwap: true },
     pids: { version: 2 },
@@ -40,14 +40,14 @@ describe("a group of version 2", () => {
     return { directory: join(root, "user/container"), groups, noted };
   }
 
-  test("is made beside this process's own, and noted", () => {
+  test("is made next to this process's group, and noted", () => {
     const { directory, groups, noted } = makeTwo();
     expect(groups).toMatchObject({ directories: { "": directory }, views: { "": directory } });
     expect(groups.entries).toEqual([join(directory, "cgroup.procs")]);
     expect(noted).toEqual([{ "": directory }]);
   });
 
-  test("limits what runc would have limited, and one process more", () => {
+  test("has runc's limits, with one more process", () => {
     const { directory, groups } = makeTwo();
     groups.limit(settings);
     const files = ["memory.max", "memory.swap.max", "pids.max", "cpu.max", "cpu.weight"];
@@ -57,13 +57,13 @@ describe("a group of version 2", () => {
     expect(read()[2]).toBe("27");
   });
 
-  test("is none where the groups are somebody else's", () => {
+  test("is not made if the groups belong to others", () => {
     const { groups, noted } = makeTwo({});
     expect(groups).toMatchObject({ directories: {}, views: {}, entries: [] });
     expect(noted).toEqual([{}]);
   });
 
-  test("beside groups of version 1 is none of bough's", () => {
+  test("is not made if there are groups of version 1", () => {
     const root = temporaryDirectory();
     for (const name of ["pids", "unified"]) mkdirSync(join(root, name));
     writeFiles(root, { "unified/cgroup.procs": "" });
@@ -75,7 +75,7 @@ describe("a group of version 2", () => {
   });
 });
 
-describe("devices of a group of version 2", () => {
+describe("the devices of a control group of version 2", () => {
   const hierarchy = temporaryDirectory();
   const group = join(hierarchy, basename(hierarchy));
   const nodes = temporaryDirectory();
@@ -105,11 +105,11 @@ describe("devices of a group of version 2", () => {
     if (outcome === "made") expect(stderr.toString()).toContain("Operation not permitted");
   });
 
-  test("a rule that is none is not passed over", () => {
+  test("an invalid rule is an error", () => {
     expect(() => deviceProgram(["b 1:3"])).toThrow("invalid device rule");
   });
 
-  test("the kernel has checked one program for all groups, whatever signals come meanwhile", async () => {
+  test("one program is loaded for all groups, also if signals arrive", async () => {
     const other = join(hierarchy, `${basename(hierarchy)}-other`);
     const programs = () => openTargets().filter((target) => target === "anon_inode:bpf-prog").length;
     const before = programs();
@@ -130,18 +130,18 @@ describe("devices of a group of version 2", () => {
     process.off("SIGWINCH", ignore);
   });
 
-  test("a directory that is not a group is refused", () => {
+  test("a directory that is not a control group is refused", () => {
     expect(() => restrictDevices(nodes, openDevices)).toThrow("cannot restrict the devices");
   });
 });
 
-describe("of its control groups a command that crun starts sees", () => {
+describe("a command that crun starts sees", () => {
   const flags = ["nosuid", "noexec", "nodev", "ro"];
   const tmpfs = { type: "tmpfs", source: "tmpfs", options: [...flags, "mode=755"] };
   const place = "/sys/fs/cgroup";
   test.each([
     [
-      "those of version 1, each in its place",
+      "its control groups of version 1, each in its place",
       { pids: "/groups/pids" },
       false,
       [
@@ -150,12 +150,12 @@ describe("of its control groups a command that crun starts sees", () => {
       ],
     ],
     [
-      "that of version 2",
+      "its control group of version 2",
       { "": "/groups" },
       false,
       [{ destination: place, type: "cgroup", source: "cgroup", options: flags }],
     ],
-    ["none, as an ordinary user's", { "": "/groups" }, true, [{ destination: place, ...tmpfs }]],
+    ["no control groups in a user namespace", { "": "/groups" }, true, [{ destination: place, ...tmpfs }]],
   ])("%s", (_, groups, inUserNamespace, expected) => {
     const { mounts } = sandboxConfig({
       root: "/root",

@@ -1,11 +1,11 @@
-/** What a prune takes of what there is, and in which order. */
+/** The images, layers, files, caches and records that a prune removes, and their order. */
 import { expect, test } from "bun:test";
 import type { Inventory } from "../../src/engine/prune/inventory.ts";
 import { type PruneSelection, type SessionUse, select } from "../../src/engine/prune/selection.ts";
 
 /**
- * base (tagged) <- old1 <- old2, base <- new1 <- new2 (configured: final), base <- lone, base <- done (tagged) and nobody's. Each
- * layer takes 100 bytes, a file 10, a cache 20. `usedAt` is the number behind the name.
+ * The layers are base (tagged) <- old1 <- old2, base <- new1 <- new2 (configured: final), base <- lone and new1 <- done
+ * (tagged). No session uses lone and done. Each layer takes 100 bytes, a file 10, a cache 20.
  */
 const layers = ["base", "old1", "old2", "new1", "new2", "lone", "done"];
 const parents: Record<string, string> = {
@@ -71,40 +71,44 @@ const outcome = (selection: Partial<PruneSelection>, from: Partial<Inventory> = 
 };
 
 test.each<[string, Partial<PruneSelection>, string]>([
-  ["nothing else: what nobody needs", {}, "lone old2 old1; lone old2 old1; file; cache; early"],
+  ["without options: everything unused", {}, "lone old2 old1; lone old2 old1; file; cache; early"],
   [
-    "an age: of that, what is old and nothing newer stands on",
+    "with an age: unused and old, without newer dependants",
     { usedBefore: 11, logsBefore: 11 },
     "lone; lone; ; ; early",
   ],
   [
-    "sessions: theirs, too",
+    "with sessions: the images of sessions too",
     { sessions: true },
     "old1 old2 new1 new2 final lone; lone new2 old2 old1; file; cache; early",
   ],
   [
-    "all: everything",
+    "with all: everything",
     { all: true },
     "base old1 old2 new1 new2 final lone done; done lone new2 new1 old2 old1 base; file; cache; early late",
   ],
   [
-    "room for all that is needed: only what nobody needs",
+    "with enough space to keep: only the unused images",
     { keepBytes: 431 },
     "lone old2 old1; lone old2 old1; ; ; early",
   ],
   [
-    "less room: the file is the least recently used",
+    "with less space: the file, which is the least recently used",
     { keepBytes: 425 },
     "lone old2 old1; lone old2 old1; file; ; early",
   ],
-  ["then the cache", { keepBytes: 420 }, "lone old2 old1; lone old2 old1; file; cache; early"],
   [
-    "then the last steps of a build, which are one layer",
+    "with less space: then the cache",
+    { keepBytes: 420 },
+    "lone old2 old1; lone old2 old1; file; cache; early",
+  ],
+  [
+    "with less space: then the last steps of a build, which are one layer",
     { keepBytes: 399 },
     "lone old2 old1 new2 final; lone new2 old2 old1; file; cache; early",
   ],
   [
-    "tags stay with what they stand on, however little is to be left",
+    "with no space: tagged images and their layers stay",
     { keepBytes: 0 },
     "lone old2 old1 new2 final; lone new2 old2 old1; file; cache; early",
   ],
@@ -112,19 +116,19 @@ test.each<[string, Partial<PruneSelection>, string]>([
   expect(outcome(selection)).toBe(expected);
 });
 
-test("what operations need stays, and with one under way all uploaded files", () => {
+test("images of running operations stay, and during one all uploaded files", () => {
   const images = inventory.images.map((each) => ({ ...each, isInUse: each.uuid === "old2" }));
   expect(outcome({ all: true }, { images, hasRunning: true })).toBe(
     "base old1 new1 new2 final lone done; done lone new2 new1; ; cache; early late",
   );
 });
 
-test("of a superseded build stays what a tag stands on, as the cache that it is", () => {
+test("the layers of a superseded build that a tagged image needs stay", () => {
   const images = inventory.images.map((each) => (each.uuid === "old2" ? { ...each, tags: ["old:1"] } : each));
   expect(outcome({}, { images })).toBe("lone; lone; file; cache; early");
 });
 
-test("records that lead in a circle end nothing", () => {
+test("records with circular parents do not hang the selection", () => {
   const circle = [
     { id: 1, parent: 2, isImported: false },
     { id: 2, parent: 1, isImported: false },

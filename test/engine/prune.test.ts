@@ -10,7 +10,7 @@ import { keeping } from "../support/prune-selection.ts";
 
 let engine: TestEngine;
 let base: string;
-/** base <- middle <- top, and base <- side; only base and side have a tag. */
+/** The images are base <- middle <- top and base <- side; only base and side have a tag. */
 let middle: string;
 let top: string;
 let side: string;
@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 afterEach(() => engine.close());
 
-/** As if the process that ran all operations so far had ended. */
+/** Changes the records as if the process of all operations so far had ended. */
 function forgetOwners(): void {
   const database = new Database(join(engine.directory, "engine.db"));
   database.run("UPDATE operations SET owner = 'boot.1.1'");
@@ -38,7 +38,7 @@ const uuids = async () =>
   (await engine.json<{ images: ImageRecord[] }>("GET", "/v1/images")).images.map(({ uuid }) => uuid);
 const layers = () => readdirSync(join(engine.directory, "layers")).length;
 
-test("usage counts images, layers, files and finished operations, and what they take on disk", async () => {
+test("usage has the counts and disk usage of images, layers, files and finished operations", async () => {
   const usage = await measureUsage(engine.directory, keeping(top));
   expect(usage.images).toEqual({ count: 4, tagged: 2 });
   expect(usage.layers.count).toBe(4);
@@ -58,7 +58,7 @@ test("usage counts images, layers, files and finished operations, and what they 
 });
 
 describe("prune", () => {
-  test("says what it will free, and frees it: untagged images, their layers, files, records of operations", async () => {
+  test("plans and removes untagged images, their layers, files and records of operations", async () => {
     forgetOwners();
     const plan = await planPrune(engine.directory, keeping());
     expect(plan.images).toEqual(
@@ -80,13 +80,13 @@ describe("prune", () => {
     expect((await planPrune(engine.directory, keeping())).images).toEqual([]);
   });
 
-  test("keeps what a session's branch names, with the layers below it", async () => {
+  test("keeps the image of a session's branch, with its layers", async () => {
     await prune(engine.directory, keeping(top));
     expect(new Set(await uuids())).toEqual(new Set([top, side, base]));
     expect((await engine.run(top, "ls /middle /top")).stdout).toBe("/middle\n/top\n");
   });
 
-  test("with all, tagged images and those of sessions go too", async () => {
+  test("removes tagged images and those of sessions too with all", async () => {
     const plan = await prune(engine.directory, { ...keeping(middle), all: true });
     expect(plan.images).toEqual(
       expect.arrayContaining([
@@ -99,13 +99,13 @@ describe("prune", () => {
     expect(layers()).toBe(0);
   });
 
-  test("removes what a killed process left of a layer", async () => {
+  test("removes partial layers of killed processes", async () => {
     mkdirSync(join(engine.directory, "layers", "zz"));
     await prune(engine.directory, keeping(top));
     expect(layers()).toBe(4);
   });
 
-  test("leaves alone what a running operation stands on", async () => {
+  test("keeps the image of a running operation", async () => {
     const { uuid } = await engine.start({ image: top, command: "cat; ls /middle /top", stdin: openInput });
     const plan = await prune(engine.directory, { ...keeping(), all: true });
     expect(plan.images.map((image) => image.uuid)).not.toContain(top);
@@ -115,7 +115,7 @@ describe("prune", () => {
     expect(finished.metadata?.result?.stdout?.value).toBe("/middle\n/top\n");
   });
 
-  test("leaves the records of operations that a client may still ask about", async () => {
+  test("keeps the records of operations of a running engine", async () => {
     const { uuid } = await engine.start({ image: base, command: "true" });
     await engine.finish({ uuid });
     expect((await prune(engine.directory, keeping())).operations.count).toBe(0);
@@ -126,7 +126,7 @@ describe("prune", () => {
   });
 });
 
-test("an empty directory takes nothing", async () => {
+test("a missing directory has no usage", async () => {
   const directory = join(engine.directory, "fresh");
   expect(await measureUsage(directory, keeping())).toMatchObject({
     images: { count: 0 },

@@ -14,7 +14,7 @@ import { removeHome } from "../support/homes.ts";
 import { commandLines, lastingProcesses } from "../support/processes.ts";
 import { seededRandom } from "../support/random.ts";
 
-/** `ENGINE_KILLS` and `KILL_SEED` set how many there are, and when. */
+/** `ENGINE_KILLS` sets the number of kills, and `KILL_SEED` their moments. */
 const kills = Number(process.env.ENGINE_KILLS ?? 12);
 
 let scratch: string;
@@ -27,18 +27,18 @@ beforeAll(async () => {
 
 afterAll(() => removeHome(scratch));
 
-interface Said {
+interface Report {
   about?: string;
   done?: string;
   image?: string;
   content?: string;
 }
 
-/** Builds in another process, which is killed some milliseconds after it first said anything, or after some steps. */
+/** Builds in another process, which is killed some milliseconds after its first output, or after some steps. */
 async function buildAndKill(
   directory: string,
   end: { milliseconds: number } | { steps: number },
-): Promise<Said[]> {
+): Promise<Report[]> {
   const child = Bun.spawn(
     [process.execPath, join(import.meta.dir, "../support/engine-child.ts"), directory, layout],
     {
@@ -60,7 +60,7 @@ async function buildAndKill(
   return text
     .split("\n")
     .filter((line) => line.endsWith("}"))
-    .map((line) => JSON.parse(line) as Said);
+    .map((line) => JSON.parse(line) as Report);
 }
 
 async function expectClean(engine: TestEngine): Promise<void> {
@@ -77,14 +77,14 @@ async function expectClean(engine: TestEngine): Promise<void> {
   for (const { uuid } of operations) expect(groups).not.toContain(uuid);
 }
 
-test(`killed at ${kills} random instants: nothing that was reported as done is lost, and nothing is left behind`, async () => {
+test(`after ${kills} kills at random moments nothing reported as done is lost, and nothing is left behind`, async () => {
   const directory = join(scratch, "engine");
   const seed = Number(process.env.KILL_SEED ?? 1);
   process.stderr.write(`seed ${seed}: ${kills} kills\n`);
   const random = seededRandom(seed);
-  const done: Said[] = [];
+  const done: Report[] = [];
   for (let kill = 0; kill < kills; kill++) {
-    // A fresh directory now and then, so that imports are hit too.
+    // Every fourth build has a fresh directory, so that imports are killed too.
     if (kill % 4 === 3) removeHome(directory);
     if (kill % 4 === 3) done.length = 0;
     done.push(
@@ -107,7 +107,7 @@ test(`killed at ${kills} random instants: nothing that was reported as done is l
 }, 120_000);
 
 describe("an operation whose process was killed", () => {
-  test("is ended for those who still ask for it or follow it", async () => {
+  test("has failed for clients that request or follow it", async () => {
     const directory = join(scratch, "abandoned");
     mkdirSync(directory);
     const engine = await TestEngine.open({ directory });
@@ -136,7 +136,7 @@ describe("an operation whose process was killed", () => {
     });
     expect(commandLines().filter((line) => line.includes("sleep 61.8"))).toEqual([]);
     expect(existsSync(join(directory, "operations", uuid))).toBe(false);
-    // Its control groups, too, and those that it has made ahead.
+    // Its control groups were removed too, and those that it had made ahead.
     expect(readdirSync(join(directory, "containers"))).toEqual([]);
     await engine.close();
   });
@@ -145,7 +145,7 @@ describe("an operation whose process was killed", () => {
 test.each([
   ["an operation that has ended", crypto.randomUUID()],
   ["a process that is gone", `0-0.1.1.${crypto.randomUUID()}`],
-])("a control group of %s stays noted for as long as it can't be removed", async (_, name) => {
+])("a control group of %s stays noted until it can be removed", async (_, name) => {
   const directory = join(scratch, name);
   let slept = 0;
   const clock = {
@@ -159,13 +159,13 @@ test.each([
   const [hierarchy] = ownHierarchies();
   if (hierarchy === undefined) throw new Error("there are no control groups");
   const group = join(containerParent(hierarchy), name);
-  // It is as busy as if the disk held somebody in it.
+  // The directory makes the group as busy as a process in it that waits for the disk.
   mkdirSync(join(group, "held"), { recursive: true });
   const layout = makeLayout(directory);
   noteContainer(layout, name, { pids: group });
   slept = 0;
   const engine = await open();
-  // Each command that opens the engine waits for it.
+  // Each command that opens the engine waits for this removal, so the wait is limited.
   expect(slept).toBeLessThan(1000);
   await engine.engine.close();
   expect(readdirSync(layout.containers)).toEqual([name]);
@@ -175,7 +175,7 @@ test.each([
   expect(existsSync(group)).toBe(false);
 });
 
-test("several processes at once on one directory hinder each other in nothing", async () => {
+test("several processes can use one directory concurrently", async () => {
   const directory = join(scratch, "shared");
   const builds = await Promise.all([1, 2, 3].map(() => buildAndKill(directory, { steps: 3 })));
   const engine = await TestEngine.open({ directory });

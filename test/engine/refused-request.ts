@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import type { TestEngine } from "../support/engine.ts";
 
-/** `POST /v1/instances` is refused. In the request "UUID" stands for an uploaded file, and "BASE" for its image. */
+/** Expects a refusal of `POST /v1/instances`. In the request "UUID" means an uploaded file, and "BASE" the image. */
 export async function expectRefusal(
   engine: TestEngine,
   request: { image: string; [field: string]: unknown },

@@ -18,7 +18,7 @@ import { runs } from "../support/random.ts";
 const scratch = mkdtempSync(join(tmpdir(), "bough-root-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-describe("a path is followed with the image's root as its /", () => {
+describe("a path is resolved with the image's root as its /:", () => {
   const root = join(scratch, "table");
   mkdirSync(join(root, "d/e"), { recursive: true });
   writeFileSync(join(root, "d/f"), "");
@@ -45,14 +45,14 @@ describe("a path is followed with the image's root as its /", () => {
     expect(found.stats !== undefined).toBe(existsSync(join(root, inside)));
   });
 
-  test("the last link is the answer itself where it is not to be followed", () => {
+  test("a link at the end of a path is not followed without followLast", () => {
     const found = resolveInRoot(root, "/relative", { followLast: false });
     expect(found.inside).toBe("/relative");
     expect(found.stats?.isSymbolicLink()).toBe(true);
   });
 });
 
-test("no link leads out, whatever the links are (property)", () => {
+test("no links lead out of the root", () => {
   const component = fc.constantFrom("a", "b", "c", "..", ".");
   const path = fc.array(component, { minLength: 1, maxLength: 5 }).map((components) => components.join("/"));
   const target = fc.tuple(fc.boolean(), path).map(([isAbsolute, text]) => (isAbsolute ? `/${text}` : text));
@@ -69,7 +69,7 @@ test("no link leads out, whatever the links are (property)", () => {
         return;
       }
       expect(`${found.path}/`.startsWith(`${root}/`)).toBe(true);
-      // What exists is reached without any further link, so that an open of the path cannot leave the root either.
+      // An existing result has no links in its path, so opening it cannot leave the root either.
       if (found.stats !== undefined) expect(realpathSync(found.path)).toBe(found.path);
       rmSync(root, { recursive: true, force: true });
     }),
@@ -77,7 +77,7 @@ test("no link leads out, whatever the links are (property)", () => {
   );
 });
 
-/** A link where there is a target, else a directory; left out where it can't be made without following a link. */
+/** Makes a link if there is a target, else a directory; nothing if a link would have to be followed. */
 function make(root: string, path: string, target: string | null): void {
   const whole = join(root, path);
   if (whole === root || whole === `${root}/`) return;

@@ -1,4 +1,4 @@
-/** Which runtime starts commands. */
+/** The choice of the runtime that starts commands. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { usableRuntimes } from "../support/runtimes.ts";
 
 const path = process.env.PATH;
 
-/** Puts a program of that name into a directory: one that says in `tried` that it was started, and ends with an error. */
+/** Puts a program named crun into a directory. It notes each start in `tried`, and fails. */
 function writeCrun(programs: string, before = ""): { environment: { PATH: string }; times: () => number } {
   const tried = join(programs, "tried");
   const script = `#!/bin/sh\necho >> ${tried}\n${before}\necho broken >&2\nexit 1\n`;
@@ -27,19 +27,19 @@ function writeCrun(programs: string, before = ""): { environment: { PATH: string
   };
 }
 
-/** By this process, of files and all else. */
+/** The bytes that this process has read. */
 function bytesRead(): number {
   return Number(/^rchar: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 }
 const size = 32 * 1024 ** 2;
 
-describe("crun is used where it was tried and has passed", () => {
+describe("crun is used only after a successful trial", () => {
   const trialOf = (engine: TestEngine) => join(engine.directory, "runtime.json");
 
-  test("what fails is remembered, and runc runs the command", async () => {
+  test("a failed trial is remembered, and runc runs the command", async () => {
     const programs = temporaryDirectory();
     const { environment, times } = writeCrun(programs);
-    // A hole of so many bytes is felt where the program is read.
+    // The hole makes the file so large that reading it would be noticed.
     truncateSync(join(programs, "crun"), size);
     const first = await TestEngine.open({ environment });
     const base = await first.importBase();
@@ -56,7 +56,7 @@ describe("crun is used where it was tried and has passed", () => {
   });
 
   test.each(usableRuntimes().filter((runtime) => runtime === "crun"))(
-    "a command that waits for the trial of another one, which is cancelled, has %s tried again",
+    "a command that waits for another command's trial, which is cancelled, tries %s again",
     async () => {
       const programs = temporaryDirectory();
       const go = join(programs, "go");
@@ -88,50 +88,62 @@ describe("crun is used where it was tried and has passed", () => {
   test.each([
     ["crun", 500, "FAILED", /BOUGH_RUNTIME is crun, which cannot be used: /],
     ["docker", 500, "FAILED", /BOUGH_RUNTIME must be runc or crun, not "docker"/],
-  ])("BOUGH_RUNTIME=%s without one is a failed command", async (runtime, _, status, error) => {
-    const programs = temporaryDirectory();
-    writeFileSync(join(programs, "crun"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
-    const engine = await TestEngine.open({
-      environment: { PATH: `${programs}:${path}`, BOUGH_RUNTIME: runtime },
-    });
-    const { operation } = await engine.run(await engine.importBase(), "true");
-    expect(operation.status).toBe(status as never);
-    expect(operation.error).toMatch(error);
-    await engine.close();
-  });
+  ])(
+    "BOUGH_RUNTIME=%s fails the operation if that runtime is not usable",
+    async (runtime, _, status, error) => {
+      const programs = temporaryDirectory();
+      writeFileSync(join(programs, "crun"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+      const engine = await TestEngine.open({
+        environment: { PATH: `${programs}:${path}`, BOUGH_RUNTIME: runtime },
+      });
+      const { operation } = await engine.run(await engine.importBase(), "true");
+      expect(operation.status).toBe(status as never);
+      expect(operation.error).toMatch(error);
+      await engine.close();
+    },
+  );
 
   const unknownCall = { x64: 9999, arm64: 9999 };
   test.each([
     [
-      "as they are to end",
+      "succeeds if calls end as expected",
       [
         { ...unknownCall, expects: 38 },
         { x64: 39, arm64: 172, expects: 0 },
       ],
       0,
     ],
-    ["with no error in place of one", [{ x64: 39, arm64: 172, expects: 38 }], unexpected],
-    ["with another error", [unknownCall, { ...unknownCall, expects: 1 }], unexpected + 1],
-    ["with an error in place of none", [{ ...unknownCall, expects: 0 }], unexpected],
-  ])("a trial's program tells of calls that end %s", (_, calls, exitCode) => {
+    ["fails if a call ends without the expected error", [{ x64: 39, arm64: 172, expects: 38 }], unexpected],
+    [
+      "fails if a call ends with another error",
+      [unknownCall, { ...unknownCall, expects: 1 }],
+      unexpected + 1,
+    ],
+    ["fails if a call ends with an unexpected error", [{ ...unknownCall, expects: 0 }], unexpected],
+  ])("a trial's program %s", (_, calls, exitCode) => {
     const program = join(temporaryDirectory(), "program");
     writeFileSync(program, tinyProgram(calls), { mode: 0o755 });
     expect(Bun.spawnSync([program]).exitCode).toBe(exitCode);
   });
 
   test.each<[string, unknown, number, object | undefined]>([
-    ["one that has passed", { key: "k", at: 0, result: { filter: "f" } }, 1e12, { filter: "f" }],
-    ["one that has failed, for a day", { key: "k", at: 0, result: { problem: "p" } }, 1000, { problem: "p" }],
-    ["not longer", { key: "k", at: 0, result: { problem: "p" } }, 1e12, undefined],
-    ["none of another program or kernel", { key: "other", at: 0, result: { filter: "f" } }, 0, undefined],
-    ["none that is damaged", { key: "k", at: 0, result: {} }, 0, undefined],
-  ])("a trial's result holds: %s", (_, remembered, now, expected) => {
+    ["of success is kept", { key: "k", at: 0, result: { filter: "f" } }, 1e12, { filter: "f" }],
+    ["of failure is kept for a day", { key: "k", at: 0, result: { problem: "p" } }, 1000, { problem: "p" }],
+    ["of failure is not kept for longer", { key: "k", at: 0, result: { problem: "p" } }, 1e12, undefined],
+    [
+      "of another program or kernel is not used",
+      { key: "other", at: 0, result: { filter: "f" } },
+      0,
+      undefined,
+    ],
+    ["that is damaged is not used", { key: "k", at: 0, result: {} }, 0, undefined],
+  ])("a trial's result %s", (_, remembered, now, expected) => {
     const runtimeTrial = join(temporaryDirectory(), "runtime.json");
     writeFileSync(runtimeTrial, JSON.stringify(remembered), { mode: 0o600 });
     expect(recallTrial({ runtimeTrial }, "k", now)).toEqual(expected as never);
   });
 
-  test("with other control groups it is tried anew", () => {
+  test("other control groups need another trial", () => {
     const programs = temporaryDirectory();
     writeFileSync(join(programs, "crun"), "", { mode: 0o755 });
     const keys = (["one", "two"] as const).map((name) => {
@@ -150,11 +162,11 @@ describe("crun is used where it was tried and has passed", () => {
     expect(keys[0]).not.toBe(keys[1]);
   });
 
-  test("control groups that a killed engine has made ahead are cleared away by the next", async () => {
+  test("the next engine removes control groups that a killed engine has made ahead", async () => {
     const engine = await TestEngine.open();
     await engine.engine.close();
     const left = join(engine.directory, "containers", "0-0.1.1.trial");
-    // Where this engine would make none.
+    // This engine would not make groups there.
     const group = join(temporaryDirectory(), "0-0.1.1.trial");
     for (const made of [left, group]) mkdirSync(made);
     writeFileSync(join(left, "state.json"), JSON.stringify({ cgroup_paths: { "": group } }));
@@ -171,14 +183,44 @@ describe("crun is used where it was tried and has passed", () => {
   const two = { version: 2, controllers: [], ...place } as const;
   const elsewhere = { directory: "/proc/none", mountPoint: "/proc/none" };
   test.each([
-    ["root, with groups of version 1", [one], { pids: { version: 1 } }, false, undefined],
-    ["root, without a group of devices", [{ ...one, controllers: ["pids"] }], {}, false, /devices/],
-    ["root, with one that is not its own", [{ ...one, ...elsewhere }], {}, false, /devices/],
-    ["root, with groups of version 2", [two], { pids: { version: 2 } }, false, undefined],
-    ["root, with those of somebody else", [{ ...two, ...elsewhere }], {}, false, /devices/],
-    ["root, with some of each", [one, two], { pids: { version: 2 } }, false, /version 1 .* version 2/],
-    ["an ordinary user, with none", [two], {}, true, undefined],
-    ["an ordinary user, with groups of version 2", [two], { pids: { version: 2 } }, true, undefined],
+    ["root with groups of version 1 can use crun", [one], { pids: { version: 1 } }, false, undefined],
+    [
+      "root without a group of devices cannot use crun",
+      [{ ...one, controllers: ["pids"] }],
+      {},
+      false,
+      /devices/,
+    ],
+    [
+      "root with groups of version 1 that are not writable cannot use crun",
+      [{ ...one, ...elsewhere }],
+      {},
+      false,
+      /devices/,
+    ],
+    ["root with groups of version 2 can use crun", [two], { pids: { version: 2 } }, false, undefined],
+    [
+      "root with groups of version 2 that are not writable cannot use crun",
+      [{ ...two, ...elsewhere }],
+      {},
+      false,
+      /devices/,
+    ],
+    [
+      "root with controllers in both versions cannot use crun",
+      [one, two],
+      { pids: { version: 2 } },
+      false,
+      /version 1 .* version 2/,
+    ],
+    ["an ordinary user without groups can use crun", [two], {}, true, undefined],
+    [
+      "an ordinary user with groups of version 2 can use crun",
+      [two],
+      { pids: { version: 2 } },
+      true,
+      undefined,
+    ],
   ] as const)("%s", (_, hierarchies, controllers, inUserNamespace, problem) => {
     const found = groupProblem(hierarchies, controllers, inUserNamespace);
     if (problem === undefined) expect(found).toBeUndefined();

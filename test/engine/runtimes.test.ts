@@ -1,4 +1,4 @@
-/** What a command does and how it ends is the same whichever runtime starts it. */
+/** A command does the same and ends the same way with each runtime. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, watch, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -44,12 +44,15 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     ["/odd/unknown", 1, "exec /odd/unknown: exec format error\n"],
     ["/odd/interpreted", 1, "exec /odd/interpreted: no such file or directory\n"],
   ];
-  test.each(starts)("%s can't be started, and says why", async (command, exitCode, stderr) => {
-    const finished = await engine.run(base, command, { shell: false });
-    expect(finished).toMatchObject({ exitCode, stderr, stdout: "" });
-  });
+  test.each(starts)(
+    "the command %s can't be started, with the reason on standard error",
+    async (command, exitCode, stderr) => {
+      const finished = await engine.run(base, command, { shell: false });
+      expect(finished).toMatchObject({ exitCode, stderr, stdout: "" });
+    },
+  );
 
-  test.each(starts)("nor beside another command: %s", async (command, exitCode, stderr) => {
+  test.each(starts)("another process %s can't be started either", async (command, exitCode, stderr) => {
     const instance = await engine.start({ image: base, command: "cat", stdin: openInput, disposable: true });
     const result = await beside(instance, { command });
     await engine.closeInput(instance);
@@ -58,24 +61,34 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
   });
 
   test.each<[string, string, Partial<InstanceRequest>, object]>([
-    ["its output", "echo out; echo err >&2; exit 3", {}, { stdout: "out\n", stderr: "err\n", exitCode: 3 }],
     [
-      "output by name",
+      "its output and exit code",
+      "echo out; echo err >&2; exit 3",
+      {},
+      { stdout: "out\n", stderr: "err\n", exitCode: 3 },
+    ],
+    [
+      "output to /dev/stdout and /proc/self/fd/2",
       "echo out > /dev/stdout; echo err > /proc/self/fd/2",
       {},
       { stdout: "out\n", stderr: "err\n" },
     ],
-    ["input by name", "cat < /dev/stdin", { stdin: { value: "in", encoding: "ascii" } }, { stdout: "in" }],
-    ["as another user", "echo out > /dev/stdout; id -u", { uid: 1000 }, { stdout: "out\n1000\n" }],
     [
-      "words like a runtime's own",
+      "input from /dev/stdin",
+      "cat < /dev/stdin",
+      { stdin: { value: "in", encoding: "ascii" } },
+      { stdout: "in" },
+    ],
+    ["its output as another user", "echo out > /dev/stdout; id -u", { uid: 1000 }, { stdout: "out\n1000\n" }],
+    [
+      "output that looks like a runtime's",
       'echo \'{"msg":"exec container process \' >&2',
       {},
       { stderr: '{"msg":"exec container process \n' },
     ],
-    ["silence, then an error", "sleep 0.3; echo late >&2", {}, { stderr: "late\n" }],
+    ["late error output", "sleep 0.3; echo late >&2", {}, { stderr: "late\n" }],
     ["an end of the input", "cat; echo end", {}, { stdout: "end\n" }],
-    ["what it leaves behind", "sleep 60 & echo end", {}, { stdout: "end\n", exitCode: 0 }],
+    ["an end although a child still runs", "sleep 60 & echo end", {}, { stdout: "end\n", exitCode: 0 }],
   ])("a command has %s", async (_, command, request, expected) => {
     expect(await engine.run(base, command, request)).toMatchObject({ exitCode: 0, ...expected });
   });
@@ -96,20 +109,20 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
       "max_processes",
       undefined,
     ],
-  ])("a limit of %s is kept, and told", async (_, command, resources_limits, hit, exitCode) => {
+  ])("a limit of %s is enforced and reported", async (_, command, resources_limits, hit, exitCode) => {
     const { operation, ...ended } = await engine.run(base, command, { resources_limits });
     expect(operation.metadata?.result?.limits_hit?.map(({ limit }) => limit)).toEqual([hit as never]);
     if (exitCode !== undefined) expect(ended.exitCode).toBe(exitCode);
     expect(ended.stderr).not.toContain("unshare");
   });
 
-  test("a command may have exactly as many processes as it is given, whatever runs beside it", async () => {
+  test("a command may have exactly max_processes processes, including others of its instance", async () => {
     const command = "cat; for i in $(seq 9); do sleep 1 & done; echo all; wait";
     const instance = await engine.start({
       image: base,
       command,
       stdin: openInput,
-      // The shell, nine that sleep, and two that are beside them.
+      // These are the shell, nine sleeps, and two other processes.
       resources_limits: { max_processes: 12 },
     });
     const create = { command: "sleep", args: ["20"] };
@@ -120,7 +133,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect(decode(metadata?.result?.stdout)).toBe("all\n");
   });
 
-  test("a process beside the command has its limits, its score and its groups", async () => {
+  test("another process has the command's limits, OOM score and groups", async () => {
     const look =
       "cat /proc/self/cgroup /proc/self/oom_score_adj; grep -E '^(Cap|Seccomp:|NoNew)' /proc/self/status; id";
     const instance = await engine.start({
@@ -136,7 +149,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect(decode(result.stdout)).toContain("\n500\n");
   });
 
-  test("the environment of a process beside a command with a secret is on no disk", async () => {
+  test("the environment of another process is not written to disk if the command has a secret", async () => {
     const instance = await engine.start({
       image: base,
       command: "cat",
@@ -144,7 +157,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
       disposable: true,
       mounts: [{ type: "secret", target: "/s", value: "", env: "S" }],
     });
-    // The directory is there.
+    // This makes the directory.
     await beside(instance, { command: "true" });
     const made = new Set<string | null>();
     const watcher = watch(join(engine.directory, "operations", instance.uuid), (_, name) => made.add(name));
@@ -156,13 +169,13 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     await engine.finish(instance);
   });
 
-  test("the event of the beginning is the first, and says so", async () => {
+  test("the first event is init, with the runtime", async () => {
     const { operation } = await engine.run(base, "true");
     const [first] = await engine.events(operation.uuid);
     expect(first).toMatchObject({ type: "init", data: { runtime_path: runtime } });
   });
 
-  test("a command whose time is over says nothing but its own words", async () => {
+  test("a command killed at its timeout has no output but its own", async () => {
     const { metadata } = await runUntilExpired(
       engine,
       base,
@@ -173,7 +186,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect([decode(stderr), state?.exit_code, state?.timed_out]).toEqual(["mine\n", 137, true]);
   });
 
-  test("nothing is left of commands, however they end, once the engine is closed", async () => {
+  test("commands leave nothing behind once the engine is closed, however they ended", async () => {
     const groups = () => readdirSync("/sys/fs/cgroup", { recursive: true }).map(String).sort();
     const before = groups();
     const closed = await TestEngine.open({ environment });
@@ -184,7 +197,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     await closed.engine.close();
     expect(readdirSync(join(closed.directory, "containers"))).toEqual([]);
     const left = groups().filter((group) => !before.includes(group));
-    // Other processes of this machine make groups, too.
+    // Other processes of this machine make groups too.
     expect(left.filter((group) => group.includes(currentProcess()))).toEqual([]);
     await rm(closed.directory, { recursive: true });
   });

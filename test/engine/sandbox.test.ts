@@ -15,8 +15,8 @@ afterAll(() => engine.close());
 
 const run = async (command: string, image = base) => (await engine.run(image, command)).stdout;
 
-describe("what a command sees", () => {
-  test("Docker's default capabilities but that to read the network's packets, and none of them as another user", async () => {
+describe("a command has", () => {
+  test("Docker's default capabilities except CAP_NET_RAW, and none as another user", async () => {
     expect(await run("grep -E 'Cap(Eff|Bnd)' /proc/self/status")).toBe(
       "CapEff:\t00000000a80405fb\nCapBnd:\t00000000a80405fb\n",
     );
@@ -39,7 +39,7 @@ describe("what a command sees", () => {
     expect(await run(`(${write}) 2>/dev/null`)).toBe("refused\n");
   });
 
-  test("the usual devices, and no way to the machine's own", async () => {
+  test("the usual devices, and no access to the machine's", async () => {
     const devices =
       "for d in null zero full random urandom tty ptmx fd stdin stdout stderr shm mqueue; do ls -d /dev/$d; done";
     expect((await run(devices)).split("\n")).toHaveLength(14);
@@ -57,12 +57,12 @@ describe("what a command sees", () => {
     ).toBe("kept\ntmpfs\n1777\n");
   });
 
-  test("hosts of its own: none of the names that the machine has for others", async () => {
+  test("its own /etc/hosts, without the machine's names", async () => {
     const { stdout } = await engine.run(base, "cat /etc/hosts", { hostname: "own" });
     expect(stdout).toBe("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\town\n");
   });
 
-  test("name servers that it can change for itself only", async () => {
+  test("a resolv.conf that it can change only for itself", async () => {
     const resolvConf = readFileSync("/etc/resolv.conf", "utf8");
     expect(await run("cat /etc/resolv.conf")).toStartWith("nameserver ");
     expect(await run("hostname -i")).toBe("127.0.1.1\n");
@@ -72,7 +72,7 @@ describe("what a command sees", () => {
     expect(readFileSync("/etc/resolv.conf", "utf8")).toBe(resolvConf);
   });
 
-  test("or, where the request says so, that it can't change", async () => {
+  test("read-only network files if the request says so", async () => {
     const words = "for file in hosts resolv.conf; do cat /etc/$file >/dev/null && echo >> /etc/$file; done";
     const { stderr } = await engine.run(base, words, { readonly_network_files: true });
     expect(stderr.match(/Read-only file system/g)).toHaveLength(2);
@@ -96,8 +96,8 @@ describe("what a command sees", () => {
   });
 });
 
-describe("nothing of the sandbox's own set-up ends up in a layer", () => {
-  test("an image without /proc and /sys stays without", async () => {
+describe("a layer has nothing of the sandbox's setup:", () => {
+  test("an image without /proc and /sys gets none", async () => {
     const { image } = await engine.run(base, "touch /made; ls -d /proc /sys /dev /etc/hosts");
     expect(await tree(image)).toEqual([...(await tree(base)), "/made"].sort());
   });
@@ -110,7 +110,7 @@ describe("nothing of the sandbox's own set-up ends up in a layer", () => {
     expect(await tree(image)).toEqual([...(await tree(bare)), "/made"].sort());
   });
 
-  test("a name server file that is a link to nowhere works, and goes on leading nowhere", async () => {
+  test("a dangling link as resolv.conf works, and stays dangling", async () => {
     const linked = await engine.importConfigured({
       prepare: (root) =>
         symlinkSync("../run/systemd/resolve/stub-resolv.conf", join(root, "etc/resolv.conf")),
@@ -121,7 +121,7 @@ describe("nothing of the sandbox's own set-up ends up in a layer", () => {
     expect((await engine.run(linked, "true")).image).toBe(linked);
   });
 
-  test("what the command adds beside such a file stays", async () => {
+  test("files that the command adds next to the target of such a link stay", async () => {
     const linked = await engine.importConfigured({
       prepare: (root) => symlinkSync("/run/resolv.conf", join(root, "etc/resolv.conf")),
     });
@@ -130,7 +130,7 @@ describe("nothing of the sandbox's own set-up ends up in a layer", () => {
     expect(added).toEqual(["/run", "/run/mine"]);
   });
 
-  test("an image's own files at the mount points come through", async () => {
+  test("an image's own files at mount points stay", async () => {
     const owning = await engine.importConfigured({
       prepare(root) {
         writeFileSync(join(root, "etc/hosts"), "mine\n");
@@ -146,14 +146,14 @@ describe("nothing of the sandbox's own set-up ends up in a layer", () => {
 });
 
 describe("a sandbox that cannot be set up is a failed operation, not a failed command", () => {
-  test("a working directory that is a file", async () => {
+  test("a working directory below a file", async () => {
     const { operation } = await engine.run(base, "true", { cwd: "/etc/passwd/x" });
     expect(operation.status).toBe("FAILED");
     expect(operation.error).toContain("not a directory");
   });
 });
 
-test("nothing is left when the engine is closed: no mount, no container, no directory", async () => {
+test("closing the engine leaves no mount, container or directory behind", async () => {
   const closed = await TestEngine.open();
   const image = await closed.importBase();
   await Promise.all(Array.from({ length: 4 }, (_, index) => closed.run(image, `echo ${index} > /f`)));
@@ -164,7 +164,7 @@ test("nothing is left when the engine is closed: no mount, no container, no dire
   rmSync(closed.directory, { recursive: true });
 });
 
-/** Every path in an image, sorted. */
+/** Returns every path in an image, sorted. */
 async function tree(image: string | undefined): Promise<string[]> {
   const archive = await engine.fetch("GET", `/v1/inspect/${image}/archive?path=/`);
   const list = Bun.spawnSync(["tar", "-t"], {

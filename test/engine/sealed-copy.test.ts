@@ -1,4 +1,4 @@
-/** The copy in memory that crun is run from. */
+/** crun is run from a copy in memory. */
 import { expect, test } from "bun:test";
 import { closeSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { usableRuntimes } from "../support/runtimes.ts";
 const path = process.env.PATH;
 const copy = "/memfd:crun (deleted)";
 
-/** The files of the programs of all processes that come from this one. */
+/** Returns the programs of all descendants of a process. */
 function programsBelow(pid: number): string[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
   return children.map(Number).flatMap((child) => {
@@ -24,7 +24,7 @@ function programsBelow(pid: number): string[] {
 }
 
 test.each(usableRuntimes().filter((runtime) => runtime === "crun"))(
-  "%s is run from this copy, also beside a command, and makes none of its own; the engine's end is the copy's",
+  "%s is run from the engine's copy for all processes, makes no other copy, and the copy ends with the engine",
   async (runtime) => {
     const engine = await TestEngine.open({ environment: { PATH: path, BOUGH_RUNTIME: runtime } });
     const image = await engine.importBase();
@@ -32,7 +32,7 @@ test.each(usableRuntimes().filter((runtime) => runtime === "crun"))(
     const processes = `/v1/operations/${instance.uuid}/subprocesses`;
     await engine.json("POST", processes, { command: "cat", stdin: openInput });
     const crunsOf = (programs: readonly string[]) => programs.filter((program) => program.includes("crun"));
-    // One that makes a copy is called by another name, of a file in memory or in /tmp.
+    // A crun that makes its own copy has another name, of a file in memory or in /tmp.
     while (crunsOf(programsBelow(process.pid)).length < 2) await Bun.sleep(2);
     expect(crunsOf(programsBelow(process.pid))).toEqual([copy, copy]);
     expect(openTargets()).toContain(copy);
@@ -43,7 +43,7 @@ test.each(usableRuntimes().filter((runtime) => runtime === "crun"))(
   },
 );
 
-test("a sealed copy is the program, and stays it", () => {
+test("a sealed copy runs as the program and cannot be changed", () => {
   const program = join(temporaryDirectory(), "program");
   writeFileSync(program, "#!/bin/sh\necho mine\n");
   const copy = openSealedCopy(program) ?? -1;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { seccompFilter } from "../../src/engine/sandbox/seccomp.ts";
 
-/** What a container of Docker's has. */
+/** Some capabilities of Docker's default set. */
 const capabilities = ["CAP_CHOWN", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_KILL"];
 
-/** One line for each call and condition, sorted: `SCMP_ACT_ALLOW read`, `SCMP_ACT_ALLOW socket SCMP_CMP_LT 38 0`. */
+/** Returns a line for each call and condition, sorted: `SCMP_ACT_ALLOW read`, `SCMP_ACT_ALLOW socket SCMP_CMP_LT 38 0`. */
 function linesOf(architecture: string, granted: readonly string[]): string[] {
   const { syscalls } = seccompFilter(architecture, granted);
   return syscalls
@@ -17,21 +17,24 @@ function linesOf(architecture: string, granted: readonly string[]): string[] {
 }
 
 /**
- * SHA-256 of such lines made of moby's file itself (see src/engine/sandbox/system-calls.ts for which), joined by newlines: the
- * groups whose `includes` and `excludes` fit the architecture and the capabilities.
+ * The digests are SHA-256 of such lines, joined by newlines, made from moby's own file (named in
+ * src/engine/sandbox/system-calls.ts): the groups whose `includes` and `excludes` fit the architecture and capabilities.
  */
 test.each([
   ["amd64", [], 377, "c6eaead0b0caad27cf8f8bce2e65c274f9ef3901970efe7766036f57b78d9562"],
   ["amd64", ["CAP_SYS_ADMIN"], 401, "c4b4c8c92d46b7df8ed619de1bcb8b289e94d5122b4aa2e5b0514a315114b32d"],
   ["arm64", [], 381, "24cb8b0313a5e998745aa5c09e8f3c01bcaeb56dfb6e51caf0c6fb5773759a61"],
   ["arm64", ["CAP_SYS_ADMIN"], 405, "ba32575e956ac28996efee6c7f99b1804a3e60353c34d83c5692d122f7ae2740"],
-] as const)("it is Docker's filter, call by call: %s with %p more", (architecture, more, count, digest) => {
-  const lines = linesOf(architecture, [...capabilities, ...more]);
-  expect(lines).toHaveLength(count);
-  expect(new Bun.CryptoHasher("sha256").update(lines.join("\n")).digest("hex")).toBe(digest);
-});
+] as const)(
+  "the filter equals Docker's: %s with the capabilities %p added",
+  (architecture, more, count, digest) => {
+    const lines = linesOf(architecture, [...capabilities, ...more]);
+    expect(lines).toHaveLength(count);
+    expect(new Bun.CryptoHasher("sha256").update(lines.join("\n")).digest("hex")).toBe(digest);
+  },
+);
 
-describe("what is refused", () => {
+describe("the filter does not allow", () => {
   const allowed = new Set(
     seccompFilter("amd64", capabilities)
       .syscalls.filter(({ action, args }) => action === "SCMP_ACT_ALLOW" && args === undefined)
@@ -48,7 +51,7 @@ describe("what is refused", () => {
     expect(allowed.has(name)).toBe(false);
   });
 
-  test("anything that is named nowhere, with EPERM", () => {
+  test("calls that it does not name, which end with EPERM", () => {
     expect(seccompFilter("arm64", [])).toMatchObject({
       defaultAction: "SCMP_ACT_ERRNO",
       defaultErrnoRet: 1,
@@ -57,11 +60,11 @@ describe("what is refused", () => {
   });
 });
 
-test("a capability brings its calls along", () => {
+test("a capability allows its calls", () => {
   expect(linesOf("amd64", [])).not.toContain("SCMP_ACT_ALLOW chroot");
   expect(linesOf("amd64", ["CAP_SYS_CHROOT"])).toContain("SCMP_ACT_ALLOW chroot");
 });
 
-test("no machine goes without a filter", () => {
+test("an architecture without a filter is an error", () => {
   expect(() => seccompFilter("s390x", [])).toThrow("there is no filter of system calls for s390x");
 });

@@ -1,4 +1,4 @@
-/** The policy of which images may be taken holds for those that skopeo is not asked for, too. */
+/** skopeo's policy for accepted images also applies to images that bough itself reads. */
 import { expect, test } from "bun:test";
 import { parseImageSource } from "../../src/engine/import/image-source.ts";
 import { requireAccepted } from "../../src/engine/import/signature-policy.ts";
@@ -19,40 +19,44 @@ function check(url: string, policy: unknown): void {
 }
 
 test.each<[string, string, unknown]>([
-  ["everything", "oci:/srv/a:1", { default: accept }],
-  ["the kind", "oci:/srv/a:1", { default: reject, transports: { oci: { "": accept } } }],
-  ["a directory above it", "oci:/srv/a:1", { default: reject, transports: { oci: { "/srv": accept } } }],
+  ["accepts everything", "oci:/srv/a:1", { default: accept }],
+  ["accepts the transport", "oci:/srv/a:1", { default: reject, transports: { oci: { "": accept } } }],
   [
-    "the image itself",
+    "accepts a directory above the image",
+    "oci:/srv/a:1",
+    { default: reject, transports: { oci: { "/srv": accept } } },
+  ],
+  [
+    "accepts the image itself",
     "oci:/srv/a:1",
     { default: reject, transports: { oci: { "/srv/a:1": accept, "": reject } } },
   ],
   [
-    "archives",
+    "accepts archives",
     "docker-archive:/srv/a.tar",
     { default: reject, transports: { "docker-archive": { "": accept } } },
   ],
-])("a policy that accepts %s", (_, url, policy) => {
+])("an image is accepted if the policy %s", (_, url, policy) => {
   expect(() => check(url, policy)).not.toThrow();
 });
 
 test.each<[string, string, unknown, string]>([
-  ["nothing", "oci:/srv/a:1", { default: reject }, "does not accept oci:/srv/a:1"],
+  ["rejects everything", "oci:/srv/a:1", { default: reject }, "does not accept oci:/srv/a:1"],
   [
-    "no such kind",
+    "rejects the transport",
     "dir:/srv/a",
     { default: accept, transports: { dir: { "": reject } } },
     "does not accept dir:/srv/a",
   ],
   [
-    "no such directory",
+    "rejects the directory",
     "oci:/srv/a:1",
     { default: accept, transports: { oci: { "/srv": reject } } },
     "does not accept",
   ],
-  ["what is signed", "oci-archive:/a.tar", { default: signed }, "does not accept"],
-  ["no requirement at all", "oci:/srv/a:1", { default: [] }, "does not accept"],
-  ["nobody knows what", "oci:/srv/a:1", "{", "is not JSON"],
-])("a policy that accepts %s", (_, url, policy, message) => {
+  ["requires a signature", "oci-archive:/a.tar", { default: signed }, "does not accept"],
+  ["has no requirements", "oci:/srv/a:1", { default: [] }, "does not accept"],
+  ["is not JSON", "oci:/srv/a:1", "{", "is not JSON"],
+])("an image is refused if the policy %s", (_, url, policy, message) => {
   expect(() => check(url, policy)).toThrow(message);
 });

@@ -34,14 +34,14 @@ const stage = (path: string, command: string, details = {}) =>
     files: { [path]: { uuid: content, uid: 0, gid: 0, mode: "0644", ...details } },
   });
 
-describe("a staged file lands inside the image", () => {
+describe("a staged file is placed in the image", () => {
   test.each([
     ["at a plain path", "/opt/f", "/opt/f"],
     ["through a relative link", "/lib/f", "/usr/lib/f"],
     ["through an absolute link", "/absolute/f", "/usr/lib/f"],
     ["through a link that climbs above the root", "/above/f", "/usr/lib/f"],
     ["through links to links", "/chain/deep/f", "/usr/lib/deep/f"],
-    ["through a link to nowhere, which is made", "/dangling/f", "/etc/later/f"],
+    ["through a dangling link, whose target is made", "/dangling/f", "/etc/later/f"],
     ["at a path that climbs above the root", "/../../f", "/f"],
     ["at a path that goes through a link and up", "/lib/../f", "/usr/f"],
     ["with an odd name", "/a b/\n\\é'\"$x", "/a b/\n\\é'\"$x"],
@@ -54,7 +54,7 @@ describe("a staged file lands inside the image", () => {
   });
 });
 
-test("a link at the destination itself is replaced, and what it leads to left alone", async () => {
+test("a link at the destination is replaced, and its target stays unchanged", async () => {
   const finished = await stage(
     "/usr/lib/outward",
     "head -n 1 /etc/passwd; readlink /usr/lib/outward; cat /usr/lib/outward",
@@ -62,7 +62,7 @@ test("a link at the destination itself is replaced, and what it leads to left al
   expect(finished.stdout).toBe("root:x:0:0:root:/root:/bin/sh\nnew");
 });
 
-test("parents that are missing are root's, 0755, whatever the file is", async () => {
+test("missing parents are made with root as owner and mode 0755", async () => {
   const finished = await stage("/p/q/f", "stat -c '%n %a %u:%g' /p /p/q /p/q/f", {
     uid: 7,
     gid: 8,
@@ -75,12 +75,12 @@ test("mode bits beyond the permissions are kept", async () => {
   expect((await stage("/f", "stat -c %a /f", { uid: 7, gid: 8, mode: "6755" })).stdout).toBe("6755\n");
 });
 
-test("a command that writes to a staged file leaves the stored content as it was", async () => {
+test("a command that writes to a staged file does not change the stored content", async () => {
   await stage("/f", "echo changed >> /f");
   expect((await stage("/f", "cat /f")).stdout).toBe("new");
 });
 
-test("where a directory is, or a file stands in the way, or links go round: a failed operation that says so", async () => {
+test("a directory at the path, a file on the way or circular links fail the operation", async () => {
   const failures = ["/usr/lib", "/usr/lib/target/f", "/loop/f"];
   const errors = await Promise.all(failures.map(async (path) => (await stage(path, "true")).operation.error));
   expect(errors).toEqual([
@@ -90,7 +90,7 @@ test("where a directory is, or a file stands in the way, or links go round: a fa
   ]);
 });
 
-test("large and many", async () => {
+test("a large file and 500 small ones can be staged together", async () => {
   const large = await engine.upload(new Uint8Array(3_000_000).fill(65));
   const files = Object.fromEntries(
     Array.from({ length: 500 }, (_, index) => [

@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 afterAll(() => engine.close());
 
-/** An instance that runs while `use` does. */
+/** Keeps an instance running during `use`. */
 async function whileRunning<T>(
   request: Partial<InstanceRequest>,
   use: (instance: string) => Promise<T>,
@@ -55,8 +55,8 @@ async function refusal(response: Response): Promise<[number, string]> {
   return [response.status, error];
 }
 
-describe("a process beside the command", () => {
-  test("has an exit code and its output; while it runs, exit code and signal are -1", async () => {
+describe("another process of an instance", () => {
+  test("has its exit code and output; while it runs, exit code and signal are -1", async () => {
     await whileRunning({}, async (instance) => {
       const quick = await create(instance, { command: "echo out; echo err >&2; exit 3", shell: true });
       expect(quick).toBe(2);
@@ -75,10 +75,10 @@ describe("a process beside the command", () => {
     });
   });
 
-  test("sees what the command does to the files, the other way round, too, and both are in the image", async () => {
+  test("shares its files with the command, and the image has the changes of both", async () => {
     const command = "echo main > /main; cat; cat /beside";
     const { uuid } = await engine.start({ image: base, command, stdin: openInput });
-    // The shell makes a file before what it runs writes to it.
+    // The shell creates /main before echo writes to it.
     const spid = await create(uuid, {
       command: "while ! [ -s /main ]; do sleep 0.01; done; cat /main > /beside",
       shell: true,
@@ -110,7 +110,7 @@ describe("a process beside the command", () => {
     });
   });
 
-  test("gets its arguments from a shell as the words that they are", async () => {
+  test("gets its args from a shell as separate words", async () => {
     await whileRunning({}, async (instance) => {
       const spec = { command: "printf '[%s]'", shell: true, args: ["a b", "$HOME", "'"] };
       expect(decode((await ended(instance, await create(instance, spec))).stdout)).toBe("[a b][$HOME][']");
@@ -118,10 +118,10 @@ describe("a process beside the command", () => {
   });
 
   test.each<[string, object, number, string]>([
-    ["is not there", { command: "nope" }, 127, "not found"],
+    ["is missing", { command: "nope" }, 127, "not found"],
     ["is not a program", { command: "/etc/passwd" }, 126, "permission denied"],
-    ["has a directory that is not there", { command: "true", cwd: "/nope" }, 126, "/nope"],
-  ])("whose command %s ends with what a shell would say", async (_, spec, code, said) => {
+    ["has a missing working directory", { command: "true", cwd: "/nope" }, 126, "/nope"],
+  ])("whose command %s has a shell's exit code and message", async (_, spec, code, said) => {
     await whileRunning({}, async (instance) => {
       const { state, stderr } = await ended(instance, await create(instance, spec));
       expect(state).toMatchObject({ exit_code: code, signal: -1 });
@@ -129,7 +129,7 @@ describe("a process beside the command", () => {
     });
   });
 
-  test("keeps no more of its output than it is to", async () => {
+  test("has output of at most truncate_output_at", async () => {
     await whileRunning({}, async (instance) => {
       const spec = { command: "seq 1000", shell: true, truncate_output_at: 10 };
       const { stdout, stderr } = await ended(instance, await create(instance, spec));
@@ -138,7 +138,7 @@ describe("a process beside the command", () => {
     });
   });
 
-  test("ends with the instance, and its end is told before the instance's", async () => {
+  test("ends with the instance, and its exit event is before the instance's", async () => {
     const { uuid } = await engine.start({ image: base, command: "cat", stdin: openInput, disposable: true });
     const spid = await create(uuid, { command: "trap '' TERM INT HUP; sleep 33.7", shell: true });
     await engine.closeInput({ uuid });
@@ -150,7 +150,7 @@ describe("a process beside the command", () => {
     expect(commandLines().filter((line) => line.includes("sleep 33.7"))).toEqual([]);
   });
 
-  test("ends when the instance is cancelled, at whatever point it is", async () => {
+  test("ends when the instance is cancelled at any moment", async () => {
     for (const wait of [0, 5, 15, 30, 60]) {
       const { uuid } = await engine.start({ image: base, command: "sleep 100" });
       const creating = engine.fetch("POST", pathOf(uuid), { command: "sleep", args: ["33.8"] });
@@ -163,7 +163,7 @@ describe("a process beside the command", () => {
     expect(commandLines().filter((line) => line.includes("sleep 33.8"))).toEqual([]);
   });
 
-  test("is behind the same walls as the command", async () => {
+  test("has the same sandbox as the command", async () => {
     const walls = [
       "grep -E '^(Cap|Seccomp|NoNewPrivs|Groups)' /proc/self/status",
       "cat /proc/self/cgroup; ulimit -a",
@@ -185,12 +185,12 @@ describe("a process beside the command", () => {
     }
   });
 
-  test("cannot be one more than there may be at once", async () => {
+  test("is refused if 32 processes run", async () => {
     await whileRunning({}, async (instance) => {
       for (let count = 0; count < 32; count++) await create(instance, { command: "sleep", args: ["100"] });
       const one = await engine.fetch("POST", pathOf(instance), { command: "true" });
       expect(one.headers.get("Retry-After")).toBe("1");
-      expect(await refusal(one)).toEqual([429, expect.stringContaining("32 processes")]);
+      expect(await refusal(one)).toEqual([429, expect.stringContaining("can run 32 besides")]);
       expect((await signal(instance, 2)).status).toBe(202);
       await ended(instance, 2);
       expect((await engine.fetch("POST", pathOf(instance), { command: "true" })).status).toBe(201);
@@ -205,7 +205,7 @@ describe("a signal", () => {
     ["?signal=SIGKILL", 9],
     ["?signal=int", 2],
     ["?signal=10", 10],
-  ])("%p ends a process, which says so", async (query, number) => {
+  ])("%p ends a process, and is in its state", async (query, number) => {
     await whileRunning({}, async (instance) => {
       const spid = await create(instance, { command: "sleep", args: ["100"] });
       expect((await signal(instance, spid, query)).status).toBe(202);
@@ -214,7 +214,7 @@ describe("a signal", () => {
     });
   });
 
-  test("reaches the command itself, where it handles it", async () => {
+  test("reaches the command itself if it handles it", async () => {
     const command = "trap 'echo bye; exit 4' TERM; echo begun; while true; do sleep 0.01; done";
     const { uuid } = await engine.start({ image: base, command });
     while (decode((await look(uuid, 1)).stdout) !== "begun\n") await Bun.sleep(5);
@@ -226,7 +226,7 @@ describe("a signal", () => {
     });
   });
 
-  test.each(["nope", "0", "65", "-9", "9.5"])("%p is none", async (name) => {
+  test.each(["nope", "0", "65", "-9", "9.5"])("%p is refused", async (name) => {
     await whileRunning({}, async (instance) => {
       const spid = await create(instance, { command: "sleep", args: ["100"] });
       expect((await signal(instance, spid, `?signal=${name}`)).status).toBe(400);
@@ -236,7 +236,7 @@ describe("a signal", () => {
 });
 
 describe("a standard input", () => {
-  test("that stays open takes what is written to it, until it is closed", async () => {
+  test("that stays open accepts writes until it is closed", async () => {
     await whileRunning({}, async (instance) => {
       const spid = await create(instance, { command: "cat", stdin: { value: "one ", close: false } });
       expect((await write(instance, spid, { value: "two " })).status).toBe(202);
@@ -250,7 +250,7 @@ describe("a standard input", () => {
     });
   });
 
-  test("is closed if nothing is said, and then takes nothing", async () => {
+  test("is closed by default, and then refuses writes", async () => {
     await whileRunning({}, async (instance) => {
       const spid = await create(instance, { command: "cat; sleep 100", shell: true });
       expect(await refusal(await write(instance, spid, { value: "x" }))).toEqual([
@@ -260,19 +260,19 @@ describe("a standard input", () => {
     });
   });
 
-  test("of the command itself can be kept open, too", async () => {
+  test("of the command itself can be kept open too", async () => {
     const { uuid } = await engine.start({ image: base, command: "cat", stdin: openInput });
     expect((await write(uuid, 1, { value: "later\n" })).status).toBe(202);
     await engine.closeInput({ uuid });
     const { metadata } = await engine.finish({ uuid });
     expect(decode(metadata?.result?.stdout)).toBe("later\n");
-    // What was written is not told: it may be a secret.
+    // The events have no input, because it may be a secret.
     const stdin = (await engine.events(uuid)).filter(({ type }) => type === "stdin");
     expect(stdin.map(({ spid }) => spid)).toEqual([1]);
     expect(stdin[0]?.data).toEqual({ value: "", encoding: "ascii", truncated: true, bytes: 6 });
   });
 
-  test("that nobody reads does not fill the memory", async () => {
+  test("that the process does not read is limited in memory", async () => {
     await whileRunning({}, async (instance) => {
       const spid = await create(instance, { command: "sleep", args: ["100"], stdin: openInput });
       const megabytes = { value: "x".repeat(4 * 1024 * 1024) };
@@ -283,8 +283,8 @@ describe("a standard input", () => {
   });
 });
 
-describe("who asks for what is not there", () => {
-  test("is told so", async () => {
+describe("an invalid request", () => {
+  test("is refused with the reason", async () => {
     await whileRunning({}, async (instance) => {
       const other = await TestEngine.open({ directory: engine.directory });
       const rows: [Response, number, string][] = [
@@ -307,7 +307,7 @@ describe("who asks for what is not there", () => {
       ];
       for (const [response, status, text] of rows)
         expect(await refusal(response)).toEqual([status, expect.stringContaining(text)]);
-      // What it has said so far is there for all.
+      // Every engine on the directory can read the process's result so far.
       expect((await other.json<InstanceResult>("GET", pathOf(instance, 1))).state?.exit_code).toBe(-1);
       await other.engine.close();
     });
@@ -327,7 +327,7 @@ describe("who asks for what is not there", () => {
   });
 });
 
-test("the events of one process can be asked for alone, from some event on", async () => {
+test("the events of one process can be requested alone, after a given event", async () => {
   await whileRunning({}, async (instance) => {
     const spid = await create(instance, { command: "echo beside", shell: true });
     await ended(instance, spid);

@@ -1,4 +1,4 @@
-/** Extension `terminals`: a command on a terminal, over the API alone. */
+/** The extension `terminals`: a command on a terminal, over the API. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
@@ -41,14 +41,14 @@ async function attach(instance: { uuid: string }) {
   };
 }
 
-test("a command has it for its standard streams, of the size that is asked for, then of another", async () => {
+test("a command's standard streams are a terminal of the requested size, which can be changed", async () => {
   const instance = await start(
     "tty; stty size; trap 'stty size; exit 5' WINCH; while read x; do echo $x; done",
   );
   const screen = await attach(instance);
   await screen.until("33 91\n");
   await type(instance, "typed\n");
-  // Once by the terminal, once by the command.
+  // The terminal and the command each print the line once.
   await screen.until("typed\ntyped\n");
   const response = await engine.fetch("POST", pathOf(instance), { columns: 120, rows: 40 });
   expect(response.status).toBe(204);
@@ -60,7 +60,7 @@ test("a command has it for its standard streams, of the size that is asked for, 
   expect(metadata).toMatchObject({ terminal: size, result: { state: { exit_code: 5 } } });
 });
 
-test("neither what is typed nor what is shown is kept anywhere", async () => {
+test("input and output of a terminal are not kept", async () => {
   const instance = await start("read x; echo shown $x");
   const screen = await attach(instance);
   await type(instance, "hunter2\n");
@@ -71,7 +71,7 @@ test("neither what is typed nor what is shown is kept anywhere", async () => {
   expect(kept).not.toMatch(/hunter2|"stdin"|"shown/);
 });
 
-test("no more is read than the client takes, and the time of a command is over for one that writes on", async () => {
+test("unread output stays out of memory, and the command ends at its timeout", async () => {
   const instance = await start("yes", { timeout: 2 });
   const screen = await attach(instance);
   await screen.until("y\ny\n");
@@ -82,7 +82,7 @@ test("no more is read than the client takes, and the time of a command is over f
   expect((await screen.reader.read()).done).toBe(true);
 });
 
-test("one client has it: a second is refused, a look takes nothing, and with the first the command goes", async () => {
+test("a terminal has one client: HEAD does not attach, a second is refused, and the command ends with the first", async () => {
   const instance = await start("cat");
   const look = await engine.fetch("HEAD", pathOf(instance));
   expect(look.status).toBe(200);
@@ -94,7 +94,7 @@ test("one client has it: a second is refused, a look takes nothing, and with the
   expect((await engine.finish(instance)).status).toBe("CANCELLED");
 });
 
-test("a command that cannot be started says so on it", async () => {
+test("a command that cannot be started prints the reason on the terminal", async () => {
   const instance = await start("nothing-there", { shell: false });
   expect(await (await attach(instance)).rest()).toContain('exec: "nothing-there": executable file not found');
   expect((await engine.finish(instance)).metadata?.result?.state?.exit_code).toBe(127);
@@ -114,7 +114,7 @@ test("the descriptors of a terminal are closed after it", async () => {
   const instance = await start("true");
   await engine.finish(instance);
   for (let attempt = 0; attempt < 100 && open().length > before; attempt++) await Bun.sleep(20);
-  // One of a command before may have gone meanwhile.
+  // A descriptor of an earlier command may have been closed meanwhile.
   expect(open().length).toBeLessThanOrEqual(before);
 });
 
@@ -124,13 +124,13 @@ test.each([
   [{ terminal: { columns: 80 } }, 400, "terminal.rows is missing"],
   [{ terminal: { ...size, color: true } }, 400, "terminal.color is not a known field"],
   [{ terminal: size, command: "", copies: [] }, 400, "terminal must be left out if there is no command"],
-])("refused: %j", async (request, status, message) => {
+])("%j is refused", async (request, status, message) => {
   const body = { image: base, command: "true", shell: true, ...request };
   const response = await engine.fetch("POST", "/v1/instances", body);
   expect([response.status, ((await response.json()) as { error: string }).error]).toEqual([status, message]);
 });
 
-test("an instance without one has none to take or to resize", async () => {
+test("an instance without a terminal refuses to attach and to resize", async () => {
   const instance = await start("cat", { terminal: undefined as never });
   for (const method of ["GET", "POST"]) {
     const response = await engine.fetch(method, pathOf(instance), method === "POST" ? size : undefined);

@@ -3,11 +3,11 @@ import type { ImageCopy } from "../../../src/service/wire/instance.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { openUserEngine } from "../../support/user-engine.ts";
 
-/** The same tree as that of the Docker builds that the expectations were read off. */
+/** The tree of the Docker builds from which the expectations were taken. */
 const sourceTree = `umask 0; rm -r /s/d /s/gone /s/x && chmod 2750 /s && mkdir -m 2750 /s/d && mkdir -m 700 /s/d/e && echo f > /s/f && echo g > /s/d/g &&
   chown 3:4 /s /s/d /s/f && chmod 4755 /s/f && ln /s/f /s/hard && ln -s f /s/link && ln -s /s/d /s/dlink && mkfifo /s/fifo &&
   ln -s /nowhere /s/dang && touch -d '2001-02-03 04:05:06' /s/f /s/d/g /s/d/e /s/d /s`;
-/** In a layer of its own, and all of it but /s removed by the next one: a directory comes again, opaque. */
+/** A layer of which the next one removes everything but /s; a directory is made again, opaque. */
 const removedTree = "mkdir -p /s/d/old /s/gone; touch /s/x /s/d/e /s/gone/x";
 const baseTree = `umask 0; mkdir -m 711 /ex /ex/d /real; chown 7:8 /ex /ex/d; echo old > /ex/f; ln -s /real /lnk; ln -s /real/file /flnk;
   ln -s /real/none/deep /dlnk; mkdir -p /fd/f; echo x > /dfile; mkdir /dd; echo x > /dd/d; ln -s /real /ex/slink; ln -s loop /loop`;
@@ -26,13 +26,13 @@ const copied = [
 
 const cases: [string, Omit<ImageCopy, "image">, string, string[]][] = [
   [
-    "a directory to a new one, which is root's",
+    "a directory to a new one, which root owns",
     { sources: ["/s"], destination: "/new" },
     "/new",
     ["d 755 0:0 .", ...copied],
   ],
   [
-    "a directory to one that is there and stays as it is, but for what is in it",
+    "a directory to an existing one, whose attributes stay",
     { sources: ["/s"], destination: "/ex" },
     "/ex",
     ["d 711 7:8 .", ...copied, "l 777 0:0 slink"],
@@ -63,7 +63,7 @@ const cases: [string, Omit<ImageCopy, "image">, string, string[]][] = [
   ],
   ["a file", { sources: ["/s/f"], destination: "/p/q" }, "/p", ["d 755 0:0 .", "- 4755 3:4 q"]],
   [
-    "a cleaned path",
+    "a source path that is cleaned first",
     { sources: ["/s/f"], destination: "/a/./b/../c" },
     "/a",
     ["d 755 0:0 .", "- 4755 3:4 c"],
@@ -75,19 +75,19 @@ const cases: [string, Omit<ImageCopy, "image">, string, string[]][] = [
     ["d 711 0:0 .", "- 4755 3:4 f"],
   ],
   [
-    "over what a link leads to",
+    "over a link's target",
     { sources: ["/s/f"], destination: "/flnk" },
     "/real",
     ["d 711 0:0 .", "- 4755 3:4 file"],
   ],
   [
-    "to where a link leads and nothing is",
+    "to the missing target of a link",
     { sources: ["/s/f"], destination: "/dlnk" },
     "/real",
     ["d 711 0:0 .", "d 755 0:0 none", "- 4755 3:4 none/deep"],
   ],
   [
-    "into a link's directory",
+    "into the directory of a link's target",
     { sources: ["/s/f"], destination: "/ex/slink/." },
     "/real",
     ["d 711 0:0 .", "- 4755 3:4 f"],
@@ -130,19 +130,23 @@ const failures: [string, Omit<ImageCopy, "image">, string][] = [
     "cannot copy to non-directory: /dfile",
   ],
   [
-    "a directory over a file below",
+    "a directory over a file in the destination",
     { sources: ["/s"], destination: "/dd" },
     "cannot copy to non-directory: /dd/d",
   ],
-  ["a file in the way", { sources: ["/s/f"], destination: "/dfile/" }, "mkdir /dfile: not a directory"],
-  ["a file on the way", { sources: ["/s/f"], destination: "/dfile/x" }, "mkdir /dfile: not a directory"],
-  ["what is not there", { sources: ["/s/nothing"], destination: "/t" }, '"/s/nothing": not found'],
-  ["a link to what is not there", { sources: ["/s/dang"], destination: "/t" }, '"/s/dang": not found'],
   [
-    "links that go in a circle",
-    { sources: ["/s/f"], destination: "/loop" },
-    "/loop: too many symbolic links",
+    "a file as destination directory",
+    { sources: ["/s/f"], destination: "/dfile/" },
+    "mkdir /dfile: not a directory",
   ],
+  [
+    "a file as parent of the destination",
+    { sources: ["/s/f"], destination: "/dfile/x" },
+    "mkdir /dfile: not a directory",
+  ],
+  ["a missing source", { sources: ["/s/nothing"], destination: "/t" }, '"/s/nothing": not found'],
+  ["a dangling link as source", { sources: ["/s/dang"], destination: "/t" }, '"/s/dang": not found'],
+  ["circular links", { sources: ["/s/f"], destination: "/loop" }, "/loop: too many symbolic links"],
 ];
 
 describe.each(["root", "an ordinary user"])("copies from an image, as %s", (who) => {
@@ -184,7 +188,7 @@ describe.each(["root", "an ordinary user"])("copies from an image, as %s", (who)
   }
 });
 
-/** Type, mode, owner and path of all below a directory. */
+/** Returns type, mode, owner and path of everything below a directory. */
 async function treeOf(engine: TestEngine, image: string, directory: string): Promise<string[]> {
   const find = `cd ${directory} && find . -exec stat -c '%A %a %u:%g %n' {} + | sort -k 4`;
   const { stdout, stderr } = await engine.run(image, find, { disposable: true });

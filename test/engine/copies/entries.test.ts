@@ -1,4 +1,4 @@
-/** Directories and links that a request brings along: the extension `entries`. */
+/** Directories and links that a request makes: the extension `entries`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { InstanceEntry } from "../../../src/service/wire/file.ts";
 import { TestEngine } from "../../support/engine.ts";
@@ -6,24 +6,24 @@ import { openUserEngine } from "../../support/user-engine.ts";
 
 type Entries = Record<string, InstanceEntry>;
 
-/** What is in `/t` afterwards, as `ls` and `readlink` see it. */
+/** Requests, and the new lines of a listing of `/t` afterwards. */
 const cases: [string, Entries, string[]][] = [
   [
-    "directories, with the way to them",
+    "directories with their parents",
     {
       "/t/a/b": { type: "directory", uid: 3, gid: 4 },
       "/t/c": { type: "directory", uid: 0, gid: 0, mode: "2750" },
     },
     ["d 755 0:0 a", "d 755 3:4 a/b", "d 2750 0:0 c"],
   ],
-  ["a directory that is there stays as it is", { "/t/there": { type: "directory", uid: 3, gid: 4 } }, []],
+  ["an existing directory keeps its attributes", { "/t/there": { type: "directory", uid: 3, gid: 4 } }, []],
   [
-    "and becomes what it says where it names a mode",
+    "an existing directory gets the entry's attributes if it has a mode",
     { "/t/there": { type: "directory", uid: 3, gid: 4, mode: "700" } },
     ["d 700 3:4 there"],
   ],
   [
-    "links, over links and files",
+    "links that replace links and files",
     {
       "/t/link": { type: "symlink", target: "new", uid: 5, gid: 6 },
       "/t/file": { type: "symlink", target: "/x y", uid: 0, gid: 0 },
@@ -32,7 +32,7 @@ const cases: [string, Entries, string[]][] = [
     ["d 755 0:0 d", "l 777 0:0 d/deep -> ../link", "l 777 0:0 file -> /x y", "l 777 5:6 link -> new"],
   ],
   [
-    "below a link, inside of the image",
+    "a directory below a link, inside the image",
     { "/t/out/x": { type: "directory", uid: 1, gid: 1 } },
     ["d 755 1:1 elsewhere/x"],
   ],
@@ -101,10 +101,10 @@ describe.each(["root", "an ordinary user"])("entries, as %s", (who) => {
   test.each<[string, unknown, string]>([
     ["a relative path", { t: { type: "directory" } }, "must be an absolute path"],
     ["a path upwards", { "/t/..": { type: "directory" } }, "must be an absolute path"],
-    ["another type", { "/t/x": { type: "fifo" } }, "must be directory or symlink"],
+    ["an unsupported type", { "/t/x": { type: "fifo" } }, "must be directory or symlink"],
     ["a link without a target", { "/t/x": { type: "symlink" } }, "target"],
     ["an unknown field", { "/t/x": { type: "directory", acl: 1 } }, "acl"],
-    ["no object", ["/t/x"], "entries"],
+    ["a list of entries", ["/t/x"], "entries"],
   ])("%s is a bad request", async (_, entries, message) => {
     const response = await engine.fetch("POST", "/v1/instances", { image: base, command: "", entries });
     expect(response.status).toBe(400);

@@ -9,32 +9,29 @@ import { migrations } from "../../../src/engine/records/schema.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { removeHome } from "../../support/homes.ts";
 
-test.each([0, 15, 60, 180])(
-  "killed in the midst of a copy after %d ms: nothing is left of it",
-  async (delay) => {
-    const directory = mkdtempSync(join(tmpdir(), "bough-killed-"));
-    try {
-      const child = Bun.spawn(["bun", join(import.meta.dir, "copying-child.ts"), directory], {
-        stdout: "pipe",
-      });
-      await child.stdout.getReader().read();
-      await Bun.sleep(delay);
-      child.kill("SIGKILL");
-      await child.exited;
+test.each([0, 15, 60, 180])("a copy killed after %d ms leaves nothing behind", async (delay) => {
+  const directory = mkdtempSync(join(tmpdir(), "bough-killed-"));
+  try {
+    const child = Bun.spawn(["bun", join(import.meta.dir, "copying-child.ts"), directory], {
+      stdout: "pipe",
+    });
+    await child.stdout.getReader().read();
+    await Bun.sleep(delay);
+    child.kill("SIGKILL");
+    await child.exited;
 
-      const engine = await TestEngine.open({ directory });
-      try {
-        const database = openDatabase(join(directory, "engine.db"), migrations);
-        expect(readdirSync(join(directory, "operations"))).toEqual([]);
-        expect(readdirSync(join(directory, "layers")).sort()).toEqual(layerNames(database).sort());
-        database.close();
-        const check = { signal: new AbortController().signal, onProgress() {} };
-        expect((await checkEngine(directory, check)).damage).toEqual([]);
-      } finally {
-        await engine.close();
-      }
+    const engine = await TestEngine.open({ directory });
+    try {
+      const database = openDatabase(join(directory, "engine.db"), migrations);
+      expect(readdirSync(join(directory, "operations"))).toEqual([]);
+      expect(readdirSync(join(directory, "layers")).sort()).toEqual(layerNames(database).sort());
+      database.close();
+      const check = { signal: new AbortController().signal, onProgress() {} };
+      expect((await checkEngine(directory, check)).damage).toEqual([]);
     } finally {
-      removeHome(directory);
+      await engine.close();
     }
-  },
-);
+  } finally {
+    removeHome(directory);
+  }
+});

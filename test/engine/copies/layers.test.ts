@@ -34,15 +34,15 @@ async function show(image: string, command: string): Promise<string> {
   return `${stdout}${stderr}`.trim();
 }
 
-/** A layer's own file: layers are numbered, the newest last. */
+/** Returns the directory of the newest layer, which has the highest number. */
 function newestLayer(): string {
   const names = [...new Bun.Glob("*").scanSync({ cwd: join(engine.directory, "layers"), onlyFiles: false })];
   const newest = names.map((name) => Number.parseInt(name, 36)).sort((one, other) => other - one)[0] ?? 0;
   return join(engine.directory, "layers", newest.toString(36));
 }
 
-describe("files that layers share", () => {
-  test("are copied where a command writes to them, and by each later change", async () => {
+describe("files that layers share by hard links", () => {
+  test("are copied when a command changes them", async () => {
     const source = await run(busybox, "echo one > /a; chmod 4755 /a");
     const original = lstatSync(join(newestLayer(), "a"));
     const copied = await copy(busybox, { image: source, sources: ["/a"], destination: "/b" });
@@ -61,9 +61,9 @@ describe("files that layers share", () => {
   });
 
   test.each([
-    ["names of one file in one source stay that", ["/s"], ["/t"], "1"],
-    ["names of one file that are sources of their own do not", ["/s/a", "/s/b"], ["/t/"], "2"],
-    ["nor do those of two copies", ["/s/a"], ["/t/a", "/t/b"], "2"],
+    ["names of one file in one source stay one file", ["/s"], ["/t"], "1"],
+    ["names of one file that are separate sources become separate files", ["/s/a", "/s/b"], ["/t/"], "2"],
+    ["two copies of one file become separate files", ["/s/a"], ["/t/a", "/t/b"], "2"],
   ])("%s", async (_, sources, destinations, expected) => {
     const source = await run(busybox, "mkdir /s; echo x > /s/a; ln /s/a /s/b");
     const copies = destinations.map((destination) => ({ image: source, sources, destination }));
@@ -74,7 +74,7 @@ describe("files that layers share", () => {
     );
   });
 
-  test("no image shows one file under two names that were copied one after the other", async () => {
+  test("are separate files in an image if they were copied by separate requests", async () => {
     const source = await run(busybox, "echo x > /a");
     const once = await copy(busybox, { image: source, sources: ["/a"], destination: "/b" });
     const twice = await copy(once, { image: source, sources: ["/a"], destination: "/c" });
@@ -85,7 +85,7 @@ describe("files that layers share", () => {
     expect(await show(itself, "stat -c %i /a /d | sort -u | wc -l")).toBe("2");
   });
 
-  test("count once, and are freed with their last name", async () => {
+  test("count once in usage, and are freed with their last name", async () => {
     const own = await TestEngine.open();
     try {
       const base = await own.importBase();
@@ -111,7 +111,7 @@ describe("files that layers share", () => {
   });
 });
 
-test("an image is copied as its layers make it: nothing that one of them has removed", async () => {
+test("a copy of merged layers has no removed files", async () => {
   const first = await run(
     busybox,
     "mkdir -p /s/gone /s/new /s/kept; touch /s/gone/a /s/new/old /s/kept/a /s/file /s/kept/b",
@@ -128,7 +128,7 @@ test("an image is copied as its layers make it: nothing that one of them has rem
   expect(await show(copied, "cd /t; find . | sort")).toBe(
     "./file\n./file/d\n./kept\n./kept/f\n./new\n./new/c".replace(/^/, ".\n"),
   );
-  // And over what the image has removed itself.
+  // The copy also works over paths that the image itself has removed.
   const over = await copy(third, { image: first, sources: ["/s"], destination: "/again" });
   const onto = await copy(over, { image: first, sources: ["/s/gone"], destination: "/s/gone" });
   expect(await show(onto, "ls /s/gone /s/new")).toBe("/s/gone:\na\n\n/s/new:\nc");
@@ -137,7 +137,7 @@ test("an image is copied as its layers make it: nothing that one of them has rem
   );
 });
 
-test("a whole image, without what the sandbox mounts", async () => {
+test("a copy of a whole image has none of the sandbox's mounts", async () => {
   const source = await run(busybox, "mkdir -m 700 /only; echo x > /only/here");
   const copied = await copy(busybox, { image: source, sources: ["/"], destination: "/" });
   expect(await show(copied, "stat -c %a /only; cat /only/here; ls -d /.dockerenv 2>&1 | wc -l")).toBe(
@@ -150,7 +150,7 @@ test("a whole image, without what the sandbox mounts", async () => {
   expect(files.map(({ path }) => path).filter((path) => ["proc", "sys"].includes(path))).toEqual([]);
 });
 
-test("names that are not UTF-8", async () => {
+test("names that are not UTF-8 are copied", async () => {
   const source = await engine.importConfigured({
     prepare(root) {
       const make =
@@ -165,7 +165,7 @@ test("names that are not UTF-8", async () => {
   expect(await show(await copy(busybox, { ...copies, uid: 5 }), listing)).toBe(expected);
 });
 
-test("capabilities and other extended attributes stay, overlayfs's do not", async () => {
+test("a copy keeps capabilities and other extended attributes, except overlayfs's", async () => {
   const source = await run(busybox, "mkdir /s; cp /bin/busybox /s/ping; rm -r /var; mkdir /var");
   const capabilities = {
     name: "security.capability",

@@ -18,7 +18,7 @@ test("the extensions are announced", async () => {
 const copy = { image: "BASE", sources: ["/etc/passwd"], destination: "/p" };
 
 test.each<[string, object, number, string]>([
-  ["no list", { copies: copy }, 400, "copies must be a list"],
+  ["an object as copies", { copies: copy }, 400, "copies must be a list"],
   ["an unknown field", { copies: [{ ...copy, from: 1 }] }, 400, "copies[0].from is not a known field"],
   ["no sources", { copies: [copy, { ...copy, sources: [] }] }, 400, "copies[1]: sources must not be empty"],
   [
@@ -40,15 +40,15 @@ test.each<[string, object, number, string]>([
     "copies[0]: uid must be a whole number",
   ],
   [
-    "a mode that is none",
+    "an invalid mode",
     { copies: [{ ...copy, chmod: "9" }] },
     400,
     "copies[0]: --chmod=9 is not a valid file mode",
   ],
-  ["a pattern that is none", { copies: [{ ...copy, exclude: ["["] }] }, 400, "copies[0]: --exclude=["],
+  ["an invalid pattern", { copies: [{ ...copy, exclude: ["["] }] }, 400, "copies[0]: --exclude=["],
   ["an unknown image", { copies: [{ ...copy, image: "nobody" }] }, 404, "there is no image nobody"],
   [
-    "a time that is none",
+    "an invalid time",
     { files: { "/a": { uuid: "UUID", mtime: "now" } } },
     400,
     "mtime must be a number of seconds",
@@ -63,7 +63,7 @@ test.each<[string, object, number, string]>([
   expectRefusal(engine, { image: base, ...change }, status, message),
 );
 
-test("the operation's record tells of its copies, and that nothing ran", async () => {
+test("the operation's record has its copies, and no command", async () => {
   const copies = [{ ...copy, image: base }];
   const { operation, exitCode, stdout } = await engine.run(base, "", { copies });
   expect(operation.metadata).toMatchObject({ command: "", copies });
@@ -74,7 +74,7 @@ test("the operation's record tells of its copies, and that nothing ran", async (
   expect(types).toEqual(["init", "shutdown", "completion"]);
 });
 
-test("files come first, with their times; links in the image are followed, and directories made", async () => {
+test("files with times are placed before copies, through the image's links and with new parents", async () => {
   const linked = (await engine.run(base, "mkdir /real; ln -s /real /link")).image ?? "";
   const { uuid } = await engine.upload("content");
   const file = { uuid, uid: 5, gid: 6, mode: "0640", mtime: 981_173_106.5 };
@@ -96,7 +96,7 @@ test("files come first, with their times; links in the image are followed, and d
   }
 });
 
-test("an image that is copied from stays until that is over", async () => {
+test("an image that is copied from is in use until the operation ends", async () => {
   const source = (await engine.run(base, "touch /source")).image ?? "";
   const { imagesInUse } = await import("../../../src/engine/records/operations.ts");
   const { openDatabase } = await import("../../../src/database.ts");
@@ -121,7 +121,7 @@ describe("the digest of a selection", () => {
   const make = async (command: string) => (await engine.run(base, command)).image ?? "";
   const tree = "mkdir /s /s/d; echo a > /s/a; echo b > /s/d/b; ln -s a /s/l";
 
-  test("is the same for the same, whenever and wherever it was made", async () => {
+  test("is the same for equal files, with other times and at other paths", async () => {
     const one = await digest(await make(tree), { sources: ["/s"] });
     expect(one).toMatch(/^[0-9a-f]{64}$/);
     expect(
@@ -141,15 +141,15 @@ describe("the digest of a selection", () => {
     ["a name", "mv /s/a /s/c"],
     ["an empty directory", "mkdir /s/e"],
     ["names of one file", "cp -p /s/a /s/x; rm /s/a; ln /s/x /s/a"],
-  ])("differs by %s", async (_, change) => {
+  ])("changes with %s", async (_, change) => {
     const [one, other] = [await make(tree), await make(`${tree}; ${change}`)];
     expect(await digest(one, { sources: ["/s"] })).not.toBe(await digest(other, { sources: ["/s"] }));
   });
 
   test.each([
-    ["no sources", {}, 400],
-    ["an unknown field", { sources: ["/s"], destination: "/t" }, 400],
-    ["what is not there", { sources: ["/nothing"] }, 404],
+    ["without sources is refused", {}, 400],
+    ["with an unknown field is refused", { sources: ["/s"], destination: "/t" }, 400],
+    ["of a missing source is 404", { sources: ["/nothing"] }, 404],
   ])("%s", async (_, body, status) => {
     expect((await engine.fetch("POST", `/v1/inspect/${base}/digest`, body)).status).toBe(status);
   });

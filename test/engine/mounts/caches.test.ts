@@ -1,4 +1,4 @@
-/** Mounts of type cache: who has which, what is in them, and what is left of them. */
+/** Mounts of type cache: their identity, contents, sharing and removal. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ const cache = (id: string, sharing: Cache["sharing"] = "shared", more: Partial<C
 });
 const run = (command: string, mount: Cache, image = base) => engine.run(image, command, { mounts: [mount] });
 
-/** A command that has its cache and waits to be told that it may end. */
+/** Starts a command that keeps its cache in use until `end`. */
 async function hold(mount: Cache) {
   const started = await engine.start({
     ...{
@@ -47,7 +47,7 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   while (!(await holds())) await Bun.sleep(10);
 }
 
-test("what is in one is there for the next command, and in no layer", async () => {
+test("a cache's files are there for the next command, and in no layer", async () => {
   const first = await run("echo kept > /c/x; touch /beside", cache("kept"));
   expect((await run("cat /c/x", cache("kept"))).stdout).toBe("kept\n");
   expect((await engine.run(first.image ?? "", "ls -d /beside; ls -d /c || echo none")).stdout).toBe(
@@ -55,7 +55,7 @@ test("what is in one is there for the next command, and in no layer", async () =
   );
 });
 
-test("it is kept when the command fails, is killed for its time, or cancelled", async () => {
+test("a cache's files stay if the command fails or is killed at its timeout", async () => {
   await run("echo 1 >> /c/x; exit 3", cache("failed"));
   await engine.run(base, "echo 2 >> /c/x; sleep 60", { mounts: [cache("failed", "locked")], timeout: 1 });
   expect((await run("cat /c/x", cache("failed", "locked"))).stdout).toBe("1\n2\n");
@@ -69,24 +69,24 @@ test.each<[string, Partial<Cache>, Partial<Cache>, boolean]>([
   ["the same owner", { uid: 5, gid: 6 }, { uid: 5, gid: 6 }, true],
   ["another id", {}, { id: "another" }, false],
   ["read-only", {}, { readonly: true }, true],
-])("by %s it is the same one: %j %j %p", async (what, one, other, isSame) => {
+])("with %s, %j and then %j, it is the same cache: %p", async (what, one, other, isSame) => {
   await run("touch $(dirname /c/x)/x", cache(what, "shared", one));
   const { stdout } = await run("ls /c /other/c 2>/dev/null | grep x", cache(what, "shared", other));
   expect(stdout).toBe(isSame ? "x\n" : "");
 });
 
-test("a new one has the owner and mode that are asked for", async () => {
+test("a new cache has the requested owner and mode", async () => {
   const mount = cache("owned", "shared", { mode: "1770", uid: 5, gid: 6 });
   expect((await run("stat -c '%a %u:%g' /c", mount)).stdout).toBe("1770 5:6\n");
 });
 
-test("one that can only be read", async () => {
+test("a read-only cache cannot be written", async () => {
   expect((await run("touch /c/x || echo no", cache("read", "shared", { readonly: true }))).stdout).toBe(
     "no\n",
   );
 });
 
-test("a new one begins with what an image has, and goes its own way", async () => {
+test("a new cache begins with an image's files, and does not change the image", async () => {
   const made = await engine.run(
     base,
     "mkdir -p /s/d; echo 1 > /s/d/x; ln -s /s/d /l; chmod 750 /s/d; chown 5 /s/d",
@@ -107,7 +107,7 @@ describe("sharing", () => {
     ["private", "private", "another"],
     ["private", "shared", "another"],
     ["locked", "shared", "another"],
-  ])("%s, and then %s: %s", async (first, second, what) => {
+  ])("%s and then %s gives the %s cache", async (first, second, what) => {
     const id = `${first} ${second}`;
     const holder = await hold(cache(id, first));
     await until(holder.has);
@@ -117,7 +117,7 @@ describe("sharing", () => {
     expect((await run("cat /c/held", cache(id, second))).stdout).toBe("held\n");
   });
 
-  test("locked: the second waits for the first", async () => {
+  test("locked makes the second command wait for the first", async () => {
     const holder = await hold(cache("lock", "locked"));
     await until(holder.has);
     const second = run("cat /c/held", cache("lock", "locked"));
@@ -126,7 +126,7 @@ describe("sharing", () => {
     expect((await second).stdout).toBe("held\n");
   });
 
-  test("locked: the wait ends with the operation's time, and when it is cancelled", async () => {
+  test("locked waits until the operation's timeout or cancellation", async () => {
     const holder = await hold(cache("wait", "locked"));
     await until(holder.has);
     const late = await engine.run(base, "true", { mounts: [cache("wait", "locked")], timeout: 1 });
@@ -139,7 +139,7 @@ describe("sharing", () => {
     await holder.end();
   });
 
-  test("one command has one of an id, locked or not; two do not wait for each other", async () => {
+  test("locked does not block two mounts of one cache in one command, or cause a deadlock", async () => {
     const two = (first: string, second: string) =>
       engine.run(base, "touch /a/x; ls /b", {
         mounts: [cache(first, "locked", { target: "/a" }), cache(second, "locked", { target: "/b" })],
@@ -151,7 +151,7 @@ describe("sharing", () => {
     expect(ended.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0, 0, 0, 0]);
   });
 
-  test("of a process that was killed nothing is locked", () => {
+  test("locked ends with a killed process", () => {
     const database = openDatabase(join(engine.directory, "engine.db"), migrations);
     const take = (operation: string) =>
       takeCache(database, { key: "0".repeat(64), sharing: "locked", operation, now: 1 });
@@ -164,7 +164,7 @@ describe("sharing", () => {
   });
 });
 
-describe("a part of a cache", () => {
+describe("the source of a cache can be", () => {
   test.each<[what: string, make: string, source: string, outcome: string]>([
     ["a directory", "mkdir -p /c/a/b; touch /c/a/b/x", "/a/b", "x\n"],
     ["a link in the cache", "mkdir -p /c/v1; touch /c/v1/x; ln -s v1 /c/cur", "/cur", "x\n"],
@@ -188,7 +188,7 @@ describe("a part of a cache", () => {
   });
 });
 
-test("df counts them, prune removes those that no command has, and a start what has no record", async () => {
+test("df counts caches, prune removes those not in use, and opening the engine those without a record", async () => {
   const directory = engine.directory;
   await run("head -c 100000 /dev/zero > /c/x", cache("measured"));
   const usage = (await measureUsage(directory, keeping(base))).caches;

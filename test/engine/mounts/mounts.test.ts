@@ -1,4 +1,4 @@
-/** What a command has in place by `mounts`, and what its result has of it: nothing. As root, and as an ordinary user. */
+/** The mounts of a command, which leave nothing in its result, as root and as an ordinary user. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { TestEngine } from "../../support/engine.ts";
@@ -63,16 +63,21 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "a\nnothing more\n",
     ],
     ["a file of an image", () => [{ target: "/m/f", ...image("/s/a") }], "cat /m/f", "a\n"],
-    ["a source by links", () => [{ target: "/m", ...image("/way") }], "cat /m/b", "b\n"],
-    ["a source that leads up and out", () => [{ target: "/m", ...image("/s/out") }], "cat /m", "a\n"],
+    ["a source below links", () => [{ target: "/m", ...image("/way") }], "cat /m/b", "b\n"],
     [
-      "what cannot be written",
+      "a source link that leads above the root",
+      () => [{ target: "/m", ...image("/s/out") }],
+      "cat /m",
+      "a\n",
+    ],
+    [
+      "a read-only bind mount",
       () => [{ target: "/m", ...image() }],
       "echo x > /m/a || touch /m/new || echo no",
       "no\n",
     ],
     [
-      "what can, and is thrown away",
+      "writable bind mounts, whose changes are discarded",
       () => [
         { target: "/m", ...image(), readonly: false },
         { target: "/n", ...image(), readonly: false },
@@ -88,7 +93,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "a\nb\na\n750 7:8\n640 5:6\n700 0:0\n",
     ],
     [
-      "a lone file",
+      "a single file",
       async () => [
         {
           ...{ target: "/m/f", type: "bind", readonly: true },
@@ -99,19 +104,19 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "600 5:6\nlone\nno\n",
     ],
     [
-      "a file that can be written",
+      "a writable file",
       async () => [{ target: "/m", type: "bind", readonly: false, files: { "": await text("one\n") } }],
       "echo two >> /m; cat /m",
       "one\ntwo\n",
     ],
     [
-      "memory",
+      "a tmpfs",
       () => [{ target: "/m", type: "tmpfs", size: 65_536 }],
       "stat -c %a /m; head -c 100000 /dev/zero > /m/z || wc -c < /m/z; df -k /m | awk 'END { print $2 }'",
       "1777\n65536\n64\n",
     ],
     [
-      "memory on a directory, whose mode it takes",
+      "a tmpfs on a directory, which keeps its mode",
       () => [{ target: "/etc", type: "tmpfs" }],
       "stat -c %a /etc; ls /etc",
       "755\n",
@@ -123,19 +128,19 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "400 0:0\ns3cret\nno\n",
     ],
     [
-      "a secret of another user's, and as a variable",
+      "a secret for another user, and as a variable",
       () => [{ target: "/m", ...secret("s3cret"), mode: "0440", uid: 5, gid: 6, env: "VALUE" }],
       "stat -c '%a %u:%g' /m; cat /m; echo $VALUE",
       "440 5:6\ns3crets3cret\n",
     ],
     [
-      "a secret as a variable alone",
+      "a secret only as a variable",
       () => [{ target: "/m", ...secret("s3cret"), isFile: false, env: "VALUE" }],
       "echo $VALUE; [ -e /m ] || echo no file",
       "s3cret\nno file\n",
     ],
     [
-      "one in another",
+      "mounts in other mounts",
       async () => [
         { target: "/m", ...image() },
         { target: "/m/new/deep", type: "tmpfs" },
@@ -146,7 +151,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "a\nb\n/m:\na\nd\nl\nnew\nout\n\n/m/d:\na\nc\nd\nl\n\n/m/new/deep:\nx\n",
     ],
     [
-      "two at one target: the last",
+      "the last of two mounts at one target",
       async () => [
         { target: "/m", ...image() },
         { target: "/m", ...(await files()) },
@@ -155,7 +160,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "750\n",
     ],
     [
-      "one below what covers it: the last",
+      "a later mount that covers an earlier one",
       () => [
         { target: "/m/d", type: "tmpfs" },
         { target: "/m", ...image() },
@@ -170,13 +175,13 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "/lnk\n/lnk/x\n",
     ],
     [
-      "shared memory",
+      "a tmpfs as shared memory",
       () => [{ target: "/dev/shm", type: "tmpfs", size: 4096 }],
       "df -k /dev/shm | awk 'END { print $2 }'",
       "4\n",
     ],
     [
-      "in the place of resolv.conf",
+      "a file over resolv.conf",
       () => [{ target: "/etc/resolv.conf", ...image("/s/a") }],
       "cat /etc/resolv.conf",
       "a\n",
@@ -185,11 +190,11 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   test.each(rows)("%s", async (_, mounts, command, stdout) => {
     const ended = await engine.run(base, command, { mounts: await mounts() });
     expect([ended.operation.error, ended.stdout]).toEqual([null, stdout]);
-    // Nothing of it has changed the image.
+    // The mount has not changed the image.
     expect(ended.image).toBe((await engine.run(base, "true")).image);
   });
 
-  test("the command's directory is one in a mount", async () => {
+  test("the working directory can be in a mount", async () => {
     const mounts = [{ target: "/m", ...image() }];
     expect((await engine.run(base, "pwd; cat b", { cwd: "/m/d", mounts })).stdout).toBe("/m/d\nb\n");
   });
@@ -198,7 +203,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     ["fails", "exit 3", {}],
     ["runs out of time", "sleep 60", { timeout: 1 }],
     ["cannot be started", "/none", { shell: false }],
-  ])("nothing is left by a command that %s", async (_, command, more) => {
+  ])("mounts leave nothing behind after a command that %s", async (_, command, more) => {
     const mounts: InstanceMount[] = [
       { target: "/m/x", ...image() },
       { target: "/usr/m", ...secret("s3cret") },
@@ -209,7 +214,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     expect(ended.image).toBe((await engine.run(base, "true")).image);
   });
 
-  test("what the command makes stays, beside what it has mounted", async () => {
+  test("files that the command makes next to mounts stay", async () => {
     const mounts = [
       { target: "/m/x/y", ...image() },
       { target: "/k/f", ...secret("s3cret") },
@@ -254,7 +259,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       () => [{ target: "/proc/self", type: "tmpfs" }],
       "cannot mount at /proc/self: the sandbox has its own files there",
     ],
-  ])("%s is an error, and leaves nothing", async (_, mounts, message) => {
+  ])("%s is an error", async (_, mounts, message) => {
     const { operation } = await engine.run(base, "true", { mounts: mounts() });
     expect(operation.error).toContain(message);
   });

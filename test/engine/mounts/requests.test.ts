@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-test("the extensions are announced, those for a client in the same process to it alone", async () => {
+test("the extensions are announced, ssh-mounts only to a client in the same process", async () => {
   const announced = async (asked: TestEngine) =>
     (await asked.json<{ extensions: string[] }>("GET", "/v1/whoami")).extensions;
   expect(await announced(engine)).toEqual(expect.arrayContaining(["mounts", "ssh-mounts"]));
@@ -38,8 +38,8 @@ const secret = { type: "secret", target: "/m", value: "czNjcmV0" };
 const file = { uuid: "UUID" };
 
 test.each<[what: string, mounts: unknown, status: number, message: string]>([
-  ["no list", bind, 400, "mounts must be a list"],
-  ["too many", Array.from({ length: 1001 }, () => secret), 400, "mounts must be at most 1000"],
+  ["an object as mounts", bind, 400, "mounts must be a list"],
+  ["too many mounts", Array.from({ length: 1001 }, () => secret), 400, "mounts must be at most 1000"],
   ["an unknown type", [{ ...bind, type: "volume" }], 400, "mounts[0].type must be bind, cache"],
   ["no type", [{ target: "/m" }], 400, "type is missing"],
   ["an unknown field", [bind, { ...bind, from: "x" }], 400, "mounts[1].from is not a known field"],
@@ -59,41 +59,41 @@ test.each<[what: string, mounts: unknown, status: number, message: string]>([
     "there is no file x",
   ],
   [
-    "a lone file beside others",
+    "a file for the target itself together with others",
     [{ type: "bind", target: "/m", files: { "": file, a: file } }],
     400,
-    'mounts[0].files has the path "", which must be the only one',
+    'mounts[0].files has the path "", which is allowed only as the only path',
   ],
   [
-    "a link in the target's place",
+    "a link for the target itself",
     [{ type: "bind", target: "/m", files: {}, entries: { "": { type: "symlink", target: "/" } } }],
     400,
-    'mounts[0].entries has a link with the path ""',
+    'mounts[0].entries must not have a link with the path ""',
   ],
   ["a cache without an id", [{ ...cache, id: undefined }], 400, "id is missing"],
   [
-    "another sharing",
+    "an unknown sharing",
     [{ ...cache, sharing: "some" }],
     400,
     "mounts[0].sharing must be shared, private or locked",
   ],
-  ["a mode that is none", [{ ...cache, mode: "9" }], 400, 'mounts[0].mode is "9"'],
+  ["an invalid mode", [{ ...cache, mode: "9" }], 400, 'not "9"'],
   ["an owner that is not a number", [{ ...cache, uid: "root" }], 400, "uid must be a whole number"],
-  ["no size", [{ type: "tmpfs", target: "/m", size: 0 }], 400, "size must be a whole number"],
+  ["a size of 0", [{ type: "tmpfs", target: "/m", size: 0 }], 400, "size must be a whole number"],
   [
-    "a variable's name that is none",
+    "an invalid variable name",
     [{ ...secret, env: "A=B" }],
     400,
     "mounts[0].env must be the name of a variable",
   ],
   [
-    "bytes as a variable",
+    "a variable's value that is not UTF-8",
     [{ ...secret, value: "/w==", env: "A" }],
     400,
     "mounts[0].value must be UTF-8 text",
   ],
   [
-    "a relative agent",
+    "a relative path of an agent",
     [{ type: "ssh", target: "/m", agent: "x" }],
     400,
     "mounts[0].agent must be an absolute path",
@@ -102,7 +102,7 @@ test.each<[what: string, mounts: unknown, status: number, message: string]>([
   expectRefusal(engine, { image: base, mounts }, status, message),
 );
 
-test("what is wrong with a secret is said without it", async () => {
+test("an error about a secret does not contain it", async () => {
   const mounts = [{ ...secret, value: "no*base64*at*all" }];
   const response = await engine.fetch("POST", "/v1/instances", { image: base, command: "true", mounts });
   const text = await response.text();
@@ -115,7 +115,7 @@ test("mounts without a command are refused", async () => {
   expect((await engine.fetch("POST", "/v1/instances", body)).status).toBe(400);
 });
 
-test("the operation's record tells of mounts, without secrets and lists of files", async () => {
+test("the operation's record has mounts without secrets and lists of files", async () => {
   const { uuid } = await engine.upload("content");
   const mounts: InstanceMount[] = [
     { type: "bind", target: "/a", image: base, source: "/etc", readonly: true },
@@ -130,7 +130,7 @@ test("the operation's record tells of mounts, without secrets and lists of files
   ]);
 });
 
-test("an image that is mounted stays until that is over", async () => {
+test("a mounted image is in use until the operation ends", async () => {
   const source = (await engine.run(base, "touch /source")).image ?? "";
   const started = await engine.start({
     image: base,

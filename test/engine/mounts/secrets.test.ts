@@ -1,4 +1,4 @@
-/** The bytes of a secret: nowhere in the engine's directory, whatever becomes of the command that has it. */
+/** The bytes of a secret are never in the engine's directory, however the command with the secret ends. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,11 +9,11 @@ import { openUserEngine } from "../../support/user-engine.ts";
 const secret = `s3cret-${crypto.randomUUID()}`;
 const value = Buffer.from(secret).toString("base64");
 const sha256 = new Bun.CryptoHasher("sha256").update(secret).digest();
-/** As it is, and in all ways that it might be written in. */
+/** The secret and its possible encodings. */
 const traces = [
   secret,
   value,
-  // Within other bytes the first and the last characters are different.
+  // Among other bytes the first and last characters of base64 differ.
   value.slice(4, -4),
   Buffer.from(secret).toString("hex"),
   sha256.toString("hex"),
@@ -28,9 +28,9 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-/** Files and names below the engine's directory that have any of it. */
+/** Returns files and names below the engine's directory with a trace of the secret. */
 async function findTraces(directory = engine.directory): Promise<string[]> {
-  // In a process of its own: whoever closes a database's file gives up the locks that its process has on it.
+  // grep is another process, because closing a database's file drops the locks that the own process has on it.
   const grep = ["grep", "--recursive", "--text", "--files-with-matches", "--no-messages", "--fixed-strings"];
   const found = Bun.spawn([...grep, ...traces.flatMap((trace) => ["-e", trace]), directory]);
   const files = (await new Response(found.stdout).text()).split("\n").filter((line) => line !== "");
@@ -45,7 +45,7 @@ const mounts = [
 ] as const;
 const given = 'test "$(cat /run/secrets/s)$OTHER" = "$NOT_SECRET_BY_NAME$OTHER" && test -n "$OTHER"';
 
-test("the search finds what is there", async () => {
+test("the search finds a secret in a command line", async () => {
   const other = await TestEngine.open();
   try {
     await other.run(await other.importBase(), `echo ${secret}`);
@@ -56,13 +56,13 @@ test("the search finds what is there", async () => {
 });
 
 describe.each([
-  ["a success", `${given} && echo fine`, {}, "fine\n"],
-  ["a failure", `${given} && echo fine; exit 3`, {}, "fine\n"],
-  ["an end for its time", `${given} && echo fine; sleep 60`, { timeout: 1 }, "fine\n"],
-  ["a command that is none", "/none", { shell: false }, ""],
-  ["a working directory that cannot be", "true", { cwd: "/proc/self" }, ""],
+  ["a successful command", `${given} && echo fine`, {}, "fine\n"],
+  ["a failed command", `${given} && echo fine; exit 3`, {}, "fine\n"],
+  ["a command killed at its timeout", `${given} && echo fine; sleep 60`, { timeout: 1 }, "fine\n"],
+  ["a missing command", "/none", { shell: false }, ""],
+  ["an invalid working directory", "true", { cwd: "/proc/self" }, ""],
 ])("%s", (_, command, more, stdout) => {
-  test("leaves nothing, and has nothing on a disk meanwhile", async () => {
+  test("leaves no trace of a secret on the disk, during and after it", async () => {
     const running = engine.run(base, command, { mounts: [...mounts], ...more });
     const seen = new Set<string>();
     let hasEnded = false;
@@ -79,7 +79,7 @@ describe.each([
   });
 });
 
-test("of an ordinary user's nothing is left either", async () => {
+test("commands of an ordinary user leave no trace of a secret", async () => {
   const own = await openUserEngine();
   try {
     for (const command of [`${given} && touch /made`, "exit 3", "/none"]) {
@@ -92,7 +92,7 @@ test("of an ordinary user's nothing is left either", async () => {
   }
 });
 
-test("a process beside the command does not have the variable, and its record neither", async () => {
+test("another process does not get a secret's variable, nor does its record", async () => {
   const started = await engine.start({
     ...{ image: base, command: "read line", stdin: { value: "", encoding: "ascii", close: false } as never },
     mounts: [...mounts],
@@ -110,11 +110,11 @@ test("a process beside the command does not have the variable, and its record ne
   expect(await findTraces()).toEqual([]);
 });
 
-/** `FAST_CHECK_TIMES` multiplies them. */
+/** `FAST_CHECK_TIMES` multiplies this number. */
 const kills = runs(15);
 
 test(
-  `${kills} kills leave nothing, and no cache that nobody can have`,
+  `${kills} kills leave no trace of a secret, and no locked cache`,
   async () => {
     for (let kill = 0; kill < kills; kill++) {
       const child = Bun.spawn(

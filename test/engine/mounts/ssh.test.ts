@@ -20,7 +20,7 @@ beforeAll(async () => {
   base = await engine.importBase();
   for (const command of ["true", "true"]) await engine.run(base, command);
   agent = join(temporaryDirectory(), "agent");
-  // An agent that says back what it is told, in upper case.
+  // An agent that sends back its input in upper case.
   server = createServer((socket) => {
     socket.on("data", (chunk) => socket.end(chunk.toString().toUpperCase()));
     socket.on("error", () => undefined);
@@ -35,7 +35,7 @@ afterAll(async () => {
 const path = "/run/agent\0";
 const address = `\x01\0${path}`;
 const said = "hello\n";
-/** Connects, says something, and writes what is said back to a pipe. */
+/** A program that connects, sends a text, and writes the response to a pipe. */
 const client = tinyProgram([
   { x64: 41, arm64: 198, args: [1, 1, 0] },
   { x64: 42, arm64: 203, args: [3, address, address.length] },
@@ -51,29 +51,29 @@ async function run(command: string, mount: Partial<SshMount>, uid = 0) {
   return engine.run(base, command, { mounts, files, uid, disposable: true });
 }
 
-test("leads to the agent, with an owner of its own", async () => {
+test("a mounted socket leads to the agent, and has the requested owner", async () => {
   const before = lstatSync(agent);
   const { stdout, stderr } = await run(talk, { mode: "0620", uid: 5, gid: 6 }, 5);
   expect([stdout, stderr]).toEqual(["socket 620 5:6\nHELLO\n", ""]);
   expect([lstatSync(agent).mode, lstatSync(agent).uid]).toEqual([before.mode, before.uid]);
 });
 
-test("has root's alone if nothing is said, and nothing of it is left", async () => {
+test("a mounted socket belongs to root by default, and is not in the result", async () => {
   const mounts = [{ type: "ssh" as const, target: "/run/agent", agent }];
   const made = await engine.run(base, `${talk.split(";")[0]}; touch /made`, { mounts });
   expect(made.stdout).toBe("socket 600 0:0\n");
   expect((await engine.run(made.image ?? "", "ls -d /run /made 2>/dev/null")).stdout).toBe("/made\n");
 });
 
-test("is out of reach for others than who it is for", async () => {
+test("a mounted socket cannot be used by other users", async () => {
   expect((await run("/client | cat; echo over", {}, 5)).stdout).toBe("over\n");
 });
 
-test("an agent that is gone is a closed connection", async () => {
+test("a missing agent closes the connection", async () => {
   expect((await run("/client | cat; echo over", { agent: `${agent}.gone` })).stdout).toBe("over\n");
 });
 
-test("is closed with its command, and where it can't be given to its owner", async () => {
+test("a socket is closed with its command, and if its owner cannot be set", async () => {
   expect(await leftOpen(() => run(talk, {}))).toEqual([]);
   const nobody = { type: "ssh", agent, mode: 0o600, uid: -2, gid: 0 } as const;
   const refused = async () =>
