@@ -16,7 +16,7 @@ import {
   type Outcome,
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
-import type { Runtime } from "./sandbox/runtime/runtime.ts";
+import type { ContainerRuntime } from "./sandbox/runtime/runtime.ts";
 import type { EngineState } from "./state.ts";
 
 interface OperationWork {
@@ -41,7 +41,7 @@ export interface OperationRun {
   /** Aborted when the operation is cancelled. */
   signal: AbortSignal;
   /** Writes the start event, which is the first one, once the runtime is known. Only the first call has an effect. */
-  begin(runtime: Runtime["kind"]): void;
+  begin(runtime: ContainerRuntime["kind"]): void;
 }
 
 /** Records an operation and starts it; returns its UUID at once. */
@@ -72,7 +72,7 @@ async function run(
   const removeDirectory = () => rm(directory, { recursive: true, force: true }).catch(() => {});
   const startedAt = clock.now();
   let hasBegun = false;
-  const begin = (runtime: Runtime["kind"] | "none") => {
+  const begin = (runtime: ContainerRuntime["kind"] | "none") => {
     if (hasBegun) return;
     hasBegun = true;
     const start = describeStart(startedAt, runtime, work.metadata.hostname);

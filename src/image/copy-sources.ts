@@ -24,7 +24,7 @@ export interface TreeEntry {
   target?: string;
 }
 
-export interface CopySource {
+export interface ResolvedSource {
   /** The real path: all links, the last one included, are followed inside the root. */
   path: string;
   /** The base name for a copy into a directory: a link's own name; empty for the root. */
@@ -45,8 +45,11 @@ const maxLinks = 255;
  * @throws BoughError if a word without wildcards, the directory before a wildcard, or the target of a link does not exist, if
  * links form a loop, and for a pattern that Go's `filepath.Match` rejects
  */
-export async function resolveCopySources(words: readonly string[], tree: ImageTree): Promise<CopySource[]> {
-  const sources: CopySource[] = [];
+export async function resolveCopySources(
+  words: readonly string[],
+  tree: ImageTree,
+): Promise<ResolvedSource[]> {
+  const sources: ResolvedSource[] = [];
   for (const word of words) {
     const path = posix.join("/", word);
     for (const each of hasWildcard(path) ? await expand(path, word, tree) : [path])
@@ -55,7 +58,7 @@ export async function resolveCopySources(words: readonly string[], tree: ImageTr
   return sources;
 }
 
-async function follow(path: string, tree: ImageTree): Promise<Pick<CopySource, "path" | "type">> {
+async function follow(path: string, tree: ImageTree): Promise<Pick<ResolvedSource, "path" | "type">> {
   let pending = namesIn(path);
   let at = "/";
   let type: TreeEntry["type"] = "directory";

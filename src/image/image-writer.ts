@@ -17,7 +17,7 @@ export interface WrittenImage {
   layers: readonly LayerBlob[];
 }
 
-export interface ImageContent {
+export interface ImageToWrite {
   config: ImageConfig;
   origin: ImageOrigin;
   platform: { os: string; architecture: string; variant?: string | undefined };
@@ -30,7 +30,7 @@ export interface ImageContent {
 }
 
 /** `digest`: of the image's manifest. */
-export type Attest = (image: ImageContent, digest: string) => Promise<readonly Attestation[]>;
+export type Attest = (image: ImageToWrite, digest: string) => Promise<readonly Attestation[]>;
 
 export interface LayerContent {
   /** Identifies this archive within the service, if that is possible. */
@@ -48,7 +48,7 @@ export interface LayerContent {
 /** `manifests`: further manifests for the index, which an existing one names. */
 export async function writeOciLayout(
   files: OutputFiles,
-  image: ImageContent,
+  image: ImageToWrite,
   {
     compression,
     name,
@@ -67,7 +67,7 @@ export async function writeOciLayout(
 /** Writes an index of the image and its attestations. If there are none, returns the image's manifest. */
 async function writeAttestations(
   files: OutputFiles,
-  image: ImageContent,
+  image: ImageToWrite,
   manifest: Descriptor,
 ): Promise<Descriptor> {
   const attestations = (await image.attest?.(image, manifest.digest)) ?? [];
@@ -84,7 +84,7 @@ function indexOf(manifests: readonly unknown[]): string {
 /** https://github.com/containers/image/blob/main/docs/containers-transports.5.md */
 export async function writeSkopeoDirectory(
   files: OutputFiles,
-  image: ImageContent,
+  image: ImageToWrite,
   compression: Compression,
 ): Promise<WrittenImage> {
   const { layers, manifest } = await writeParts(files, image, compression, hexOf, "manifest.json");
@@ -96,7 +96,7 @@ export async function writeSkopeoDirectory(
 /** Writes an archive for `docker load`, with uncompressed layers. */
 export async function writeDockerArchive(
   files: OutputFiles,
-  image: ImageContent,
+  image: ImageToWrite,
   names: readonly string[],
 ): Promise<WrittenImage> {
   const layerName = (digest: string) => `${hexOf(digest)}.tar`;
@@ -116,7 +116,7 @@ export async function writeDockerArchive(
 
 async function writeParts(
   files: OutputFiles,
-  image: ImageContent,
+  image: ImageToWrite,
   compression: Compression,
   place: (digest: string) => string,
   manifestName?: string,
@@ -145,7 +145,7 @@ function putBlob(
 
 async function writeLayers(
   files: OutputFiles,
-  image: ImageContent,
+  image: ImageToWrite,
   compression: Compression,
   place: (digest: string) => string,
   keepsStored = true,
@@ -204,7 +204,7 @@ function requireSame(actual: string, expected: string): void {
 
 /** https://github.com/opencontainers/image-spec/blob/main/config.md */
 function configurationOf(
-  { config, origin, platform, created }: ImageContent,
+  { config, origin, platform, created }: ImageToWrite,
   blobs: readonly LayerBlob[],
 ): string {
   const { os, architecture, variant } = platform;

@@ -62,9 +62,10 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
     case "url-cache-hit":
       return info(`URL cache hit (HEAD validators match) ${event.url}`);
     case "repository": {
-      const { url, commit, ref = "as named", cached } = event;
+      const { url, commit, ref, cached } = event;
+      const from = ref === undefined ? "" : ` (${ref})`;
       return info(
-        cached ? `git cache hit (${commit} is known) ${url}` : `fetching ${url} at ${commit} (${ref})`,
+        cached ? `git cache hit (${commit} is known) ${url}` : `fetching ${url} at ${commit}${from}`,
       );
     }
     case "uploading":

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import type { CopySource } from "../../image/copy-sources.ts";
+import type { ResolvedSource } from "../../image/copy-sources.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.ts";
@@ -21,7 +21,7 @@ export interface Reading {
 }
 
 export async function readFile(
-  { path, name }: Pick<CopySource, "path" | "name">,
+  { path, name }: Pick<ResolvedSource, "path" | "name">,
   { image, tree, contents }: Reading,
   { service }: BuildJob,
 ): Promise<CopiedSource> {
@@ -38,7 +38,7 @@ export async function readFile(
  * paths relative to the directory.
  */
 export async function readDirectory(
-  { path: directory, name }: Pick<CopySource, "path" | "name">,
+  { path: directory, name }: Pick<ResolvedSource, "path" | "name">,
   isExcluded: (path: string) => boolean,
   { image, contents, skipped }: Reading,
   { service, signal, emit }: BuildJob,

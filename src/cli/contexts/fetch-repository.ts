@@ -33,7 +33,7 @@ export async function fetchRepository(
   const known = contexts.find(group, key);
   log.info(
     known === undefined
-      ? `fetching ${shown} at ${found.commit} (${found.ref ?? "as named"})`
+      ? `fetching ${shown} at ${found.commit}${found.ref === undefined ? "" : ` (${found.ref})`}`
       : `git cache hit (${found.commit} is known) ${shown}`,
   );
   const held = known ?? (await fetchCommit({ address, ...found }));

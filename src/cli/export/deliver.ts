@@ -1,6 +1,6 @@
 import type { Platform } from "../../builder/bases/platform.ts";
 import type { Compression } from "../../image/compress.ts";
-import type { Attest, ImageContent, WrittenImage } from "../../image/image-writer.ts";
+import type { Attest, ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
 import { tap } from "../../streams.ts";
 import { isCi } from "../../terminal/color.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
@@ -85,7 +85,7 @@ export async function deliverImage(
 /** The number of bytes between two messages about a layer's progress. */
 const reportedBytes = 8_000_000;
 
-function counted(content: ImageContent, report: (message: string) => void): ImageContent {
+function counted(content: ImageToWrite, report: (message: string) => void): ImageToWrite {
   const { length } = content.layers;
   const layers = content.layers.map((layer, index) => ({
     ...layer,

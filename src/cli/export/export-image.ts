@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import {
-  type ImageContent,
+  type ImageToWrite,
   type WrittenImage,
   writeDockerArchive,
   writeOciLayout,
@@ -20,7 +20,7 @@ import { unpackTree } from "./unpack-tree.ts";
 
 interface ExportJob {
   /** Called only if the destination takes layers. */
-  content: () => Promise<ImageContent>;
+  content: () => Promise<ImageToWrite>;
   /** All of the image's files in one archive. */
   tree: () => Promise<ReadableStream<Uint8Array>>;
   compression: Compression;
@@ -98,7 +98,7 @@ async function writing<T>(files: OutputFiles, write: (files: OutputFiles) => Pro
 /** Writes an OCI layout. An existing one keeps its other images, and its index is replaced last. */
 async function writeLayout(
   { path, name }: { path: string; name: string | undefined },
-  image: ImageContent,
+  image: ImageToWrite,
   compression: Compression,
 ): Promise<WrittenImage> {
   const index = join(path, "index.json");

@@ -3,7 +3,7 @@ import type { Platform } from "../../builder/bases/platform.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { completeHistory, type HistoryLine, hasLayer, inOneLayer } from "../../image/history.ts";
-import type { ImageContent, LayerContent } from "../../image/image-writer.ts";
+import type { ImageToWrite, LayerContent } from "../../image/image-writer.ts";
 import { inheritConfig } from "../../image/inherit-config.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import type { Service } from "../../service/client.ts";
@@ -31,7 +31,7 @@ export async function openImageContent(
   { uuid, config, origin }: ExportedImage,
   times: TimeOptions,
   openOverBase: (platform: Platform) => Promise<ImageOverBase | undefined>,
-): Promise<ImageContent> {
+): Promise<ImageToWrite> {
   const { capabilities } = service;
   const platform = await platformOf(service);
   const { os, architecture, variant } = platform;
@@ -114,10 +114,10 @@ function timeOf(milliseconds: number, { epoch }: TimeOptions): string {
 
 /** Adds the digests of layers that were written before. A layer that `trusts` assumes in the registry is not written again. */
 export function withKnownLayers(
-  content: ImageContent,
+  content: ImageToWrite,
   facts: Pick<FactStore, "get" | "set">,
   { compression, trusts }: { compression: Compression; trusts: (blob: LayerBlob, index: number) => boolean },
-): ImageContent {
+): ImageToWrite {
   const question = `layer blob ${compression}`;
   const layers = content.layers.map((layer, index): LayerContent => {
     const { id } = layer;

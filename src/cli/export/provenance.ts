@@ -6,7 +6,7 @@ import { isSecretValue } from "../../dockerfile/secret-value.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import type { Attestation } from "../../image/attestation.ts";
 import { digestOf } from "../../image/digest.ts";
-import type { ImageContent } from "../../image/image-writer.ts";
+import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { Service } from "../../service/client.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import { version } from "../../version.ts";
@@ -101,7 +101,7 @@ function withoutSecrets(values: ReadonlyMap<string, string>, given: GivenSecrets
 /** Describes a base: an imported one by its layers' digests, one of the service by its UUID, unless its name has a digest. */
 async function describeBase(
   [reference, uuid]: readonly [string, string],
-  platform: ImageContent["platform"],
+  platform: ImageToWrite["platform"],
   { capabilities, listLayers }: Pick<Service, "capabilities" | "listLayers">,
 ) {
   const manifest = /@(sha256:[0-9a-f]{64})$/.exec(reference)?.[1];

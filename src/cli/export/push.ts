@@ -6,7 +6,7 @@ import { findProgram } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { blobPath } from "../../image/digest.ts";
-import { type ImageContent, type WrittenImage, writeOciLayout } from "../../image/image-writer.ts";
+import { type ImageToWrite, type WrittenImage, writeOciLayout } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import { writeToDirectory } from "../../image/output-files.ts";
 import { registryHint } from "../../service/images/registry-hint.ts";
@@ -18,7 +18,7 @@ import { scratchPath } from "./scratch-path.ts";
 import { copyImage } from "./skopeo.ts";
 
 interface PushJob {
-  content: ImageContent;
+  content: ImageToWrite;
   /** The digests of layers that were written before. */
   facts: Pick<FactStore, "get" | "set">;
   compression: Compression;
@@ -91,7 +91,7 @@ function packedPath(directory: string, { digest }: LayerBlob): string {
 /** Writes the image to a layout, in which the layers that an earlier attempt has packed stay. */
 async function writeLayout(
   directory: string,
-  content: ImageContent,
+  content: ImageToWrite,
   { compression }: PushJob,
 ): Promise<WrittenImage> {
   const layout = join(directory, "layout");

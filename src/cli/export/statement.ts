@@ -1,11 +1,11 @@
 import { formatPlatform, type Platform } from "../../builder/bases/platform.ts";
 import type { Attestation } from "../../image/attestation.ts";
 import { hexOf } from "../../image/digest.ts";
-import type { ImageContent } from "../../image/image-writer.ts";
+import type { ImageToWrite } from "../../image/image-writer.ts";
 
 /** The image that an attestation is about. */
 export interface Subject {
-  image: ImageContent;
+  image: ImageToWrite;
   /** The digest of its manifest. */
   digest: string;
   /** The image's names. */
@@ -31,7 +31,7 @@ export function digestSet(digest: string): { sha256: string } {
 /** https://github.com/package-url/purl-spec/blob/main/types-doc/docker-definition.md */
 export function packageUrl(
   reference: string,
-  { os, architecture, variant = "" }: ImageContent["platform"],
+  { os, architecture, variant = "" }: ImageToWrite["platform"],
 ): string {
   const platform: Platform = { os, architecture, variant };
   const [name = "", digest] = reference.replace(/^(docker:\/\/|tag:)/, "").split("@");

@@ -7,7 +7,7 @@ import type { Layout } from "../layout.ts";
 import { checkFiles, findFileProblem, listFiles } from "./file-check.ts";
 import { checkImages } from "./image-check.ts";
 import { checkLayers, findPlaceProblem, listLayers } from "./layer-check.ts";
-import { add, type Damage, type EngineCheckReport, type Look } from "./report.ts";
+import { add, type CheckRun, type Damage, type EngineCheckReport } from "./report.ts";
 
 interface EngineCheckOptions {
   signal: AbortSignal;
@@ -42,18 +42,18 @@ export async function checkEngine(
 export function checkQuickly(directory: string): Promise<EngineCheckReport> {
   return withEngineDirectory(directory, (database, layout) => {
     const report: EngineCheckReport = { files: 0, layers: 0, images: 0, bytes: 0, damage: [] };
-    const look = { database, layout, report };
+    const run = { database, layout, report };
     for (const file of listFiles(database)) {
       report.files++;
       const problem = findFileProblem(layout, file);
-      if (problem !== undefined) add(look, { kind: "file", name: file.sha256, problem });
+      if (problem !== undefined) add(run, { kind: "file", name: file.sha256, problem });
     }
     for (const layer of listLayers(database)) {
       report.layers++;
       const problem = findPlaceProblem(database, layout, layer);
-      if (problem !== undefined) add(look, { kind: "layer", name: layer.id.toString(36), problem });
+      if (problem !== undefined) add(run, { kind: "layer", name: layer.id.toString(36), problem });
     }
-    checkImages(look);
+    checkImages(run);
     return report;
   });
 }
@@ -72,10 +72,10 @@ async function checkAll(
   };
   if (report.damage.length > 0) return report;
   const pace = createPace(options.signal, () => options.onProgress(report));
-  const look: Look = { database, layout, pace, report };
-  await checkFiles(look);
-  await checkLayers(look);
-  checkImages(look);
+  const run: CheckRun = { database, layout, pace, report };
+  await checkFiles(run);
+  await checkLayers(run);
+  checkImages(run);
   options.onProgress(report);
   return report;
 }

@@ -4,7 +4,7 @@ import { isSha256 } from "../../sha256.ts";
 import type { Layout } from "../layout.ts";
 import { filePath } from "../records/files.ts";
 import { hashInPieces } from "../records/stored-content.ts";
-import { add, type Look } from "./report.ts";
+import { add, type CheckRun } from "./report.ts";
 
 interface FileRow {
   sha256: string;
@@ -23,8 +23,8 @@ export function findFileProblem(layout: Layout, { sha256, size }: FileRow): stri
   return stats.size === size ? undefined : `it has ${stats.size} bytes instead of ${size}`;
 }
 
-export async function checkFiles(look: Look): Promise<void> {
-  const { database, layout, report } = look;
+export async function checkFiles(run: CheckRun): Promise<void> {
+  const { database, layout, report } = run;
   const isRecorded = database.query<{ found: number }, [string]>(
     "SELECT 1 AS found FROM files WHERE sha256 = ?",
   );
@@ -32,15 +32,15 @@ export async function checkFiles(look: Look): Promise<void> {
     report.files++;
     const problem =
       findFileProblem(layout, file) ??
-      (await findByteProblem(look, filePath(layout, file.sha256), file.sha256));
+      (await findByteProblem(run, filePath(layout, file.sha256), file.sha256));
     // The file may have been pruned meanwhile.
     if (problem !== undefined && isRecorded.get(file.sha256) !== null)
-      add(look, { kind: "file", name: file.sha256, problem });
+      add(run, { kind: "file", name: file.sha256, problem });
   }
 }
 
 export async function findByteProblem(
-  { pace, report }: Look,
+  { pace, report }: CheckRun,
   path: string,
   sha256: string,
 ): Promise<string | undefined> {

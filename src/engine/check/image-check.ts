@@ -1,10 +1,10 @@
 import { parseObject } from "../records/json-column.ts";
 import { layerChain } from "../records/layers.ts";
-import type { Damage, Look } from "./report.ts";
+import type { CheckRun, Damage } from "./report.ts";
 
 /** Checks the records of images and tags, and adds to each damaged layer the images that are built on it. */
-export function checkImages(look: Omit<Look, "pace">): void {
-  const { database, report } = look;
+export function checkImages(run: Omit<CheckRun, "pace">): void {
+  const { database, report } = run;
   const layers = new Map(
     report.damage.flatMap((damage) =>
       damage.kind === "layer" ? [[Number.parseInt(damage.name, 36), damage]] : [],

@@ -7,7 +7,7 @@ import { fingerprintLayer } from "../records/layer-fingerprint.ts";
 import { findLayer, type LayerRecord, layerDirectory } from "../records/layers.ts";
 import { findLayerProblem } from "../records/whole-layers.ts";
 import { findByteProblem } from "./file-check.ts";
-import { add, type Look } from "./report.ts";
+import { add, type CheckRun } from "./report.ts";
 
 interface LayerRow extends LayerRecord {
   fingerprint: string | null;
@@ -26,29 +26,29 @@ export function findPlaceProblem(database: Database, layout: Layout, layer: Laye
   return below.depth === layer.depth - 1 ? undefined : "its depth does not match its parent's";
 }
 
-export async function checkLayers(look: Look): Promise<void> {
-  const { database, layout, report } = look;
+export async function checkLayers(run: CheckRun): Promise<void> {
+  const { database, layout, report } = run;
   for (const layer of listLayers(database)) {
     report.layers++;
-    const problem = findPlaceProblem(database, layout, layer) ?? (await findContentProblem(look, layer));
+    const problem = findPlaceProblem(database, layout, layer) ?? (await findContentProblem(run, layer));
     if (problem !== undefined && findLayer(database, layer.id) !== undefined)
-      add(look, { kind: "layer", name: layer.id.toString(36), problem });
-    await checkBlobs(look, layer);
+      add(run, { kind: "layer", name: layer.id.toString(36), problem });
+    await checkBlobs(run, layer);
   }
 }
 
-async function checkBlobs(look: Look, { id }: LayerRecord): Promise<void> {
-  const { database, layout } = look;
+async function checkBlobs(run: CheckRun, { id }: LayerRecord): Promise<void> {
+  const { database, layout } = run;
   if (!existsSync(blobsDirectory(layout, id))) return;
   const blobs = findBlobs(layout, id);
   let problem = blobs === undefined ? "it is incomplete" : undefined;
-  for (const { path, digest } of blobs ?? []) problem ??= await findByteProblem(look, path, hexOf(digest));
+  for (const { path, digest } of blobs ?? []) problem ??= await findByteProblem(run, path, hexOf(digest));
   if (problem !== undefined && findLayer(database, id) !== undefined)
-    add(look, { kind: "blob", name: id.toString(36), problem });
+    add(run, { kind: "blob", name: id.toString(36), problem });
 }
 
 async function findContentProblem(
-  { database, layout, pace, report }: Look,
+  { database, layout, pace, report }: CheckRun,
   { id, fingerprint }: LayerRow,
 ): Promise<string | undefined> {
   const now = await fingerprintLayer(layerDirectory(layout, id), pace, (bytes) => {

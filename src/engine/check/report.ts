@@ -24,13 +24,13 @@ export interface EngineCheckReport {
 }
 
 /** What a check of an engine needs, and the report that it adds to. */
-export interface Look {
+export interface CheckRun {
   database: Database;
   layout: Layout;
   pace: Pace;
   report: EngineCheckReport;
 }
 
-export function add({ report }: Pick<Look, "report">, damage: Omit<Damage, "images" | "tags">): void {
+export function add({ report }: Pick<CheckRun, "report">, damage: Omit<Damage, "images" | "tags">): void {
   report.damage.push({ ...damage, images: [], tags: [] });
 }

@@ -11,13 +11,13 @@ import { filePath, findFile } from "../records/files.ts";
 export type PlacedFile = LentFile & { path: string };
 
 /** A placed file whose bytes were uploaded. */
-export type StoredFile = PlacedFile & { uuid: string };
+export type PlacedUpload = PlacedFile & { uuid: string };
 
 /** Reads the field `files` of a request: the files that are copied before its command starts. */
-export async function readFiles(fields: Fields, database: Database, layout: Layout): Promise<StoredFile[]> {
+export async function readFiles(fields: Fields, database: Database, layout: Layout): Promise<PlacedUpload[]> {
   // A large context has very many files, and each needs a disk access.
   const pace = createPace(undefined);
-  const files: StoredFile[] = [];
+  const files: PlacedUpload[] = [];
   for (const [destination, value] of Object.entries(fields)) {
     files.push(readFile(destination, value, database, layout));
     await pace.step();
@@ -25,7 +25,7 @@ export async function readFiles(fields: Fields, database: Database, layout: Layo
   return files;
 }
 
-function readFile(destination: string, value: unknown, database: Database, layout: Layout): StoredFile {
+function readFile(destination: string, value: unknown, database: Database, layout: Layout): PlacedUpload {
   const name = `files[${JSON.stringify(destination)}]`;
   requireFilePath(destination, name);
   const file = asFields(value, name);

@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import { excludeFilters, type Filter, includeFilters } from "../../context/patterns/filters.ts";
 import { hasWildcard } from "../../context/patterns/glob.ts";
 import type { Rule } from "../../context/patterns/rules.ts";
-import { type CopySource, type ImageTree, resolveCopySources } from "../../image/copy-sources.ts";
+import { type ImageTree, type ResolvedSource, resolveCopySources } from "../../image/copy-sources.ts";
 import type { Path } from "./path.ts";
 
 /** The files of an image that a COPY names. */
@@ -15,7 +15,7 @@ export interface Selection {
 }
 
 /** A source, and the filters for what is below it. */
-export interface SelectedSource extends CopySource {
+export interface SelectedSource extends ResolvedSource {
   filters: readonly Filter[];
 }
 

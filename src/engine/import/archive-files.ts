@@ -3,7 +3,7 @@ import { join, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
-import { type ImageFile, type ImageFiles, openRegular, quoteName, readPart } from "./image-files.ts";
+import { type ImportFile, type ImportFiles, openRegular, quoteName, readPart } from "./image-files.ts";
 import { detectLayerCompression } from "./layer-compression.ts";
 import { type Budget, maxArchiveEntries } from "./limits.ts";
 
@@ -23,7 +23,7 @@ export async function openArchiveFiles(
   directory: string,
   budget: Budget,
   signal: AbortSignal,
-): Promise<ImageFiles> {
+): Promise<ImportFiles> {
   const plain = await decompressArchive(path, directory, budget, signal);
   const members = new Map<string, Member>();
   const content = readWhole(plain);
@@ -56,7 +56,7 @@ function findMember(
   members: ReadonlyMap<string, Member>,
   name: string,
   { archive, plain }: { archive: string; plain: string },
-): ImageFile | undefined {
+): ImportFile | undefined {
   const shown = `${quoteName(name)} in ${archive}`;
   let member = members.get(memberName(name));
   for (let links = 0; member !== undefined && "target" in member; links++) {

@@ -2,13 +2,13 @@ import { constants, lstatSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
-import type { ImageFiles } from "./image-files.ts";
+import type { ImportFiles } from "./image-files.ts";
 
 /**
  * Opens the files of an image that is a directory. The path of the directory may contain links. Links inside it are not followed,
  * since the image's author chose their targets. `isOwn`: the directory belongs to the import.
  */
-export function openDirectoryFiles(directory: string, isOwn = false): ImageFiles {
+export function openDirectoryFiles(directory: string, isOwn = false): ImportFiles {
   const root = realpathSync(directory);
   return {
     find(name) {

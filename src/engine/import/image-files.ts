@@ -2,12 +2,12 @@ import { closeSync, constants, fstatSync, openSync, read } from "node:fs";
 import { BoughError } from "../../errors.ts";
 
 /** The files of an image on disk, by name, such as `index.json`. The image is a directory or an archive. */
-export interface ImageFiles {
+export interface ImportFiles {
   /** Returns `undefined` if there is no such file. Throws if it is not a regular file inside the image. */
-  find(name: string): ImageFile | undefined;
+  find(name: string): ImportFile | undefined;
 }
 
-export interface ImageFile {
+export interface ImportFile {
   /** A name for messages. */
   name: string;
   size: number;

@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import type { Descriptor } from "../../image/oci-layout.ts";
-import type { ImageFile } from "./image-files.ts";
+import type { ImportFile } from "./image-files.ts";
 import { type Json, readSmall } from "./json-file.ts";
 
 /** The parts of an image on disk, before its layers have been read. */
@@ -13,7 +13,7 @@ export interface ImageParts {
 }
 
 export interface LayerFile {
-  file: ImageFile;
+  file: ImportFile;
   /** The digest of the file's bytes, if the manifest has it: `sha256:<hex>`. */
   digest: string | undefined;
 }
@@ -38,17 +38,17 @@ export function readDescriptor(descriptor: Json, name: string): FileDescriptor {
 
 /** Throws if the file is missing, or its size differs from the descriptor's. */
 export function requireFile(
-  file: ImageFile | undefined,
+  file: ImportFile | undefined,
   { digest, size }: FileDescriptor,
   name: string,
-): ImageFile {
+): ImportFile {
   if (file === undefined) throw new BoughError(`${name} refers to ${digest}, and there is no such file`);
   if (file.size === size) return file;
   throw new BoughError(`${file.name} is damaged: it has ${file.size} bytes, but ${name} expects ${size}`);
 }
 
 /** Reads a manifest, an index or a configuration. Rejects if its digest is not the expected one. */
-export async function readVerified(file: ImageFile, digest: string): Promise<Uint8Array> {
+export async function readVerified(file: ImportFile, digest: string): Promise<Uint8Array> {
   const bytes = await readSmall(file);
   const actual = digestOf(bytes);
   if (actual === digest) return bytes;

@@ -1,11 +1,11 @@
 import { BoughError } from "../../errors.ts";
-import { type ImageFile, readPart } from "./image-files.ts";
+import { type ImportFile, readPart } from "./image-files.ts";
 import { maxJsonBytes } from "./limits.ts";
 
 export type Json = Record<string, unknown>;
 
 /** Reads a small file of an image. */
-export async function readSmall(file: ImageFile): Promise<Uint8Array> {
+export async function readSmall(file: ImportFile): Promise<Uint8Array> {
   if (file.size > maxJsonBytes) {
     throw new BoughError(`${file.name} is too large for a manifest: ${file.size} bytes`);
   }

@@ -20,12 +20,12 @@ export const maxLayers = 1_000;
 export const maxArchiveEntries = 50_000;
 
 /** The space that an import has used so far: bytes and entries unpacked, and other bytes `written`. */
-export type Used = Partial<ImportLimits & { written: number }>;
+export type ImportUsage = Partial<ImportLimits & { written: number }>;
 
 /** The space that an import may use. */
 export interface Budget {
   /** Throws if an image unpacks to more than the limits, or if that and the bytes written need more space than is free. */
-  check(used: Used): void;
+  check(used: ImportUsage): void;
 }
 
 /** The space available for an image. Plain data. */
@@ -46,7 +46,7 @@ export function measureRoom(image: string, directory: string, limits: ImportLimi
 }
 
 /** The check of `Budget`, for a given room. */
-export function checkRoom(room: Room, { bytes = 0, entries = 0, written = 0 }: Used): void {
+export function checkRoom(room: Room, { bytes = 0, entries = 0, written = 0 }: ImportUsage): void {
   const { image, limits, freeBytes, freeEntries, directory } = room;
   if (bytes > limits.bytes) throw tooLarge(image, `more than ${formatSize(limits.bytes)}`);
   if (entries > limits.entries) throw tooLarge(image, `more than ${limits.entries} files`);

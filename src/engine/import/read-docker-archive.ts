@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { digestOf } from "../../image/digest.ts";
-import { type ImageFile, type ImageFiles, requireOnly } from "./image-files.ts";
+import { type ImportFile, type ImportFiles, requireOnly } from "./image-files.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
@@ -10,7 +10,7 @@ import { asObjects, asTexts, type Json, optionalText, parseJson, readSmall } fro
  * `reference` picks one by name or as `@<number>`; it is optional if there is only one.
  */
 export async function readDockerArchive(
-  files: ImageFiles,
+  files: ImportFiles,
   reference: string | undefined,
   name: string,
 ): Promise<ImageParts> {
@@ -23,7 +23,7 @@ export async function readDockerArchive(
     );
   }
   const image = choose(asObjects(parseJson(await readSmall(file), file.name), file.name), reference, name);
-  const member = (path: string): ImageFile => {
+  const member = (path: string): ImportFile => {
     const found = files.find(path);
     if (found !== undefined) return found;
     throw new BoughError(`${file.name} refers to ${JSON.stringify(path)}, and there is no such file`);

@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { blobPath, hexOf } from "../../image/digest.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { type ImageFile, type ImageFiles, requireOnly } from "./image-files.ts";
+import { type ImportFile, type ImportFiles, requireOnly } from "./image-files.ts";
 import {
   type FileDescriptor,
   type ImageParts,
@@ -13,7 +13,7 @@ import {
 import { asObject, asObjects, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
 /** Finds the file of a digest, in the way of one format. */
-type FindBlob = (digest: string) => ImageFile | undefined;
+type FindBlob = (digest: string) => ImportFile | undefined;
 
 /** The maximum depth of nested indexes. */
 const maxDepth = 4;
@@ -23,7 +23,7 @@ const maxDepth = 4;
  * https://github.com/opencontainers/image-spec/blob/main/image-layout.md
  */
 export async function readOciLayout(
-  files: ImageFiles,
+  files: ImportFiles,
   reference: string | undefined,
   name: string,
 ): Promise<ImageParts> {
@@ -36,7 +36,7 @@ export async function readOciLayout(
 }
 
 /** Reads a directory in skopeo's own format: `manifest.json`, and each blob named by its digest's hex digits. */
-export async function readSkopeoDirectory(files: ImageFiles, name: string): Promise<ImageParts> {
+export async function readSkopeoDirectory(files: ImportFiles, name: string): Promise<ImageParts> {
   const file = files.find("manifest.json");
   if (file === undefined) throw new BoughError(`${name} is not an image directory: it has no manifest.json`);
   const find: FindBlob = (digest) => {
@@ -46,7 +46,7 @@ export async function readSkopeoDirectory(files: ImageFiles, name: string): Prom
   return partsOf(await readSmall(file), file.name, find);
 }
 
-function blobsIn(files: ImageFiles): FindBlob {
+function blobsIn(files: ImportFiles): FindBlob {
   return (digest) => files.find(blobPath(digest));
 }
 

@@ -4,7 +4,7 @@ import type { LentFile } from "../../service/wire/file.ts";
 import type { NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
-import { readFiles, type StoredFile } from "../copies/file-spec.ts";
+import { type PlacedUpload, readFiles } from "../copies/file-spec.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   type Fields,
@@ -27,7 +27,7 @@ import { maxTimeout } from "./max-timeout.ts";
 /** The body of `POST /v1/instances`, checked and with its defaults. */
 export interface InstanceSpec extends ExecSpec {
   image: string;
-  files: StoredFile[];
+  files: PlacedUpload[];
   /** Extension `lent-files`: files that the client has lent, placed after the files. */
   lentFiles: string | undefined;
   /** Extension `entries`: directories and links, placed before the files. */

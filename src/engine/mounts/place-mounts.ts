@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, lstatSync, type Stats, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { makeMountPoint, type Place, provideMountPoint } from "../sandbox/root/mount-points.ts";
+import { type MountPlace, makeMountPoint, provideMountPoint } from "../sandbox/root/mount-points.ts";
 import { resolveInRoot } from "../sandbox/root/root-path.ts";
 import type { SandboxMount } from "../sandbox/sandbox-config.ts";
 import type { PlacedMounts } from "../sandbox/sandbox-request.ts";
@@ -21,7 +21,7 @@ export interface PreparedMount {
 
 interface Sandbox {
   root: string;
-  points: Pick<Place, "upper" | "made">;
+  points: Pick<MountPlace, "upper" | "made">;
   /** The root directory of the mount namespace. */
   machine: string;
   /** A directory of the mount namespace in memory. */

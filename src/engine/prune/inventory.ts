@@ -8,17 +8,17 @@ export interface Inventory {
   images: readonly StoredImage[];
   /** Sorted so that each layer comes before its parent. */
   layers: readonly StoredLayer[];
-  files: readonly Used[];
+  files: readonly PrunableItem[];
   /** Finished operations of processes that have ended: no client will ask about them again. */
-  operations: readonly Used[];
+  operations: readonly PrunableItem[];
   /** Caches that no command is using. */
-  caches: readonly Used[];
+  caches: readonly PrunableItem[];
   /** True if operations are running: a client may be about to use any uploaded file. */
   hasRunning: boolean;
 }
 
 /** A thing that is removed by its name. */
-export interface Used {
+export interface PrunableItem {
   name: string;
   usedAt: number;
 }
@@ -62,7 +62,7 @@ export function readInventory(database: Database): Inventory {
     layers: all<{ id: number; parent: number | null; content: string | null }>(
       "SELECT id, parent, content FROM layers ORDER BY depth DESC",
     ).map(({ id, parent, content }) => ({ id, parent, isImported: content !== null || parent === null })),
-    files: all<Used>("SELECT sha256 AS name, updated_at AS usedAt FROM files"),
+    files: all<PrunableItem>("SELECT sha256 AS name, updated_at AS usedAt FROM files"),
     operations: operations.flatMap(({ uuid, owner, finished_at }) =>
       finished_at === null || living.has(owner) ? [] : { name: uuid, usedAt: finished_at },
     ),

@@ -1,4 +1,4 @@
-import type { Inventory, StoredImage, Used } from "./inventory.ts";
+import type { Inventory, PrunableItem, StoredImage } from "./inventory.ts";
 import { LayerUses } from "./layer-uses.ts";
 
 /** A session's use of an image that one of its branches contains. */
@@ -75,7 +75,10 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
   const files = inventory.hasRunning ? [] : inventory.files.filter(isOld);
   const caches = inventory.caches.filter(isOld);
   const operations = inventory.operations.filter(({ usedAt }) => all || usedAt < selection.logsBefore);
-  const selected = (chosenFiles: readonly Used[], chosenCaches: readonly Used[]): Selected => ({
+  const selected = (
+    chosenFiles: readonly PrunableItem[],
+    chosenCaches: readonly PrunableItem[],
+  ): Selected => ({
     images: Array.from(gone, ({ uuid }) => uuid),
     layers: inventory.layers.filter(({ id }) => layers.isUnused(id)).map(({ id }) => id),
     files: namesOf(chosenFiles),
@@ -84,7 +87,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
   });
   if (keepBytes === undefined) return selected(files, caches);
 
-  const taken = { files: [] as Used[], caches: [] as Used[] };
+  const taken = { files: [] as PrunableItem[], caches: [] as PrunableItem[] };
   let left =
     sizes.total() - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), sizes.layer);
   const candidates = [
@@ -115,7 +118,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
   return selected(taken.files, taken.caches);
 }
 
-function namesOf(things: readonly Used[]): string[] {
+function namesOf(things: readonly PrunableItem[]): string[] {
   return things.map(({ name }) => name);
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { CrunWords } from "./runtime/crun-words.ts";
 import { RuncWords } from "./runtime/runc-words.ts";
-import type { Runtime } from "./runtime/runtime.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
 import type { FailedStart, RuntimeWords, Start } from "./runtime/runtime-words.ts";
 
 /** In bytes. A runtime's error is one line; a command's output that continues past that must not be held back. */
@@ -16,7 +16,7 @@ export class StartupStderr {
   readonly #words: RuntimeWords;
   #held: Buffer | undefined = Buffer.alloc(0);
 
-  constructor(runtime: Runtime, start: Start, deliver: (chunk: Uint8Array) => void) {
+  constructor(runtime: ContainerRuntime, start: Start, deliver: (chunk: Uint8Array) => void) {
     this.#words = runtime.kind === "runc" ? new RuncWords(start) : new CrunWords(start);
     this.#deliver = deliver;
   }

@@ -2,7 +2,7 @@ import type { TerminalSize } from "../../service/wire/instance.ts";
 import type { SandboxNetwork } from "../network/networks.ts";
 import { thermalThrottleDirectories } from "../system/machine.ts";
 import type { LimitSettings } from "./limits/settings.ts";
-import type { Runtime } from "./runtime/runtime.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { seccompFilter } from "./seccomp.ts";
 
 /** A process in a sandbox, in terms of the image. */
@@ -105,7 +105,7 @@ export interface SandboxConfigOptions {
   limits: LimitSettings;
   /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
   groups: Readonly<Record<string, string>>;
-  runtime: Runtime;
+  runtime: ContainerRuntime;
 }
 
 /** The parts of an OCI runtime configuration. */
@@ -210,7 +210,10 @@ export function processConfig({
 }
 
 /** runc sets HOME from the image's tables. crun leaves it unset for a user who is in no table. An empty HOME counts as unset. */
-function homeFor({ env, secretEnv, home }: SandboxProcess, { kind }: Runtime): Record<string, string> {
+function homeFor(
+  { env, secretEnv, home }: SandboxProcess,
+  { kind }: ContainerRuntime,
+): Record<string, string> {
   return kind === "crun" && (secretEnv?.HOME ?? env.HOME ?? "") === "" ? { HOME: home } : {};
 }
 

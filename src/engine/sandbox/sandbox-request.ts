@@ -12,7 +12,7 @@ import type { NamespaceMount } from "./root/mount-namespace.ts";
 import type { MountPoints } from "./root/mount-points.ts";
 import type { NamespaceSupply } from "./root/namespace-supply.ts";
 import type { Locate } from "./root/root-path.ts";
-import type { Runtime } from "./runtime/runtime.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
 import type { SandboxMount, SandboxProcess } from "./sandbox-config.ts";
 
 export interface SandboxHost {
@@ -45,7 +45,7 @@ export interface PlacedMounts {
 }
 
 export interface SandboxRequest {
-  runtime: Runtime;
+  runtime: ContainerRuntime;
   /** The container's unique name. */
   id: string;
   /** The operation's own directory. */
@@ -105,7 +105,7 @@ export interface LiveSandbox {
   /** Locates paths below the root on this machine, including its mounts. */
   locate: Locate;
   /** The runtime that has started it. */
-  runtime: Runtime;
+  runtime: ContainerRuntime;
   /** Applies the command's limits to processes that are started beside it as well. */
   guard: LimitHold;
 }

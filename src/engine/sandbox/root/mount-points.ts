@@ -45,7 +45,7 @@ export interface MountPoints {
  * Call it after all files are staged and before the command runs: nothing else changes the tree meanwhile.
  */
 export function provideMountPoints(root: string, upper: string): MountPoints {
-  const place: Place = { root, upper, made: new Map() };
+  const place: MountPlace = { root, upper, made: new Map() };
   for (const path of coveredDirectories) provideDirectory(place, path);
   return {
     resolvConf: provideFile(place, "/etc/resolv.conf"),
@@ -56,7 +56,7 @@ export function provideMountPoints(root: string, upper: string): MountPoints {
 
 /** Makes an empty file or directory to mount on, at a path without links where nothing exists. */
 export function provideMountPoint(
-  place: Place,
+  place: MountPlace,
   path: string,
   type: "file" | "directory",
   mode: number,
@@ -103,14 +103,14 @@ export function removeMountPoints(upper: string, { made }: MountPoints): void {
 }
 
 /** A mounted root, its upper directory, and the entries made in it. */
-export interface Place {
+export interface MountPlace {
   root: string;
   upper: string;
   made: Map<string, Stats>;
 }
 
 /** Only needed for what is not a directory: the skeleton layer has the directories that an image lacks. */
-function provideDirectory(place: Place, path: string): void {
+function provideDirectory(place: MountPlace, path: string): void {
   const stats = lstatSync(join(place.root, path), { throwIfNoEntry: false });
   if (stats?.isDirectory()) return;
   noteMade(place, path, () => {
@@ -124,7 +124,7 @@ function provideDirectory(place: Place, path: string): void {
  * The skeleton has these files too, but a link of the image (`/etc/resolv.conf` of a machine with systemd-resolved) can lead to a
  * missing file. A link to `/proc/net/pnp` or `/dev/null` is replaced: the image's content there is hidden.
  */
-function provideFile(place: Place, path: string): string {
+function provideFile(place: MountPlace, path: string): string {
   const { root } = place;
   const followed = resolveInRoot(root, path, { followLast: true });
   const isLost = isBelow(followed.inside, coveredDirectories);
@@ -151,7 +151,7 @@ function isBelow(path: string, directories: readonly string[]): boolean {
 }
 
 /** Hides an entry of the image's layers while the command runs. Throws for a staged one, which would be lost. */
-function remove({ root, upper }: Place, path: string): void {
+function remove({ root, upper }: MountPlace, path: string): void {
   if (lookUp(upper, path.slice(1)) !== undefined) {
     throw new BoughError(`cannot put a file at ${path}: the sandbox mounts its own file there`);
   }
@@ -159,7 +159,7 @@ function remove({ root, upper }: Place, path: string): void {
 }
 
 /** Records what `make` adds to the upper directory along `path`. */
-function noteMade({ upper, made }: Place, path: string, make: () => void): void {
+function noteMade({ upper, made }: MountPlace, path: string, make: () => void): void {
   const components = path.split("/").slice(1);
   const prefixes = components.map((_, index) => components.slice(0, index + 1).join("/"));
   const added = prefixes.filter((prefix) => lookUp(upper, prefix) === undefined);

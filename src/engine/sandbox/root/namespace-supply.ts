@@ -7,7 +7,7 @@ import type { Environment } from "../../system/programs.ts";
 import { noteContainer, removeContainer } from "../containers.ts";
 import { ownHierarchies } from "../limits/hierarchies.ts";
 import { makeGroups, type OwnGroups } from "../limits/own-groups.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { openDevices } from "../sandbox-config.ts";
 import { startNamespace } from "./mount-namespace.ts";
 
@@ -15,7 +15,7 @@ import { startNamespace } from "./mount-namespace.ts";
 interface NextCommand {
   /** The network that the namespace process was given. */
   network: PrivateNetwork | undefined;
-  runtime: Runtime;
+  runtime: ContainerRuntime;
 }
 
 /** A process in its namespaces that waits for instructions what to mount. */

@@ -11,24 +11,24 @@ import { callFilter } from "../sandbox-config.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import type { Crun } from "./crun.ts";
 import { recallTrial, rememberTrial } from "./remembered-trial.ts";
-import { findRunc, type Runtime } from "./runtime.ts";
+import { type ContainerRuntime, findRunc } from "./runtime.ts";
 import { openSealedCopy } from "./sealed-copy.ts";
 import type { TrialResult } from "./trial.ts";
 
 /** The value of `BOUGH_RUNTIME`; `undefined`: crun if it works. */
-type Wanted = Runtime["kind"] | undefined;
+type Wanted = ContainerRuntime["kind"] | undefined;
 
 /** Chooses the runtime of commands: crun, which takes a third of runc's time, if it has passed a trial; else runc. */
 export class RuntimeChoice {
   /** `signal`: that of the command which started the trial. */
-  #chosen: { runtime: Promise<Runtime>; signal: AbortSignal } | undefined;
+  #chosen: { runtime: Promise<ContainerRuntime>; signal: AbortSignal } | undefined;
 
   /** Returns the runtime for a command on these layers. With a terminal it is runc, since crun does not pass on a new size. */
   async take(
     host: SandboxHost,
     layers: SandboxRequest["layers"],
     options: { hasTerminal: boolean; signal: AbortSignal },
-  ): Promise<Runtime> {
+  ): Promise<ContainerRuntime> {
     if (options.hasTerminal) return findRunc(host.environment);
     const { signal } = options;
     this.#chosen ??= { runtime: choose(host, layers, signal), signal };
@@ -55,7 +55,7 @@ async function choose(
   host: SandboxHost,
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
-): Promise<Runtime> {
+): Promise<ContainerRuntime> {
   const { environment, layout, inUserNamespace } = host;
   const wanted = wantedRuntime(environment);
   if (wanted === "runc") return findRunc(environment);

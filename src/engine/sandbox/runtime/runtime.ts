@@ -4,15 +4,15 @@ import { type Environment, findProgram } from "../../system/programs.ts";
 import { type Crun, crunProgram } from "./crun.ts";
 
 /** The program that starts containers: an OCI runtime that this machine has. */
-export type Runtime = { kind: "runc"; program: string } | Crun;
+export type ContainerRuntime = { kind: "runc"; program: string } | Crun;
 
-export function findRunc(environment: Environment): Runtime {
+export function findRunc(environment: Environment): ContainerRuntime {
   return { kind: "runc", program: findProgram("runc", environment) };
 }
 
 /** Returns the command line that starts a container and waits for its end. */
 export function runCommand(
-  runtime: Runtime,
+  runtime: ContainerRuntime,
   layout: Layout,
   { id, directory, bundle }: { id: string; directory: string; bundle: string },
 ): string[] {
@@ -24,14 +24,14 @@ export function runCommand(
 
 /** Returns the command line that starts a process beside a container's command and waits for its end. */
 export function execCommand(
-  runtime: Runtime,
+  runtime: ContainerRuntime,
   layout: Layout,
   { id, log, process, pid }: { id: string; log: string; process: string; pid: string },
 ): string[] {
   return [...commandLine(runtime, layout, log), "exec", "--process", process, "--pid-file", pid, id];
 }
 
-function commandLine(runtime: Runtime, layout: Layout, log: string): string[] {
+function commandLine(runtime: ContainerRuntime, layout: Layout, log: string): string[] {
   const logging = ["--log", log, "--log-format", "json"];
   if (runtime.kind === "runc") return [runtime.program, "--root", layout.containers, ...logging];
   return [crunProgram(runtime), "--root", runtime.state, "--cgroup-manager", "disabled", ...logging];
