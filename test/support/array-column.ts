@@ -1,6 +1,6 @@
 import type { Column } from "../../src/text-map.ts";
 
-/** The plainest column there is. */
+/** The simplest column: an array. */
 export class ArrayColumn<Value> extends Array<Value> implements Column<Value> {
   override at(row: number): Value {
     return super.at(row) as Value;

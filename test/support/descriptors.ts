@@ -1,9 +1,9 @@
 import { readdirSync, readlinkSync } from "node:fs";
 
 /**
- * Files and sockets that this process has open after `action` and had not before, where they are more than those that are gone,
- * once what ends in the background has had time to end. A program that was started has sockets for its standard streams: an
- * engine replaces the one that waits for the next command, if there was one.
+ * Files and sockets that this process opened during `action` and still has open, if they are more than those that it closed,
+ * after some time for what ends in the background. A started program has sockets for its standard streams: an engine replaces
+ * the process that waits for the next command, if there was one.
  */
 export async function leftOpen(action: () => Promise<unknown>): Promise<string[]> {
   const before = openNow();
@@ -27,7 +27,7 @@ function openNow(): Map<string, string> {
   return new Map(openDescriptors().filter(([, target]) => /^(pipe:|socket:|\/(?!proc|dev))/.test(target)));
 }
 
-/** What each descriptor of this process leads to. */
+/** The targets of this process's descriptors. */
 export function openTargets(): string[] {
   return openDescriptors().map(([, target]) => target);
 }
@@ -40,7 +40,7 @@ function targetOf(descriptor: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);
   } catch {
-    // The one that the list was read with.
+    // This is the descriptor with which the list was read.
     return "";
   }
 }

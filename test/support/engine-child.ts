@@ -1,6 +1,6 @@
 /**
- * A process that builds on an engine until it is killed: `bun engine-child.ts DIRECTORY LAYOUT`. Before and after each thing
- * that it does it says so in a line of JSON.
+ * A process that builds on an engine until it is killed: `bun engine-child.ts DIRECTORY LAYOUT`. It prints a line of JSON
+ * before and after each action.
  */
 import { TestEngine } from "./engine.ts";
 

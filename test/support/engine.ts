@@ -12,10 +12,10 @@ import { removeHome } from "./homes.ts";
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
 export const openInput = { value: "", encoding: "ascii", close: false };
 
-/** One in another process can be lent nothing. */
+/** An engine, which can't borrow files (`lend`) if it runs in another process. */
 type ReachableEngine = Omit<Engine, "lend"> & Partial<Pick<Engine, "lend">>;
 
-/** An engine on a directory of its own, with the calls that tests make again and again. */
+/** An engine with a separate directory, with the calls that tests make often. */
 export class TestEngine {
   readonly directory: string;
   readonly engine: ReachableEngine;
@@ -36,7 +36,7 @@ export class TestEngine {
     return new TestEngine(directory, engine);
   }
 
-  /** An engine that runs elsewhere, with `busybox:latest` in it. */
+  /** Wraps an engine that runs elsewhere and has the image `busybox:latest`. */
   static over(engine: ReachableEngine): TestEngine {
     return new TestEngine(engine.directory, engine);
   }
@@ -46,7 +46,7 @@ export class TestEngine {
     removeHome(this.directory);
   }
 
-  /** `body`: bytes and text as they are, anything else as JSON. */
+  /** Sends a request. Bytes and text in `body` are sent unchanged, anything else as JSON. */
   fetch(
     method: string,
     path: string,
@@ -70,7 +70,7 @@ export class TestEngine {
     return JSON.parse(text) as T;
   }
 
-  /** Imports the busybox image (or `url`) and answers its UUID. */
+  /** Imports the busybox image (or `url`) and returns its UUID. */
   async importBase(tag = "busybox:latest", url?: string): Promise<string> {
     const source = url ?? (await makeBusyboxLayout(join(this.directory, "layout")));
     const operation = await this.finish(
@@ -80,7 +80,7 @@ export class TestEngine {
     return operation.result?.image ?? "";
   }
 
-  /** Imports a busybox image of another making, untagged. */
+  /** Imports a busybox image with these options, without a tag. Returns its UUID. */
   async importConfigured(options: BusyboxImageOptions): Promise<string> {
     const url = await makeBusyboxLayout(join(this.directory, `layout-${crypto.randomUUID()}`), options);
     const operation = await this.finish(await this.json("POST", "/v1/images/import", { registry: { url } }));

@@ -6,8 +6,8 @@ import { TestEngine } from "./engine.ts";
 const timeout = 71;
 
 /**
- * Runs a command whose time is over once it has written something, however long it takes to come so far: a timeout of a second
- * may be over before a busy machine has started it.
+ * Runs a command whose timeout expires once it has written something, regardless of the time. A real timeout of a second may
+ * expire before a busy machine has started the command.
  */
 export async function runUntilExpired(
   { directory }: TestEngine,

@@ -1,6 +1,6 @@
 import type { FileState } from "../../src/store/file-columns.ts";
 
-/** What a file system says of a file, with numbers as large as they get. */
+/** The state of a file, with numbers as large as they get in practice. */
 export const state: FileState = {
   device: 64_769,
   inode: 2 ** 52 + 5,

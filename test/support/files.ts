@@ -11,7 +11,7 @@ export type FileSpec =
   | "directory/"
   | { mode: number };
 
-/** Writes files below `directory`, by path; parents are made. Directories get their modes at the end. */
+/** Writes files below `directory`, by path, with their parent directories. Directories get their modes at the end. */
 export function writeFiles(directory: string, files: Readonly<Record<string, FileSpec>>): void {
   const directoryModes: [string, number][] = [];
   for (const [name, spec] of Object.entries(files)) {

@@ -1,18 +1,18 @@
-/** Images made by hand, byte by byte, for what no builder would write. */
+/** Images of any bytes, including those that no builder would write. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type RawEntry, tarOf } from "./tar-bytes.ts";
 
 export interface RawImage {
-  /** As they are stored, the lowest first. */
+  /** The stored bytes of the layers, the lowest first. */
   layers: readonly Uint8Array[];
-  /** Of the layers' contents; by default those of the layers, which are then plain or packed with gzip. */
+  /** Digests of the layers' contents. By default they are computed from layers that are plain or gzip. */
   diffIds?: readonly string[];
   /** More of the configuration. */
   config?: Readonly<Record<string, unknown>>;
-  /** Changes what the manifest says. */
+  /** Changes the manifest. */
   manifest?: (manifest: RawManifest) => unknown;
-  /** Changes what the index says. */
+  /** Changes the index. */
   index?: (index: { manifests: Record<string, unknown>[] }) => unknown;
 }
 
@@ -58,7 +58,7 @@ export function addBlob(files: RawFiles, content: Uint8Array, mediaType: string)
   return { mediaType, digest, size: content.byteLength };
 }
 
-/** What `docker save` of the versions before 25 writes. `change` changes its `manifest.json`. */
+/** The files that `docker save` wrote before version 25. `change` changes its `manifest.json`. */
 export function dockerFiles(
   image: RawImage,
   change: (image: Record<string, unknown>) => unknown = (same) => same,
@@ -73,7 +73,7 @@ export function dockerFiles(
   return new Map([[name, config], ...layers, ["manifest.json", encode([change(described)])]]);
 }
 
-/** skopeo's own `dir:` format. */
+/** skopeo's `dir:` format. */
 export function skopeoFiles(image: RawImage): RawFiles {
   const files: RawFiles = new Map();
   const manifest = addManifest(files, image);

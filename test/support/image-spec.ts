@@ -1,6 +1,6 @@
 /**
- * OCI image layouts held against the image specification (1.1): schemas of its documents, written from its text, and what
- * they say of each other. https://github.com/opencontainers/image-spec/blob/main/spec.md
+ * Compares OCI image layouts with the image specification (1.1): schemas of its documents, written from its text, and
+ * references between them. https://github.com/opencontainers/image-spec/blob/main/spec.md
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -177,7 +177,7 @@ interface Config {
   history?: { empty_layer?: boolean }[];
 }
 
-/** What is wrong with a layout's files; nothing where it is as the specification has it, and has no file too many. */
+/** Problems of a layout's files; none if it matches the specification and has no unused file. */
 export function problemsOfLayout(directory: string): string[] {
   const problems: string[] = [];
   const used = new Set<string>();
@@ -236,7 +236,7 @@ export function problemsOfLayout(directory: string): string[] {
   return [...problems, ...others.map((name) => `nothing names ${name}`)];
 }
 
-/** The same of an `oci-archive`; `scratch`: an empty directory. */
+/** The same for an `oci-archive`; `scratch` is an empty directory. */
 export function problemsOfArchive(path: string, scratch: string): string[] {
   const { success, stderr } = Bun.spawnSync(["tar", "-xf", path, "-C", scratch]);
   return success ? problemsOfLayout(scratch) : [stderr.toString()];

@@ -1,12 +1,12 @@
-/** As much of JSON Schema as the schemas here say. */
+/** The part of JSON Schema that the tests use. */
 export interface Schema {
   type?: "object" | "array" | "string" | "integer" | "boolean" | "null";
   const?: unknown;
-  /** Fits where one of them does. */
+  /** Matches if one of them does. */
   anyOf?: readonly Schema[];
   required?: readonly string[];
   properties?: Readonly<Record<string, Schema>>;
-  /** Of properties that are not named; `false`: there are none. */
+  /** The schema of other properties; `false` if there must be none. */
   additionalProperties?: Schema | false;
   items?: Schema;
   minItems?: number;
@@ -15,7 +15,7 @@ export interface Schema {
   format?: "date-time";
 }
 
-/** What of `value` does not fit, each with its place; nothing where all does. */
+/** The parts of `value` that do not match the schema, each with its place. */
 export function problemsOf(value: unknown, schema: Schema, place = "$"): string[] {
   const { anyOf, type, pattern, format, minimum, minItems } = schema;
   if (anyOf !== undefined) {

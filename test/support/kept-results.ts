@@ -1,7 +1,7 @@
 /**
- * What other builders have made of a test's inputs, kept from run to run: asking Docker and buildah takes most of the time of
- * the tests that compare with them. A result counts only as long as nothing has changed that it came of: the inputs, the programs, the
- * kernel, and the code of the test and all that it imports, bough's own side apart.
+ * Results of other builders, kept between runs, because Docker and buildah take most of the time of tests that compare with
+ * them. A result is used only if nothing on which it depends has changed: the inputs, the programs, the kernel, and the code
+ * of the test and its imports, except for bough's side.
  */
 import {
   existsSync,
@@ -19,7 +19,7 @@ import {
 import { release, userInfo } from "node:os";
 import { dirname, join, relative } from "node:path";
 
-/** What tests make once and keep. `scripts/test` names it, since tests themselves see no XDG_CACHE_HOME and another HOME. */
+/** The directory of what tests keep. `scripts/test` sets it, because tests have no XDG_CACHE_HOME and another HOME. */
 export function cacheDirectory(): string {
   return process.env.TEST_CACHE ?? join(userInfo().homedir, ".cache", "bough-test");
 }
@@ -31,7 +31,7 @@ interface KeptOptions {
   versions: readonly (readonly string[])[];
 }
 
-/** How a result is kept: makes JSON of it, and the reverse. */
+/** Converts a result to JSON and back. */
 export interface ResultFormat<Result, Packed> {
   pack(result: Result): Packed;
   unpack(packed: Packed): Result;
@@ -39,8 +39,8 @@ export interface ResultFormat<Result, Packed> {
 
 export interface KeptResults {
   /**
-   * Passes if `check` does, which throws, of what `make` returns, or has returned for the same inputs in an earlier run. Where that
-   * does not pass, it is made anew: it may have been a matter of the day.
+   * Calls `check`, which throws if a result is wrong, with the kept result for the same inputs. If there is none or it fails,
+   * calls `make` and checks its result, because a kept result may have depended on the time of its run.
    */
   check<Result, Packed>(
     inputs: unknown,
@@ -50,7 +50,7 @@ export interface KeptResults {
   ): Promise<void>;
 }
 
-/** What is JSON itself. */
+/** The format of results that are JSON already. */
 export function asItIs<Result>(): ResultFormat<Result, Result> {
   return { pack: (result) => result, unpack: (packed) => packed };
 }
@@ -59,7 +59,7 @@ const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
 
 export function keepResults({ test, versions }: KeptOptions): KeptResults {
   const directory = join(cacheDirectory(), "results");
-  // Whoever wants to try more wants to try that, too.
+  // FAST_CHECK_TIMES asks for more than usual, so nothing kept is used.
   const isUsed = Number(process.env.FAST_CHECK_TIMES ?? 1) <= 1;
   mkdirSync(directory, { recursive: true });
   removeOld(directory);
@@ -86,7 +86,7 @@ function write(path: string, packed: unknown): void {
   renameSync(unfinished, path);
 }
 
-/** Of all files below a directory, with their modes; or of one file. */
+/** The digest of all files below a directory with their modes, or of a single file. */
 export function digestOfFiles(path: string): string {
   const names = statSync(path).isDirectory()
     ? readdirSync(path, { recursive: true, encoding: "utf8" })
@@ -100,12 +100,12 @@ export function digestOfFiles(path: string): string {
   return digestOf(files);
 }
 
-/** `source` in skopeo's terms: `oci:<layout>:<tag>`, `docker-archive:<file>`. */
+/** The digest of an image. `source` is its name for skopeo: `oci:<layout>:<tag>` or `docker-archive:<file>`. */
 export function digestOfImage(source: string): string {
   return digestOfFiles(source.split(":")[1] ?? "");
 }
 
-/** A test's own file and what it imports, and so on, but for what belongs to bough's own side: by path, their digests. */
+/** Paths and digests of a test file and all of its imports, except for bough's side. */
 function sourcesOf(path: string, found = new Map<string, string>()): [string, string][] {
   const text = readFileSync(path, "utf8");
   found.set(path, digestOf(text));
@@ -119,7 +119,7 @@ function sourcesOf(path: string, found = new Map<string, string>()): [string, st
     .sort();
 }
 
-/** Nothing that others make comes of the program, and of what runs it for the tests. */
+/** bough, and what runs it for tests. The results of other builders do not depend on these files. */
 const ownSide = /\/src\/|\/(bough|compiled|engine|ordinary-user|plain-service)\.ts$/;
 
 async function passes<Result>(

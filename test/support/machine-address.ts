@@ -1,9 +1,9 @@
 import { networkInterfaces } from "node:os";
 
-/** From TEST-NET-2 (RFC 5737). */
+/** An address of TEST-NET-2 (RFC 5737). */
 const made = "198.51.100.8";
 
-/** An address of this machine that a RUN reaches, which its loopback's are not: on one without a network, made for the test. */
+/** Finds an address of this machine that a RUN can reach (unlike loopback). Without a network it adds one for the test. */
 export function findMachineAddress(): { address: string; release(): void } {
   const known = Object.values(networkInterfaces())
     .flat()

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { renameSync, rmSync } from "node:fs";
 
-/** Makes a database what the first version had: the tables and columns that `schema` makes, with what is in them now. */
+/** Converts a database to the first version: it keeps the tables and columns of `schema`, with their current contents. */
 export function downgrade(path: string, schema: string): void {
   const old = new Database(`${path}.old`, { create: true });
   old.run(schema);

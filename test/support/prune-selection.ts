@@ -1,6 +1,6 @@
 import type { PruneSelection } from "../../src/engine/prune/selection.ts";
 
-/** A prune that leaves images that a session is at, and takes records of operations of any age. */
+/** A prune that keeps the current images of sessions, and removes records of operations of any age. */
 export function keeping(...images: string[]): PruneSelection {
   const use = { session: "k", usedAt: 0, isCurrent: true };
   return {

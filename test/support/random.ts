@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) that can be had again: the same for the same seed. */
+/** Numbers in [0, 1), which are the same for the same seed. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -7,7 +7,7 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
-/** How often a property is tried: by hand `FAST_CHECK_TIMES` as often as usual. */
+/** The number of runs of a property: the usual one, multiplied by `FAST_CHECK_TIMES`. */
 export function runs(usual: number): number {
   return usual * Number(process.env.FAST_CHECK_TIMES ?? 1);
 }

@@ -2,9 +2,9 @@
 type Row = readonly [name: string, ...unknown[]] | { readonly name: string };
 
 /**
- * The rows that are tried as `who`: as root all of them, as an ordinary user those that `ofEachKind` names. An ordinary user's
- * engine is the same program in a user namespace, so that one row of each kind shows what is different there. With
- * `FAST_CHECK_TIMES` above 1 both try all.
+ * The rows that are tested as `who`: all of them as root, and those in `ofEachKind` as an ordinary user. An ordinary user's
+ * engine is the same program in a user namespace, so one row of each kind shows the differences. With `FAST_CHECK_TIMES`
+ * above 1, all rows are tested as both.
  */
 export function rowsFor<Each extends Row>(
   who: string,

@@ -3,8 +3,7 @@ import { findCrun } from "../../src/engine/sandbox/runtime/choice.ts";
 import { temporaryDirectory } from "./bough.ts";
 
 /**
- * The runtimes that can run commands on this machine: runc, and crun as well where there are control groups that bough uses it with.
- * What `BOUGH_RUNTIME` takes.
+ * The values of `BOUGH_RUNTIME` that work on this machine: runc, and crun if bough can use it with this machine's control groups.
  */
 export function usableRuntimes({
   inUserNamespace = false,

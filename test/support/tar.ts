@@ -1,28 +1,28 @@
 /**
- * Reads a tar stream entry by entry, never holding a file's bytes: PAX and GNU headers, long names, extended
+ * Reads a tar stream entry by entry without keeping a file's bytes: PAX and GNU headers, long names, extended
  * attributes, GNU's sparse files (format 1.0).
  */
 
 export interface TarEntry {
-  /** As it stands in the archive. */
+  /** The name, unchanged from the archive. */
   name: string;
   type: "file" | "directory" | "symlink" | "hardlink" | "character-device" | "block-device" | "pipe";
   /** Permission bits, 0 to 0o7777. */
   mode: number;
   uid: number;
   gid: number;
-  /** When it was last changed, in whole seconds since the epoch. */
+  /** The modification time in whole seconds since the epoch. */
   modified: number;
-  /** Of a file as a reader would see it, holes included. */
+  /** Size and digest of a file's contents as a reader sees them, including holes. */
   size: number;
   sha256: string;
   /** The first bytes of a file. */
   beginning: Uint8Array;
-  /** Of a link. */
+  /** The target of a link. */
   target: string;
-  /** Of a device: `major,minor`. */
+  /** The numbers of a device: `major,minor`. */
   device: string;
-  /** Value in base64 by name. */
+  /** Values of extended attributes in base64, by name. */
   attributes: ReadonlyMap<string, string>;
 }
 
@@ -124,7 +124,7 @@ async function digestFile(
   return { size, sha256: hasher.digest("hex"), beginning: Buffer.concat(beginning) };
 }
 
-/** Decimal lines (how many pieces, then offset and length of each) that fill whole blocks before the data. */
+/** Reads the map of a sparse file: decimal lines (the number of pieces, then offset and length of each) in whole blocks. */
 async function readSparseMap(input: ByteReader): Promise<[number, number][]> {
   let read = 0;
   const number = async () => {
@@ -170,7 +170,7 @@ function attributesOf(extended: ReadonlyMap<string, Buffer>): Map<string, string
   );
 }
 
-/** Octal, or base 256 for numbers that need it. */
+/** Reads a number in octal, or in base 256 if it is large. */
 function readNumber(header: Buffer, offset: number, length: number): number {
   if (((header[offset] ?? 0) & 0x80) !== 0) {
     return header.subarray(offset + 1, offset + length).reduce((number, byte) => number * 256 + byte, 0);
@@ -207,7 +207,7 @@ class ByteReader {
     return Buffer.concat(parts);
   }
 
-  /** Passes the next `count` bytes on, in pieces as they come. */
+  /** Passes on the next `count` bytes, in pieces as they arrive. */
   async each(count: number, use: (part: Uint8Array) => void): Promise<void> {
     for (let left = count; left > 0; ) {
       if (this.#rest.byteLength === 0) {

@@ -5,7 +5,7 @@ import { makeBusyboxLayout } from "./busybox-image.ts";
 import { TestEngine } from "./engine.ts";
 import { makeOrdinaryUser } from "./ordinary-user.ts";
 
-/** The engine of an ordinary user: `bough serve` in the user namespace that it enters itself, with the image `busybox:latest`. */
+/** The engine of an ordinary user: `bough serve`, which enters a user namespace, with the image `busybox:latest`. */
 export async function openUserEngine(): Promise<TestEngine> {
   const user = makeOrdinaryUser();
   user.giveBough();
