@@ -1,6 +1,7 @@
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import type { ImageCopy, InstanceRequest } from "../../service/wire/instance.ts";
+import { proxiesAsDocker } from "../docker/variables.ts";
 import { titleOf } from "../interpreter/location.ts";
 import { environmentOf, lookUp, predefinedArguments } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -51,7 +52,7 @@ export function runSpecOf(
     network === "default" ? "RUN" : `RUN --network=${network}`,
     ...(mounts === undefined ? [] : [`--mount=${mounts.key}`]),
   ].join(" ");
-  const env = environmentOf(stage, predefinedArguments(build.buildArgs));
+  const env = environmentFor(stage, build);
   const { whole, command } = commandsOf(instruction, env, stage, build);
   return {
     title: titleOf(instruction),
@@ -70,6 +71,13 @@ export function runSpecOf(
     ...(mounts && { mounts }),
     isCommit: false,
   };
+}
+
+function environmentFor(stage: StageState, { mode, buildArgs }: BuildJob): Record<string, string> {
+  const proxies = predefinedArguments(buildArgs);
+  return mode === "docker"
+    ? { ...environmentOf(stage, new Map()), ...proxiesAsDocker(proxies) }
+    : environmentOf(stage, proxies);
 }
 
 /** `whole`: with the values of secrets. */
@@ -107,7 +115,7 @@ export function commitSpec(
     title: stage.staged.size === 0 ? "(the WORKDIR)" : "(the staged files)",
     directive: ["RUN", "shell", command],
     command: { form: "shell", line: command },
-    env: environmentOf(stage, predefinedArguments(build.buildArgs)),
+    env: environmentFor(stage, build),
     cwd: "/",
     network: ownOperationNetwork(build.network),
     isCommit: true,

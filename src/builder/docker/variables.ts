@@ -42,3 +42,17 @@ export function keepEarlierArguments(
     }),
   );
 }
+
+/**
+ * Returns the variables that proxies given by `--build-arg` become in a RUN, where they win over ENV and ARG: each by its name in
+ * upper and in lower case, because some programs read only one of them. An empty one sets nothing.
+ */
+export function proxiesAsDocker(proxies: ReadonlyMap<string, string>): Record<string, string> {
+  const given = [...proxies].filter(([, value]) => value !== "");
+  const inBothCases = given.flatMap(([name, value]) => [
+    [name.toUpperCase(), value],
+    [name.toLowerCase(), value],
+  ]);
+  // Where both cases are given with values of their own, each keeps its own.
+  return Object.fromEntries([...inBothCases, ...given]);
+}
