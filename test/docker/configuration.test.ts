@@ -78,6 +78,9 @@ const dockerfiles: readonly string[] = [
   "FROM busybox:1 AS a\nWORKDIR /a//b/\nRUN pwd\nFROM a\nRUN pwd",
   "FROM busybox:1\nWORKDIR /a/\nWORKDIR b/\nCOPY f .",
   "FROM busybox:1\nENV P=90\nEXPOSE $P 10/udp\nVOLUME /$P /b\nSTOPSIGNAL 9\nLABEL $P=1 x=\nENV a b  c",
+  "FROM busybox:1 AS a\nWORKDIR /w\nFROM a\nWORKDIR /",
+  "FROM busybox:1\nWORKDIR /w\nWORKDIR ..",
+  "FROM scratch\nWORKDIR /w\nCOPY f .",
   "FROM scratch\nADD f f2 /z/\nARG Q\nENV W=$Q\nONBUILD COPY . /x\nMAINTAINER x",
 ];
 
@@ -114,6 +117,20 @@ test("a build inherits the configuration of an image that another build made", a
     expect(config).toEqual(comparable(Config));
     expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ CreatedBy }) => CreatedBy));
   });
+});
+
+// Debian's Docker (20.10) has no here-documents: the text is what Docker 28 keeps.
+test("a trigger is kept with its here-documents, and runs with them", async () => {
+  const trigger = "RUN <<EOF cat > /a && cat > /b <<-'END'\n$HOME\nEOF\n\tb $X\n\tEND";
+  const first = await build(
+    contextOf(`FROM busybox:1\nONBUILD ${trigger}`),
+    "--docker",
+    "--tag",
+    "trigger:1",
+  );
+  expect((await inspect(first)).config.OnBuild).toEqual([trigger.replaceAll("\t", "")]);
+  const image = await build(contextOf("FROM trigger:1"), "--docker");
+  expect(await bough(directory, "cat", `${image}:/b`)).toBe("b $X");
 });
 
 test.each([
@@ -227,11 +244,11 @@ const compared = [
 ];
 const comparedToo = ["StopSignal", "Shell", "Healthcheck"];
 
-/** Returns the compared fields without empty values, which Docker shows as null, empty or `/`. */
+/** Returns the compared fields without empty values, which Docker shows as null or empty. */
 function comparable(config: object): Record<string, unknown> {
   const isSet = ([name, value]: [string, unknown]) =>
     [...compared, ...comparedToo].includes(name) &&
-    !["", "/", null, undefined].some((nothing) => value === nothing) &&
+    !["", null, undefined].some((nothing) => value === nothing) &&
     !(Array.isArray(value) && value.length === 0);
   return Object.fromEntries(Object.entries(config).filter(isSet));
 }

@@ -19,7 +19,10 @@ export async function startFromImage(
   build: BuildJob,
 ): Promise<StageState> {
   const image = await findImage(reference, build);
-  const { uuid, config, origin } = image;
+  const { uuid, origin } = image;
+  // Docker's empty image has this directory, which the engine's does not say.
+  const config =
+    reference === scratch && build.mode === "docker" ? { WorkingDir: "/", ...image.config } : image.config;
   if (reference !== scratch) noteReference(uuid, reference, build.store);
   build.emit({ type: "resolved", reference, image: uuid });
   const layer = baseLayer(image, instruction, build);

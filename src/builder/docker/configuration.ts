@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import type { Command, ConfigurationInstruction } from "../../dockerfile/instruction.ts";
+import type { Command, ConfigurationInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
@@ -59,12 +59,17 @@ export function configure(
       return { ...config, Shell: instruction.shell };
     case "ONBUILD": {
       const { trigger } = instruction;
-      const OnBuild = [...(config.OnBuild ?? []), ...(trigger === undefined ? [] : [trigger.original])];
+      const OnBuild = [...(config.OnBuild ?? []), ...(trigger === undefined ? [] : [wholeText(trigger)])];
       return { ...config, OnBuild };
     }
     case "MAINTAINER":
       return config;
   }
+}
+
+/** Returns an instruction with its here-documents, as Docker keeps a trigger: whoever builds on the image parses it again. */
+function wholeText({ original, heredocs }: Instruction): string {
+  return [original, ...heredocs.map(({ name, content }) => `${content}${name}`)].join("\n");
 }
 
 /** Returns a command's words. The shell form runs in SHELL. */

@@ -47,7 +47,7 @@ export function startStage(layer: Layer, config: ImageConfig = {}, origin: Image
 
 export function changeWorkdir(stage: StageState, path: string): StageState {
   const WorkingDir = pathInImage(stage.config.WorkingDir, path);
-  const workdirAsWritten = path.startsWith("/") ? path : undefined;
+  const workdirAsWritten = path.startsWith("/") ? path : WorkingDir;
   return { ...stage, config: { ...stage.config, WorkingDir }, workdirAsWritten, workdirIsPending: true };
 }
 

@@ -72,6 +72,9 @@ function configurationOf(
   return {
     ...others,
     ...(kept.Env?.length === 0 ? {} : { Env: kept.Env }),
-    ...(WorkingDir === "/" ? {} : { WorkingDir: workdirAsWritten ?? WorkingDir }),
+    // Nobody has named it: an image without one starts there, too.
+    ...(WorkingDir === "/" && workdirAsWritten === undefined
+      ? {}
+      : { WorkingDir: workdirAsWritten ?? WorkingDir }),
   };
 }
