@@ -1,4 +1,4 @@
-/** Answers in the forms of the wire protocol. */
+/** Responses in the forms of the wire protocol. */
 import { constants, createGzip } from "node:zlib";
 
 export const answerWith = {
@@ -6,7 +6,7 @@ export const answerWith = {
     return Response.json({ error: message, status }, { status, headers });
   },
 
-  /** Compressed where the client accepts it; an event stream is flushed chunk by chunk. */
+  /** Compresses a response if the client accepts it. An event stream is flushed chunk by chunk. */
   gzip(request: Request, response: Response): Response {
     const accepts = request.headers.get("accept-encoding")?.includes("gzip") === true;
     if (!accepts || response.body === null || response.headers.has("content-encoding")) return response;

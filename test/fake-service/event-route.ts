@@ -3,7 +3,7 @@ import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import type { FakeOperation } from "./state.ts";
 
-/** The operation's events from `Last-Event-Id` on, with `follow=true` until its completion. */
+/** Streams the operation's events after `Last-Event-Id`, with `follow=true` until its completion. */
 export function streamEvents({ state, request, recorded, parameter }: RouteCall): Response {
   const operation = state.operations.get(parameter);
   if (operation === undefined) return answerWith.error(404, `no operation ${parameter}`);
@@ -16,7 +16,7 @@ export function streamEvents({ state, request, recorded, parameter }: RouteCall)
   return new Response(encodeAll(frames), { headers: { "content-type": "text/event-stream" } });
 }
 
-/** One event as it goes over the wire. */
+/** Returns an event in the form of the wire protocol. */
 export function frameOf(event: OperationEvent): string {
   return `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
@@ -32,7 +32,7 @@ async function* follow(
   let next = after;
   yield ": keepalive\n\n";
   while (!signal.aborted) {
-    // Taken before the events are read: nothing that comes in between is missed.
+    // The promise is read before the events, so that no event in between is missed.
     const { changed } = operation;
     for (const event of operation.events.slice(next)) {
       next++;

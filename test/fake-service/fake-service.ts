@@ -1,6 +1,6 @@
 /**
- * A scripted image service over real HTTP, for tests: it answers the calls of the wire protocol from memory, records
- * every request, and runs nothing: what a command does is what the test says.
+ * A scripted image service over real HTTP. It responds to the calls of the wire protocol from memory, records every
+ * request, and runs nothing: the test sets the outcome of each command.
  */
 import { answerWith } from "./answer.ts";
 import { streamEvents } from "./event-route.ts";
@@ -17,18 +17,18 @@ import { createProcess, getProcess, killProcess, writeToProcess } from "./subpro
 export interface FakeService {
   /** The base address, prefix included. */
   readonly url: string;
-  /** In the order of arrival. */
+  /** Requests in the order of arrival. */
   readonly requests: RecordedRequest[];
   readonly state: FakeState;
   /** May be set and unset at any time. */
   intercept: Intercept | undefined;
-  /** What it answers is sent in place of the answer to a request that was processed. */
+  /** Returns a response to send in place of that of a processed request. */
   overrule: ((recorded: RecordedRequest) => Response | undefined) | undefined;
-  /** Requests of one method and path (without prefix), as text such as `POST /v1/files`, or matching a pattern. */
+  /** Returns requests of one method and path (without prefix), such as `POST /v1/files`, or those that match a pattern. */
   requestsTo(call: string | RegExp): RecordedRequest[];
   /** Forgets the requests so far. */
   clearRequests(): void;
-  /** Without a socket: the same answers from the same memory. */
+  /** Handles a request without a socket, with the same memory. */
   handle(request: Request): Promise<Response>;
   close(): Promise<void>;
 }
@@ -107,12 +107,12 @@ export async function startFakeService(options: FakeServiceOptions = {}): Promis
 interface Route {
   pattern: RegExp;
   handler: (call: RouteCall) => Response | Promise<Response>;
-  /** One of the calls that every server of the spec knows. */
+  /** True for the calls that every server of the specification has. */
   six?: true;
 }
 
 const routes: readonly Route[] = [
-  { pattern: /^GET \/v1\/whoami$/, handler: tellAccount },
+  { pattern: /^GET \/v1\/whoami$/, handler: describeAccount },
   { pattern: /^GET \/v1\/images$/, handler: listImages },
   { pattern: /^POST \/v1\/images\/import$/, handler: importImage, six: true },
   { pattern: /^PATCH \/v1\/images\/([^/]+)\/tag$/, handler: tagImage, six: true },
@@ -135,7 +135,7 @@ const routes: readonly Route[] = [
   { pattern: /^(?:GET|HEAD) \/v1\/inspect\/([^/]+)\/(?:list|download|archive)$/, handler: inspect },
 ];
 
-function tellAccount({ options }: RouteCall): Response {
+function describeAccount({ options }: RouteCall): Response {
   return Response.json({
     token_uuid: "00000000-0000-4000-8000-000000000000",
     token_expiration: null,

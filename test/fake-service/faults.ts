@@ -1,11 +1,11 @@
-/** What can go wrong with one request on its way to a service and back, as data. */
+/** Faults of one request on its way to a service and back, as data. */
 import { gzipSync } from "node:zlib";
 
-/** `processed`: the service has done what the request says, and only the answer is lost or spoilt. */
+/** `processed`: the service has handled the request, and only the response is lost or damaged. */
 export type Fault =
-  /** Nothing listens at the address: a matter of the client's `fetch`, no connection is made. */
+  /** Nothing listens at the address. The client's `fetch` does this, without a connection to the proxy. */
   | { kind: "refused" }
-  /** Somebody in between answers, or the service itself. */
+  /** A proxy or the service responds with an error. */
   | {
       kind: "answer";
       processed: boolean;
@@ -13,11 +13,11 @@ export type Fault =
       body: string;
       headers?: Record<string, string>;
     }
-  /** The connection is cut: before the request is read, once it is done, or within the answer. */
+  /** The connection is cut before the request is read, after it was processed, or within the response. */
   | { kind: "cut"; at: Place; how: "reset" | "end" }
-  /** The connection stays, and nothing more comes over it. */
+  /** The connection stays open, but no more data comes. */
   | { kind: "stall"; at: Place }
-  /** The answer comes, but other bytes. */
+  /** The response comes with other bytes. */
   | { kind: "spoil"; spoil: (answer: WholeAnswer) => WholeAnswer };
 
 export type Place = "unread" | "processed" | "in the head" | "in the body";
@@ -40,7 +40,7 @@ const answer = (status: number, headers: Record<string, string> = {}): Fault => 
 const redirect = (location: string): Fault =>
   ({ ...answer(307, { location }), kind: "answer", body: "" }) as Fault;
 
-/** By a name for people. */
+/** The faults by their names in test titles. */
 export const faults: Readonly<Record<string, Fault>> = {
   "429": answer(429),
   "429, Retry-After: 7": answer(429, { "retry-after": "7" }),
@@ -103,7 +103,7 @@ function withHeader(name: string, value: string): (whole: WholeAnswer) => WholeA
   return (whole) => ({ ...whole, headers: new Map(whole.headers).set(name, value) });
 }
 
-/** The client takes an operation's id from there, and then needs no body. */
+/** Removes Location, from which the client could take an operation's id without the body. */
 function withoutLocation({ headers }: WholeAnswer): Map<string, string> {
   const rest = new Map(headers);
   rest.delete("location");

@@ -1,29 +1,29 @@
 /**
- * A proxy below HTTP in front of a fake service, through which requests meet with faults as a script says: what a
- * server that speaks HTTP cannot do by itself, such as to cut a connection in the middle of a header.
+ * A TCP proxy in front of a fake service that causes faults by a script, also those that an HTTP server cannot cause,
+ * such as cutting a connection in the middle of a header.
  */
 import { connect, createServer, type Socket } from "node:net";
 import type { FakeService } from "./fake-service.ts";
 import type { Fault, Place, WholeAnswer } from "./faults.ts";
 
 export interface FaultyFront {
-  /** In place of the fake service's own. */
+  /** The address to use in place of the fake service's. */
   readonly url: string;
-  /** For the client. Finds nobody listening where `refuses` says so. */
+  /** The client's `fetch`. Its connections are refused if `refuses` returns true. */
   readonly fetch: typeof globalThis.fetch;
-  /** As `POST /v1/files`, in the order of arrival; those of refused connections too. */
+  /** Calls such as `POST /v1/files` in the order of arrival, including those of refused connections. */
   readonly calls: string[];
   close(): Promise<void>;
 }
 
-/** `count` is 0 for the first of its kind. */
+/** `count` is 0 for the first call of its kind. */
 export type FaultScript = (call: string, count: number) => Fault | undefined;
 
 export interface FrontOptions {
   script: FaultScript;
   /** Asked by `fetch`, before anything is sent. */
   refuses?: (call: string) => boolean;
-  /** Called when a connection falls silent. True: the client, by way of `fetch`, has had enough of it, or all is over. */
+  /** Called when a connection stalls. `isGivenUp` returns true once the client has aborted or the proxy is closed. */
   onStall?: (isGivenUp: () => boolean) => void;
 }
 
@@ -98,9 +98,9 @@ export async function startFaultyFront(
 interface Meeting {
   client: Socket;
   stall: () => void;
-  /** Once the client has the answer's head, or no answer. */
+  /** Resolves once the client has the response's head, or the request has failed. */
   received: Promise<unknown>;
-  /** Lets the service have the request, and gives its whole answer. */
+  /** Passes the request to the service, and returns its whole response. */
   forward: (use: (answer: Buffer) => void) => void;
 }
 
@@ -134,7 +134,7 @@ function applyFault(fault: Fault, { client, stall, received, forward }: Meeting)
   }
 }
 
-/** Sends the client what it gets before `then`. */
+/** Sends the client the bytes before the fault's place, then calls `then`. */
 function upTo(
   place: Place,
   { client, received, forward }: Pick<Meeting, "client" | "received" | "forward">,
@@ -148,7 +148,7 @@ function upTo(
     const head = answer.indexOf("\r\n\r\n") + 4;
     const sent =
       place === "processed" ? 0 : place === "in the head" ? head - 8 : head + (answer.length - head) / 2;
-    // A reset overtakes bytes that have not been read yet, and so does a clock that is advanced.
+    // A reset or an advanced clock would take effect before the client has read these bytes.
     const goOn = () => setTimeout(then, sent === 0 ? 0 : 2);
     client.write(answer.subarray(0, Math.floor(sent)), () =>
       place === "in the body" ? void received.then(goOn) : goOn(),
@@ -156,7 +156,7 @@ function upTo(
   });
 }
 
-/** One request on a connection of its own: its answer ends with the connection. */
+/** Forwards one request on a separate connection, whose end is the end of the response. */
 function forward(
   service: URL,
   client: Socket,
@@ -250,7 +250,7 @@ function portOf(server: ReturnType<typeof createServer>): number {
   return address.port;
 }
 
-/** Of a server that is no more: a connection to it is refused. */
+/** Returns the port of a closed server, so that a connection to it is refused. */
 async function unusedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -20,7 +20,7 @@ export function listFiles({ state, recorded }: RouteCall): Response {
   return Response.json({ files: files.slice(start, start + Number(limit ?? 100)).map(publicFields) });
 }
 
-/** Hashes the body while it comes, however long it is. */
+/** Hashes the body as it arrives, for any length. */
 export async function storeFile({ state, options, request, recorded }: RouteCall): Promise<Response> {
   const hasher = new Bun.CryptoHasher("sha256");
   let kept: Uint8Array[] = [];

@@ -19,7 +19,7 @@ export function listImages({ state, recorded }: RouteCall): Response {
         (since === undefined || image.created_at >= since) &&
         (until === undefined || image.created_at <= until),
     );
-  // What is asked for by its whole name leads.
+  // An exact match of the tag comes first.
   images.sort((one, other) => Number(other.tag === tag) - Number(one.tag === tag));
   return Response.json({ images: images.slice(Number(offset), Number(offset) + Number(limit)) });
 }
@@ -37,7 +37,7 @@ export async function importImage({ state, options, request, recorded }: RouteCa
   if (options.importAnswers === "image") {
     return image === undefined ? answerWith.error(422, error ?? "") : Response.json(image, { status: 201 });
   }
-  // The id alone, and no operation of that name: only asking tells that it is an image's.
+  // The response has only an id. The client has to find out that it is an image's and not an operation's.
   if (options.importAnswers === "image id") {
     return Response.json({ uuid: image?.uuid }, { status: 201 });
   }
@@ -62,7 +62,7 @@ export async function tagImage({ state, request, recorded, parameter }: RouteCal
   return image === undefined ? answerWith.error(404, `no image ${parameter}`) : Response.json(image);
 }
 
-/** One tag, or all of them. */
+/** Removes one tag or all of an image's. */
 export function untagImage({ state, options, recorded, parameter }: RouteCall): Response {
   if (state.images.get(parameter) === undefined) return answerWith.error(404, `no image ${parameter}`);
   const only = options.removesAllTags === true ? undefined : recorded.query.tag;

@@ -3,7 +3,7 @@ import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import type { FakeTree, FakeTreeEntry } from "./state.ts";
 
-/** Links are followed at the end of a path, as the service does, by their text. */
+/** Follows links only at the end of a path, by their text, as the service does. */
 export function inspect({ state, recorded, parameter }: RouteCall): Response {
   const image = state.findImage(parameter);
   if (image === undefined) return answerWith.error(404, `no image ${parameter}`);
@@ -57,7 +57,7 @@ export function getImage({ state, parameter }: RouteCall): Response {
   return image === undefined ? answerWith.error(404, `no image ${parameter}`) : Response.json(image);
 }
 
-/** One pattern, one path. */
+/** Supports one pattern and one path. */
 export function grep({ state, recorded, parameter }: RouteCall): Response {
   const { pattern, path = "/" } = recorded.query;
   const image = state.findImage(parameter);

@@ -6,7 +6,7 @@ import { readJson } from "./recording.ts";
 import { findUnknownField } from "./request-fields.ts";
 import { endOperation, perform } from "./run.ts";
 
-/** Checks the request as a service would, and starts what the script says. */
+/** Checks the request as a service would, and starts the script's outcome. */
 export async function startInstance({ state, options, request, recorded }: RouteCall): Promise<Response> {
   const body = asRecord(await readJson(request, recorded));
   const fault = body === undefined ? "the body is not a JSON object" : faultOf(body, options);
@@ -31,7 +31,7 @@ export async function startInstance({ state, options, request, recorded }: Route
   const operation = state.addOperation("instance", {
     metadata: {
       ...requestFields(instance),
-      ...(options.tellsLimits === false ? { truncate_output_at: undefined } : {}),
+      ...(options.reportsLimits === false ? { truncate_output_at: undefined } : {}),
     },
     image_uuid: image.uuid,
   });
@@ -42,14 +42,14 @@ export async function startInstance({ state, options, request, recorded }: Route
   return Response.json(answer, { status: 201, headers });
 }
 
-/** What is told of a request. */
+/** Returns the fields of a request that its record has. */
 function requestFields({ stdin: _, ...request }: InstanceRequest): Record<string, unknown> {
   return { ...request, shell: request.shell ?? false, args: request.args ?? [] };
 }
 
 function faultOf(body: Record<string, unknown>, { extensions }: RouteCall["options"]): string | undefined {
   if (asText(body.image) === undefined) return "image is required";
-  // Files alone need none, where they are placed by an extension.
+  // A request that only places files by an extension needs no command.
   const isOptional = extensions?.some((name) => name === "copies" || name === "entries") === true;
   if (asText(body.command) === undefined && !(isOptional && body.command === ""))
     return "command is required";
@@ -60,7 +60,7 @@ function faultOf(body: Record<string, unknown>, { extensions }: RouteCall["optio
     if (typeof mode !== "number" && !/^[0-7]{3,4}$/.test(asText(mode) ?? ""))
       return `invalid mode of ${path}`;
   }
-  // What a service can do beyond the document has fields of its own.
+  // Extensions add fields that the API's document does not have.
   const unknown = extensions === undefined ? findUnknownField(body, "InstanceSpawnRequest") : undefined;
   return unknown === undefined ? undefined : `${unknown} is not a known field`;
 }

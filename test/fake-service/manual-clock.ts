@@ -1,12 +1,12 @@
 import type { Clock } from "../../src/clock.ts";
 
-/** A clock that stands still until it is told to go on. */
+/** A clock that stands still until `advance` is called. */
 export interface ManualClock extends Clock {
-  /** How long each sleep so far was to last. */
+  /** The durations of all sleeps so far. */
   readonly sleeps: number[];
-  /** Lets time pass, waking sleepers in their order, with room between for what they do next. */
+  /** Lets time pass. Wakes sleepers in order, and after each lets other code run. */
   advance(milliseconds: number): Promise<void>;
-  /** Resolves once somebody sleeps, for as long as given if given. */
+  /** Resolves once there is a sleeper, with the given duration if there is one. */
   sleeping(milliseconds?: number): Promise<void>;
 }
 
@@ -16,7 +16,7 @@ interface Sleeper {
   wake(): void;
 }
 
-/** What `skips` accepts is over at once, and its time has passed; all other sleeps (deadlines) need `advance`. */
+/** Sleeps that `skips` accepts end at once and move the time; all other sleeps (deadlines) need `advance`. */
 export function createManualClock(skips: (milliseconds: number) => boolean = () => false): ManualClock {
   let now = Date.UTC(2026, 0, 1);
   const sleepers = new Set<Sleeper>();
@@ -31,7 +31,7 @@ export function createManualClock(skips: (milliseconds: number) => boolean = () 
         if (skips(milliseconds)) {
           sleeps.push(milliseconds);
           now += Math.ceil(milliseconds);
-          // Not at once: who sleeps in a loop must not keep everybody else from going on.
+          // A sleep in a loop must not block all other code.
           setImmediate(resolve);
           return;
         }

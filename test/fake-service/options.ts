@@ -2,33 +2,33 @@ import type { RecordedRequest } from "./recording.ts";
 import type { FakeState, RunScript } from "./state.ts";
 
 export interface FakeServiceOptions {
-  /** What each RUN does; without it, everything exits 0 and makes a new image. */
+  /** The outcome of each RUN. By default each exits 0 and makes a new image. */
   run?: RunScript;
   /** False: there is no events route. Default true. */
   events?: boolean;
-  /** Only the six calls that a build cannot do without, and `GET /v1/operations/{uuid}`. */
+  /** Has only the six calls that a build needs, and `GET /v1/operations/{uuid}`. */
   sixCallsOnly?: boolean;
-  /** Compress every answer for those who accept it. */
+  /** Compresses every response if the client accepts it. */
   gzip?: boolean;
   /** A path before `/v1`, such as `/sandboxes`. */
   prefix?: string;
-  /** Answer 401 to any other. */
+  /** The token; requests with another one get 401. */
   token?: string;
-  /** False: `POST /v1/files` answers the id alone. Default true. */
+  /** False: `POST /v1/files` responds with the id only. Default true. */
   reportsHashes?: boolean;
-  /** How it is said that an image or a file of a request is not there. Default 404. */
+  /** The response to a request with a missing image or file. Default 404. */
   missing?: number | "failed operation";
-  /** False: operations don't tell their `truncate_output_at`. Default true. */
-  tellsLimits?: boolean;
-  /** How an import is answered: by an operation, by the image itself, or by its id alone. Default `operation`. */
+  /** False: operations don't report their `truncate_output_at`. Default true. */
+  reportsLimits?: boolean;
+  /** The response to an import: an operation, the image, or only the image's id. Default `operation`. */
   importAnswers?: "operation" | "image" | "image id";
-  /** True: `DELETE .../tag` knows no `?tag=`, and removes all of an image's. */
+  /** True: `DELETE .../tag` ignores `?tag=`, and removes all of an image's tags. */
   removesAllTags?: boolean;
-  /** Why an import of this address fails. */
+  /** Returns the error of an import of this address. */
   importError?: (url: string) => string | undefined;
-  /** What `GET /v1/whoami` says that it can do beyond the API. Default: nothing is said. */
+  /** The `extensions` of `GET /v1/whoami`. By default the field is missing. */
   extensions?: readonly string[];
-  /** Looked at first: what it answers is the response. */
+  /** Called first. Its result, if there is one, is the response. */
   intercept?: Intercept;
 }
 
@@ -37,13 +37,13 @@ export type Intercept = (
   recorded: RecordedRequest,
 ) => Response | undefined | Promise<Response | undefined>;
 
-/** What a route gets: the memory, the switches, and the request with the variable parts of its path. */
+/** The argument of a route: the memory, the options, and the request with the variable parts of its path. */
 export interface RouteCall {
   state: FakeState;
   options: FakeServiceOptions;
   request: Request;
   recorded: RecordedRequest;
   parameter: string;
-  /** The second one; empty where there is none. */
+  /** The second variable part; empty if there is none. */
   further: string;
 }

@@ -1,4 +1,4 @@
-/** What an instance's files, and the script that bough places directories and links by, make of an image's tree. */
+/** Applies an instance's files, and bough's script that places directories and links, to an image's tree. */
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { FakeState, FakeTree } from "./state.ts";
 
@@ -15,7 +15,7 @@ export function isPlacement(script: string): boolean {
   return script.includes("\ndirectories() {");
 }
 
-/** Knows the commands of that script and no others. */
+/** Runs the placement script. Supports only the commands of that script. */
 export function runPlacement(tree: FakeTree, script: string): void {
   for (const line of script.slice(script.lastIndexOf("\n}\n") + 3).split("\n")) {
     const missing = /^\[ -d (.+?) \] \|\| \{ directories .+? && chown (\d+:\d+) .+?; \}$/.exec(line);

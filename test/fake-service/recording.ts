@@ -1,20 +1,20 @@
-/** What a test may ask about a request that the fake service got. */
+/** A request to the fake service, recorded for tests. */
 
 export interface RecordedRequest {
   method: string;
-  /** Without the prefix and the query. */
+  /** The path without the prefix and the query. */
   path: string;
   query: Record<string, string>;
-  /** Names in lower case. */
+  /** Headers with names in lower case. */
   headers: Record<string, string>;
   /** The parsed JSON body. */
   json?: unknown;
-  /** A body of raw bytes. */
+  /** The body, if it is raw bytes. */
   bytes?: { sha256: string; size: number };
-  /** Requests that were not answered yet when this one came, itself included. */
+  /** The number of unfinished requests when this one arrived, including itself. */
   inFlight: number;
   answered: boolean;
-  /** Of the answer. */
+  /** The response's status. */
   status?: number;
 }
 
@@ -32,7 +32,7 @@ export function record(request: Request, prefix: string, requests: RecordedReque
   return recorded;
 }
 
-/** The body as JSON, kept in the record; `undefined` where it is none. */
+/** Returns the body as JSON, which is kept in the record; `undefined` if it is not JSON. */
 export async function readJson(request: Request, recorded: RecordedRequest): Promise<unknown> {
   try {
     recorded.json = await request.json();

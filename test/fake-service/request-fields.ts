@@ -1,4 +1,4 @@
-/** The fields of a request that the API's document does not have. */
+/** Finds fields of a request that the API's document does not have. */
 import { asRecord } from "../../src/service/http/json.ts";
 import document from "../contract/openapi.json" with { type: "json" };
 
@@ -10,7 +10,7 @@ interface Schema {
 
 const schemas = document.components.schemas as Readonly<Record<string, unknown>>;
 
-/** The first such field, as `stdin.foo`; `undefined` where there is none. */
+/** Returns the first such field, such as `stdin.foo`; `undefined` if there is none. */
 export function findUnknownField(value: unknown, schema: string): string | undefined {
   return find(value, { $ref: schema }, "");
 }

@@ -1,10 +1,10 @@
-/** Plays a scripted outcome as the events and the record of an operation. */
+/** Turns a scripted outcome into the events and the record of an operation. */
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { OperationRecord, WireBytes } from "../../src/service/wire/operation.ts";
 import { isPlacement, putFiles, runPlacement } from "./placement.ts";
 import type { FakeOperation, FakeState, RunChunk, RunOutcome } from "./state.ts";
 
-/** What takes no time is over when this returns. */
+/** An outcome without delays has ended when this returns. */
 export function perform(
   state: FakeState,
   operation: FakeOperation,
@@ -140,7 +140,7 @@ function complete(
   });
 }
 
-/** Has what the instance was given, and what bough's own script makes; what any other command does is not known. */
+/** Adds an image with the instance's files and the results of bough's own script. Other commands change no files. */
 function addResult(state: FakeState, image: string, request: InstanceRequest): string {
   const result = state.addImage();
   const tree = new Map(state.trees.get(image));
@@ -162,7 +162,7 @@ export function emitOutput(operation: FakeOperation, { stream, data }: RunChunk,
   emit(operation, spid, stream, { ...encode(Buffer.from(data)) });
 }
 
-/** As the service does: plain text as it is, anything else in base64. */
+/** Encodes as the service does: ASCII as text, anything else in base64. */
 export function encode(bytes: Buffer): WireBytes {
   const isAscii = bytes.every((byte) => byte < 0x80);
   return isAscii
@@ -172,7 +172,7 @@ export function encode(bytes: Buffer): WireBytes {
 
 const now = "2026-01-01T00:00:00Z";
 
-/** All that the document requires. */
+/** All fields that the API's document requires. */
 const resources = {
   user_time_us: 1000,
   sys_time_us: 1000,

@@ -9,35 +9,35 @@ import type {
   OperationRecord,
 } from "../../src/service/wire/operation.ts";
 
-/** What a RUN does. Everything may be left out: it then exits 0 at once, says nothing, and makes a new image. */
+/** The outcome of a RUN. By default it exits 0 at once without output, and makes a new image. */
 export interface RunOutcome {
   exitCode?: number;
   stdout?: string | Uint8Array;
   stderr?: string | Uint8Array;
-  /** Output in pieces, as events; otherwise each stream is one. */
+  /** Output in separate events; otherwise each stream is one event. */
   chunks?: readonly RunChunk[];
-  /** How long the command takes, after its chunks. */
+  /** The command's time after its chunks. */
   delayMs?: number;
   timedOut?: boolean;
   limitsHit?: LimitHit[];
-  /** The service could not run it: the operation ends as FAILED. */
+  /** The service could not run the command: the operation ends as FAILED. */
   error?: string;
   /** `unchanged`: the image that it started from. */
   image?: "unchanged";
   /** Bytes of each stream that are kept in the record. Default: the request's, else 65536. */
   truncateAt?: number;
-  /** Called when the operation is over in the service; for tests that hold a command back. */
+  /** The command ends when this resolves, for tests that hold a command back. */
   until?: Promise<unknown>;
-  /** Writes its standard input to its output when that is closed, and ends. For processes beside the command. */
+  /** Writes the standard input to the output when the input is closed, and ends. For other processes of an instance. */
   catsInput?: boolean;
 }
 
 export interface RunChunk {
   stream: "stdout" | "stderr";
   data: string | Uint8Array;
-  /** Before it. */
+  /** The wait before the chunk. */
   delayMs?: number;
-  /** Not before this; for tests that hold output back. */
+  /** The chunk comes after this resolves, for tests that hold output back. */
   after?: Promise<unknown>;
 }
 
@@ -45,7 +45,7 @@ export interface RunChunk {
 export type RunScript = (request: InstanceRequest, count: number) => RunOutcome | undefined;
 
 export interface FakeFile extends FileRecord {
-  /** Up to 16 MiB; larger files are hashed and forgotten. */
+  /** Up to 16 MiB; larger files are only hashed. */
   content?: Uint8Array;
 }
 
@@ -56,7 +56,7 @@ export interface FakeOperation {
   changed: Promise<void>;
   notify(): void;
   request?: InstanceRequest;
-  /** Those that were started beside the command, by `spid`. */
+  /** Other processes of the instance by `spid`. */
   processes: Map<number, FakeProcess>;
 }
 
@@ -67,33 +67,33 @@ export interface FakeProcess {
   hasEnded: boolean;
 }
 
-/** Of an image: what the inspect routes show. */
+/** A file of an image for the inspect routes. */
 export interface FakeTreeEntry {
   type: "file" | "directory" | "symlink" | "pipe";
   content?: string | Uint8Array;
-  /** Of a link. */
+  /** A link's target. */
   target?: string;
-  /** Default: 0755 of a directory, else 0644. */
+  /** Default: 0755 for a directory, else 0644. */
   mode?: number;
-  /** Default: root's. */
+  /** Default: root. */
   uid?: number;
   gid?: number;
 }
 
-/** By absolute path. */
+/** Files by absolute path. */
 export type FakeTree = Map<string, FakeTreeEntry>;
 
 export interface FakeState {
-  /** Each with the first of its tags. */
+  /** Images, each with the first of its tags. */
   readonly images: Map<string, Readonly<ImageRecord>>;
   /** The image that each tag names. */
   readonly tags: Map<string, string>;
-  /** By SHA-256. */
+  /** Files by SHA-256. */
   readonly files: Map<string, FakeFile>;
   readonly operations: Map<string, FakeOperation>;
-  /** The same in every image. */
+  /** Files that every image has. */
   readonly tree: FakeTree;
-  /** By image: what it has beside that. What an instance makes of an image is in the result's. */
+  /** The other files of each image, including those that an instance has added to its result. */
   readonly trees: Map<string, FakeTree>;
   readonly run: RunScript;
   /** The bodies of `POST /v1/instances`. */
@@ -102,13 +102,13 @@ export interface FakeState {
   forgetImage(uuid: string): void;
   forgetFile(sha256: string): void;
   addOperation(kind: OperationKind, record: Partial<OperationRecord>): FakeOperation;
-  /** Takes the tag away from whatever has it. */
+  /** Sets a tag, and removes it from the image that had it. */
   setTag(uuid: string, tag: string): ImageRecord | undefined;
-  /** All that an image holds. */
+  /** Returns all files of an image. */
   treeOf(uuid: string): FakeTree;
-  /** An image with several tags is there once for each. */
+  /** Returns a record for each tag, so an image with several tags has several records. */
   imageRecords(): ImageRecord[];
-  /** An image's id, or `tag:<name>`. */
+  /** Finds an image by its id or `tag:<name>`. */
   findImage(reference: string): ImageRecord | undefined;
   fileId(sha256: string): string;
 }
@@ -120,7 +120,7 @@ export function createState(run: RunScript = () => undefined): FakeState {
   const files = new Map<string, FakeFile>();
   const operations = new Map<string, FakeOperation>();
   let counter = 0;
-  // Ids say what they are of, and are the same in every run.
+  // Ids contain the kind of the thing, and are the same in every run.
   const uuid = (kind: "a" | "f" | "0") =>
     `${kind}0000000-0000-4000-8000-${String(++counter).padStart(12, "0")}`;
   const now = () => new Date(Date.UTC(2026, 0, 1) + counter * 1000).toISOString();

@@ -1,4 +1,4 @@
-/** Processes beside the command of an operation that runs: each does what the script says of a command like its own. */
+/** Other processes of a running instance. The script sets the outcome of each as for an instance's command. */
 import { constants } from "node:os";
 import { asRecord, asText } from "../../src/service/http/json.ts";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";

@@ -56,7 +56,7 @@ describe("a lost response", () => {
   });
 
   test("is an error with the likely operation if the service does not report the request id", async () => {
-    const { fake, request } = await start({ tellsLimits: false });
+    const { fake, request } = await start({ reportsLimits: false });
     loseAnswers(fake);
     const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.spawn(request));
     const [operation] = fake.state.operations.keys();
@@ -119,7 +119,7 @@ describe("a lost response", () => {
     ])("is repaired if the request was $title, with $runs run(s)", async (row) => {
       const { fake, request } = await start({
         sixCallsOnly: row.plain === true,
-        tellsLimits: row.ids ?? true,
+        reportsLimits: row.ids ?? true,
       });
       lose(fake, row.lost, row.isReceived);
       const { service, notices } = clientOf(fake.url, { clock: impatient() });
