@@ -438,6 +438,15 @@ describe("the service", () => {
     await other.close();
   });
 
+  test("may answer a tag without a body", async () => {
+    service.overrule = ({ method }) => (method === "PATCH" ? new Response(null, { status: 204 }) : undefined);
+    try {
+      await buildUntilRepeated(["--tag", "app"]);
+    } finally {
+      service.overrule = undefined;
+    }
+  });
+
   test("may be bough's engine, which reports configurations of images", async () => {
     const engine = await serveEngine(temporaryDirectory());
     await engine.importBase(await makeBusyboxLayout(temporaryDirectory()), "base:1");

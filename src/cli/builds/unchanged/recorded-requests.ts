@@ -95,6 +95,8 @@ export async function digestResponse(
     await response.body?.cancel();
     return undefined;
   }
-  const { bytes, isWhole } = await readAtMost(maxResponseBytes, response.body ?? new ReadableStream());
+  // A response of status 204 has no body.
+  if (response.body === null) return sha256Of("");
+  const { bytes, isWhole } = await readAtMost(maxResponseBytes, response.body);
   return isWhole ? sha256Of(method === "PATCH" ? "" : bytes) : undefined;
 }
