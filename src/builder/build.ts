@@ -1,3 +1,4 @@
+import { rememberTag } from "./bases/remembered-images.ts";
 import {
   detectLoss,
   forgetLayer,
@@ -92,6 +93,7 @@ async function tagTarget({ stage, job }: BuiltTarget, { tags, emit }: RunningBui
   if (tags.length === 0 && (await isImageMissing(layer, job))) throw new MissingImageError(layer);
   for (const tag of tags) {
     await retryAfterLoss({ layer, staged: new Map() }, job, () => job.service.tagImage(layer.image, tag));
+    rememberTag(tag, layer.image, job);
     emit({ type: "tagged", image: layer.image, tag });
   }
 }

@@ -9,11 +9,12 @@ import type {
   Instruction,
   RunInstruction,
 } from "../dockerfile/instruction.ts";
-import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
+import type { Fetch, ImageService, OperationOutcome } from "../service/service.ts";
 import type { NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
 import type { FileStates } from "../store/file-states.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
+import type { BaseImage } from "./bases/find-image.ts";
 import type { Platform } from "./bases/platform.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
 import type { Layer, LayerCache } from "./cache/layer-cache.ts";
@@ -53,7 +54,7 @@ export interface StageResults {
 /** Work that two stages may need at the same time and that is done once for both. */
 export interface SharedWork {
   /** Images by reference. With `--docker` each is looked up once a build. */
-  images: SingleFlight<FoundImage>;
+  images: SingleFlight<BaseImage>;
   layers: SingleFlight<Layer>;
   questions: SingleFlight<OperationOutcome>;
   /** Commits by address, each resolved once a build. */

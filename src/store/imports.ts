@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * The images that FROM references were imported as. Used only if the service can't be asked: without a list of images, a build
- * would otherwise import again, get another UUID, and lose the whole cache.
+ * The images that references name: imported by FROM or `bough images import`, or tagged. Used only if the service can't be asked:
+ * without a list of images, a build would otherwise import again, get another UUID, and lose the whole cache.
  */
 export interface ImportMemory {
   get(reference: string): string | undefined;

@@ -8,18 +8,25 @@ import type { BuildJob } from "../job.ts";
 import { requireBase, scratch } from "./base.ts";
 import { localBaseUrl } from "./local-base.ts";
 import { defaultPlatform } from "./platform.ts";
+import { recallImage, rememberImage } from "./remembered-images.ts";
 
 /** The time limit for the import of a base image. */
 const importTimeoutSeconds = 1800;
 
+/** An image to start from. */
+export interface BaseImage extends FoundImage {
+  /** An earlier build has imported or tagged it; the service may have lost it since. */
+  isRemembered?: true;
+}
+
 /** Finds the image of a reference. Imports it once for all stages, if the service lacks it. */
-export async function findImage(reference: string, build: BuildJob): Promise<FoundImage> {
+export async function findImage(reference: string, build: BuildJob): Promise<BaseImage> {
   const found = await build.shared.images(reference, () => resolveImage(reference, build));
   build.inputs?.image(reference, found.uuid);
   return found;
 }
 
-async function resolveImage(reference: string, build: BuildJob): Promise<FoundImage> {
+async function resolveImage(reference: string, build: BuildJob): Promise<BaseImage> {
   const { service } = build;
   await requireBase(reference, service);
   if (reference === scratch) {
@@ -33,20 +40,17 @@ async function resolveImage(reference: string, build: BuildJob): Promise<FoundIm
 }
 
 /** Finds an image that needs no import: by its UUID or tag, or as an earlier build imported it. */
-async function findStored(
-  reference: string,
-  { service, store, useCache }: BuildJob,
-): Promise<FoundImage | undefined> {
+async function findStored(reference: string, { service, store }: BuildJob): Promise<BaseImage | undefined> {
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unsupported") return found;
   const isFoundByTag = isTag(reference);
-  if (isFoundByTag && !(found === "unsupported" && useCache)) return undefined;
+  if (isFoundByTag && found === undefined) return undefined;
   // No tag can stand for a digest or a docker:// address.
-  const imported = store.imports.get(reference);
-  if (imported === undefined) return undefined;
-  const again = isFoundByTag ? found : await service.findImage(imported);
-  if (again === undefined) store.imports.forgetImage(imported);
-  return again === "unsupported" ? { uuid: imported } : again;
+  const remembered = recallImage(reference, store);
+  if (remembered === undefined) return undefined;
+  const again = isFoundByTag ? found : await service.findImage(remembered);
+  if (again === undefined) store.imports.forgetImage(remembered);
+  return again && { ...(again === "unsupported" ? { uuid: remembered } : again), isRemembered: true };
 }
 
 /** Returns true if its registry may have another image of this name by now. */
@@ -62,11 +66,7 @@ async function importBase(
   build: BuildJob,
 ): Promise<FoundImage> {
   const parsed = parseReference(reference);
-  if (parsed.kind === "uuid" || parsed.kind === "tag") {
-    throw new BoughError(`there is no image ${reference}`, {
-      hint: "`bough images` lists those it has.",
-    });
-  }
+  if (parsed.kind === "uuid" || parsed.kind === "tag") throw noSuchImage(reference, build);
   const source =
     parsed.kind === "local"
       ? { url: localBaseUrl(parsed, build), tag: undefined }
@@ -76,8 +76,16 @@ async function importBase(
   });
   if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: image }, build);
   // A local path means another image in every context.
-  if (parsed.kind === "registry") build.store.imports.set(reference, image);
+  if (parsed.kind === "registry") rememberImage(reference, image, build.store);
   return foundAgain(image, build);
+}
+
+function noSuchImage(reference: string, { service }: BuildJob): BoughError {
+  return service.capabilities.lacks("imageList")
+    ? new BoughError(`${service.address} has no list of its images, by which ${reference} is found`, {
+        hint: "Name the image by its UUID. Tags that this machine sets are known to it.",
+      })
+    : new BoughError(`there is no image ${reference}`, { hint: "`bough images` lists those it has." });
 }
 
 function importFrom(
@@ -116,7 +124,7 @@ function warnOfMovedTag(
   { from, to }: { from: string; to: string },
   { store, emit }: BuildJob,
 ): void {
-  if (from === to || store.imports.get(reference) === from) return;
+  if (from === to || recallImage(reference, store) === from) return;
   const message = `--pull: ${reference} was image ${from}; \`bough tag ${from} ${reference}\` moves the tag back`;
   emit({ type: "warning", message, line: undefined });
 }
@@ -146,7 +154,7 @@ function withImportHint(
  * A digest identifies an image on a service that does not. Imported again, or by another machine, it is still the same base for
  * the chain hash.
  */
-function withIdentity(found: FoundImage, reference: string): FoundImage {
+function withIdentity(found: BaseImage, reference: string): BaseImage {
   if (found.identity !== undefined || isTag(reference)) return found;
   const parsed = parseReference(reference);
   if (parsed.kind !== "registry" || parsed.digest === undefined) return found;

@@ -1,6 +1,5 @@
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
-import type { FoundImage } from "../../service/service.ts";
 import { baseHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { notedConfiguration, notedOrigin } from "../cache/noted-configuration.ts";
@@ -8,7 +7,7 @@ import { titleOf } from "../interpreter/location.ts";
 import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { scratch } from "./base.ts";
-import { findImage } from "./find-image.ts";
+import { type BaseImage, findImage } from "./find-image.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { noteReference } from "./noted-base.ts";
 
@@ -67,7 +66,7 @@ function warnOfConfiguration(
 }
 
 function baseLayer(
-  image: FoundImage,
+  image: BaseImage,
   instruction: FromInstruction,
   { layers, service, useCache, early }: BuildJob,
 ): Layer {
@@ -79,7 +78,7 @@ function baseLayer(
   // Several equal images have the same hash.
   if (known?.image === image.uuid) return known;
   const title = titleOf(instruction);
-  return layers.put({
+  const layer = layers.put({
     hash,
     image: image.uuid,
     parent: undefined,
@@ -87,4 +86,5 @@ function baseLayer(
     title,
     operation: undefined,
   });
+  return image.isRemembered === true ? { ...layer, cached: true } : layer;
 }

@@ -1,3 +1,4 @@
+import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -60,7 +61,7 @@ async function importImages(invocation: Invocation): Promise<void> {
   checkCredentials(invocation);
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
   await using connection = await connect(invocation);
-  const { service } = connection;
+  const { service, store } = connection;
   const references = (await Promise.all(given.map((each) => namedInArchive(each, invocation)))).flat();
   const credentials = await readCredentials(invocation);
   const imported: { image: string; tag: string | null }[] = [];
@@ -71,6 +72,8 @@ async function importImages(invocation: Invocation): Promise<void> {
       const { url } = reference;
       const { tag, keeper } = await chooseTag(reference, service);
       const image = await importOne({ url, tag, timeoutSeconds, credentials }, service, invocation);
+      if (url.startsWith("docker://")) rememberImage(url, image, store);
+      if (tag !== undefined) rememberTag(tag, image, { service, store });
       imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
       const keepers = [{ tag: reference.tag, keeper }];
       for (const other of reference.otherTags) {
