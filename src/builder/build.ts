@@ -40,7 +40,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const explain = explainReasonsOnce();
   for (;;) {
     const shared: SharedWork = {
-      images: createSingleFlight({ keeps: build.mode === "docker" || build.pullsImages }),
+      images: createSingleFlight({ keeps: true }),
       layers: createSingleFlight(),
       questions: createSingleFlight(),
       repositories: createSingleFlight({ keeps: true }),

@@ -14,7 +14,7 @@ import type { NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
 import type { FileStates } from "../store/file-states.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
-import type { BaseImage } from "./bases/find-image.ts";
+import type { BaseImage } from "./bases/base-image.ts";
 import type { Platform } from "./bases/platform.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
 import type { Layer, LayerCache } from "./cache/layer-cache.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { chainHash } from "../../src/builder/cache/chain-hash.ts";
+import { baseHash, chainHash } from "../../src/builder/cache/chain-hash.ts";
 import { declareArgument } from "../../src/builder/interpreter/scope.ts";
 import { type StageState, startStage } from "../../src/builder/interpreter/state.ts";
 import type { StagedEntry } from "../../src/builder/staging/staged.ts";
@@ -33,6 +33,11 @@ const withFile = (path: string, entry: Partial<StagedEntry> = {}): StageState =>
 
 test("the chain hash is 64 hexadecimal digits and stays the same from release to release", async () => {
   expect(await chainHash(base, run)).toBe("4243f31eecef282fdbcda8a216ad8b7ca3ccb89df5067e4fb1896dd12b096123");
+});
+
+test("a base image is the same by its UUID in capitals", () => {
+  const [uuid, service] = ["0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11", { base: "http://service.example" }];
+  expect(baseHash({ uuid: uuid.toUpperCase() }, service)).toBe(baseHash({ uuid }, service));
 });
 
 describe("the chain hash depends on", () => {

@@ -76,6 +76,40 @@ describe("a base is imported once, and its layers are reused", () => {
   });
 });
 
+test("a tag is looked up once for all stages", async () => {
+  service.state.addImage("alpine:3.20");
+  const dockerfile = "FROM alpine:3.20\nRUN one\nFROM alpine:3.20\nRUN two\nFROM alpine:3.20\nRUN three\n";
+  await build(dockerfile);
+  expect(service.requests.filter(({ query }) => query.tag === "alpine:3.20")).toHaveLength(1);
+});
+
+describe("an image that something is copied from, and that a service which lists tagged images alone has lost", () => {
+  test.each([
+    [`COPY --from=tool@${digest} /etc/issue /x\nRUN `],
+    [`RUN --mount=from=tool@${digest},source=/etc/issue,target=/x `],
+  ])("is imported again: %s", async (instruction) => {
+    service.state.addImage("alpine:3.20");
+    service.state.tree.set("/etc", { type: "directory" }).set("/etc/issue", { type: "file", content: "a" });
+    service.intercept = (_, { path, query }) => {
+      const [, inspected] = /^\/v1\/inspect\/([^/]+)/.exec(path) ?? [];
+      if (inspected !== undefined && !service.state.images.has(inspected))
+        return Response.json({ error: "not found" }, { status: 404 });
+      if (path !== "/v1/images") return undefined;
+      const images = service.state
+        .imageRecords()
+        .filter(({ uuid, tag }) => tag?.startsWith(query.tag ?? "") && (query.uuid ?? uuid) === uuid);
+      return Response.json({ images });
+    };
+    await build(`FROM alpine:3.20\n${instruction}one\n`, "--docker");
+    const untagged = [...service.state.images.values()].filter(({ tag }) => tag === null);
+    for (const { uuid } of untagged) service.state.forgetImage(uuid);
+    service.state.files.clear();
+    const second = await build(`FROM alpine:3.20\n${instruction}two\n`, "--docker");
+    expect(second).toMatchObject({ exitCode: 0, imports: 1 });
+    expect(second.runs).toHaveLength(1);
+  });
+});
+
 describe("--pull", () => {
   test("imports a tag again, once for all stages, and moves it", async () => {
     await build("FROM alpine:3.20\nRUN one\n");

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { NotFoundError } from "../../src/service/http/errors.ts";
+import { NotFoundError, RefusedTokenError } from "../../src/service/http/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { clientOf, rejection } from "./client.ts";
@@ -37,6 +37,34 @@ describe("finding an image", () => {
     expect(await service.findImage("app")).toEqual({ uuid: wanted });
     expect(fake.requests.map(({ query }) => query.offset)).toEqual([undefined, "1000"]);
     expect(await service.listImages()).toHaveLength(1002);
+  });
+
+  test("on a service that has fewer to a page than it is asked for", async () => {
+    const { fake, service } = await start();
+    fake.state.addImage("app:1");
+    fake.state.addImage("app:2");
+    const wanted = fake.state.addImage("app:latest");
+    fake.intercept = ({ url }) => {
+      const { tag = "", offset = "0" } = Object.fromEntries(new URL(url).searchParams);
+      const found = fake.state.imageRecords().filter((image) => image.tag?.startsWith(tag));
+      return Response.json({ images: found.slice(Number(offset), Number(offset) + 1) });
+    };
+    expect(await service.findImage("app")).toEqual({ uuid: wanted });
+    expect(await service.findImage("app:3")).toBeUndefined();
+  });
+
+  test("on a service that says null for no images", async () => {
+    const { service } = await start({ intercept: () => Response.json({ images: null }) });
+    expect(await service.findImage("app")).toBeUndefined();
+    expect(await service.listImages()).toEqual([]);
+  });
+
+  test("with a token that may not list them is left to those who can do without", async () => {
+    const { fake, service } = await start({ intercept: () => new Response("no", { status: 403 }) });
+    expect(await rejection(service.listImages())).toBeInstanceOf(RefusedTokenError);
+    expect(await service.findImage("app")).toBe("unsupported");
+    expect(await service.findImage("other")).toBe("unsupported");
+    expect(fake.requests).toHaveLength(2);
   });
 
   test("ends on a service that ignores the offset", async () => {
@@ -96,6 +124,23 @@ describe("importing an image", () => {
       { json: { registry: { url: request.url }, tag: "alpine:3.20", timeout: 600 } },
     ]);
   });
+
+  test.each(["../operations/i-1", "operations/i-1", "/v1/operations/i-1/"])(
+    "is followed where the answer says it is: %s",
+    async (location) => {
+      const record = { uuid: "i-1", status: "SUCCESS", result: { image: "image-1" } };
+      const { fake, service } = await start({
+        intercept: (_, { path }) =>
+          path === "/v1/images/import"
+            ? new Response(null, { status: 201, headers: { location } })
+            : path.includes("//")
+              ? undefined
+              : Response.json(record),
+      });
+      expect(await service.importImage({ ...request, onProgress: () => undefined })).toBe("image-1");
+      expect(fake.requests[1]?.path).toBe("/v1/operations/i-1/events");
+    },
+  );
 
   test("sends no tag if there is none", async () => {
     const { fake, service } = await start();

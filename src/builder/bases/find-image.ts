@@ -6,18 +6,13 @@ import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
 import type { BuildJob } from "../job.ts";
 import { requireBase, scratch } from "./base.ts";
+import type { BaseImage } from "./base-image.ts";
 import { localBaseUrl } from "./local-base.ts";
 import { defaultPlatform } from "./platform.ts";
 import { recallImage, rememberImage } from "./remembered-images.ts";
 
 /** The time limit for the import of a base image. */
 const importTimeoutSeconds = 1800;
-
-/** An image to start from. */
-export interface BaseImage extends FoundImage {
-  /** An earlier build has imported or tagged it; the service may have lost it since. */
-  isRemembered?: true;
-}
 
 /** Finds the image of a reference. Imports it once for all stages, if the service lacks it. */
 export async function findImage(reference: string, build: BuildJob): Promise<BaseImage> {

@@ -7,7 +7,8 @@ import { titleOf } from "../interpreter/location.ts";
 import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { scratch } from "./base.ts";
-import { type BaseImage, findImage } from "./find-image.ts";
+import type { BaseImage } from "./base-image.ts";
+import { findImage } from "./find-image.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { noteReference } from "./noted-base.ts";
 

@@ -1,5 +1,6 @@
 import { edenGC } from "bun:jsc";
 import { createPace } from "../../pace.ts";
+import { isUuid } from "../../service/images/reference.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
 import { sha256Of } from "../../sha256.ts";
 import { TextColumn } from "../../text-column.ts";
@@ -80,7 +81,8 @@ const rowsBetween = 10_000;
  * does not return an image's identity, its UUID counts, with the default platform.
  */
 export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageService, "base">): string {
-  const image = identity ?? `${defaultPlatform} ${uuid} ${base}`;
+  // Some services write a UUID now in small letters, now in capitals.
+  const image = identity ?? `${defaultPlatform} ${isUuid(uuid) ? uuid.toLowerCase() : uuid} ${base}`;
   return sha256Of(JSON.stringify([formatVersion, "FROM", image]));
 }
 

@@ -15,6 +15,8 @@ export interface Layer {
   operation: string | null;
   /** Set if the layer comes from a scope and was unknown on this machine. */
   from?: SharedFrom;
+  /** Set if it is no layer of this build, but an image that an earlier build imported and this one copies from. */
+  isImport?: true;
 }
 
 /** The origin of a layer that another build has made. */

@@ -53,14 +53,15 @@ export async function detectLoss<Result>(
 
 /**
  * Returns true if the service says that it has no such image. A service that can't be asked is assumed to have the layers of this
- * machine's own builds. A layer from a scope needs proof, so the image's root directory is listed.
+ * machine's own builds. A layer from a scope, or an image that is copied from, needs proof, so the image's root directory is listed.
  */
 export async function isImageMissing(
-  { cached, image, from }: Layer,
+  { cached, image, from, isImport }: Layer,
   { service }: BuildJob,
 ): Promise<boolean> {
   const isThere = cached ? await service.hasImage(image) : true;
-  if (isThere !== "unsupported" || from === undefined) return isThere === false;
+  const isAssumed = from === undefined && isImport !== true;
+  if (isThere !== "unsupported" || isAssumed) return isThere === false;
   try {
     await service.listFiles(image, "/");
     return false;

@@ -2,6 +2,7 @@ import type { CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
 import { sha256Of } from "../../sha256.ts";
 import { findImage } from "../bases/find-image.ts";
+import { layerOfImport } from "../bases/remembered-images.ts";
 import { baseHash, chainHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { detectLoss } from "../cache/missing-image.ts";
@@ -23,7 +24,7 @@ import type { CopyWords } from "./words.ts";
 interface Source {
   image: string;
   hash: string;
-  /** The layer of a stage of this build; `undefined` for another image. */
+  /** The layer of a stage of this build, or what stands for an image that the service may have lost; else `undefined`. */
   layer: Layer | undefined;
 }
 
@@ -77,7 +78,8 @@ async function findSource(instruction: CopyInstruction, build: BuildJob): Promis
   if (layer !== undefined) return { ...layer, layer };
   const reference = instruction.from ?? "";
   const image = await findImage(reference, build);
-  return { image: image.uuid, hash: baseHash(image, build.service), layer: undefined };
+  const hash = baseHash(image, build.service);
+  return { image: image.uuid, hash, layer: layerOfImport(image, hash) };
 }
 
 /** Returns the request's copy without the owner, for whom the image may have to be asked. */

@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { requireBase } from "../bases/base.ts";
 import { findImage } from "../bases/find-image.ts";
+import { layerOfImport } from "../bases/remembered-images.ts";
 import { baseHash, stagedDigest } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { lookUp } from "../interpreter/scope.ts";
@@ -21,7 +22,7 @@ export interface RunMounts {
   key: string;
   /** Files of the context, by the path at which the command sees them. */
   files: Staged;
-  /** Layers of this build that are mounted. */
+  /** Layers of this build that are mounted, and what stands for images that the service may have lost. */
   layers: readonly Layer[];
 }
 
@@ -91,7 +92,8 @@ async function findImageOf(
   if (layer !== undefined) return { kind: "image", image: layer.image, hash: layer.hash, layer };
   await requireBase(from, build.service);
   const image = await findImage(from, build);
-  return { kind: "image", image: image.uuid, hash: baseHash(image, build.service), layer: undefined };
+  const hash = baseHash(image, build.service);
+  return { kind: "image", image: image.uuid, hash, layer: layerOfImport(image, hash) };
 }
 
 /** Returns a mount's part of the chain hash. As in BuildKit, a secret counts by its id, neither by value nor by presence. */

@@ -7,11 +7,14 @@ export const anObject: Requirement = {
   isMet: ({ body }) => asRecord(body) !== undefined,
 };
 
-/** Requires `{<name>: [...]}`, or the list alone. */
+/** Requires `{<name>: [...]}`, or the list alone. Some services return null for an empty one. */
 export function aList(name: string): Requirement {
   return {
     what: `a list of ${name}`,
-    isMet: ({ body }) => Array.isArray(body) || Array.isArray(asRecord(body)?.[name]),
+    isMet({ body }) {
+      const list = asRecord(body)?.[name];
+      return Array.isArray(body) || Array.isArray(list) || list === null;
+    },
   };
 }
 

@@ -30,6 +30,11 @@ export interface ImageList {
   /** Returns all images that match the filter, and others if the service ignores it. Empty if it lacks `imageList`. */
   list(filter?: ImageFilter): Promise<ImageRecord[]>;
   /**
+   * Returns the same, but reads no further page once a wanted image is listed. A token without the permission to list images counts
+   * as a service without a list: a build does not need one.
+   */
+  search(filter: ImageFilter, isWanted: (image: ImageRecord) => boolean): Promise<ImageRecord[]>;
+  /**
    * Returns the record of an image. `"gone"` only if a list of this service would show the image if it existed: some services
    * list only tagged images, or ignore the filter.
    */
@@ -49,6 +54,9 @@ const maxPages = 2000;
 /** Statuses of a service that does not support one of the query's parameters, or its value. */
 const refusesQuery = [400, 422];
 
+/** Statuses of a service without a list of images, or without one for this token. */
+const withoutList = [403, ...unsupportedStatuses];
+
 /** Variants of the query, the most complete first. If a service refuses one, the next is used from then on. */
 const queryVariants: readonly { pageSize?: number; onlyTag?: true }[] = [
   { pageSize: 1000 },
@@ -60,7 +68,11 @@ const queryVariants: readonly { pageSize?: number; onlyTag?: true }[] = [
 export function createImageList({ transport, seen, capabilities }: ImageListOptions): ImageList {
   let variant = 0;
 
-  async function readPage(filter: ImageFilter, offset: number): Promise<ImageRecord[]> {
+  async function readPage(
+    filter: ImageFilter,
+    offset: number,
+    lacking: readonly number[],
+  ): Promise<ImageRecord[]> {
     for (;;) {
       const isLast = variant === queryVariants.length - 1;
       const answer = await transport.call({
@@ -68,10 +80,10 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
         path: "/v1/images",
         query: queryOf(filter, offset, queryVariants[variant] ?? {}),
         repeatable: true,
-        handles: isLast ? unsupportedStatuses : [...unsupportedStatuses, ...refusesQuery],
+        handles: isLast ? lacking : [...lacking, ...refusesQuery],
         requires: aList("images"),
       });
-      if (unsupportedStatuses.includes(answer.status)) {
+      if (lacking.includes(answer.status)) {
         capabilities.learn("imageList", false);
         return [];
       }
@@ -80,20 +92,27 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
     }
   }
 
-  async function list(filter: ImageFilter = {}): Promise<ImageRecord[]> {
+  async function read(
+    filter: ImageFilter,
+    isWanted: ((image: ImageRecord) => boolean) | undefined,
+  ): Promise<ImageRecord[]> {
     if (capabilities.lacks("imageList")) return [];
     const sizes = filter.sizes === true && (await capabilities.extensions()).has("image-sizes");
     const images = new Map<string, ImageRecord>();
     let offset = 0;
     for (let pages = 0; pages < maxPages && images.size < maxListed; pages++) {
-      const page = await readPage({ ...filter, sizes }, offset);
+      const lacking = isWanted === undefined ? unsupportedStatuses : withoutList;
+      const page = await readPage({ ...filter, sizes }, offset, lacking);
       const before = images.size;
       // An image with several tags is listed once for each.
       for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
       offset += page.length;
       const { pageSize = 1, onlyTag } = queryVariants[variant] ?? {};
+      // Some services return fewer images per page than requested.
+      const isMissing = isWanted !== undefined && ![...images.values()].some(isWanted);
+      const isLastPage = page.length < pageSize && !isMissing;
       // A server that ignores the offset returns the same page forever.
-      if (page.length < pageSize || images.size === before || onlyTag === true) return [...images.values()];
+      if (isLastPage || images.size === before || onlyTag === true) return [...images.values()];
     }
     throw endless(transport.nameOf({ method: "GET", path: "/v1/images" }), images.size);
   }
@@ -101,16 +120,18 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
   /** True if a list without filters shows images without a tag. */
   async function listsUntagged(): Promise<boolean> {
     if ((await capabilities.extensions()).has("image-list")) return true;
-    return (await readPage({}, 0)).some(({ tag }) => tag === null);
+    return (await readPage({}, 0, withoutList)).some(({ tag }) => tag === null);
   }
 
   return {
-    list,
+    list: (filter = {}) => read(filter, undefined),
+    search: read,
 
     async find(uuid) {
-      const images = await list({ uuid });
+      const isWanted = (image: ImageRecord) => image.uuid.toLowerCase() === uuid.toLowerCase();
+      const images = await read({ uuid }, isWanted);
       if (capabilities.lacks("imageList")) return "unsupported";
-      const found = images.find((image) => image.uuid.toLowerCase() === uuid.toLowerCase());
+      const found = images.find(isWanted);
       if (found !== undefined) {
         if (!seen.has(uuid)) seen.add(uuid);
         return found;

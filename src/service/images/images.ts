@@ -49,9 +49,9 @@ export function createImages(options: ImagesOptions): Images {
   async function findByTag(name: string): Promise<FoundImage | undefined | "unsupported"> {
     if (!isTag(name)) return undefined;
     // The filter is a prefix, so one list has both the name as written and the one with `:latest`.
-    const listed = await images.list({ tag: name });
-    if (capabilities.lacks("imageList")) return "unsupported";
     const complete = withLatest(name);
+    const listed = await images.search({ tag: name }, ({ tag }) => tag === name || tag === complete);
+    if (capabilities.lacks("imageList")) return "unsupported";
     const found =
       listed.find((image) => image.tag === name) ?? listed.find((image) => image.tag === complete);
     return found && foundImage(found, capabilities);
@@ -113,20 +113,22 @@ export function createImages(options: ImagesOptions): Images {
         ...(tag === undefined ? {} : { tag }),
         timeout: timeoutSeconds,
       };
+      const path = "/v1/images/import";
       // Importing twice ends in the same image under the same tag.
       const answer = await transport.call({
         method: "POST",
-        path: "/v1/images/import",
+        path,
         json,
         repeatable: true,
         requires: {
           what: "an image or an operation",
-          isMet: (answer) => imageIn(answer) !== undefined || transport.operations.read(answer) !== undefined,
+          isMet: (answer) =>
+            imageIn(answer) !== undefined || transport.operations.read(answer, path) !== undefined,
         },
       });
       const image = imageIn(answer);
       if (image !== undefined) return image;
-      const operation = transport.operations.read(answer) ?? "";
+      const operation = transport.operations.read(answer, path) ?? "";
       operations.expect(operation, "image_import", timeoutSeconds);
       try {
         return await followImport(operation, url, onProgress);

@@ -26,7 +26,9 @@ export function createUntagging(
   /** Filtered again here, because a service that ignores the filter lists all images. */
   async function tagsOf(uuid: string): Promise<string[]> {
     const records = await images.list({ uuid });
-    return records.filter((record) => record.uuid === uuid).flatMap(({ tag }) => tag ?? []);
+    return records
+      .filter((record) => record.uuid.toLowerCase() === uuid.toLowerCase())
+      .flatMap(({ tag }) => tag ?? []);
   }
 
   return {

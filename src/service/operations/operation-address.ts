@@ -6,8 +6,11 @@ import { asId, asRecord, idIn } from "../http/json.ts";
 type Address = Pick<RequestParts, "path" | "query">;
 
 export interface OperationAddresses {
-  /** Returns the id of the operation in a response, and remembers its address. `undefined` if there is none. */
-  read(answer: Answer): string | undefined;
+  /**
+   * Returns the id of the operation in a response to a request of this path, and remembers its address. `undefined` if there is
+   * none.
+   */
+  read(answer: Answer, path: string): string | undefined;
   addressOf(operation: string): Address;
   /** Returns the address of its events. */
   eventsOf(operation: string): Address;
@@ -19,8 +22,8 @@ export function createOperationAddresses(base: URL): OperationAddresses {
   const addressOf = (operation: string): Address =>
     elsewhere.get(operation) ?? { path: usualPath(operation) };
   return {
-    read(answer) {
-      const address = addressIn(answer, base);
+    read(answer, path) {
+      const address = addressIn(answer, base, path);
       const last = address?.path.split("/").findLast((name) => name !== "");
       const operation = operationIn(answer) ?? asId(last === undefined ? undefined : decode(last));
       if (operation === undefined) return undefined;
@@ -31,7 +34,7 @@ export function createOperationAddresses(base: URL): OperationAddresses {
     addressOf,
     eventsOf(operation) {
       const { path, query } = addressOf(operation);
-      return { path: `${path}/events`, ...(query === undefined ? {} : { query }) };
+      return { path: `${path.replace(/\/+$/, "")}/events`, ...(query === undefined ? {} : { query }) };
     },
   };
 }
@@ -49,12 +52,15 @@ function operationIn({ body }: Answer): string | undefined {
  * Reads `Location`: absolute or relative, with the base address's prefix or without. Of another origin only the path is used: the
  * token is not sent there, and a service behind a proxy does not know its public address.
  */
-function addressIn({ headers }: Answer, base: URL): Address | undefined {
+function addressIn({ headers }: Answer, base: URL, requested: string): Address | undefined {
   const location = headers.get("location");
-  const from = new URL(`${base.origin}/v1/instances`);
+  const prefix = base.pathname.replace(/\/+$/, "");
+  // Some services mean `operations/ID` from `/v1/`, whatever was requested; `../operations/ID` is relative to the request.
+  const from = new URL(
+    `${base.origin}${prefix}${location?.startsWith("..") === true ? requested : "/v1/instances"}`,
+  );
   if (location === null || !URL.canParse(location, from.href)) return undefined;
   const { pathname, searchParams } = new URL(location, from.href);
-  const prefix = base.pathname.replace(/\/+$/, "");
   const path = pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname;
   return searchParams.size === 0 ? { path } : { path, query: Object.fromEntries(searchParams) };
 }

@@ -67,21 +67,22 @@ export async function spawnInstance(
  * in the response.
  */
 async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise<string> {
+  const path = "/v1/instances";
   const answer = await transport.call({
     method: "POST",
-    path: "/v1/instances",
+    path,
     json,
     repeatable: false,
     requires: {
       what: "the operation's id",
-      isMet: (answer) => transport.operations.read(answer) !== undefined,
+      isMet: (answer) => transport.operations.read(answer, path) !== undefined,
     },
     overNewConnection: true,
     // A long timeout, because giving up leaves the outcome unknown.
     timeoutMilliseconds: spawnTimeoutMilliseconds,
     graceMilliseconds: spawnGraceMilliseconds,
   });
-  return transport.operations.read(answer) ?? "";
+  return transport.operations.read(answer, path) ?? "";
 }
 
 /**
