@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { InspectedLayer } from "../../src/cli/images/inspected-layers.ts";
 import { renderInspection } from "../../src/cli/images/inspection.ts";
+import { startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
@@ -153,4 +154,22 @@ added    drwxr-xr-x  -       -     /srv/
     expect(layers).toHaveLength(3);
     expect(layers[2]).toMatchObject({ instruction: "touch /by-run", added: { files: 1, bytes: 0 } });
   });
+});
+
+test("on a service without layers an image has the build's steps, also once a session uses it", async () => {
+  const service = await startFakeService();
+  const [workingDirectory, state] = [temporaryDirectory(), temporaryDirectory()];
+  writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN one\nRUN two\n" });
+  service.state.addImage("base:1");
+  const call = (...words: string[]) =>
+    runBough(["--url", service.url, ...words], { workingDirectory, environment: { BOUGH_HOME: state } });
+  await call("build", ".", "--tag", "app:1");
+  await call("-S", "work", "use", "app:1");
+  const { layers } = JSON.parse((await call("inspect", "app:1", "-f", "json")).stdout);
+  await service.close();
+  expect(layers.map(({ instruction }: { instruction: string }) => instruction)).toEqual([
+    "FROM base:1",
+    "RUN one",
+    "RUN two",
+  ]);
 });

@@ -45,14 +45,19 @@ export async function findLayers(
   return { layers, history: completeHistory(history, unnamed) };
 }
 
-/** The steps to the image in the first session that has it in its history. */
+/**
+ * Returns the steps to the image in the first session that has it in its history. Sessions that have made it come before those that
+ * only use it.
+ */
 function recordedLayers(image: string, { sessions }: Pick<Store, "sessions">): InspectedLayer[] {
+  let used: InspectedLayer[] = [];
   for (const { key } of sessions.list("")) {
     const entries = new Map(sessions.history(key)?.map((entry) => [entry.id, entry]));
-    let entry = [...entries.values()].find((each) => each.image === image);
+    const found = [...entries.values()].filter((each) => each.image === image);
+    const made = found.find(({ kind }) => kind !== "use");
     const layers: InspectedLayer[] = [];
-    for (; entry !== undefined; entry = entries.get(entry.parent ?? -1)) {
-      layers.push({
+    for (let entry = made ?? found[0]; entry !== undefined; entry = entries.get(entry.parent ?? -1)) {
+      layers.unshift({
         id: undefined,
         instruction: entry.title,
         others: [],
@@ -61,9 +66,10 @@ function recordedLayers(image: string, { sessions }: Pick<Store, "sessions">): I
         changes: null,
       });
     }
-    if (layers.length > 0) return layers.reverse();
+    if (made !== undefined) return layers;
+    if (used.length === 0) used = layers;
   }
-  return [];
+  return used;
 }
 
 /** Bytes of its files. */
