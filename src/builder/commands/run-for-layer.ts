@@ -48,7 +48,13 @@ export async function runForLayer(
       const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
       const request = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
       const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(spec, build)) };
-      const whole = { ...(needsNoShell ? filesAlone(request, stage) : request), ...beside };
+      const needsWorkdir = request.mounts !== undefined && (await takesEntries(build));
+      const own = needsNoShell
+        ? filesAlone(request, stage)
+        : needsWorkdir
+          ? withWorkdir(request, stage)
+          : request;
+      const whole = { ...own, ...beside };
       const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
       place = { request: whole, user, lacksMounts, lent: loan?.files };
       return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
@@ -91,13 +97,19 @@ async function networkFiles(
 }
 
 /** Returns the request of a commit without a command, so that the image needs no shell. */
-function filesAlone(request: InstanceRequest, { workdirIsPending, config }: StageState): InstanceRequest {
+function filesAlone(request: InstanceRequest, stage: StageState): InstanceRequest {
   const { args: _, ...rest } = request;
-  const workdir: InstanceRequest["entries"] =
-    workdirIsPending && config.WorkingDir !== "/"
-      ? { [config.WorkingDir]: { type: "directory", uid: 0, gid: 0 } }
-      : {};
-  return { ...rest, command: "", shell: false, entries: { ...workdir, ...request.entries } };
+  return withWorkdir({ ...rest, command: "", shell: false, entries: request.entries ?? {} }, stage);
+}
+
+/**
+ * Adds the directory of a WORKDIR that no layer has yet. Usually a command makes it by starting in it; but where a mount is at it
+ * or below it, it would be a mount point, which is removed after the command.
+ */
+function withWorkdir(request: InstanceRequest, { workdirIsPending, config }: StageState): InstanceRequest {
+  if (!workdirIsPending || config.WorkingDir === "/") return request;
+  const workdir = { [config.WorkingDir]: { type: "directory", uid: 0, gid: 0 } } as const;
+  return { ...request, entries: { ...workdir, ...request.entries } };
 }
 
 async function resultOf(

@@ -117,6 +117,8 @@ function mountScript(
   return [
     prelude,
     `mkdir -p ${store}/was`,
+    // First in the image, where it stays, and below in what hides it.
+    `mkdir -p ${quote(cwd)}`,
     ...taken.flatMap(({ mount, index }) => placing(mount, index, store)),
     `mkdir -p ${quote(cwd)}`,
     `( cd ${quote(cwd)} && {`,
