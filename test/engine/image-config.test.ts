@@ -72,11 +72,11 @@ test("preserve_env replaces only Env", async () => {
 test("a list has configurations only if its query names an image", async () => {
   for (const name of ["app", "app:latest", "app-two:1"])
     await engine.json("PATCH", `/v1/images/${base}/tag`, { tag: name });
-  const told = async (query: string) =>
+  const taggedWithConfig = async (query: string) =>
     (await recordsOf(query)).filter((image) => image.oci_config !== undefined).map(({ tag }) => tag);
-  expect(await told("?tag=app")).toEqual(["app", "app:latest"]);
-  expect(await told("?tag=app-")).toEqual([]);
-  expect(await told("")).toEqual([]);
+  expect(await taggedWithConfig("?tag=app")).toEqual(["app", "app:latest"]);
+  expect(await taggedWithConfig("?tag=app-")).toEqual([]);
+  expect(await taggedWithConfig("")).toEqual([]);
 });
 
 test.each<[string, Record<string, unknown>, string]>([
@@ -110,17 +110,17 @@ test("records of older versions are migrated, and damaged ones stay invalid", ()
   old.close();
 
   const database = openDatabase(path, migrations);
-  const told = (uuid: string) => describeImage(database, uuid, null).oci_config;
-  expect(told("whole")).toEqual({
+  const configOfRecord = (uuid: string) => describeImage(database, uuid, null).oci_config;
+  expect(configOfRecord("whole")).toEqual({
     Env: ["PATH=/bin", 'QUOTED=it\'s "ä"=\n', "EMPTY="],
     WorkingDir: "/srv",
     User: "7",
     OnBuild: ["RUN a", "RUN b"],
     Shell: ["/sh"],
   });
-  expect(told("bare")).toEqual({ Env: [], OnBuild: [], Shell: [] });
-  expect(told("first")).toEqual({ Env: ["A=1"] });
+  expect(configOfRecord("bare")).toEqual({ Env: [], OnBuild: [], Shell: [] });
+  expect(configOfRecord("first")).toEqual({ Env: ["A=1"] });
   for (const damaged of ["", "{", "[]", "7"])
-    expect(() => told(`damaged ${damaged}`)).toThrow("there is no image");
+    expect(() => configOfRecord(`damaged ${damaged}`)).toThrow("there is no image");
   database.close();
 });

@@ -13,12 +13,12 @@ beforeAll(async () => {
 
 afterAll(() => engine.close());
 
-describe("what one command leaves, the next one finds", () => {
+describe("the next command finds the previous one's changes:", () => {
   test.each([
     ["a removed file stays removed", "rm /etc/passwd", "ls -d /etc/* | grep passwd; ls -d /etc", "/etc\n"],
-    ["a removed directory", "rm -r /usr", "ls -d /usr 2>&1 | grep -c 'No such'", "1\n"],
+    ["a removed directory stays removed", "rm -r /usr", "ls -d /usr 2>&1 | grep -c 'No such'", "1\n"],
     [
-      "a directory made anew has none of the old content",
+      "a directory that was removed and made again has no old content",
       "rm -r /usr; mkdir -p /usr/new",
       "find /usr",
       "/usr\n/usr/new\n",
@@ -52,9 +52,14 @@ describe("what one command leaves, the next one finds", () => {
       "stat -c '%F' /p /n; echo x > /n",
       "fifo\ncharacter special file\n",
     ],
-    ["links to anywhere", "ln -s /no/where /l; ln -s .. /up", "readlink /l; readlink /up", "/no/where\n..\n"],
     [
-      "names of all sorts",
+      "links with any target",
+      "ln -s /no/where /l; ln -s .. /up",
+      "readlink /l; readlink /up",
+      "/no/where\n..\n",
+    ],
+    [
+      "names with spaces, accents, dashes and line ends",
       "touch '/a b' /é /-r \"$(printf '/n\\nl')\"",
       'for f in /a* /é /-r /n*; do echo "[$f]"; done',
       "[/a b]\n[/é]\n[/-r]\n[/n\nl]\n",
@@ -69,12 +74,12 @@ describe("what one command leaves, the next one finds", () => {
     const changed = await engine.run(base, change);
     expect(changed.stderr).toBe("");
     expect((await engine.run(changed.image ?? "", look)).stdout).toBe(seen);
-    // Through one more layer, so that it is merged and not only found on top.
+    // Another layer on top makes sure that layers are merged.
     const between = await engine.run(changed.image ?? "", "touch /var/between");
     expect((await engine.run(between.image ?? "", look)).stdout).toBe(seen);
   });
 
-  test("extended attributes: imported, and copied up into a new layer", async () => {
+  test("extended attributes are imported, and copied up into a new layer", async () => {
     const marked = await engine.importConfigured({
       prepare(root) {
         writeFileSync(join(root, "marked"), "");
@@ -91,15 +96,15 @@ describe("what one command leaves, the next one finds", () => {
   });
 });
 
-test("an earlier image stays as it was", async () => {
+test("a later command does not change an earlier image", async () => {
   const first = await engine.run(base, "echo 1 > /f");
   await engine.run(first.image ?? "", "echo 2 > /f; rm /etc/passwd");
   expect((await engine.run(first.image ?? "", "cat /f; ls /etc/passwd")).stdout).toBe("1\n/etc/passwd\n");
 });
 
-test("120 layers deep", async () => {
+test("an image can have 120 layers", async () => {
   let image = base;
-  // Most of them without a sandbox, in a fraction of the time.
+  // Most layers are made without a sandbox, in a fraction of the time.
   for (let depth = 1; depth <= 100; depth++) {
     const copies = [{ image: base, sources: ["/etc/group"], destination: `/f${depth}` }];
     image = (await engine.run(image, "", { copies })).image ?? "";

@@ -54,7 +54,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
 
   test.each(starts)("another process %s can't be started either", async (command, exitCode, stderr) => {
     const instance = await engine.start({ image: base, command: "cat", stdin: openInput, disposable: true });
-    const result = await beside(instance, { command });
+    const result = await runBeside(instance, { command });
     await engine.closeInput(instance);
     await engine.finish(instance);
     expect([result.state?.exit_code, decode(result.stderr)]).toEqual([exitCode, stderr]);
@@ -142,7 +142,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
       stdin: openInput,
       disposable: true,
     });
-    const result = await beside(instance, { command: look, shell: true });
+    const result = await runBeside(instance, { command: look, shell: true });
     await engine.closeInput(instance);
     const { metadata } = await engine.finish(instance);
     expect(decode(result.stdout)).toBe(decode(metadata?.result?.stdout));
@@ -158,10 +158,10 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
       mounts: [{ type: "secret", target: "/s", value: "", env: "S" }],
     });
     // This makes the directory.
-    await beside(instance, { command: "true" });
+    await runBeside(instance, { command: "true" });
     const made = new Set<string | null>();
     const watcher = watch(join(engine.directory, "operations", instance.uuid), (_, name) => made.add(name));
-    await beside(instance, { command: "true" });
+    await runBeside(instance, { command: "true" });
     while (!made.has("process-3.pid")) await Bun.sleep(2);
     watcher.close();
     expect([...made]).not.toContain("process-3.json");
@@ -202,7 +202,7 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     await rm(closed.directory, { recursive: true });
   });
 
-  async function beside(instance: { uuid: string }, spec: object): Promise<InstanceResult> {
+  async function runBeside(instance: { uuid: string }, spec: object): Promise<InstanceResult> {
     const processes = `/v1/operations/${instance.uuid}/subprocesses`;
     const { spid } = await engine.json<{ spid: number }>("POST", processes, spec);
     for (;;) {

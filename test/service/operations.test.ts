@@ -157,15 +157,15 @@ test.each([
   const outcome = service.follow(operation).finally(() => {
     isOver = true;
   });
-  const told = () => notices.filter(({ level }) => level === "info").map(({ text }) => text);
+  const notes = () => notices.filter(({ level }) => level === "info").map(({ text }) => text);
   while (!isOver) {
     await clock.advance(1000);
     // Responses on their way arrive before the next second.
     await Bun.sleep(3);
-    if (told().length > 0) release();
+    if (notes().length > 0) release();
   }
   expect(await outcome).toMatchObject({ status: "SUCCESS" });
-  expect(told()[0]).toBe(`operation ${operation} is still running, after 1 min`);
+  expect(notes()[0]).toBe(`operation ${operation} is still running, after 1 min`);
   expect(clock.now() - began).toBeLessThan(70_000);
 });
 

@@ -75,8 +75,8 @@ test("a missing agent closes the connection", async () => {
 
 test("a socket is closed with its command, and if its owner cannot be set", async () => {
   expect(await leftOpen(() => run(talk, {}))).toEqual([]);
-  const nobody = { type: "ssh", agent, mode: 0o600, uid: -2, gid: 0 } as const;
+  const unknownOwner = { type: "ssh", agent, mode: 0o600, uid: -2, gid: 0 } as const;
   const refused = async () =>
-    expect(openAgentSocket(nobody, temporaryDirectory())).rejects.toThrow("cannot create a socket");
+    expect(openAgentSocket(unknownOwner, temporaryDirectory())).rejects.toThrow("cannot create a socket");
   expect(await leftOpen(refused)).toEqual([]);
 });
