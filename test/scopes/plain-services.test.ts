@@ -24,7 +24,9 @@ test.each([
     });
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 0, stderr: expect.stringContaining("tagged ") });
     expect(stderr).not.toContain("[ERROR]");
-    expect(stderr).toContain("[WARN] cache: nothing is written to scope main: the service can't show");
+    expect(stderr).toContain(
+      "[WARN] cache: nothing is written to scope main: the service can't read files of an image",
+    );
   }
   expect(service.commands).toEqual(["make", "make"]);
   expect([...service.tags.keys()].filter((tag) => tag.includes("cache"))).toEqual([]);

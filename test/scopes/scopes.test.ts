@@ -241,7 +241,7 @@ describe("a scope that can't be used is a warning, and all its layers are misses
       /its image has no index, or no longer exists/,
     ],
     [
-      "the service can't show files of an image",
+      "the service can't read files of an image",
       (index) => {
         service.intercept = (_, { path }) =>
           path.startsWith(`/v1/inspect/${index}`)

@@ -110,7 +110,7 @@ describe.each(builders)("as %s", (who, make) => {
     ["the last layer is missing, with --tag", 4, ["--tag", "app:1"], ["three"]],
     ["the last layer is missing, without --tag", 4, [], ["three"]],
     ["the layer before the last is missing", 3, [], ["two", "three"]],
-    ["the first", 2, [], ["one", "two", "three"]],
+    ["the first layer above the base is missing", 2, [], ["one", "two", "three"]],
   ];
   test.each(rowsFor(who, gone, ["the layer before the last is missing"]))(
     "%s: only that layer and those above it are built again",
