@@ -46,14 +46,19 @@ async function watch(operation: string, options: OverdueOptions, over: AbortSign
   const warnAfter = timeout + graceMilliseconds;
   const endAfter = Math.max(timeout * 2, warnAfter + graceMilliseconds);
   const began = clock.now();
-  do {
+  // An operation that is queued for less than this has its whole timeout left until twice the timeout.
+  await pass(timeout);
+  let wasQueued = false;
+  while (await isQueued().catch(() => false)) {
+    over.throwIfAborted();
     if (clock.now() - began >= maxQueuedMilliseconds)
       return new OverdueError(`operation ${operation} has been queued for a day`, {});
-    // It may have started at any time since the last look. The grace covers that.
+    wasQueued = true;
     await pass(graceMilliseconds);
-  } while (await isQueued().catch(() => false));
+  }
   over.throwIfAborted();
-  await pass(timeout);
+  if (wasQueued) await pass(timeout);
+  await pass(graceMilliseconds);
   const allowed = `its timeout is ${formatSeconds(timeout)}`;
   onNotice({
     level: "warn",
