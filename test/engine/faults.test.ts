@@ -129,7 +129,7 @@ describe("the engine's directory", () => {
     database.run("PRAGMA user_version = 99");
     database.close();
     const opening = openEngine({ directory, clock: systemClock, environment: {} });
-    expect(opening).rejects.toThrow("was written by a newer bough (version 99 of its tables)");
+    await expect(opening).rejects.toThrow("was written by a newer bough (version 99 of its tables)");
   });
 
   test("is named in the error if it is damaged or cannot be written", async () => {

@@ -64,6 +64,6 @@ describe("a layer's archive", () => {
   test("refuses a file with the name of a whiteout", async () => {
     const layer = temporaryDirectory();
     writeFileSync(join(layer, ".wh.mine"), "");
-    expect(listLayer(layer)).rejects.toThrow("/.wh.mine can't be in a layer");
+    await expect(listLayer(layer)).rejects.toThrow("/.wh.mine can't be in a layer");
   });
 });

@@ -299,6 +299,6 @@ describe("a layer's size", () => {
   });
 
   test("is no longer counted when the signal is aborted", async () => {
-    expect(countedSize(temporaryDirectory(), 1e9, AbortSignal.abort("enough"))).rejects.toBe("enough");
+    await expect(countedSize(temporaryDirectory(), 1e9, AbortSignal.abort("enough"))).rejects.toBe("enough");
   });
 });

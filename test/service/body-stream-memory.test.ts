@@ -41,5 +41,5 @@ test("a body that waits for its source ends with the request", async () => {
   });
   const read = body.getReader().read();
   stop.abort(new Error("interrupted"));
-  expect(read).rejects.toThrow("interrupted");
+  await expect(read).rejects.toThrow("interrupted");
 });

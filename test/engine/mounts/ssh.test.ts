@@ -77,6 +77,8 @@ test("a socket is closed with its command, and if its owner cannot be set", asyn
   expect(await leftOpen(() => run(talk, {}))).toEqual([]);
   const unknownOwner = { type: "ssh", agent, mode: 0o600, uid: -2, gid: 0 } as const;
   const refused = async () =>
-    expect(openAgentSocket(unknownOwner, temporaryDirectory())).rejects.toThrow("cannot create a socket");
+    await expect(openAgentSocket(unknownOwner, temporaryDirectory())).rejects.toThrow(
+      "cannot create a socket",
+    );
   expect(await leftOpen(refused)).toEqual([]);
 });
