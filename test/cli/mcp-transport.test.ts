@@ -11,19 +11,29 @@ const request = { id: 1, method: "tools/call", params: { name: "build" } };
 const cancellation = { method: "notifications/cancelled", params: { requestId: 1 } };
 
 test.each([
-  ["a request without a response is waited for", [request], "waits"],
-  ["a cancelled request is not waited for, because it gets no response", [request, cancellation], "ended"],
-])("after the end of standard input, %s", async (_, messages, outcome) => {
+  ["a request without a response is waited for", [request], true],
+  ["a cancelled request is not waited for, because it gets no response", [request, cancellation], false],
+])("after the end of standard input, %s", async (_, messages, waits) => {
+  const clock = createManualClock();
   const transport = createStdioTransport(
     {
       stdin: { isTerminal: false, stream: () => lines(...messages) },
       stdout: { isTerminal: false, columns: undefined, write: () => true },
       signal: new AbortController().signal,
-      clock: createManualClock(),
+      clock,
     } as unknown as Parameters<typeof createStdioTransport>[0],
     (text) => text,
   );
   await transport.start();
-  const ended = transport.ended.then(() => "ended");
-  expect(await Promise.race([ended, Bun.sleep(50).then(() => "waits")])).toBe(outcome);
+  let hasEnded = false;
+  const ended = transport.ended.then(() => {
+    hasEnded = true;
+  });
+  if (waits) {
+    await Promise.race([ended, clock.sleeping(500)]);
+    expect(hasEnded).toBe(false);
+    await clock.advance(500);
+  }
+  await ended;
+  expect(clock.sleeps).toEqual(waits ? [500] : []);
 });
