@@ -236,15 +236,14 @@ describe("a server that", () => {
     expect([...service.state.files.values()].map(({ size }) => size)).toEqual([7]);
   });
 
-  test.each<[string, (socket: Socket) => void, string, number]>([
-    ["sends nothing", () => undefined, "no answer within 60 s", 60_000],
+  test.each<[string, (socket: Socket) => void, string]>([
+    ["sends nothing", () => undefined, "no answer within 60 s"],
     [
       "falls silent in the middle",
       (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"),
       "no data received for 60 s",
-      60_000,
     ],
-  ])("%s is given up", async (_, misbehave, message, seconds) => {
+  ])("%s is given up", async (_, misbehave, message) => {
     const clock = retryingClock();
     let silent = 0;
     const source = await serveRaw((socket) => {
@@ -262,7 +261,6 @@ describe("a server that", () => {
     const { exitCode, stderr } = await ended;
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`ADD ${source}/x: ${message}`);
-    expect(seconds).toBe(60_000);
   });
 
   test("works is asked for the file again if the service fails during the upload", async () => {
