@@ -366,17 +366,23 @@ describe("refused", () => {
   });
 
   test.each([
-    ["a missing repository", "git repository not found", () => new Response("none", { status: 404 })],
+    ["a missing repository", ": git repository not found", () => new Response("none", { status: 404 })],
     [
       "a server without git",
-      "",
-      () => new Response("<html>hello</html>", { headers: { "content-type": "text/html" } }),
+      "is this a git repository?",
+      () => new Response("<html>\nhello\n</html>\n", { headers: { "content-type": "text/html" } }),
     ],
-    ["a redirect to FTP", "", () => Response.redirect("ftp://127.0.0.1/app.git/info/refs")],
+    [
+      "a redirect to FTP",
+      ": the server redirects to an address that is less secure; refused",
+      () => Response.redirect("ftp://127.0.0.1/app.git/info/refs"),
+    ],
   ])("%s", async (_, reason, answer) => {
     const { url } = serve({ answer });
     const { exitCode, stderr } = await build(`ADD ${url}/app.git /x`);
-    expect(stderr).toContain(`ADD ${url}/app.git: ${reason}`);
+    const error = stderr.split("\n").find((line) => line.startsWith("[ERROR]"));
+    expect(error).toStartWith(`[ERROR] Dockerfile:2: ADD ${url}/app.git: `);
+    expect(error).toEndWith(reason);
     expect(exitCode).toBe(1);
   });
 
