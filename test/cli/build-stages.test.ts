@@ -91,13 +91,14 @@ RUN echo last
 describe("only what the target needs is built", () => {
   test.each<[string, string[], string[]]>([
     ["the last stage", ["--docker"], ["one", "last"]],
-    ["a stage by name, in any case", ["--target", "TWO"], []],
-    ["a stage by number", ["--target", "0"], []],
+    ["a stage by name, in any case", ["--target", "TWO"], ["two"]],
+    ["a stage by number", ["--target", "0"], ["one"]],
   ])("%s", async (_, options, expected) => {
     const { exitCode, stderr } = await build(makeContext(several), ...options);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
-    if (expected.length > 0) expect(printed(stderr)).toEqual(expected);
-    else expect(stderr).toMatch(/^(one|two)$/m);
+    // The output of a single stage has no labels.
+    const outputs = stderr.matchAll(/^(?:\[\S+ \d+\/\d+\] )?(one|two|last)$/gm);
+    expect([...outputs].map(([, text]) => text)).toEqual(expected);
   });
 });
 
