@@ -22,7 +22,7 @@ beforeAll(async () => {
     "plain.sh": "echo $# $1 $HOME",
     "own.sh": "#!/usr/bin/env -S bough run -I\necho own $1",
     "strict.sh": "#!/bin/sh -e\nfalse\necho not reached",
-    "program.awk": "#!/usr/bin/env -S sed -n\n",
+    "program.awk": "#!/usr/bin/env -S awk -v given=option -f\nBEGIN { print given, ARGV[1] }",
     "all.env": '# comment\n\nONE=1\n  TWO=a b=c "d"\r\nHERE\nNOWHERE\nEMPTY=\n',
     "bad.env": "ONE=1\nhunter2 hunter3\n",
     "src/a.txt": "of this machine\n",
@@ -61,8 +61,8 @@ test("a session's history names a script by its file", async () => {
 
 test("run returns a script's exit code, and uses the options in its first line", async () => {
   expect(await bough(["run", "-D", "-I", "strict.sh", "base:1"])).toMatchObject({ exitCode: 1, stdout: "" });
-  const ended = await bough(["run", "-D", "-I", "program.awk", "base:1"]);
-  expect(ended.exitCode).not.toBe(0);
+  const ended = await bough(["run", "-D", "-I", "program.awk", "base:1", "a b"]);
+  expect(ended).toMatchObject({ exitCode: 0, stdout: "option a b\n" });
 });
 
 test("--env-file reads the format of docker, and -e overrides it", async () => {
