@@ -148,6 +148,38 @@ test("the error of an unreachable registry says what to do", async () => {
   expect(refusing.exitCode).toBe(1);
 });
 
+test.each<[string, (method: string) => number, string]>([
+  ["knows no other address", () => 404, "invalid status code from registry 404"],
+  [
+    "shows it at every address",
+    (method) => (method === "PUT" ? 405 : 200),
+    "StatusCode: 405, <!doctype html>",
+  ],
+])("a push to a server that shows a web page and %s is an error", async (_, status, reason) => {
+  const requests: string[] = [];
+  const server = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    fetch({ method, url }) {
+      requests.push(`${method} ${new URL(url).pathname}`);
+      return new Response("<!doctype html>\n<h1>hello</h1>\n", {
+        status: status(method),
+        headers: { "content-type": "text/html" },
+      });
+    },
+  });
+  try {
+    const place = `docker://127.0.0.1:${server.port}/app:1`;
+    const { exitCode, stdout, stderr } = await bough(["push", "base:1", place.replace("docker://", "")]);
+    expect(requests[0]).toBe("GET /v2/");
+    expect(stderr).toContain(`[ERROR] pushing ${place} failed: skopeo: `);
+    expect(stderr).toContain(reason);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
+    expect(readdirSync(temporary)).toEqual([]);
+  } finally {
+    await server.stop(true);
+  }
+});
+
 test("a full registry is an error, and does not have the image", async () => {
   const full = await Registry.start(undefined, 300_000);
   try {
