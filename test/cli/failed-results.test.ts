@@ -47,7 +47,7 @@ test("on a full disk no failed result is kept, and the error says how to free sp
   const stderr = await fail(
     "echo x > /big; printf 'dd: /big: No space' >&2; sleep 0.2; echo ' left on device' >&2; exit 1",
   );
-  expect(stderr).toMatch(/no space left.* \d+ \w?B are free where /);
+  expect(stderr).toMatch(/no space left.* \d+ \w?B are free on the disk of /);
   expect(stderr).toContain("`bough engine prune` frees");
   expect(await images()).toEqual(before);
 });
@@ -56,7 +56,7 @@ test("run reports a full disk, too, and says what happens to the written files",
   const command = "echo x > /big; echo 'sh: write error: No space left on device' >&2; exit 3";
   const thrownAway = await bough("run", "-D", "-s", "--use", "busybox:1", "--", command);
   expect(thrownAway.exitCode).toBe(3);
-  expect(thrownAway.stderr).toMatch(/no space left. What .* is removed; \d+ \w?B are free where /);
+  expect(thrownAway.stderr).toMatch(/no space left. What .* was removed; \d+ \w?B are free on the disk of /);
   const kept = await bough("-S", "work", "run", "-s", "--use", "busybox:1", "--", command);
   expect(kept.stderr).toContain("after `bough --local -S work session rollback` it can be removed");
   expect(kept.stderr).toContain("`bough engine prune` frees");

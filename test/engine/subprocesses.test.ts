@@ -190,7 +190,7 @@ describe("another process of an instance", () => {
       for (let count = 0; count < 32; count++) await create(instance, { command: "sleep", args: ["100"] });
       const one = await engine.fetch("POST", pathOf(instance), { command: "true" });
       expect(one.headers.get("Retry-After")).toBe("1");
-      expect(await refusal(one)).toEqual([429, expect.stringContaining("can run 32 besides")]);
+      expect(await refusal(one)).toEqual([429, expect.stringContaining("32 processes already run")]);
       expect((await signal(instance, 2)).status).toBe(202);
       await ended(instance, 2);
       expect((await engine.fetch("POST", pathOf(instance), { command: "true" })).status).toBe(201);
