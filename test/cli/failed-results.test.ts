@@ -48,7 +48,7 @@ test("on a full disk no failed result is kept, and the error says how to free sp
     "echo x > /big; printf 'dd: /big: No space' >&2; sleep 0.2; echo ' left on device' >&2; exit 1",
   );
   expect(stderr).toMatch(/no space left.* \d+ \w?B are free on the disk of /);
-  expect(stderr).toContain("`bough engine prune` frees");
+  expect(stderr).toContain("`bough engine prune` removes");
   expect(await images()).toEqual(before);
 });
 
@@ -59,7 +59,7 @@ test("run reports a full disk, too, and says what happens to the written files",
   expect(thrownAway.stderr).toMatch(/no space left. What .* was removed; \d+ \w?B are free on the disk of /);
   const kept = await bough("-S", "work", "run", "-s", "--use", "busybox:1", "--", command);
   expect(kept.stderr).toContain("after `bough --local -S work session rollback` it can be removed");
-  expect(kept.stderr).toContain("`bough engine prune` frees");
+  expect(kept.stderr).toContain("`bough engine prune` removes");
   const fine = await bough("-S", "work", "run", "-s", "--", command.replace("exit 3", "exit 0"));
   expect(fine.stderr).not.toContain("no space");
 });
