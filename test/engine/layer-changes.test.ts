@@ -5,6 +5,8 @@ import { TestEngine } from "../support/engine.ts";
 
 let engine: TestEngine;
 let image: string;
+/** An image with a layer that `image` does not have. */
+let other: string;
 
 /** Commands, each making a layer on the one before, and the layer's changes. */
 const steps: [command: string, changes: string[]][] = [
@@ -43,12 +45,13 @@ const steps: [command: string, changes: string[]][] = [
 beforeAll(async () => {
   engine = await TestEngine.open();
   image = await engine.importBase();
+  other = (await engine.run(image, "touch /other")).image ?? "";
   for (const [command] of steps) image = (await engine.run(image, command)).image ?? "";
 }, 60_000);
 afterAll(() => engine.close());
 
-const summaries = async () =>
-  (await engine.json<{ layers: ImageLayerChanges[] }>("GET", `/v1/images/${image}/changes`)).layers;
+const summaries = async (of = image) =>
+  (await engine.json<{ layers: ImageLayerChanges[] }>("GET", `/v1/images/${of}/changes`)).layers;
 
 const changesOf = (layer: string, query = "") =>
   engine.json<{ changes: LayerChange[]; total: number }>(
@@ -101,10 +104,11 @@ test("the largest changes come first, up to the limit", async () => {
   expect(total).toBeGreaterThan(200);
 });
 
-test.each([
-  ["another image's layer", () => `/v1/images/${image}/changes/1-1`, 404],
-  ["a missing image", () => `/v1/images/${crypto.randomUUID()}/changes`, 404],
-  ["another image's layer with a limit", () => `/v1/images/${image}/changes/1-1?limit=0`, 404],
-])("%s is 404", async (_, path, status) => {
-  expect((await engine.fetch("GET", path())).status).toBe(status);
+test.each<[what: string, status: number, path: () => string | Promise<string>]>([
+  ["another image's layer", 404, async () => `${image}/changes/${(await summaries(other)).at(-1)?.id}`],
+  ["an unknown layer", 404, () => `${image}/changes/1-1`],
+  ["a missing image", 404, () => `${crypto.randomUUID()}/changes`],
+  ["a limit of 0", 400, async () => `${image}/changes/${(await summaries()).at(-1)?.id}?limit=0`],
+])("%s is %d", async (_, status, path) => {
+  expect((await engine.fetch("GET", `/v1/images/${await path()}`)).status).toBe(status);
 });
