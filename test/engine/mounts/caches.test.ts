@@ -55,10 +55,14 @@ test("a cache's files are there for the next command, and in no layer", async ()
   );
 });
 
-test("a cache's files stay if the command fails or is killed at its timeout", async () => {
+test("a cache's files stay if the command fails, is killed at its timeout or is cancelled", async () => {
   await run("echo 1 >> /c/x; exit 3", cache("failed"));
   await engine.run(base, "echo 2 >> /c/x; sleep 60", { mounts: [cache("failed", "locked")], timeout: 1 });
-  expect((await run("cat /c/x", cache("failed", "locked"))).stdout).toBe("1\n2\n");
+  const cancelled = await hold(cache("failed", "locked"));
+  await until(cancelled.has);
+  await engine.fetch("DELETE", `/v1/operations/${cancelled.uuid}`);
+  expect((await engine.finish(cancelled)).status).toBe("CANCELLED");
+  expect((await run("cat /c/x /c/held", cache("failed", "locked"))).stdout).toBe("1\n2\nheld\n");
 });
 
 test.each<[string, Partial<Cache>, Partial<Cache>, boolean]>([
