@@ -40,10 +40,10 @@ function inNamespace(setUp: string, directory: string, script: string): unknown 
 
 describe("an error names the missing program and its package:", () => {
   test.each([
-    ["runc", "POST", "/v1/instances", '{ image, command: "true" }'],
-    ["skopeo", "POST", "/v1/images/import", '{ registry: { url: "docker://127.0.0.1:1/x:1" } }'],
-    ["runc", "POST", "/v1/images/import", "{ registry: { url: layout } }"],
-  ])("%s", async (program, method, path, body) => {
+    ["runc", "a command", "/v1/instances", '{ image, command: "true" }'],
+    ["skopeo", "an import from a registry", "/v1/images/import", '{ registry: { url: "docker://a/b:1" } }'],
+    ["runc", "an import of a directory", "/v1/images/import", "{ registry: { url: layout } }"],
+  ])("%s, for %s", async (program, _, path, body) => {
     const directory = join(scratch, `without-${program}-${crypto.randomUUID()}`);
     const engine = await TestEngine.open({ directory });
     const image = await engine.importBase("base:1", layout);
@@ -53,7 +53,7 @@ describe("an error names the missing program and its package:", () => {
       `for p in ${program} crun; do place=$(command -v $p) && mount --bind /dev/null "$place" || true; done`,
       directory,
       `const image = ${JSON.stringify(image)};
-       const response = await engine.fetch("${method}", "${path}", ${body});
+       const response = await engine.fetch("POST", "${path}", ${body});
        console.log(JSON.stringify(await response.json()));`,
     );
     expect(answer).toEqual({
