@@ -1,5 +1,7 @@
 /** The mounts of a command, which leave nothing in its result, as root and as an ordinary user. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { openUserEngine } from "../../support/user-engine.ts";
@@ -24,6 +26,14 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     source = (await engine.run(base, commands.join("; "))).image ?? "";
   }, 60_000);
   afterAll(() => engine.close());
+
+  /** The files of layers and of operations in the engine's directory. */
+  const stored = () => {
+    const directory = who === "root" ? engine.directory : join(engine.directory, ".local/state/bough/engine");
+    return ["layers", "operations"]
+      .flatMap((name) => readdirSync(join(directory, name), { recursive: true, encoding: "utf8" }))
+      .sort();
+  };
 
   const image = (path = "/s") => ({ type: "bind", image: source, source: path, readonly: true }) as const;
   const text = async (content: string, mode = "0644", ids = { uid: 0, gid: 0 }) => ({
@@ -259,8 +269,11 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       () => [{ target: "/proc/self", type: "tmpfs" }],
       "cannot mount at /proc/self: the sandbox has its own files there",
     ],
-  ])("%s is an error", async (_, mounts, message) => {
-    const { operation } = await engine.run(base, "true", { mounts: mounts() });
+  ])("%s is an error, which leaves nothing behind", async (_, mounts, message) => {
+    const before = stored();
+    const { operation, image } = await engine.run(base, "true", { mounts: mounts() });
     expect(operation.error).toContain(message);
+    expect(image).toBeUndefined();
+    expect(stored()).toEqual(before);
   });
 });
