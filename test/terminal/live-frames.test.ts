@@ -87,13 +87,18 @@ test("each frame is one write that hides the cursor, shows it again, and begins 
   expect(writes.at(-1)).toContain("\r\u001b[3A");
 });
 
-test("log lines go above the drawn rows, which stay", async () => {
+test("log lines go above the drawn rows, where they stay, even if they are repeated", async () => {
   const { clock, writes, view, begin } = open();
   begin(2);
   await clock.advance(100);
-  view.log.info("said");
-  view.log.debug("not said");
-  expect(drawn(writes.at(-1))).toBe("[INFO] said\n[2/2] RUN make all                 0.1s\n");
+  for (let times = 1; times <= 2; times++) {
+    view.log.info("said");
+    view.log.debug("not said");
+    // The frame begins at the drawn row, and erases none of the lines above it.
+    expect(writes).toHaveLength(1 + times);
+    expect(writes.at(-1)).toContain("\r\u001b[1A\u001b[J");
+    expect(drawn(writes.at(-1))).toBe("[INFO] said\n[2/2] RUN make all                 0.1s\n");
+  }
   view.close();
 });
 
