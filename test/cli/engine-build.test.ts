@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
+import { commandLines } from "../support/processes.ts";
 
 const environment = { BOUGH_HOME: "" };
 beforeAll(async () => {
@@ -201,10 +202,11 @@ describe("an entry that can't be placed is an error of the line that staged it:"
   });
 });
 
-test("a RUN that takes too long is stopped, even with a process in the background", async () => {
-  const failed = await build(makeContext("RUN sleep 1000 & sleep 1000\n"), "--timeout", "1");
+test("a RUN that takes too long is stopped, with its processes in the background", async () => {
+  const failed = await build(makeContext("RUN sleep 98761 & sleep 98762\n"), "--timeout", "1");
   expect(failed.exitCode).toBe(1);
   expect(failed.stderr).toContain("the command was stopped after 1 second (");
+  expect(commandLines().filter((line) => /^sleep 9876[12]$/.test(line))).toEqual([]);
 });
 
 test("the error of a base image that can't be imported names the image", async () => {
