@@ -100,12 +100,16 @@ describe.each(places)("on %s", (place) => {
     expect(stderr).toContain("2 | RUN --mount=source=nowhere");
   });
 
-  test("the exit code of a command with mounts is reported", async () => {
-    const { exitCode, stderr } = await build(
-      makeContext("RUN --mount=target=/in --mount=type=tmpfs,target=/t exit 37"),
+  test("the exit code of a command with mounts is reported, and the layer before it stays cached", async () => {
+    const context = makeContext(
+      "RUN echo before\nRUN --mount=target=/in --mount=type=tmpfs,target=/t exit 37",
     );
-    expect(exitCode).toBe(1);
-    expect(stderr).toContain("exit code 37");
+    for (const count of [2, 1]) {
+      const failed = await build(context);
+      expect(failed.exitCode).toBe(1);
+      expect(failed.stderr).toContain("exit code 37");
+      expect(runs(failed)).toBe(count);
+    }
   });
 });
 
