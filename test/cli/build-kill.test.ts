@@ -85,8 +85,9 @@ describe("a build that is killed while a command runs", () => {
     outcome = command.outcome;
     await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
     outcome = undefined;
+    service.clearRequests();
     const again = build();
-    await Bun.sleep(100);
+    await Promise.race([again, untilRequested(`GET /v1/operations/${operations()[0]?.uuid}/events`)]);
     command.release();
     const { exitCode, stderr, runs } = await again;
     expect(stderr).toContain(`[INFO] RUN resumed op=${operations()[0]?.uuid} RUN slow\n`);
@@ -334,6 +335,11 @@ async function killOften(world: World, random: () => number, kills: number) {
     fullMilliseconds ||= performance.now() - started;
     round++;
   }
+}
+
+/** Resolves once there is a request of this kind. */
+async function untilRequested(call: string): Promise<void> {
+  while (service.requestsTo(call).length === 0) await Bun.sleep(1);
 }
 
 /** True if all calls of this kind have got their responses. */
