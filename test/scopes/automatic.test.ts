@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseAutomatically } from "../../src/cli/builds/automatic-scopes.ts";
+import { chooseAutomatically } from "../../src/cli/builds/options/automatic-scopes.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";

@@ -6,7 +6,7 @@ import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import type { BuildInputs } from "./inputs.ts";
-import type { ScopeOptions } from "./scope-options.ts";
+import type { ScopeOptions } from "./options/scope-options.ts";
 
 /** The results of earlier builds: those of this machine, and those of other machines in scopes. */
 export interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory"> {
@@ -24,7 +24,7 @@ export async function readSharing(
   const options = ["cache", "cache-to", "cache-from", "cache-sign", "cache-verify"];
   const isGiven = options.some((name) => values.text(name) !== undefined);
   if (!isGiven && BOUGH_CACHE_TO === "" && BOUGH_CACHE_FROM === "") return undefined;
-  const { readScopeOptions } = await import("./scope-options.ts");
+  const { readScopeOptions } = await import("./options/scope-options.ts");
   return readScopeOptions(invocation, fetched === undefined ? context.realPath : undefined);
 }
 

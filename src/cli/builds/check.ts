@@ -7,8 +7,8 @@ import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { assumeService } from "./assumed-service.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
-import { requireSamePlatform } from "./platform-option.ts";
-import { idsOf } from "./secret-options.ts";
+import { requireSamePlatform } from "./options/platform-option.ts";
+import { idsOf } from "./options/secret-options.ts";
 
 /** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {

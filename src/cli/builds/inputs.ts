@@ -13,10 +13,10 @@ import { type DirectorySource, type FetchedSource, readContextSource } from "../
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
-import { splitKeyValue } from "./key-value.ts";
-import { readLabels } from "./labels.ts";
-import { readPlatform } from "./platform-option.ts";
-import { readSecretOptions, type SecretOptions } from "./secret-options.ts";
+import { splitKeyValue } from "./options/key-value.ts";
+import { readLabels } from "./options/labels.ts";
+import { readPlatform } from "./options/platform-option.ts";
+import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
 
 /** The inputs of a build, as given on the command line. */
 export interface BuildInputs extends OpenedContext {

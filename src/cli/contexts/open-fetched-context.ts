@@ -18,7 +18,7 @@ import {
   readDockerfile,
 } from "../builds/dockerfile-file.ts";
 import { createGit } from "../builds/git.ts";
-import type { SecretOptions } from "../builds/secret-options.ts";
+import type { SecretOptions } from "../builds/options/secret-options.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { scratchPath } from "../export/scratch-path.ts";
 import type { Runtime } from "../process/runtime.ts";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import type { ScopeChoice } from "../../builder/scopes/open-scopes.ts";
-import { isScopeName } from "../../builder/scopes/scope-name.ts";
-import { asRecord, asText } from "../../service/http/json.ts";
-import { sha256Of } from "../../sha256.ts";
-import { isCi } from "../../terminal/color.ts";
+import type { ScopeChoice } from "../../../builder/scopes/open-scopes.ts";
+import { isScopeName } from "../../../builder/scopes/scope-name.ts";
+import { asRecord, asText } from "../../../service/http/json.ts";
+import { sha256Of } from "../../../sha256.ts";
+import { isCi } from "../../../terminal/color.ts";
 import { findDefaultBranch } from "./default-branch.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { BoughError } from "../../../errors.ts";
 
 /** Splits `KEY=VALUE` or `KEY`, the value of `option`. */
 export function splitKeyValue(text: string, option: string): [key: string, value: string | undefined] {

@@ -1,5 +1,5 @@
-import type { BuildMode } from "../../builder/job.ts";
-import { BoughError } from "../../errors.ts";
+import type { BuildMode } from "../../../builder/job.ts";
+import { BoughError } from "../../../errors.ts";
 import { splitKeyValue } from "./key-value.ts";
 
 /** Reads the values of `--label` as docker build does: a key alone has an empty value, and the last one counts. */

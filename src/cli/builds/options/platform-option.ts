@@ -1,12 +1,12 @@
-import { platformOf } from "../../builder/bases/base.ts";
+import { platformOf } from "../../../builder/bases/base.ts";
 import {
   formatPlatform,
   isSamePlatform,
   type Platform,
   parsePlatform,
-} from "../../builder/bases/platform.ts";
-import { BoughError } from "../../errors.ts";
-import type { ImageService } from "../../service/service.ts";
+} from "../../../builder/bases/platform.ts";
+import { BoughError } from "../../../errors.ts";
+import type { ImageService } from "../../../service/service.ts";
 
 /** Reads `--platform`. An image has one platform: that of the service, which runs its commands. */
 export function readPlatform(text: string | undefined): Platform | undefined {

@@ -1,11 +1,11 @@
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import type { GivenIds } from "../../builder/mounts/mount-support.ts";
-import type { GivenSecrets } from "../../builder/mounts/secrets.ts";
-import { displayPath } from "../../context/file-system/display-path.ts";
-import { fileError } from "../../context/file-system/file-error.ts";
-import { BoughError } from "../../errors.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { GivenIds } from "../../../builder/mounts/mount-support.ts";
+import type { GivenSecrets } from "../../../builder/mounts/secrets.ts";
+import { displayPath } from "../../../context/file-system/display-path.ts";
+import { fileError } from "../../../context/file-system/file-error.ts";
+import { BoughError } from "../../../errors.ts";
+import type { Invocation } from "../../command-line/command.ts";
 
 /** The source of each `--secret` and the socket of each `--ssh`, by id. Nothing has been read yet. */
 export interface SecretSources {

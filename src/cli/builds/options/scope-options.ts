@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { ScopeChoice } from "../../builder/scopes/open-scopes.ts";
-import { parseScopeName } from "../../builder/scopes/scope-name.ts";
-import type { KeyFile, ScopeKeys } from "../../builder/scopes/signature.ts";
-import { fileError } from "../../context/file-system/file-error.ts";
-import { BoughError } from "../../errors.ts";
-import type { Invocation } from "../command-line/command.ts";
+import type { ScopeChoice } from "../../../builder/scopes/open-scopes.ts";
+import { parseScopeName } from "../../../builder/scopes/scope-name.ts";
+import type { KeyFile, ScopeKeys } from "../../../builder/scopes/signature.ts";
+import { fileError } from "../../../context/file-system/file-error.ts";
+import { BoughError } from "../../../errors.ts";
+import type { Invocation } from "../../command-line/command.ts";
 
 /** The scopes that a build shares its cache in, and their keys. */
 export interface ScopeOptions extends ScopeChoice {
@@ -73,7 +73,7 @@ async function readKeys({ values, runtime: { workingDirectory } }: Given): Promi
       );
     }
   };
-  const { readScopeKeys } = await import("../../builder/scopes/signature.ts");
+  const { readScopeKeys } = await import("../../../builder/scopes/signature.ts");
   return readScopeKeys(
     signing === undefined ? undefined : read("--cache-sign", signing),
     verifying.map((path) => read("--cache-verify", path)),

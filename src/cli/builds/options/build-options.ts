@@ -1,0 +1,55 @@
+import { availableParallelism } from "node:os";
+import type { BuildMode, BuildRequest } from "../../../builder/job.ts";
+import { parseTag } from "../../../service/images/tag.ts";
+import { positiveInteger } from "../../command-line/arguments.ts";
+import type { Invocation } from "../../command-line/command.ts";
+import { type BuildOutput, readBuildOutputs, requireIndexes } from "../../export/build-outputs.ts";
+import { readLimitOptions } from "../../run/limit-options.ts";
+import { isEmbedded } from "../../service/choice.ts";
+
+const defaultTimeoutSeconds = 600;
+
+/** The options of `bough build` that do not name what is built. */
+export interface BuildOptions
+  extends Pick<
+    BuildRequest,
+    "timeoutSeconds" | "limits" | "tags" | "useCache" | "pullsImages" | "measuresLayers"
+  > {
+  outputs: readonly BuildOutput[];
+  /** `--provenance` and `--sbom`; `undefined` if neither is given. */
+  attestations: { provenance: boolean; sbom: boolean } | undefined;
+  /** The number of steps that run concurrently. */
+  jobsIn(mode: BuildMode): number;
+}
+
+/** @throws BoughError of kind `usage` for an invalid value, or for options that exclude each other */
+export function readBuildOptions(invocation: Invocation): BuildOptions {
+  const { values, runtime, globals } = invocation;
+  const timeoutSeconds = readTimeout(values.text("timeout"));
+  const limits = readLimitOptions(values);
+  const tags = [...new Set(values.list("tag").map(parseTag))];
+  const outputs = readBuildOutputs(invocation, tags);
+  const provenance = values.flag("provenance");
+  const isAttested = provenance || values.flag("sbom");
+  if (isAttested) requireIndexes(outputs, provenance ? "--provenance" : "--sbom");
+  const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
+  return {
+    ...{ timeoutSeconds, limits, tags, outputs },
+    attestations: isAttested ? { provenance, sbom: values.flag("sbom") } : undefined,
+    useCache: !values.flag("no-cache"),
+    pullsImages: values.flag("pull"),
+    measuresLayers: values.text("metadata-file") !== undefined,
+    jobsIn(mode) {
+      if (mode === "default") return 1;
+      // The embedded engine has this machine's processors, a remote service its own machines.
+      return jobs ?? (isEmbedded(runtime, globals) ? availableParallelism() : 4);
+    },
+  };
+}
+
+function readTimeout(given: string | undefined): number {
+  // The -t of docker build is a tag.
+  const tag = /^[a-z]/i.test(given ?? "") ? given : "NAME:TAG";
+  const hint = `It takes seconds, as in --timeout 1800. To tag the image, use --tag ${tag}.`;
+  return positiveInteger(given, "--timeout", hint) ?? defaultTimeoutSeconds;
+}
