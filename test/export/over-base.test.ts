@@ -116,12 +116,23 @@ describe("an image is exported as its base's layers and one more", () => {
     expect(back).toEqual(tree);
   });
 
-  test("which a second push finds in the registry", async () => {
+  test("of which a push sends only the last one, and a second push nothing", async () => {
     const name = `${registry.host}/app:1`;
     await remote("push", "app:1", name);
-    expect(layersOf(`docker://${name}`)).toHaveLength(4);
+    const layers = layersOf(`docker://${name}`);
+    expect(layers).toHaveLength(4);
+    const requests = registry.requests();
+    // The registry has the base's layers in another repository.
+    const mounted = layers
+      .slice(0, -1)
+      .map((digest) => `POST /v2/app/blobs/uploads/?from=base&mount=${encodeURIComponent(digest)}`);
+    expect(requests.filter((request) => request.includes("mount=")).sort()).toEqual(mounted.sort());
+    // The last layer and the configuration.
+    expect(requests.filter((request) => request.startsWith("PATCH /v2/app/"))).toHaveLength(2);
     const { stderr } = await remote("push", "app:1", name);
     expect(stderr).toContain("already in the registry: 4 of 4 layers");
+    const further = registry.requests().slice(requests.length);
+    expect(further.filter((request) => /^(POST|PATCH|PUT) (?!.*manifests)/.test(request))).toEqual([]);
     await local(taker, "images", "import", name);
   });
 

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -44,7 +44,7 @@ export class Registry {
     // The configuration is YAML, which includes JSON.
     const config = {
       version: 0.1,
-      log: { level: "error" },
+      log: { level: "error", accesslog: { disabled: false } },
       storage: { filesystem: { rootdirectory: data } },
       http: { addr: host },
       ...auth,
@@ -52,7 +52,7 @@ export class Registry {
     writeFileSync(join(directory, "config.yml"), JSON.stringify(config));
     const process = Bun.spawn(["docker-registry", "serve", join(directory, "config.yml")], {
       stdin: "ignore",
-      stdout: "ignore",
+      stdout: Bun.file(join(directory, "access.log")),
       stderr: "ignore",
     });
     const registry = new Registry(host, process, directory, credentials);
@@ -79,6 +79,12 @@ export class Registry {
     const copy = Bun.spawnSync(["skopeo", "copy", ...options, source, `docker://${this.host}/${name}`]);
     if (!copy.success) throw new Error(`skopeo copy ${source}: ${copy.stderr.toString()}`);
     return Bun.spawnSync(["cat", digestFile]).stdout.toString().trim();
+  }
+
+  /** Methods and paths of the requests so far, with queries. */
+  requests(): string[] {
+    const log = readFileSync(join(this.#directory, "access.log"), "utf8");
+    return [...log.matchAll(/ "(\S+ \S+) HTTP/g)].map(([, request = ""]) => request);
   }
 
   async stop(): Promise<void> {
