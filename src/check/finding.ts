@@ -6,7 +6,7 @@ export interface Finding extends Omit<Problem, "rule" | "range"> {
   rule: string;
   /** The lines of the instruction; `undefined` if the finding is not about the Dockerfile. */
   range: Problem["range"] | undefined;
-  /** What to do about it. */
+  /** Advice for the user. */
   hint?: string;
 }
 

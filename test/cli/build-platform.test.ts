@@ -33,14 +33,14 @@ test.each([
 test("another platform is refused before anything runs", async () => {
   const { exitCode, stderr } = await build(["--platform", "linux/arm64"]);
   expect(stderr).toContain(
-    "[ERROR] --platform linux/arm64 is not supported here: only linux/amd64 is\nLeave --platform out, or build on a service of that platform.\n",
+    "[ERROR] --platform linux/arm64: the service runs only linux/amd64\nLeave --platform out, or build on a service of that platform.\n",
   );
   expect(exitCode).toBe(2);
   expect(service?.state.instances).toEqual([]);
 });
 
 test.each([
-  ["linux/riscv64", /is not supported here: only linux\/\w+ is/],
+  ["linux/riscv64", /the service runs only linux\/\w+/],
   ["no such/platform", /invalid platform "no such\/platform"/],
 ])("--check refuses %s, too", async (platform, message) => {
   const words = ["--local", "build", "--check", "--platform", platform];

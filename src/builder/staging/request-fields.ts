@@ -24,7 +24,7 @@ export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
   );
 }
 
-/** What a service keeps of a request's files, beside contents, owners and modes. */
+/** Features of a request's files that a service may support, in addition to contents, owners and modes. */
 export interface FileFeatures {
   times: boolean;
   links: boolean;

@@ -21,7 +21,7 @@ export class EntryList implements Iterable<ContextEntry> {
   #hashes: Buffer | undefined;
   /** Indexes of files with several hard links, which may all be elsewhere. */
   readonly #linked: number[] = [];
-  /** What files of the list have in common that are hard links to each other, by index; see `groupLinks`. */
+  /** A symbol for all hard links to the same file, by index; see `groupLinks`. */
   #inodes: ReadonlyMap<number, symbol> | undefined;
   #digest: string | undefined;
   #files = 0;
@@ -113,7 +113,7 @@ export class EntryList implements Iterable<ContextEntry> {
     return this.#inodes.size > 0;
   }
 
-  /** Returns what hard links to one file have in common; `undefined` for a file without others, and before `groupLinks`. */
+  /** Returns the symbol of a file with several hard links in the list; `undefined` for others, and before `groupLinks`. */
   inodeAt(index: number): symbol | undefined {
     return this.#inodes?.get(index);
   }

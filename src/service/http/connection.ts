@@ -4,7 +4,7 @@ import { asRecord, asText } from "./json.ts";
 /** A call without a usable response, described by what can be done about it. */
 interface ConnectionFault {
   reason: string;
-  /** What to do about it. */
+  /** Advice for the user. */
   hint: string;
   /** False if the request provably never reached the service. */
   received: boolean;

@@ -29,7 +29,7 @@ export async function requirePlatform(
 export function requireSamePlatform(wanted: Platform, available: Platform): void {
   if (isSamePlatform(wanted, available)) return;
   throw new BoughError(
-    `--platform ${formatPlatform(wanted)} is not supported here: only ${formatPlatform(available)} is`,
+    `--platform ${formatPlatform(wanted)}: the service runs only ${formatPlatform(available)}`,
     {
       kind: "usage",
       hint: "Leave --platform out, or build on a service of that platform.",
