@@ -373,6 +373,11 @@ describe("refused", () => {
       () => new Response("<html>\nhello\n</html>\n", { headers: { "content-type": "text/html" } }),
     ],
     [
+      "a server without git, with a page of one line",
+      ": could not find the default branch: the repository is empty, or its HEAD names a missing branch",
+      () => new Response("<html>hello</html>", { headers: { "content-type": "text/html" } }),
+    ],
+    [
       "a redirect to FTP",
       ": the server redirects to an address that is less secure; refused",
       () => Response.redirect("ftp://127.0.0.1/app.git/info/refs"),
@@ -384,6 +389,16 @@ describe("refused", () => {
     expect(error).toStartWith(`[ERROR] Dockerfile:2: ADD ${url}/app.git: `);
     expect(error).toEndWith(reason);
     expect(exitCode).toBe(1);
+  });
+
+  test("a repository whose HEAD names a missing branch, unless a branch is given", async () => {
+    app.git("symbolic-ref", "HEAD", "refs/heads/missing");
+    const { url } = serve();
+    const { exitCode, stderr } = await build(`ADD ${url}/app.git /x`);
+    expect(stderr).toContain("its HEAD names a missing branch");
+    expect(stderr).toContain("Check the address, or give the name of a branch or tag.");
+    expect(exitCode).toBe(1);
+    expect((await build(`ADD ${url}/app.git#feature /x`)).texts).toEqual(featureFiles);
   });
 
   test("after three requests: a server that responds with 503", async () => {

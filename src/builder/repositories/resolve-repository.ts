@@ -51,7 +51,12 @@ async function findDefault(client: GitClient): Promise<Found | undefined> {
     .get("HEAD")
     ?.find((word) => word.startsWith("ref: "))
     ?.slice("ref: ".length);
-  if (commit === undefined) throw client.refuse("could not find the default branch: the repository is empty");
+  // git also lists nothing for a web page of one line, and for a HEAD that names a missing branch.
+  if (commit === undefined)
+    throw client.refuse(
+      "could not find the default branch: the repository is empty, or its HEAD names a missing branch",
+      "Check the address, or give the name of a branch or tag.",
+    );
   return { ref: branch, commit };
 }
 
