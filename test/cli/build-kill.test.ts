@@ -128,7 +128,7 @@ describe("a build that is killed while a command runs", () => {
     outcome = command.outcome;
     await buildAndKill(() => isRunning() && answered("POST /v1/instances"));
     command.release();
-    await Bun.sleep(10);
+    while (operations()[0]?.result?.image == null) await Bun.sleep(1);
     service.state.forgetImage(operations()[0]?.result?.image ?? "");
     // An image without a tag, which proves that the service lists such images: one that it does not list is gone.
     service.state.addImage();
