@@ -10,6 +10,7 @@ import { createImageFiles } from "./images/image-files.ts";
 import type { SeenImages } from "./images/image-list.ts";
 import { createImages, type Images } from "./images/images.ts";
 import { createInspector } from "./images/inspect.ts";
+import { createInspectRoutes } from "./images/inspect-routes.ts";
 import { createImageLayers, type ImageLayers } from "./images/layers.ts";
 import { createEventSnapshots, type EventSnapshots } from "./operations/event-snapshot.ts";
 import { createOperationRecords, type OperationRecords } from "./operations/operation-records.ts";
@@ -72,6 +73,7 @@ export function createService(options: ServiceOptions): Service {
     signal,
     onNotice,
     ...(options.onServed === undefined ? {} : { onServed: options.onServed }),
+    onImage: () => images.noteNewImage(),
     random,
     running: options.running ?? new Set(),
   });
@@ -83,6 +85,7 @@ export function createService(options: ServiceOptions): Service {
     seen: options.seenImages ?? new Set(),
     capabilities,
   });
+  const inspectRoutes = createInspectRoutes(transport, capabilities, images.hasImage);
   const files = createFiles({
     transport,
     clock,
@@ -117,13 +120,13 @@ export function createService(options: ServiceOptions): Service {
     follow: operations.follow,
     hasEnded: operations.hasEnded,
     cancel: operations.cancel,
-    ...createInspector(transport, capabilities, images.hasImage),
+    ...createInspector(transport, capabilities, inspectRoutes),
     ...createAccounts(transport),
     ...createOperationRecords(transport, capabilities),
     ...createEventSnapshots(transport, signal),
     ...createTerminals(transport, { clock, signal }),
     ...createImageChanges(transport),
-    ...createImageFiles(transport),
+    ...createImageFiles(transport, inspectRoutes),
     ...createImageLayers(transport),
   };
 }

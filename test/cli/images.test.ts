@@ -1,5 +1,6 @@
 /** `bough images` and `bough images remove` on an engine that has built something. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startFakeService } from "../fake-service/fake-service.ts";
 import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
@@ -103,5 +104,58 @@ describe("bough images remove", () => {
     expect(refused.stderr).toContain(`image ${image} is used by session work on its branch main`);
     expect((await bough(`rmi ${image} nothing:1 --force`)).stderr).toContain("has no image nothing:1");
     expect(await ids("images --all")).not.toContain(image);
+  });
+});
+
+test("a service that cannot remove images may remove tags", async () => {
+  const service = await startFakeService();
+  const words = ["--url", service.url, "--token", "t0ken-t0ken", "rmi", "app:1"];
+  const { stderr } = await runBough(words, { workingDirectory, environment });
+  expect(stderr).toContain("does not support removing images\n`bough untag TAG` removes a tag.");
+  await service.close();
+});
+
+describe("on a service with only the specification's calls", () => {
+  const cannotShow = "the service cannot show files of images: it does not support GET /v1/inspect/";
+  const elsewhere = "build it there, with `bough --local build`.";
+  test.each<{ line: string; error: string; hint: string; works?: string[] }>([
+    { line: "ls app:1:/etc", error: cannotShow, hint: "app:1 -- ls -la /etc", works: ["ls", "-la", "/etc"] },
+    { line: "ls", error: cannotShow, hint: "-S default run -D -- ls -la /`", works: ["ls", "-la", "/"] },
+    { line: "cat app:1:/etc/a", error: cannotShow, hint: "app:1 -- cat /etc/a`", works: ["cat", "/etc/a"] },
+    { line: "cp app:1:/a .", error: cannotShow, hint: "cat /a > FILE\n", works: ["cat", "/a"] },
+    { line: "cp app:1:/a -", error: cannotShow, hint: "tar -cf - -C /a . > FILE.tar\n" },
+    { line: "images export app:1 tar:a.tar", error: cannotShow, hint: elsewhere },
+    { line: "images export app:1 oci:a", error: cannotShow, hint: elsewhere },
+    { line: "push app:1 localhost:1/app:1", error: cannotShow, hint: elsewhere },
+    { line: "rmi app:1", error: "does not support removing images", hint: "images\n" },
+  ])("bough $line names what the service lacks, and what works instead", async (row) => {
+    const service = await startFakeService({ sixCallsOnly: true });
+    try {
+      service.state.addImage("app:1");
+      const inService = ["--url", service.url, "--token", "t0ken-t0ken"];
+      const options = {
+        workingDirectory: temporaryDirectory(),
+        environment: { BOUGH_HOME: temporaryDirectory() },
+      };
+      await runBough([...inService, "use", "app:1"], options);
+      const { exitCode, stderr } = await runBough([...inService, ...row.line.split(" ")], options);
+      expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining(row.error) });
+      expect(stderr).toContain(row.hint);
+      expect(stderr).not.toContain("untag");
+      if (row.works === undefined) return;
+      // The line of the hint, as a user would paste it.
+      const [, pasted = ""] = /bough (--url [^`>\n]+)/.exec(stderr) ?? [];
+      const words = ["--token", "t0ken-t0ken", ...pasted.trim().split(" ")];
+      expect(await runBough(words, options)).toMatchObject({ exitCode: 0 });
+      const [command, ...args] = row.works;
+      expect(service.state.instances.at(-1)).toMatchObject({
+        image: "tag:app:1",
+        command,
+        args,
+        disposable: true,
+      });
+    } finally {
+      await service.close();
+    }
   });
 });

@@ -113,6 +113,19 @@ describe.each(places)("on %s", (place) => {
   });
 });
 
+test("a mount of an image needs a service that shows files of images", async () => {
+  const service = await startFakeService({ sixCallsOnly: true });
+  try {
+    const context = makeContext("RUN --mount=from=busybox:1,target=/m ls /m");
+    const { stderr } = await bough(["--url", service.url, "--token", "t0ken", "build", "."], context);
+    expect(stderr).toContain(
+      "the service can't list the files of an image, which RUN --mount with from= needs:",
+    );
+  } finally {
+    await service.close();
+  }
+});
+
 test("a mounted stage that the service has lost is made again", async () => {
   const service = await startFakeService({ extensions: ["mounts"] });
   service.state.addImage("busybox:1");

@@ -96,6 +96,21 @@ describe("finding an image", () => {
     expect(await service.findImage("app:3")).toEqual({ uuid: "i-3" });
   });
 
+  test("by its id asks only once whether the list shows images without a tag", async () => {
+    const { fake, service } = await start();
+    fake.state.addImage("app:1");
+    expect(await Promise.all(["i-1", "i-2"].map((uuid) => service.hasImage(uuid)))).toEqual([
+      "unsupported",
+      "unsupported",
+    ]);
+    expect(await service.hasImage("i-3")).toBe("unsupported");
+    expect(fake.requests.filter(({ query }) => query.uuid === undefined && query.limit)).toHaveLength(1);
+    // The image of a command has no tag: now a list can show one.
+    const made = { image: "tag:app:1", command: "make", shell: true, cwd: "/", disposable: false };
+    await service.follow(await service.spawn(made));
+    expect(await service.hasImage("i-3")).toBe(false);
+  });
+
   test("sends no request for an invalid tag", async () => {
     const { fake, service } = await start();
     expect(await service.findImage(`alpine@sha256:${"0".repeat(64)}`)).toBeUndefined();
@@ -317,5 +332,46 @@ describe("reading an image", () => {
     const image = fake.state.addImage();
     expect(await service.pathType(image, "/etc")).toBe("unsupported");
     expect(await service.readFile(image, "/etc/passwd")).toBe("unsupported");
+  });
+
+  const missing = (status: number, isMissing: (path: string) => boolean) => ({
+    intercept: (_: Request, { path }: { path: string }) =>
+      isMissing(path) ? Response.json({ error: "no", status }, { status }) : undefined,
+  });
+  const isInspect = (path: string) => path.startsWith("/v1/inspect/");
+  const noList =
+    "the service cannot show files of images: it does not support GET /v1/inspect/{image_uuid}/list";
+  test.each<[string, FakeServiceOptions, string]>([
+    ["has it, but no such file", {}, "/none: there is no such file in image IMAGE"],
+    ["has only the specification's calls", { sixCallsOnly: true }, noList],
+    ["has a list of images, but no such route (404)", missing(404, isInspect), noList],
+    ["has no such route (405)", missing(405, (path) => path.endsWith("/list")), noList],
+    ["has no such route (501)", missing(501, isInspect), "the service cannot show files of images"],
+  ])("reports what is missing on a service that %s", async (_, options, expected) => {
+    for (const call of ["listFiles", "openFile", "openArchive"] as const) {
+      const { fake, service } = await start(options);
+      const image = fake.state.addImage("app:1");
+      const error = await rejection(service[call](image, "/none"));
+      expect(error).toBeInstanceOf(NotFoundError);
+      expect(error).toHaveProperty("message", expect.stringContaining(expected.replace("IMAGE", image)));
+    }
+  });
+
+  test("reports a missing image, and does not take it for a missing route", async () => {
+    const { fake, service } = await start();
+    const [listed, image] = [fake.state.addImage("app:1"), fake.state.addImage()];
+    fake.state.forgetImage(image);
+    for (const path of ["/", "/etc"])
+      expect(await rejection(service.listFiles(image, path))).toHaveProperty(
+        "message",
+        `image ${image} is gone, or the service cannot show files of images`,
+      );
+    expect(await service.pathType(image, "/")).toBe("unsupported");
+    expect(await service.pathType(listed, "/")).toBe("directory");
+    fake.state.addImage();
+    expect(await rejection(clientOf(fake.url).service.listFiles(image, "/"))).toHaveProperty(
+      "message",
+      `image ${image} is gone`,
+    );
   });
 });

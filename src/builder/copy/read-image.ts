@@ -1,6 +1,6 @@
 import { parseExcludeFlags } from "../../context/patterns/ignore.ts";
 import { decidePath, isMatch } from "../../context/patterns/rules.ts";
-import type { CopyInstruction } from "../../dockerfile/instruction.ts";
+import type { CopyInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { resolveCopySources } from "../../image/copy-sources.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
@@ -15,14 +15,14 @@ import { type Reading, readDirectory, readFile } from "./read-source.ts";
 import type { CopyWords } from "./words.ts";
 
 /**
- * Reads the sources of a `COPY --from` in an image of the service and uploads their contents. The result is remembered; then
- * nothing is asked or sent.
+ * Reads the sources of a `COPY --from`, or of a mount, in an image of the service and uploads their contents. The result is
+ * remembered; then nothing is asked or sent.
  *
  * @throws BoughError for missing sources, for a service that can't show an image's contents, and for impossible responses
  */
 export async function readFromImage(
   { paths, exclude }: Pick<CopyWords, "paths" | "exclude">,
-  { parents, range }: Pick<CopyInstruction, "parents" | "range">,
+  { name, parents, range }: Pick<Instruction, "name" | "range"> & Pick<CopyInstruction, "parents">,
   image: string,
   build: BuildJob,
 ): Promise<readonly CopiedSource[]> {
@@ -32,7 +32,7 @@ export async function readFromImage(
   if (known !== undefined) return known;
 
   const rules = parseExcludeFlags(exclude);
-  await requireInspect(image, build);
+  await requireInspect(image, name, build);
   const tree = createListedTree(image, build.service);
   const contents = createImageContents(build, maxSingleFiles);
   const reading: Reading = { image, tree, contents, skipped: [] };
@@ -83,10 +83,11 @@ function questionOf({ paths, exclude }: Pick<CopyWords, "paths" | "exclude">, pa
 /** Each source has its own connection, with some MiB in flight. */
 const maxConcurrentSources = 4;
 
-async function requireInspect(image: string, { facts }: BuildJob): Promise<void> {
+async function requireInspect(image: string, name: Instruction["name"], { facts }: BuildJob): Promise<void> {
   if (await facts.isDirectory(image, "/")) return;
+  const user = name === "RUN" ? "RUN --mount with from=" : "COPY --from";
   throw new BoughError(
-    "the service can't list the files of an image, which COPY --from needs: it does not support GET /v1/inspect/{image_uuid}/list",
+    `the service can't list the files of an image, which ${user} needs: it does not support GET /v1/inspect/{image_uuid}/list`,
     { hint: "Build on the embedded engine, or on a service that supports the call." },
   );
 }

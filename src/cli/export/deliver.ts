@@ -1,6 +1,8 @@
 import type { Platform } from "../../builder/bases/platform.ts";
+import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import type { Attest, ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
+import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
 import { isCi } from "../../terminal/color.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
@@ -76,7 +78,11 @@ export async function deliverImage(
     return written;
   } catch (error) {
     progress.end("failed");
-    throw error;
+    if (!(error instanceof NoInspectError)) throw error;
+    throw new BoughError(error.message, {
+      hint: "Images of the embedded engine can be exported and pushed: build it there, with `bough --local build`.",
+      cause: error,
+    });
   } finally {
     base?.close();
   }

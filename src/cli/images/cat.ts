@@ -3,6 +3,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { pathDescription, resolveImagePath } from "./image-path.ts";
+import { withRunHint } from "./run-hint.ts";
 
 export const cat = command({
   name: "cat",
@@ -30,7 +31,12 @@ async function printFiles(invocation: Invocation): Promise<void> {
   const { stdout, signal } = runtime;
   for (const given of values.positionals) {
     const { image, path } = await resolveImagePath(given, sessionKey(invocation), connection);
-    const content = await connection.service.openFile(image, path);
+    const content = await withRunHint(
+      given,
+      invocation,
+      (inImage) => `\`${inImage("cat", path)}\` prints it by a command in the image.`,
+      () => connection.service.openFile(image, path),
+    );
     if (content === undefined) {
       throw new BoughError(`${path} is not a regular file`, {
         hint: `\`bough ls ${given}\` lists a directory.`,

@@ -9,6 +9,7 @@ import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { copyDirectory, copyFile } from "./copy-out.ts";
 import { type ImagePath, pathDescription, resolveImagePath } from "./image-path.ts";
+import { withRunHint } from "./run-hint.ts";
 
 export const cp = command({
   name: "cp",
@@ -42,16 +43,23 @@ async function copyOut(invocation: Invocation): Promise<void> {
   await using connection = await connectQuietly(invocation);
   const { service } = connection;
   const place = await resolveImagePath(source, sessionKey(invocation), connection);
-  if (destination === "-") {
-    await passArchive(place, service, invocation);
-    return;
-  }
-  const local = resolve(runtime.workingDirectory, destination);
-  const to = { local, endsWithSlash: destination.endsWith("/") };
-  const content = await service.openFile(place.image, place.path);
-  const copied = await (content === undefined
-    ? copyDirectory(place, to, service, invocation)
-    : copyFile(content, place, to, service, invocation));
+  const { path } = place;
+  const hintFor = (inImage: (...command: string[]) => string) =>
+    [
+      "By a command in the image, a file and a directory's archive:",
+      `  ${inImage("cat", path)} > FILE`,
+      `  ${inImage("tar", "-cf", "-", "-C", path, ".")} > FILE.tar`,
+    ].join("\n");
+  const copied = await withRunHint(source, invocation, hintFor, async () => {
+    if (destination === "-") return passArchive(place, service, invocation);
+    const local = resolve(runtime.workingDirectory, destination);
+    const to = { local, endsWithSlash: destination.endsWith("/") };
+    const content = await service.openFile(place.image, path);
+    return content === undefined
+      ? copyDirectory(place, to, service, invocation)
+      : copyFile(content, place, to, service, invocation);
+  });
+  if (copied === undefined) return;
   log.info(
     `copied ${formatCount(copied.files, "file")} (${formatBytes(copied.bytes)}) to ${displayPath(copied.path)}`,
   );
@@ -62,7 +70,7 @@ async function passArchive(
   { image, path }: ImagePath,
   service: Service,
   { runtime }: Invocation,
-): Promise<void> {
+): Promise<undefined> {
   for await (const chunk of await service.openArchive(image, path)) {
     runtime.signal.throwIfAborted();
     runtime.stdout.write(chunk);

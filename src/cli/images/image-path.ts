@@ -25,14 +25,21 @@ export async function resolveImagePath(
       hint: "Write IMAGE:/PATH, as in app:dev:/etc. A path in the session's image that has a colon must begin with /.",
     });
   const path = colon < 0 ? given : given.slice(colon + 1);
+  const reference = referenceIn(given);
   return {
     image:
-      colon < 0
+      reference === undefined
         ? requireSessionImage(store, key)
-        : await resolveImageArgument({ service, store }, given.slice(0, colon)),
+        : await resolveImageArgument({ service, store }, reference),
     path: posix.resolve("/", path),
     meansContents: /(^|\/)\.$/.test(path),
   };
+}
+
+/** Returns the image that such an argument names; `undefined`: the session's. */
+export function referenceIn(given: string): string | undefined {
+  const colon = given.indexOf(":/");
+  return colon < 0 ? undefined : given.slice(0, colon);
 }
 
 /** The help of such arguments. */

@@ -5,6 +5,7 @@ import { printResult } from "../command-line/result.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { pathDescription, resolveImagePath } from "./image-path.ts";
+import { withRunHint } from "./run-hint.ts";
 
 export const ls = command({
   name: "ls",
@@ -29,12 +30,15 @@ export const ls = command({
 async function listFiles(invocation: Invocation): Promise<void> {
   const { values } = invocation;
   await using connection = await connectQuietly(invocation);
-  const { image, path } = await resolveImagePath(
-    values.positionals[0] ?? "/",
-    sessionKey(invocation),
-    connection,
+  const given = values.positionals[0] ?? "/";
+  const { image, path } = await resolveImagePath(given, sessionKey(invocation), connection);
+  const listed = await withRunHint(
+    given,
+    invocation,
+    (inImage) => `\`${inImage("ls", "-la", path)}\` lists it by a command in the image.`,
+    () => connection.service.listFiles(image, path),
   );
-  const files = (await connection.service.listFiles(image, path)).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const files = listed.sort((a, b) => (a.name < b.name ? -1 : 1));
   printResult(invocation, {
     id: files.map(({ name }) => name),
     json: files.map((file) => ({

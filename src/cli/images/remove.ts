@@ -73,8 +73,11 @@ async function removeImages(invocation: Invocation): Promise<void> {
 async function removeOne(reference: string, isForced: boolean, connection: Connection): Promise<Removal> {
   const { service, store } = connection;
   if (!(await service.capabilities.extensions()).has("image-removal")) {
+    // A service without a list of images has only the calls that a build needs, and removing tags is not one of them.
+    await service.findImage(reference);
+    const canUntag = !service.capabilities.lacks("imageList");
     throw new BoughError(`${service.address} does not support removing images`, {
-      hint: "`bough untag TAG` removes a tag.",
+      ...(canUntag && { hint: "`bough untag TAG` removes a tag." }),
     });
   }
   const image = await resolveImageArgument(connection, reference);

@@ -1,16 +1,18 @@
 /** Files of an image, without starting anything: `GET /v1/inspect/{uuid}/list`, `/download` and `/archive`. */
 import { BoughError } from "../../errors.ts";
-import { NotFoundError } from "../http/errors.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageFile, ImageFiles } from "../service.ts";
 import { fileName, fileType } from "./file-record.ts";
+import { type InspectRoutes, lacksRoute, noSuchFile } from "./inspect-routes.ts";
 
 /** Statuses for a path whose type this route does not serve. */
 const wrongType = [400, 409, 422];
+/** Statuses that mean a missing route and nothing else. Others say that the token is not accepted. */
+const noRoute = [405, 501];
 
-export function createImageFiles(transport: Transport): ImageFiles {
+export function createImageFiles(transport: Transport, routes: InspectRoutes): ImageFiles {
   const partsOf = (image: string, route: string, path: string) => ({
     method: "GET" as const,
     path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
@@ -26,8 +28,9 @@ export function createImageFiles(transport: Transport): ImageFiles {
       ...partsOf(image, route, path),
       repeatable: true,
       expects: "stream",
-      handles: [404, ...wrongType],
+      handles: [404, ...noRoute, ...wrongType],
     });
+    if (noRoute.includes(status)) throw lacksRoute(route);
     // A 404 may also mean that the path is of another type. The list tells these apart, or rejects.
     if (status === 404) await listFiles(image, path);
     return body instanceof ReadableStream ? (body as ReadableStream<Uint8Array>) : undefined;
@@ -37,10 +40,11 @@ export function createImageFiles(transport: Transport): ImageFiles {
     const { status, body } = await transport.call({
       ...partsOf(image, "list", path),
       repeatable: true,
-      handles: [404],
+      handles: [404, ...noRoute],
       requires: aList("files"),
     });
-    if (status === 404) throw missing(image, path);
+    if (noRoute.includes(status)) throw lacksRoute("list");
+    if (status === 404) throw await routes.explainMissing(image, path);
     return listIn(body, "files").flatMap((item) => readFile(asRecord(item)) ?? []);
   }
 
@@ -57,7 +61,7 @@ export function createImageFiles(transport: Transport): ImageFiles {
       });
       const digest = asText(asRecord(body)?.digest);
       // Other statuses may mean that files are missing, too: the copy itself reports which.
-      if (status !== 200 || digest === undefined) throw missing(image, files.sources.join(" "));
+      if (status !== 200 || digest === undefined) throw noSuchFile(image, files.sources.join(" "));
       return digest;
     },
 
@@ -70,10 +74,6 @@ export function createImageFiles(transport: Transport): ImageFiles {
       return archive;
     },
   };
-}
-
-function missing(image: string, path: string): NotFoundError {
-  return new NotFoundError(`${path}: there is no such file in image ${image}`);
 }
 
 function readFile(record: JsonRecord | undefined): ImageFile | undefined {

@@ -1,12 +1,10 @@
 /** `GET /v1/images`, and what follows from its lists. */
 import { BoughError } from "../../errors.ts";
-import { parseImageConfig } from "../../image/config.ts";
-import { parseOrigin } from "../../image/history.ts";
 import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
-import { asId, asInteger, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
-import { aList, listIn } from "../http/requirements.ts";
+import { aList } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageRecord } from "../wire/image.ts";
+import { readImages } from "./image-records.ts";
 
 export interface ImageFilter {
   /** The beginning of a tag. */
@@ -39,6 +37,7 @@ export interface ImageList {
    * list only tagged images, or ignore the filter.
    */
   find(uuid: string): Promise<ImageRecord | "gone" | "unsupported">;
+  noteNewImage(): void;
 }
 
 export interface ImageListOptions {
@@ -67,6 +66,8 @@ const queryVariants: readonly { pageSize?: number; onlyTag?: true }[] = [
 
 export function createImageList({ transport, seen, capabilities }: ImageListOptions): ImageList {
   let variant = 0;
+  /** `undefined`: not asked yet, or the service may have had no image without a tag when it was asked. */
+  let untaggedRequest: Promise<boolean> | undefined;
 
   async function readPage(
     filter: ImageFilter,
@@ -117,8 +118,16 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
     throw endless(transport.nameOf({ method: "GET", path: "/v1/images" }), images.size);
   }
 
-  /** True if a list without filters shows images without a tag. */
-  async function listsUntagged(): Promise<boolean> {
+  /** True if a list without filters shows images without a tag. Asked once, and again after there is a new image to show. */
+  function listsUntagged(): Promise<boolean> {
+    untaggedRequest ??= askForUntagged().catch((error: unknown) => {
+      untaggedRequest = undefined;
+      throw error;
+    });
+    return untaggedRequest;
+  }
+
+  async function askForUntagged(): Promise<boolean> {
     if ((await capabilities.extensions()).has("image-list")) return true;
     return (await readPage({}, 0, withoutList)).some(({ tag }) => tag === null);
   }
@@ -126,6 +135,10 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
   return {
     list: (filter = {}) => read(filter, undefined),
     search: read,
+
+    noteNewImage() {
+      untaggedRequest = undefined;
+    },
 
     async find(uuid) {
       const isWanted = (image: ImageRecord) => image.uuid.toLowerCase() === uuid.toLowerCase();
@@ -163,36 +176,5 @@ function queryOf(
     ...(sizes === true ? { sizes: "1" } : {}),
     ...(pageSize === undefined ? {} : { limit: String(pageSize) }),
     ...(offset === 0 ? {} : { offset: String(offset) }),
-  };
-}
-
-function readImages(body: unknown): ImageRecord[] {
-  return listIn(body, "images").flatMap((item) => {
-    const record = asRecord(item);
-    const uuid = idIn(record);
-    if (uuid === undefined) return [];
-    const operation = asId(record?.operation_uuid);
-    const size = asInteger(record?.size);
-    const config = asRecord(record?.oci_config);
-    const identity = asText(record?.identity);
-    return [
-      {
-        uuid,
-        tag: asText(record?.tag) ?? null,
-        created_at: asText(record?.created_at) ?? "",
-        ...(operation === undefined ? {} : { operation_uuid: operation }),
-        ...(size === undefined ? {} : { size }),
-        ...(config === undefined ? {} : { oci_config: parseImageConfig(config), ...originIn(record) }),
-        ...(identity === undefined ? {} : { identity }),
-      },
-    ];
-  });
-}
-
-function originIn(record: JsonRecord | undefined): Pick<ImageRecord, "oci_author" | "oci_history"> {
-  const { author, history } = parseOrigin({ author: record?.oci_author, history: record?.oci_history });
-  return {
-    ...(author === undefined ? {} : { oci_author: author }),
-    ...(history === undefined ? {} : { oci_history: history }),
   };
 }

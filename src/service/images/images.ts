@@ -19,6 +19,8 @@ export interface Images
     Pick<ImageService, "configureImage" | "findImage" | "hasImage" | "importImage" | "tagImage"> {
   /** Returns all images that match the filter. Empty if the service lacks `imageList`. */
   listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
+  /** Has to be called when the service has made an image. */
+  noteNewImage(): void;
   /**
    * Removes an image with all of its tags, and returns the number of freed bytes. Only with the extension `image-removal`.
    * Rejects with NotFoundError if the image is gone.
@@ -92,6 +94,7 @@ export function createImages(options: ImagesOptions): Images {
 
   return {
     listImages: images.list,
+    noteNewImage: images.noteNewImage,
 
     async findImage(reference) {
       if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""));

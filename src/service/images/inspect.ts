@@ -1,24 +1,21 @@
 /** Looking into an image without starting anything: `GET /v1/inspect/{uuid}/...`. */
 
 import { posix } from "node:path";
-import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
+import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
-import { NotFoundError } from "../http/errors.ts";
 import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageInspector, ImageService, PathType } from "../service.ts";
+import type { ImageInspector, PathType } from "../service.ts";
 import { fileName, fileType } from "./file-record.ts";
+import { type InspectRoutes, lost, noSuchRoute } from "./inspect-routes.ts";
 
-/** Statuses of a missing route. 404 is left out, because it may also mean a missing path. */
-const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);
 /** Statuses of a missing path (404), and of a path of another type (the others). */
 const noSuchThing = [400, 404, 409, 422];
 
-/** `hasImage` checks whether the service still has the image, if it can be asked. */
 export function createInspector(
   transport: Transport,
   capabilities: LearntCapabilities,
-  hasImage: ImageService["hasImage"],
+  routes: InspectRoutes,
 ): ImageInspector {
   function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
     return transport.call({
@@ -29,19 +26,6 @@ export function createInspector(
       handles: [...noSuchRoute, ...noSuchThing],
       ...(route === "download" ? { expects: "bytes" } : {}),
     });
-  }
-
-  /**
-   * True if the routes exist. Asks for the root, which every image has, to tell a missing route from a missing path. Rejects with
-   * NotFoundError if the image is missing.
-   */
-  async function hasRoutes(image: string): Promise<boolean> {
-    if (capabilities.has("inspect")) return true;
-    if (capabilities.lacks("inspect")) return false;
-    const { status } = await ask(image, "list", "/");
-    if (status !== 200 && (await hasImage(image)) === false) throw lost(image);
-    capabilities.learn("inspect", status === 200);
-    return status === 200;
   }
 
   /**
@@ -66,7 +50,7 @@ export function createInspector(
       const { status, body } = await ask(image, "list", path);
       if (status === 200) return typeInList(image, asRecord(body), path);
       if (noSuchRoute.includes(status)) capabilities.learn("inspect", false);
-      if (!(await hasRoutes(image))) return "unsupported";
+      if (!(await routes.exist(image))) return "unsupported";
       // Every image has a root.
       if (status === 404 && path === "/") throw lost(image);
       return status === 404 ? undefined : "file";
@@ -85,13 +69,9 @@ export function createInspector(
     async readFile(image, path) {
       const { status, body } = await ask(image, "download", path);
       if (status === 200) return body instanceof Uint8Array ? body : new Uint8Array();
-      return noSuchRoute.includes(status) || !(await hasRoutes(image)) ? "unsupported" : undefined;
+      return noSuchRoute.includes(status) || !(await routes.exist(image)) ? "unsupported" : undefined;
     },
   };
-}
-
-function lost(image: string): NotFoundError {
-  return new NotFoundError(`image ${image} is gone`);
 }
 
 function filesIn(list: JsonRecord | undefined): JsonRecord[] {
