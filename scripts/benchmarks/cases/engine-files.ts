@@ -92,7 +92,7 @@ function row(name: string, bough: number, other: number, peer: string, atLeast: 
     bough: `${bough.toFixed(0)} ms, engine`,
     against: `${other.toFixed(0)} ms, ${peer}`,
     figure: other / bough,
-    unit: "times slower",
+    unit: "times as fast",
     goal: { atLeast },
   };
 }

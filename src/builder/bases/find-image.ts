@@ -77,9 +77,12 @@ async function importBase(
 
 function noSuchImage(reference: string, { service }: BuildJob): BoughError {
   return service.capabilities.lacks("imageList")
-    ? new BoughError(`${service.address} has no list of its images, by which ${reference} is found`, {
-        hint: "Name the image by its UUID. Tags that this machine sets are known to it.",
-      })
+    ? new BoughError(
+        `${service.address} does not support listing images, so ${reference} cannot be looked up`,
+        {
+          hint: "Name the image by its UUID. bough remembers the tags that it sets on this machine.",
+        },
+      )
     : new BoughError(`there is no image ${reference}`, { hint: "`bough images` lists those it has." });
 }
 
