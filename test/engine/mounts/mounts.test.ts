@@ -270,10 +270,11 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "cannot mount at /proc/self: the sandbox has its own files there",
     ],
   ])("%s is an error, which leaves nothing behind", async (_, mounts, message) => {
-    const before = stored();
+    const before = new Set(stored());
     const { operation, image } = await engine.run(base, "true", { mounts: mounts() });
     expect(operation.error).toContain(message);
     expect(image).toBeUndefined();
-    expect(stored()).toEqual(before);
+    // The engine removes an operation's directory in the background. One that stays ends the test by its time limit.
+    while (stored().some((path) => !before.has(path))) await Bun.sleep(5);
   });
 });
