@@ -21,7 +21,7 @@ export interface PlannedFile {
   /** `undefined` if the owner is given as a name, whose number depends on the image. */
   uid: number | undefined;
   gid: number | undefined;
-  /** In bytes; `undefined` for a URL, and for anything but a file. */
+  /** The size in bytes; `undefined` for a URL, and for anything but a file. */
   size: number | undefined;
 }
 

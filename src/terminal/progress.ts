@@ -10,7 +10,7 @@ import { createStepLabels } from "./step-count.ts";
 
 /** Shows a running build. */
 export interface Progress {
-  /** For messages that are not events of the build. */
+  /** The log for messages that are not events of the build. */
   log: Log;
   emit: Emit;
   /** Shows the error that ended the build. Returns true if it did, so that the caller must not show it again. */

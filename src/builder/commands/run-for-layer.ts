@@ -44,17 +44,11 @@ export async function runForLayer(
     const { loan, ...placed } = await placeStaged(hash, mounting.stage, build);
     try {
       const copies = await spec.copies?.();
-      const needsNoShell = spec.isCommit && (await takesEntries(build));
+      const makesEntries = (spec.isCommit || spec.mounts !== undefined) && (await takesEntries(build));
       const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
       const request = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
       const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(spec, build)) };
-      const needsWorkdir = request.mounts !== undefined && (await takesEntries(build));
-      const own = needsNoShell
-        ? filesAlone(request, stage)
-        : needsWorkdir
-          ? withWorkdir(request, stage)
-          : request;
-      const whole = { ...own, ...beside };
+      const whole = { ...(makesEntries ? withEntries(request, spec, stage) : request), ...beside };
       const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
       place = { request: whole, user, lacksMounts, lent: loan?.files };
       return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
@@ -96,8 +90,9 @@ async function networkFiles(
   return extensions.has("readonly-network-files") ? { readonly_network_files: true } : {};
 }
 
-/** Returns the request of a commit without a command, so that the image needs no shell. */
-function filesAlone(request: InstanceRequest, stage: StageState): InstanceRequest {
+/** Makes what needs no command by entries of the request: a commit, so that the image needs no shell, and a WORKDIR below mounts. */
+function withEntries(request: InstanceRequest, { isCommit }: RunSpec, stage: StageState): InstanceRequest {
+  if (!isCommit) return request.mounts === undefined ? request : withWorkdir(request, stage);
   const { args: _, ...rest } = request;
   return withWorkdir({ ...rest, command: "", shell: false, entries: request.entries ?? {} }, stage);
 }

@@ -10,7 +10,7 @@ import { redactUrl } from "./source-url.ts";
 interface UrlContent {
   sha256: string;
   size: number;
-  /** As the server sent it. */
+  /** The header's text as the server sent it. */
   lastModified: string | null;
 }
 

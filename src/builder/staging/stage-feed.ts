@@ -11,7 +11,7 @@ export interface StageFeed {
   stop(): Promise<unknown>;
 }
 
-/** For a service in this process, which reads files in place. */
+/** A feed for a service in this process, which reads files in place. */
 const noEarlyUploads: EarlyUploads = {
   contents: undefined,
   offer() {},

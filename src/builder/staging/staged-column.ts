@@ -3,7 +3,7 @@ import { type Column, TextMap } from "../../text-map.ts";
 import { ContextFile } from "./context-file.ts";
 import type { StagedDirectory, StagedEntry } from "./staged.ts";
 
-/** With fewer entries a plain map is faster, and there may be thousands of COPYs. */
+/** The number of entries from which columns pay off: below it a plain map is faster, and there may be thousands of COPYs. */
 const manyEntries = 1000;
 
 /** Returns an empty map for at least `count` entries. */

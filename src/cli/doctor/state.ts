@@ -7,7 +7,7 @@ import { stateDirectory } from "../process/state-directory.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 
-/** With less free space than this there is a warning: a build soon uses it up. */
+/** The free space below which doctor warns: a build soon uses it up. */
 const littleRoomBytes = 1_000_000_000;
 
 /** Checks that bough can keep its state. Opens the database of the service in use, as every command does. */

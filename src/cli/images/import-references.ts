@@ -79,7 +79,7 @@ export async function namedInArchive(
 
 interface ArchiveImage {
   url: string;
-  /** With a tag part, and valid as tags. */
+  /** Valid tags, each with its part after the colon. */
   tags: string[];
 }
 

@@ -27,9 +27,9 @@ export interface Host {
   running: Set<Promise<unknown>>;
 }
 
-/** For tools that change nothing, on the service or here. */
+/** Annotations of tools that change nothing, neither on the service nor here. */
 export const readOnly: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
-/** For tools that make images and move tags or branches, but lose nothing. */
+/** Annotations of tools that make images and move tags or branches, but lose nothing. */
 export const additive: ToolAnnotations = { readOnlyHint: false, destructiveHint: false, openWorldHint: true };
 
 export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(

@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { readLines } from "../../streams.ts";
 import { sandboxSpid } from "../records/event-files.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
@@ -54,9 +55,8 @@ async function reportProgress(
   run: OperationRun,
   output: ReadableStream<Uint8Array>,
 ): Promise<void> {
-  const decoder = new TextDecoder();
-  for await (const chunk of output) {
-    const message = decoder.decode(chunk, { stream: true }).trim();
+  for await (const line of readLines(output)) {
+    const message = line.trim();
     if (message !== "") state.events.append(run.uuid, sandboxSpid, "progress", { message });
   }
 }

@@ -42,7 +42,7 @@ export interface ExecProcess {
 }
 
 interface ExecOutcome {
-  /** As in a shell: 128 and the number of the signal that has ended it. */
+  /** The shell's code for a process that a signal has ended: 128 and the signal's number. */
   exitCode: number;
   elapsedSeconds: number;
   resources: EventResources;

@@ -4,7 +4,7 @@ import { RuncWords } from "./runtime/runc-words.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import type { FailedStart, RuntimeWords, Start } from "./runtime/runtime-words.ts";
 
-/** In bytes. A runtime's error is one line; a command's output that continues past that must not be held back. */
+/** The limit in bytes. A runtime's error is one line; a command's output that continues past that must not be held back. */
 const maxHeld = 64 * 1024;
 
 /**

@@ -100,7 +100,7 @@ export interface SandboxConfigOptions {
   mounts: readonly SandboxMount[];
   inUserNamespace: boolean;
   network: SandboxNetwork;
-  /** As the OCI image specification spells it. */
+  /** The name that the OCI image specification uses. */
   architecture: string;
   limits: LimitSettings;
   /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
@@ -167,7 +167,7 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
   };
 }
 
-/** As in Docker, mknod is allowed, but not opening the devices it makes: the machine's disks stay out of reach. */
+/** Docker's rules: mknod is allowed, but not opening the devices it makes, so the machine's disks stay out of reach. */
 function resourcesOf({ resources }: LimitSettings): object {
   return { ...resources, devices: [{ allow: false, access: "rwm" }, ...dockersDevices.map(allowDevice)] };
 }

@@ -22,7 +22,7 @@ const serviceIdleMilliseconds = 120_000;
 /** Maximum time in which the source has no bytes. */
 const sourceIdleMilliseconds = 60_000;
 
-/** From this length on, hashing on a second thread saves more time than its start takes. */
+/** The length from which hashing on a second thread saves more time than its start takes. */
 const threadedBytes = 128 * 1024 * 1024;
 
 /** Errors of `body`, `progress` and `inspect` are passed on unchanged. */

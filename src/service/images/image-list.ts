@@ -5,6 +5,7 @@ import { aList } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageRecord } from "../wire/image.ts";
 import { readImages } from "./image-records.ts";
+import { isSameImage } from "./reference.ts";
 
 export interface ImageFilter {
   /** The beginning of a tag. */
@@ -141,7 +142,7 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
     },
 
     async find(uuid) {
-      const isWanted = (image: ImageRecord) => image.uuid.toLowerCase() === uuid.toLowerCase();
+      const isWanted = (image: ImageRecord) => isSameImage(image.uuid, uuid);
       const images = await read({ uuid }, isWanted);
       if (capabilities.lacks("imageList")) return "unsupported";
       const found = images.find(isWanted);

@@ -80,6 +80,11 @@ export function isUuid(text: string): boolean {
   return uuidPattern.test(text);
 }
 
+/** Compares the ids of two images. Some services write a UUID now in small letters, now in capitals. */
+export function isSameImage(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase();
+}
+
 /** Parses a local reference. A directory in skopeo's own format (`dir`) has one image, so a colon is part of its path. */
 function parseLocalReference(url: string, transport: string, rest: string): LocalReference {
   const colon = transport === "dir" ? -1 : rest.indexOf(":");

@@ -1,6 +1,7 @@
 import { unsupportedStatuses } from "../capabilities.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageList } from "./image-list.ts";
+import { isSameImage } from "./reference.ts";
 
 export interface Untagging {
   /** Removes all tags of an image. Rejects with NotFoundError if the image is gone. */
@@ -26,9 +27,7 @@ export function createUntagging(
   /** Filtered again here, because a service that ignores the filter lists all images. */
   async function tagsOf(uuid: string): Promise<string[]> {
     const records = await images.list({ uuid });
-    return records
-      .filter((record) => record.uuid.toLowerCase() === uuid.toLowerCase())
-      .flatMap(({ tag }) => tag ?? []);
+    return records.filter((record) => isSameImage(record.uuid, uuid)).flatMap(({ tag }) => tag ?? []);
   }
 
   return {

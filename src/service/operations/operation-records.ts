@@ -13,14 +13,14 @@ export interface OperationSummary {
   /** One of `operationStatuses`, or a status of a newer service. */
   status: string;
   error: string | null;
-  /** As the service formats it. */
+  /** The time in the service's format. */
   createdAt: string | null;
   durationSeconds: number | null;
   /** The program or shell expression of an instance, the address of an import. */
   command: string | null;
   /** The image that it started from: a UUID or `tag:<name>`. */
   image: string | null;
-  /** In lists `null`, unless the service includes it there. */
+  /** `null` in a list, unless the service includes it there. */
   exitCode: number | null;
   timedOut: boolean;
 }

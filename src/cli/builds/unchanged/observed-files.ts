@@ -3,7 +3,7 @@ import { isMissing } from "../../../context/file-system/file-error.ts";
 import type { FileSystem } from "../../../context/file-system/file-system.ts";
 import { lookAt, type PathStates, StateColumns } from "./path-states.ts";
 
-/** To read a record of more paths would take as long as to look at the files again. */
+/** The limit of a record: reading more paths would take as long as looking at the files again. */
 const maxPaths = 50_000;
 
 /**

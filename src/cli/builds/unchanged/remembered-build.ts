@@ -38,7 +38,7 @@ const format = 1;
 const maxAgeMilliseconds = 3_600_000;
 /** The maximum number of records. One more removes the oldest. */
 const maxBuilds = 100;
-/** In characters. */
+/** The limit in characters. */
 const maxLength = 4 * 1024 * 1024;
 
 /** Returns `undefined` if there is no record, or it is invalid or too old. `now`: milliseconds since the epoch. */

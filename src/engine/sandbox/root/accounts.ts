@@ -71,7 +71,7 @@ export function accountNames(root: string) {
   };
 }
 
-/** In bytes. An image's file must not fill this process's memory. */
+/** The limit in bytes: an image's file must not fill this process's memory. */
 const maxTableBytes = 16 * 1024 * 1024;
 
 /** Returns "" if there is no such file, or if the image's links lead nowhere. */
