@@ -1,7 +1,7 @@
 import { rememberTag } from "./bases/remembered-images.ts";
 import {
   detectLoss,
-  forgetLayer,
+  forgetImage,
   isImageMissing,
   MissingImageError,
   retryAfterLoss,
@@ -60,9 +60,9 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       }));
       return { image, tags, session, steps, uploaded, skippedCopies: [...skippedCopies], seconds };
     } catch (error) {
-      // Each round drops one layer, so the loop ends.
+      // Each round drops one image, so the loop ends.
       if (!(error instanceof MissingImageError)) throw error;
-      forgetLayer(error, running);
+      forgetImage(error, running);
     }
   }
 }
@@ -70,7 +70,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
 /** Gives the target's layer its configuration and the labels of the command line: the image that the build returns. */
 async function configureTarget({ stage: built, job, steps }: BuiltTarget): Promise<BuiltTarget> {
   const stage = withLabels(built, job.labels);
-  const layer = await detectLoss(stage, job, () => configureLayer(stage, job));
+  const layer = await detectLoss(stage.layer, job, () => configureLayer(stage, job));
   return { stage: { ...stage, layer }, job, steps };
 }
 

@@ -4,7 +4,7 @@ import { withLatest } from "../../service/images/tag.ts";
 import type { ImageService } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
-import type { Layer } from "../cache/layer-cache.ts";
+import type { RememberedImage } from "../cache/layer-cache.ts";
 import type { BaseImage } from "./base-image.ts";
 
 type Memory = Pick<Store, "imports">;
@@ -27,10 +27,9 @@ export function rememberTag(
   if (service.capabilities.lacks("imageList")) rememberImage(tag, image, store);
 }
 
-/** Returns what stands for a remembered image where something is copied from it, so that its loss is noticed. */
-export function layerOfImport({ uuid, isRemembered }: BaseImage, hash: string): Layer | undefined {
-  if (isRemembered !== true) return undefined;
-  return { hash, image: uuid, entry: 0, cached: true, operation: null, isImport: true };
+/** Returns an image that something is copied from as one that can be lost; `undefined` if the service has just confirmed it. */
+export function asRemembered({ uuid, isRemembered }: BaseImage, hash: string): RememberedImage | undefined {
+  return isRemembered === true ? { isRemembered, hash, image: uuid } : undefined;
 }
 
 /** Returns the same name for all spellings of a reference. A `docker://` address means the registry's image, whatever has its tag. */

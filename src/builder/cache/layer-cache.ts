@@ -15,9 +15,19 @@ export interface Layer {
   operation: string | null;
   /** Set if the layer comes from a scope and was unknown on this machine. */
   from?: SharedFrom;
-  /** Set if it is no layer of this build, but an image that an earlier build imported and this one copies from. */
-  isImport?: true;
 }
+
+/** An image that this build only copies from, and that an earlier build imported or tagged. It is no layer of this build. */
+export interface RememberedImage {
+  isRemembered: true;
+  /** The chain hash that a FROM of it has. */
+  hash: string;
+  /** UUID. */
+  image: string;
+}
+
+/** An image that a step uses. If the service has lost it, the build forgets it and starts again. */
+export type LosableImage = Layer | RememberedImage;
 
 /** The origin of a layer that another build has made. */
 export interface SharedFrom {
@@ -33,8 +43,8 @@ export interface LayerCache {
   /** `parent`: the layer that it would be made from. */
   find(hash: string, parent?: Layer): Layer | undefined;
   put(layer: NewLayer): Layer;
-  /** Removes a layer whose image the service no longer has. */
-  forget(layer: Layer): void;
+  /** Removes what is stored of an image that the service no longer has. */
+  forget(lost: LosableImage): void;
   /** The title of the instruction that made a layer, to show. */
   titleOf(hash: string): string | undefined;
 }
@@ -83,9 +93,9 @@ export function createLayerCache(
       return { hash: layer.hash, image, entry: id, cached: false, operation };
     },
 
-    forget(layer) {
-      sessions.deleteBranch(session, layerBranch(layer.hash));
-      imports.forgetImage(layer.image);
+    forget({ hash, image }) {
+      sessions.deleteBranch(session, layerBranch(hash));
+      imports.forgetImage(image);
     },
 
     titleOf: (hash) => entryOf(hash)?.title,

@@ -1,16 +1,16 @@
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
-import type { Layer } from "./layer-cache.ts";
+import type { Layer, LosableImage } from "./layer-cache.ts";
 
-/** Thrown if the service no longer has the image of a cached layer. The build has to go back to before that layer. */
+/** Thrown if the service has lost an image that a step uses. The build has to start again without it. */
 export class MissingImageError extends Error {
   override readonly name = "MissingImageError";
-  readonly layer: Layer;
+  readonly lost: LosableImage;
 
-  constructor(layer: Layer) {
-    super(`image ${layer.image} is gone`);
-    this.layer = layer;
+  constructor(lost: LosableImage) {
+    super(`image ${lost.image} is gone`);
+    this.lost = lost;
   }
 }
 
@@ -37,31 +37,30 @@ export async function retryAfterLoss<Result>(
   }
 }
 
-/** Runs `action`, which may read the stage's image. Throws a `MissingImageError` if it fails because that image is lost. */
+/** Runs `action`, which may read an image. Throws a `MissingImageError` if it fails because that image is lost. */
 export async function detectLoss<Result>(
-  stage: Pick<StageState, "layer"> | undefined,
+  image: LosableImage | undefined,
   build: BuildJob,
   action: () => Promise<Result>,
 ): Promise<Result> {
   try {
     return await action();
   } catch (error) {
-    if (stage === undefined || !(error instanceof NotFoundError)) throw error;
-    throw (await isImageMissing(stage.layer, build)) ? new MissingImageError(stage.layer) : error;
+    if (image === undefined || !(error instanceof NotFoundError)) throw error;
+    throw (await isImageMissing(image, build)) ? new MissingImageError(image) : error;
   }
 }
 
 /**
  * Returns true if the service says that it has no such image. A service that can't be asked is assumed to have the layers of this
- * machine's own builds. A layer from a scope, or an image that is copied from, needs proof, so the image's root directory is listed.
+ * machine's own builds. A layer from a scope, or an image that is only copied from, needs proof, so its root directory is listed.
  */
-export async function isImageMissing(
-  { cached, image, from, isImport }: Layer,
-  { service }: BuildJob,
-): Promise<boolean> {
-  const isThere = cached ? await service.hasImage(image) : true;
-  const isAssumed = from === undefined && isImport !== true;
-  if (isThere !== "unsupported" || isAssumed) return isThere === false;
+export async function isImageMissing(losable: LosableImage, { service }: BuildJob): Promise<boolean> {
+  const { image } = losable;
+  const isOnlyCopied = "isRemembered" in losable;
+  const isThere = isOnlyCopied || losable.cached ? await service.hasImage(image) : true;
+  const needsProof = isOnlyCopied || losable.from !== undefined;
+  if (isThere !== "unsupported" || !needsProof) return isThere === false;
   try {
     await service.listFiles(image, "/");
     return false;
@@ -71,10 +70,10 @@ export async function isImageMissing(
   }
 }
 
-/** Drops everything that bough remembers of a layer whose image is missing, so that the next round makes it again. */
-export function forgetLayer({ layer }: MissingImageError, { layers, emit }: RunningBuild): void {
-  emit({ type: "forgotten-layer", layer: layer.hash, image: layer.image });
-  layers.forget(layer);
+/** Drops everything that bough remembers of a lost image, so that the next round makes or imports it again. */
+export function forgetImage({ lost }: MissingImageError, { layers, emit }: RunningBuild): void {
+  emit({ type: "forgotten-layer", layer: lost.hash, image: lost.image });
+  layers.forget(lost);
 }
 
 /** Returns true if there was anything to forget. */

@@ -2,9 +2,9 @@ import type { CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
 import { sha256Of } from "../../sha256.ts";
 import { findImage } from "../bases/find-image.ts";
-import { layerOfImport } from "../bases/remembered-images.ts";
+import { asRemembered } from "../bases/remembered-images.ts";
 import { baseHash, chainHash } from "../cache/chain-hash.ts";
-import type { Layer } from "../cache/layer-cache.ts";
+import type { LosableImage } from "../cache/layer-cache.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 import { findOrRun } from "../commands/run.ts";
@@ -24,8 +24,8 @@ import type { CopyWords } from "./words.ts";
 interface Source {
   image: string;
   hash: string;
-  /** The layer of a stage of this build, or what stands for an image that the service may have lost; else `undefined`. */
-  layer: Layer | undefined;
+  /** Set if the service may have lost the image. */
+  losable: LosableImage | undefined;
 }
 
 /**
@@ -40,7 +40,6 @@ export async function copyFromImage(
 ): Promise<StageState> {
   const line = instruction.range.start;
   const source = await findSource(instruction, build);
-  const from = source.layer && { layer: source.layer };
   const copy = copyOf(instruction, words, stage);
   // A copy depends on files alone, neither on variables nor on the user.
   const files = { ...startStage(stage.layer), staged: stage.staged };
@@ -52,7 +51,9 @@ export async function copyFromImage(
   const made = build.store.copyLayers.get(build.session, hash) ?? hash;
   const known = build.useCache ? build.layers.find(made, stage.layer) : undefined;
   if (known === undefined && (await isStaged(instruction, words, source.image, build)))
-    return detectLoss(from, build, () => stageImageCopy(instruction, { words, source }, stage, build));
+    return detectLoss(source.losable, build, () =>
+      stageImageCopy(instruction, { words, source }, stage, build),
+    );
   const spec: RunSpec = {
     title: titleOf(instruction),
     line,
@@ -65,7 +66,7 @@ export async function copyFromImage(
     network: ownOperationNetwork(build.network),
     isCommit: true,
   };
-  const layer = await detectLoss(from, build, async () => {
+  const layer = await detectLoss(source.losable, build, async () => {
     const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, stage.layer, build));
     return findOrRun(hash, { spec, found }, stage, build);
   });
@@ -75,11 +76,11 @@ export async function copyFromImage(
 
 async function findSource(instruction: CopyInstruction, build: BuildJob): Promise<Source> {
   const layer = await build.stages.sourceOf(instruction);
-  if (layer !== undefined) return { ...layer, layer };
+  if (layer !== undefined) return { image: layer.image, hash: layer.hash, losable: layer };
   const reference = instruction.from ?? "";
   const image = await findImage(reference, build);
   const hash = baseHash(image, build.service);
-  return { image: image.uuid, hash, layer: layerOfImport(image, hash) };
+  return { image: image.uuid, hash, losable: asRemembered(image, hash) };
 }
 
 /** Returns the request's copy without the owner, for whom the image may have to be asked. */

@@ -21,7 +21,10 @@ import type { CopyWords } from "./words.ts";
  */
 export async function stageImageCopy(
   instruction: Pick<Instruction, "name" | "title" | "heredocs" | "range"> & Pick<CopyInstruction, "parents">,
-  { words, source: { image, layer } }: { words: CopyWords; source: Pick<ImageContent, "image" | "layer"> },
+  {
+    words,
+    source: { image, losable },
+  }: { words: CopyWords; source: Pick<ImageContent, "image" | "losable"> },
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
@@ -39,7 +42,7 @@ export async function stageImageCopy(
     const change = words.changeMode;
     const items = itemsOf(source, destination, {
       image,
-      layer,
+      losable,
       inodes: inodesOf(source.entries),
       owner,
       line,
@@ -91,7 +94,7 @@ function* itemsOf(
 
 interface ImageCopyStaging {
   image: string;
-  layer: ImageContent["layer"];
+  losable: ImageContent["losable"];
   inodes: CopiedInodes;
   /** `--chown`; `undefined`: the owner in the source. */
   owner: Owner | undefined;
@@ -102,12 +105,12 @@ interface ImageCopyStaging {
 function toStaged(
   entry: CopiedEntry,
   { path, type }: CopiedSource,
-  { image, layer, inodes, owner, line, change }: ImageCopyStaging,
+  { image, losable, inodes, owner, line, change }: ImageCopyStaging,
 ): StagedEntry {
   const { uid, gid } = owner ?? entry;
   const from = posix.join(path, firstPathOf(entry));
   const tree = type === "directory" ? { tree: path } : {};
-  const staged = stageCopied(entry, { kind: "image", image, layer, path: from, ...tree }, change, {
+  const staged = stageCopied(entry, { kind: "image", image, losable, path: from, ...tree }, change, {
     uid,
     gid,
     line,

@@ -36,7 +36,7 @@ export async function prepareMounts(
   const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
   if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
   const isLost = <Result>(action: () => Promise<Result>) =>
-    mounts.layers.reduce((next, layer) => () => detectLoss({ layer }, build, next), action)();
+    mounts.losable.reduce((next, image) => () => detectLoss(image, build, next), action)();
   if ((await build.service.capabilities.extensions()).has(mountsExtension)) {
     const needed = { layer: stage.layer, staged: addStaged(stage.staged, mounts.files) };
     return {

@@ -2,9 +2,9 @@ import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { requireBase } from "../bases/base.ts";
 import { findImage } from "../bases/find-image.ts";
-import { layerOfImport } from "../bases/remembered-images.ts";
+import { asRemembered } from "../bases/remembered-images.ts";
 import { baseHash, stagedDigest } from "../cache/chain-hash.ts";
-import type { Layer } from "../cache/layer-cache.ts";
+import type { LosableImage } from "../cache/layer-cache.ts";
 import { lookUp } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -22,8 +22,8 @@ export interface RunMounts {
   key: string;
   /** Files of the context, by the path at which the command sees them. */
   files: Staged;
-  /** Layers of this build that are mounted, and what stands for images that the service may have lost. */
-  layers: readonly Layer[];
+  /** Mounted images that the service may have lost. */
+  losable: readonly LosableImage[];
 }
 
 export interface RunMount {
@@ -32,7 +32,7 @@ export interface RunMount {
 }
 
 type MountContent =
-  | { kind: "image"; image: string; layer: Layer | undefined; hash: string }
+  | { kind: "image"; image: string; losable: LosableImage | undefined; hash: string }
   /** Files of the context, by path below the target; a lone file has the path "". */
   | { kind: "files"; files: Staged };
 
@@ -55,7 +55,7 @@ export async function findMounts(
     mounts,
     key: JSON.stringify(parts),
     files: new Map(mounts.flatMap(filesOf)),
-    layers: mounts.flatMap(({ source }) => (source?.kind === "image" ? (source.layer ?? []) : [])),
+    losable: mounts.flatMap(({ source }) => (source?.kind === "image" ? (source.losable ?? []) : [])),
   };
 }
 
@@ -89,11 +89,11 @@ async function findImageOf(
   build: BuildJob,
 ): Promise<MountContent> {
   const layer = await build.stages.mountedStage(instruction, from);
-  if (layer !== undefined) return { kind: "image", image: layer.image, hash: layer.hash, layer };
+  if (layer !== undefined) return { kind: "image", image: layer.image, hash: layer.hash, losable: layer };
   await requireBase(from, build.service);
   const image = await findImage(from, build);
   const hash = baseHash(image, build.service);
-  return { kind: "image", image: image.uuid, hash, layer: layerOfImport(image, hash) };
+  return { kind: "image", image: image.uuid, hash, losable: asRemembered(image, hash) };
 }
 
 /** Returns a mount's part of the chain hash. As in BuildKit, a secret counts by its id, neither by value nor by presence. */

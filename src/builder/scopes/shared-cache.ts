@@ -141,9 +141,9 @@ export function shareLayers(
       return local.put(layer);
     },
 
-    forget(layer) {
-      gone.add(layer.image);
-      local.forget(layer);
+    forget(lost) {
+      gone.add(lost.image);
+      local.forget(lost);
     },
   };
 }

@@ -106,7 +106,7 @@ async function performStep(
   }
   const world = createLiveWorld(job, stages.ordinals.ofStep(step));
   const state = await withFailure(job, instruction, () =>
-    detectLoss(before, job, async () => {
+    detectLoss(before?.layer, job, async () => {
       if (instruction.name === "FROM") return interpretFrom(instruction, globals, world);
       if (before === undefined) throw new Error("a stage begins with a FROM");
       return interpretInStage(instruction, before, globals, world);

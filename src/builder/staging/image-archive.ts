@@ -136,14 +136,14 @@ async function* writeArchive(
 ): AsyncGenerator<Uint8Array> {
   const collect = createArchiveCollector();
   for (const { content, files, links } of trees.values()) {
-    const { image, tree, layer } = content;
+    const { image, tree, losable } = content;
     const archive = `the archive of ${tree} of image ${image}`;
     const changed = (path: string) =>
       new BoughError(
         `${archive} has changed at ${path} since it was first read, although images are immutable`,
       );
     const open = () => build.service.openArchive(image, tree);
-    const stream = await detectLoss(layer && { layer }, build, open);
+    const stream = await detectLoss(losable, build, open);
     const seen = new Set<string>();
     for await (const entry of entriesOf(stream, (chunks) => readTar(chunks, archive))) {
       build.signal.throwIfAborted();

@@ -30,7 +30,7 @@ export async function uploadImageFiles(staged: Staged, build: BuildJob): Promise
     await forEachConcurrently(missing, maxConcurrent, build.signal, async ([sha256, { content, size }]) => {
       const found = await service.findFile(sha256);
       const fetch = () => fetchAgain(content, { sha256, size }, build);
-      const id = found ?? (await detectLoss(content.layer && { layer: content.layer }, build, fetch));
+      const id = found ?? (await detectLoss(content.losable, build, fetch));
       store.uploads.set(sha256, id);
       ids.set(sha256, id);
       done.files += 1;

@@ -1,4 +1,4 @@
-import type { Layer } from "../cache/layer-cache.ts";
+import type { LosableImage } from "../cache/layer-cache.ts";
 import type { ResolvedRepository } from "../repositories/repository-address.ts";
 
 /** An entry that COPY or ADD has prepared for the next RUN: a value, keyed by absolute path in the image. */
@@ -71,8 +71,8 @@ export interface ImageContent {
   kind: "image";
   /** UUID. */
   image: string;
-  /** The layer, if a stage of the build has made the image: then it can be made again. */
-  layer: Layer | undefined;
+  /** Set if the service may have lost the image: then the build can make or import it again. */
+  losable: LosableImage | undefined;
   /** Absolute. */
   path: string;
   /** The copied directory, whose archive contains the file. */

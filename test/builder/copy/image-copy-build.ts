@@ -140,7 +140,7 @@ export function createImageCopyBuild(
         const words = expandCopyWords(instruction, () => undefined, "\\", "docker");
         state = await stageImageCopy(
           instruction,
-          { words, source: { image: source, layer: undefined } },
+          { words, source: { image: source, losable: undefined } },
           state,
           job,
         );
