@@ -154,6 +154,26 @@ added    drwxr-xr-x  -       -     /srv/
     expect(layers).toHaveLength(3);
     expect(layers[2]).toMatchObject({ instruction: "touch /by-run", added: { files: 1, bytes: 0 } });
   });
+
+  test("files with several hard links have a layer before the RUN, each with its own instruction", async () => {
+    writeFiles(directory, {
+      "linked/Dockerfile": "FROM base:1\nENV A=1\nCOPY tree /t/\nARG B\nRUN echo > /t/one\n",
+      "linked/tree/one": "1\n",
+      "linked/tree/two": { hardLink: "linked/tree/one" },
+    });
+    expect((await bough("build", "linked", "--docker", "--tag", "linked:1")).exitCode).toBe(0);
+    const { layers, history } = JSON.parse((await bough("inspect", "linked:1", "-f", "json")).stdout);
+    expect(layers.slice(1)).toMatchObject([
+      { instruction: "COPY tree /t/", others: [] },
+      { instruction: "RUN echo > /t/one", others: [] },
+    ]);
+    expect(history.slice(1).map((line: { created_by: string }) => line.created_by)).toEqual([
+      "ENV A=1",
+      "COPY tree /t/ # buildkit",
+      "ARG B",
+      "RUN |1 B= /bin/sh -c echo > /t/one # buildkit",
+    ]);
+  });
 });
 
 test("on a service without layers an image has the build's steps, also once a session uses it", async () => {

@@ -9,17 +9,14 @@ import type { RunSpec } from "./run-spec.ts";
 /**
  * Makes a layer of staged files with several hard links before a RUN. A command that changes one of the links then leaves the
  * others unchanged, as in Docker, where each COPY has a layer. On a service that makes no hard links itself, a script makes them
- * in such a layer: see `placeStaged`.
+ * in such a layer: see `placeStaged`. The RUN is not in the stage's history yet.
  */
 export async function commitLinkedFiles(
   stage: StageState,
   place: Pick<RunSpec, "line" | "ordinal">,
   build: BuildJob,
 ): Promise<StageState> {
-  const { staged, steps } = stage;
+  const { staged } = stage;
   const hasLinks = staged instanceof DeferredFiles ? staged.hasLinks : hasLinkedFiles(staged);
-  if (!hasLinks || !(await fileFeatures(staged, build)).links) return stage;
-  // The last line of the history is the RUN's.
-  const committed = await commitPending({ ...stage, steps: steps?.before }, place, build);
-  return steps === undefined ? committed : { ...committed, steps: { ...steps, before: committed.steps } };
+  return hasLinks && (await fileFeatures(staged, build)).links ? commitPending(stage, place, build) : stage;
 }

@@ -1,4 +1,5 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
+import type { Lookup } from "../../dockerfile/words/words.ts";
 import { requirePlatform } from "../bases/base.ts";
 import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
@@ -48,14 +49,9 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       const whole = needsStaged(instruction) ? await stageDeferred(stage) : stage;
       return inheritEnvironment(instruction, whole, build);
     },
-    noteStep(instruction, stage, lookup) {
-      if (build.mode === "default" && isSkipped(instruction)) return stage;
-      const line = createdBy(instruction, { stage, lookup, escape });
-      const { steps } = stage;
-      return line === undefined
-        ? stage
-        : { ...stage, steps: addStep(steps, line, changesFiles(instruction)) };
-    },
+    // A RUN notes its step itself, after the layer that may be made before it.
+    noteStep: (instruction, stage, lookup) =>
+      instruction.name === "RUN" ? stage : noteStep(instruction, stage, lookup, build),
     changeWorkdir: (instruction, path = "/", stage) => performWorkdir(instruction, path, stage, build),
     changeUser: (user, stage) => (user === undefined ? stage : changeUser(stage, user)),
 
@@ -88,10 +84,24 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     async run(instruction, stage) {
       const place = { line: instruction.range.start, ordinal: nextOrdinal++ };
       const committed = await commitLinkedFiles(stage, place, build);
-      return performRun(instruction, place.ordinal, committed, build);
+      const noted = noteStep(instruction, committed, lookUp(committed), build);
+      return performRun(instruction, place.ordinal, noted, build);
     },
   };
   return world;
+}
+
+/** Adds an instruction to the stage's history. */
+function noteStep(
+  instruction: Instruction,
+  stage: StageState,
+  lookup: Lookup,
+  { mode, dockerfile: { escape } }: BuildJob,
+): StageState {
+  if (mode === "default" && isSkipped(instruction)) return stage;
+  const line = createdBy(instruction, { stage, lookup, escape });
+  if (line === undefined) return stage;
+  return { ...stage, steps: addStep(stage.steps, line, changesFiles(instruction)) };
 }
 
 /** Returns true for an instruction that the default mode skips: one that is not in the specification's list. */
