@@ -187,6 +187,40 @@ describe("control groups", () => {
     expect(readFileSync(join(root, "user/cgroup.subtree_control"), "utf8")).toBe("+cpu");
   });
 
+  test("of version 2 get a controller that only a group further up has", () => {
+    const root = temporaryDirectory();
+    writeFiles(root, {
+      "cgroup.controllers": "cpu memory pids",
+      "cgroup.subtree_control": "memory pids",
+      "system/cgroup.controllers": "memory pids",
+      "system/cgroup.subtree_control": "memory pids",
+      "system/cgroup.procs": "",
+      "system/own/memory.max": "max",
+    });
+    expect(usableControllers(findHierarchies("0::/system/own\n", mounts(root, two)))).toMatchObject({
+      memory: { version: 2 },
+      pids: { version: 2 },
+      cpu: { version: 2 },
+    });
+    const enabled = ["", "system"].map((group) =>
+      readFileSync(join(root, group, "cgroup.subtree_control"), "utf8"),
+    );
+    expect(enabled).toEqual(["+cpu", "+cpu"]);
+  });
+
+  test("of version 2 have no controller that the machine lacks", () => {
+    const root = temporaryDirectory();
+    writeFiles(root, {
+      "cgroup.controllers": "memory",
+      "system/cgroup.controllers": "memory",
+      "system/cgroup.subtree_control": "memory",
+      "system/cgroup.procs": "",
+      "system/own/memory.max": "max",
+    });
+    const hierarchies = findHierarchies("0::/system/own\n", mounts(root, two));
+    expect(Object.keys(usableControllers(hierarchies))).toEqual(["memory"]);
+  });
+
   test("of version 2 that belong to others are not used", () => {
     const root = temporaryDirectory();
     writeFiles(root, { "session/own/cgroup.procs": "", "session/cgroup.controllers": "cpu memory pids" });

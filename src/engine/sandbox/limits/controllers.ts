@@ -1,6 +1,6 @@
 /** The limits that the kernel can enforce here, by control groups that this process may make. */
 import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { containerParent, type Hierarchy } from "./hierarchies.ts";
 
 export const controllerNames = ["memory", "pids", "cpu"] as const;
@@ -11,7 +11,7 @@ export type Controllers = Partial<Record<ControllerName, { version: 1 | 2 }>> & 
   memory?: { version: 1 | 2; countsSwap: boolean };
 };
 
-/** Returns the controllers that a group below this process's can use. Enables them for it in version 2, as runc would. */
+/** Returns the controllers that a container's group can use. Enables them for it in version 2, as runc would. */
 export function usableControllers(hierarchies: readonly Hierarchy[]): Controllers {
   const usable: Controllers = {};
   for (const hierarchy of hierarchies) {
@@ -21,7 +21,7 @@ export function usableControllers(hierarchies: readonly Hierarchy[]): Controller
       ? []
       : version === 1
         ? controllerNames.filter((name) => hierarchy.controllers.includes(name))
-        : availableInTwo(parent);
+        : controllerNames.filter((name) => isEnabledInTwo(hierarchy.mountPoint, parent, name));
     for (const name of available) {
       if (name === "memory") usable.memory ??= { version, countsSwap: countsSwap(hierarchy) };
       else usable[name] ??= { version };
@@ -39,17 +39,19 @@ export function canMakeGroup(hierarchy: Hierarchy): boolean {
   return isWritable(parent) && (hierarchy.version === 1 || isWritable(join(parent, "cgroup.procs")));
 }
 
-function availableInTwo(parent: string): ControllerName[] {
-  const enabled = readWords(join(parent, "cgroup.subtree_control"));
-  const present = readWords(join(parent, "cgroup.controllers"));
-  return controllerNames.filter(
-    (name) => enabled.includes(name) || (present.includes(name) && enableForChildren(parent, name)),
-  );
-}
-
-function enableForChildren(parent: string, name: ControllerName): boolean {
+/**
+ * Returns whether groups below `directory` can use the controller. Enables it where it isn't yet, from the mount point down:
+ * systemd enables controllers only for those slices whose units ask for them.
+ */
+function isEnabledInTwo(mountPoint: string, directory: string, name: ControllerName): boolean {
+  const enabled = join(directory, "cgroup.subtree_control");
+  if (readWords(enabled).includes(name)) return true;
+  const isPresent =
+    readWords(join(directory, "cgroup.controllers")).includes(name) ||
+    (directory !== mountPoint && isEnabledInTwo(mountPoint, dirname(directory), name));
+  if (!isPresent) return false;
   try {
-    writeFileSync(join(parent, "cgroup.subtree_control"), `+${name}`);
+    writeFileSync(enabled, `+${name}`);
     return true;
   } catch {
     // The group has processes of its own, or another owner.

@@ -38,11 +38,10 @@ export interface MountNamespace {
  * first process to do so after a while waits for some milliseconds). Then it reads what to mount, mounts it, prints an empty
  * line, waits for a line, and becomes the command. All output after its empty line is the command's. The arguments come in a
  * file, since a shell reads a pipe byte by byte. Other sandboxes may change the source of a bind mount, so the process enters
- * that directory and checks where it is. Memory is not swapped to a disk if Linux supports that: from 6.4 on, and not in a user
- * namespace. Descriptor 4 is the command's terminal, if it has one.
+ * that directory and checks where it is. Descriptor 4 is the command's terminal, if it has one.
  */
-const script = `memory() {
-  mount -t tmpfs -o "$1,noswap" tmpfs "$2" 2>/dev/null || mount -t tmpfs -o "$1" tmpfs "$2"
+const script = (memory: string) => `memory() {
+  ${memory}
 }
 if [ -n "$1" ]; then
   memory mode=0700,size=64m "$1" && shift || exit 125
@@ -66,6 +65,19 @@ shift
 echo && read -r go || exit 125
 [ -t 4 ] && exec 2>&4 4>&-
 exec "$@"`;
+
+const memoryMount = 'mount -t tmpfs -o "$1" tmpfs "$2"';
+/** The memory is never swapped to a disk. Linux may have been built without swap, so it can be refused. */
+const unswappedMount = `mount -t tmpfs -o "$1,noswap" tmpfs "$2" 2>/dev/null || ${memoryMount}`;
+
+/**
+ * Linux supports `noswap` from 6.4 on, and not in a user namespace (tmpfs(5)). It isn't tried elsewhere: each refusal is a line in
+ * the machine's kernel log. `release`: that of `uname`.
+ */
+export function canForbidSwap(release: string, inUserNamespace: boolean): boolean {
+  const [major = 0, minor = 0] = release.split(/[.-]/).map(Number);
+  return !inUserNamespace && (major > 6 || (major === 6 && minor >= 4));
+}
 
 /** A mount at the absolute path `place` that only processes of the namespace see. */
 export type NamespaceMount = { place: string } & (
@@ -102,6 +114,8 @@ export function startNamespace(
   environment: Environment,
   options: {
     forCommand: boolean;
+    /** See `canForbidSwap`; for memory that is mounted. */
+    forbidsSwap?: boolean;
     /** An open file that the command inherits as descriptor 3. */
     descriptor?: number | undefined;
     /** A terminal that becomes the command's standard error. */
@@ -116,17 +130,14 @@ export function startNamespace(
   const forCrun = options.crun === undefined ? [] : [options.crun.state, ...options.crun.entries, "--"];
   const others = [options.descriptor, options.terminal];
   const start = options.crun !== undefined ? startPipedHelper : startHelper;
-  return start(
-    dyingWithParent([...enterCommand(environment, options.forCommand), "sh", ...forCrun], environment),
-    {
-      workingDirectory: layout.layers,
-      environment: {
-        ...helperEnvironment(environment),
-        ...(options.crun === undefined ? {} : crunVariables(options.crun)),
-      },
-      descriptors: options.crun === undefined ? others : crunDescriptors(options.crun, others),
+  return start(dyingWithParent([...enterCommand(environment, options), "sh", ...forCrun], environment), {
+    workingDirectory: layout.layers,
+    environment: {
+      ...helperEnvironment(environment),
+      ...(options.crun === undefined ? {} : crunVariables(options.crun)),
     },
-  );
+    descriptors: options.crun === undefined ? others : crunDescriptors(options.crun, others),
+  });
 }
 
 /**
@@ -142,7 +153,7 @@ export async function enterMountNamespace(
   writeFileSync(file, `set -- ${quoteWords(layout, words)}\n`, { mode: 0o600 });
   await sendLine(helper, relative(layout.layers, file));
   const stdout = helper.stdout[Symbol.asyncIterator]();
-  const enter = enterCommand(environment, words.command !== undefined);
+  const enter = enterCommand(environment, { forCommand: words.command !== undefined });
   const first = await beforeDeadline(helper, enter, stdout.next(), {
     clock,
     seconds: maxMountSeconds,
@@ -167,9 +178,13 @@ export async function enterMountNamespace(
   };
 }
 
-function enterCommand(environment: Environment, forCommand: boolean): string[] {
+function enterCommand(
+  environment: Environment,
+  { forCommand, forbidsSwap = false }: { forCommand: boolean; forbidsSwap?: boolean },
+): string[] {
   const unshare = [findProgram("unshare", environment), "--mount", ...(forCommand ? withProcesses : [])];
-  return [...unshare, findProgram("sh", environment), "-c", script];
+  const memory = forbidsSwap ? unswappedMount : memoryMount;
+  return [...unshare, findProgram("sh", environment), "-c", script(memory)];
 }
 
 function quoteWords(
