@@ -12,6 +12,8 @@ export interface LimitFacts {
   isRoot: boolean;
   /** True if the controllers that set limits are in control groups of version 2. */
   hasVersionTwo: boolean;
+  /** Version 2's mount point if this process is in that group itself, as in a container. */
+  ownTop?: string | undefined;
 }
 
 const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as const;
@@ -37,13 +39,20 @@ export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): 
     `no control group for ${name(missing)}`,
     ...(watched.length === 0
       ? []
-      : [`${name(watched)} are checked by bough itself, which may notice an excess a moment late`]),
+      : [
+          `${name(watched)} ${watched.length === 1 ? "is" : "are"} checked by bough itself, which may notice an excess a moment late`,
+        ]),
     ...(missing.includes("cpu") ? ["--cpus is not supported"] : []),
   ];
   return { check, status: "warning", detail: details.join("; "), fix: fixFor(facts) };
 }
 
-function fixFor({ isRoot, hasVersionTwo }: LimitFacts): string {
+function fixFor({ controllers, isRoot, hasVersionTwo, ownTop }: LimitFacts): string {
+  // Control groups can be made, but one that has processes cannot let the memory of those below be limited.
+  if (isRoot && ownTop !== undefined && Object.keys(controllers).length > 0) {
+    const below = `${ownTop}/init`;
+    return `Move this container's processes into a group below: mkdir ${below} && xargs -rn1 < ${ownTop}/cgroup.procs > ${below}/cgroup.procs`;
+  }
   if (isRoot) return "Mount /sys/fs/cgroup writable (inside of a container: --privileged).";
   if (hasVersionTwo)
     return "With systemd: systemd-run --user --scope -p Delegate=yes bough ..., or run bough as root.";
@@ -53,5 +62,9 @@ function fixFor({ isRoot, hasVersionTwo }: LimitFacts): string {
 export function examineLimits(isRoot: boolean): LimitFacts {
   const hierarchies = ownHierarchies();
   const hasVersionTwo = !hierarchies.some(({ controllers }) => controllers.includes("memory"));
-  return { controllers: usableControllers(hierarchies), isRoot, hasVersionTwo };
+  const top = hierarchies.find(
+    ({ version, directory, mountPoint }) => version === 2 && directory === mountPoint,
+  );
+  const ownTop = hasVersionTwo ? top?.mountPoint : undefined;
+  return { controllers: usableControllers(hierarchies), isRoot, hasVersionTwo, ownTop };
 }

@@ -1,7 +1,9 @@
 /** The bytes of a secret are never in the engine's directory, however the command with the secret ends. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
+import { release } from "node:os";
 import { join } from "node:path";
+import { canForbidSwap } from "../../../src/engine/sandbox/root/mount-namespace.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { runs } from "../../support/random.ts";
 import { openUserEngine } from "../../support/user-engine.ts";
@@ -44,6 +46,24 @@ const mounts = [
   { type: "cache", target: "/c", id: "x", sharing: "shared" },
 ] as const;
 const given = 'test "$(cat /run/secrets/s)$OTHER" = "$NOT_SECRET_BY_NAME$OTHER" && test -n "$OTHER"';
+
+test.each([
+  ["6.3.13", false, false],
+  ["6.4", false, true],
+  ["6.18.44-custom", false, true],
+  ["10.0.1-1-amd64", false, true],
+  ["6.12.0", true, false],
+])("Linux %s, in a user namespace: %p: its memory can be kept from being swapped: %p", (...row) => {
+  const [kernel, inUserNamespace, can] = row;
+  expect(canForbidSwap(kernel, inUserNamespace)).toBe(can);
+});
+
+test("a secret is not swapped where Linux can forbid that", async () => {
+  const { stdout } = await engine.run(base, "grep /run/secrets/s /proc/self/mountinfo", {
+    mounts: [...mounts],
+  });
+  expect(stdout.includes(",noswap")).toBe(canForbidSwap(release(), process.getuid?.() !== 0));
+});
 
 test("the search finds a secret in a command line", async () => {
   const other = await TestEngine.open();
