@@ -53,7 +53,9 @@ const attacks: Record<string, Attack> = {
       // Each process keeps its memory until all have theirs, however long a busy machine needs to start them.
       "for i in $(seq 40); do (head -c 8m /dev/zero; : > /tmp/$i; until [ -e /all ]; do sleep 0.5; done) | tail & done",
       "n=0; until [ $(ls /tmp | wc -l) -ge 40 ] || [ $n -ge 60 ]; do n=$((n + 1)); sleep 0.25; done",
-      "sleep 1; touch /all; wait; false",
+      // They keep it until the kernel or bough has ended one of them.
+      "n=0; until [ $(pidof tail | wc -w) -lt 40 ] || [ $n -ge 60 ]; do n=$((n + 1)); sleep 0.25; done",
+      "touch /all; wait; false",
     ].join("\n"),
     limits: memory,
     hits: "max_memory_bytes",
@@ -70,8 +72,11 @@ const attacks: Record<string, Attack> = {
     hits: "max_memory_bytes",
   },
   "processes: a fork bomb": {
-    // Several bombs: without control groups, bough polls, and may poll too late on a busy machine to see a single one.
-    command: "bomb() { bomb | bomb & }; for i in 1 2 3 4 5 6 7 8; do bomb; sleep 0.5; done; false",
+    // A shell that cannot fork ends, so perl starts the bombs. Without control groups, bough polls, and may miss the first ones.
+    command: [
+      'perl -e \'$SIG{CHLD} = "IGNORE"; for (1..60) { my $p = fork; select undef, undef, undef, 0.25;',
+      'exec "sh", "-c", "bomb() { bomb | bomb & }; bomb" if defined $p && !$p } exit 1\'',
+    ].join("\n"),
     limits: processes,
     hits: "max_processes",
   },
