@@ -7,6 +7,8 @@ import { localPath } from "./file-system/local-file-system.ts";
 
 /** The directory that COPY and ADD take their sources from. */
 export interface BuildContext {
+  /** The name of a `--build-context`; the build context itself has none. */
+  name?: string;
   /** The path as the user gave it, for messages. */
   path: string;
   /** Absolute, links not resolved: the build session is named after it. */
@@ -24,14 +26,74 @@ export interface BuildContext {
  * @throws BoughError of kind `usage` if there is no such directory, or if it can't be read
  */
 export async function openBuildContext(path: string, workingDirectory: string): Promise<BuildContext> {
+  return openDirectory(path, workingDirectory, {
+    notADirectory: () => ({
+      message: `the build context ${displayPath(path)} is not a directory`,
+      hint: `CONTEXT is a file: did you mean --dockerfile ${displayPath(path)}?`,
+    }),
+    missing: () => ({
+      message: `the build context ${displayPath(path)} does not exist`,
+      hint: "CONTEXT is the directory whose files COPY and ADD can copy; the current directory is `.`.",
+    }),
+    action: "read the build context",
+  });
+}
+
+/** Opens the directory of `--build-context NAME=PATH`, as `openBuildContext` opens CONTEXT. */
+export async function openNamedContext(
+  name: string,
+  path: string,
+  workingDirectory: string,
+): Promise<BuildContext> {
+  const option = `--build-context ${name}=${displayPath(path)}`;
+  const context = await openDirectory(path, workingDirectory, {
+    notADirectory: () => ({
+      message: `${option}: this is not a directory`,
+      hint: "Give the path of a directory. An archive has to be unpacked first.",
+    }),
+    missing: () => ({
+      message: `${option}: there is no such directory`,
+      hint: `Give the path of a directory, relative to the current one, or ${name}=docker-image://REFERENCE for an image.`,
+    }),
+    action: `open the directory of --build-context ${name}:`,
+  });
+  return { ...context, name };
+}
+
+/** What messages need to name a context. */
+export type ContextTitle = Pick<BuildContext, "name" | "path">;
+
+/** Names the build context itself. */
+export const mainContext: ContextTitle = { path: "." };
+
+/** Returns how messages name a context. */
+export function describeContext({ name, path }: ContextTitle): string {
+  return name === undefined ? "the build context" : `the build context ${name} (${displayPath(path)})`;
+}
+
+/** Returns the argument that gives a context. */
+export function contextArgument({ name }: ContextTitle): string {
+  return name === undefined ? "CONTEXT" : `--build-context ${name}`;
+}
+
+interface OpenMessages {
+  notADirectory(): { message: string; hint: string };
+  missing(): { message: string; hint: string };
+  /** What could not be done, before the path. */
+  action: string;
+}
+
+async function openDirectory(
+  path: string,
+  workingDirectory: string,
+  { notADirectory, missing, action }: OpenMessages,
+): Promise<BuildContext> {
   const absolutePath = resolve(workingDirectory, path);
   try {
     const realPath = localPath(realpathSync(absolutePath));
     if (!statSync(realPath).isDirectory()) {
-      throw new BoughError(`the build context ${displayPath(path)} is not a directory`, {
-        kind: "usage",
-        hint: `CONTEXT is a file: did you mean --dockerfile ${displayPath(path)}?`,
-      });
+      const { message, hint } = notADirectory();
+      throw new BoughError(message, { kind: "usage", hint });
     }
     // access(2) would check the user who started the process, not the effective user.
     readdirSync(realPath);
@@ -39,15 +101,9 @@ export async function openBuildContext(path: string, workingDirectory: string): 
   } catch (error) {
     if (error instanceof BoughError) throw error;
     if (isMissing(error)) {
-      throw new BoughError(`the build context ${displayPath(path)} does not exist`, {
-        kind: "usage",
-        hint: "CONTEXT is the directory whose files COPY and ADD can copy; the current directory is `.`.",
-        cause: error,
-      });
+      const { message, hint } = missing();
+      throw new BoughError(message, { kind: "usage", hint, cause: error });
     }
-    throw new BoughError(fileError("read the build context", path, error).message, {
-      kind: "usage",
-      cause: error,
-    });
+    throw new BoughError(fileError(action, path, error).message, { kind: "usage", cause: error });
   }
 }

@@ -1,4 +1,4 @@
-import type { BuildContext } from "../../context/build-context.ts";
+import { type BuildContext, describeContext } from "../../context/build-context.ts";
 import type { FileSystem } from "../../context/file-system/file-system.ts";
 import { escapeGlob } from "../../context/patterns/glob.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
@@ -45,9 +45,12 @@ export async function findMountedFiles(
   const { matches, ...found } = await resolveSources({ context, ignore, signal, files, sources });
   const [match] = matches;
   if (match === undefined)
-    throw new BoughError(`--mount=type=bind: ${JSON.stringify(path)} is excluded from the build context`, {
-      kind: "usage",
-      hint: "Check .dockerignore and the default excludes.",
-    });
+    throw new BoughError(
+      `--mount=type=bind: ${JSON.stringify(path)} is excluded from ${describeContext(context)}`,
+      {
+        kind: "usage",
+        hint: "Check .dockerignore and the default excludes.",
+      },
+    );
   return { match, ...found };
 }

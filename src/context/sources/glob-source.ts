@@ -68,16 +68,14 @@ interface GlobMatches {
  */
 export async function expandGlob(search: SourceSearch, source: string, path: string): Promise<GlobMatches> {
   const { base, pattern } = parseGlob(source, path);
-  const start = resolveInContext(search.root, base, search.files);
+  const start = resolveInContext(search.root, base, search.files, search.context);
   const none = { paths: [], ignoredBy: undefined, excluded: [] };
   if (start.kind === "missing")
     // A dangling link exists.
-    return start.links.length > 0
-      ? none
-      : { ...none, refusal: missingSource(source, start, search.root, search.files) };
-  if (!start.stats.isDirectory()) return { ...none, refusal: notADirectory(source, base) };
+    return start.links.length > 0 ? none : { ...none, refusal: missingSource(source, start, search) };
+  if (!start.stats.isDirectory()) return { ...none, refusal: notADirectory(source, base, search) };
   const rule = ruleAgainst(search, { ...start, name: "" });
-  if (rule !== undefined) return { ...none, ignoredBy: rule, refusal: ignoredSource(source) };
+  if (rule !== undefined) return { ...none, ignoredBy: rule, refusal: ignoredSource(source, search) };
   return await findMatches(search, { ...start, relativePath: "" }, pattern);
 }
 

@@ -27,7 +27,7 @@ export async function resolvePathSource(search: SourceSearch, source: string): P
   if (ignoredBy === undefined) return outcome;
   const isMissing = outcome.matches.length === 0 && found.contextPath !== "";
   const warning = ignoredSourceWarning(source, ignoredBy);
-  return { ...outcome, warnings: [warning], ...(isMissing && { refusal: ignoredSource(source) }) };
+  return { ...outcome, warnings: [warning], ...(isMissing && { refusal: ignoredSource(source, search) }) };
 }
 
 /** Resolves a path that exists. `ignoredBy`: the rule of the context that leaves nothing of it, if there is one. */

@@ -1,6 +1,7 @@
 import type { Stats } from "node:fs";
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { type ContextTitle, contextArgument, describeContext, mainContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
@@ -41,9 +42,15 @@ export function isAboveRoot(source: string): boolean {
  * Follows a clean path with all its links, the last one included, as Docker does for a source. The target of an absolute link is
  * resolved from the context root.
  *
+ * @param context names the context in messages
  * @throws BoughError if a link leads out of the context or in a circle, or if a part can't be read
  */
-export function resolveInContext(root: string, path: string, files: FileSystem): Resolution {
+export function resolveInContext(
+  root: string,
+  path: string,
+  files: FileSystem,
+  context: ContextTitle = mainContext,
+): Resolution {
   const ahead = path.split("/");
   const at: string[] = [];
   const links: string[] = [];
@@ -52,7 +59,7 @@ export function resolveInContext(root: string, path: string, files: FileSystem):
   for (let name = ahead.shift(); name !== undefined; name = ahead.shift()) {
     if (name === "" || name === ".") continue;
     if (name === "..") {
-      if (at.pop() === undefined) throw outside(links);
+      if (at.pop() === undefined) throw outside(links, context);
       stats = undefined;
       continue;
     }
@@ -102,11 +109,11 @@ function readTarget(absolutePath: string, contextPath: string, files: FileSystem
   }
 }
 
-function outside(links: readonly string[]): BoughError {
+function outside(links: readonly string[], context: ContextTitle): BoughError {
   return new BoughError(
-    `the symbolic link ${displayPath(links.at(-1) ?? "")} leads out of the build context`,
+    `the symbolic link ${displayPath(links.at(-1) ?? "")} leads out of ${describeContext(context)}`,
     {
-      hint: "Copy its target into the context, or give a parent directory as CONTEXT.",
+      hint: `Copy its target into the context, or give a parent directory as ${contextArgument(context)}.`,
     },
   );
 }

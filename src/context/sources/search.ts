@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import type { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
+import type { ContextTitle } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
 import { type Filter, mayKeepBelow, passes } from "../patterns/filters.ts";
@@ -17,6 +18,8 @@ import type { SpecialFile } from "./walk.ts";
 export interface SourceSearch {
   /** The context directory, absolute and without links. */
   root: string;
+  /** Names the context in messages. */
+  context: ContextTitle;
   ignore: readonly Filter[];
   exclude: readonly Rule[];
   files: FileSystem;
@@ -48,14 +51,14 @@ export type FoundPath = Extract<Resolution, { kind: "found" }> & {
  * @throws BoughError if the path does not exist or is a dangling link
  */
 export function findSourcePath(search: SourceSearch, source: string, path: string): FoundPath {
-  const resolution = resolveInContext(search.root, path, search.files);
+  const resolution = resolveInContext(search.root, path, search.files, search.context);
   if (resolution.kind === "found") return { ...resolution, name: posix.basename(path) };
   const unescaped = unescapeGlob(path);
   if (unescaped !== path) {
-    const second = resolveInContext(search.root, unescaped, search.files);
+    const second = resolveInContext(search.root, unescaped, search.files, search.context);
     if (second.kind === "found") return { ...second, name: posix.basename(unescaped) };
   }
-  throw missingSource(source, resolution, search.root, search.files);
+  throw missingSource(source, resolution, search);
 }
 
 /** Returns the ignore filters, positioned at a directory of the context. */

@@ -1,6 +1,6 @@
 import type { BoughError } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
-import type { BuildContext } from "../build-context.ts";
+import { type BuildContext, describeContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
 import { ambiguousFirst } from "../patterns/default-excludes.ts";
@@ -57,7 +57,7 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
   const unmatched = options.sources.filter((_, index) => outcomes[index]?.isUnmatched === true);
   if (unmatched.length > 0 && matches.length === 0 && warnings.length === 0)
     warnings.push(nothingMatches(search, unmatched));
-  warnings.push(...options.sources.flatMap(wordWarnings));
+  warnings.push(...options.sources.flatMap((source) => wordWarnings(source, search)));
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
   const excluded = ambiguousFirst(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
   const counts = outcomes.map((outcome) => outcome.matches.length);
@@ -68,6 +68,7 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
 function startSearch({ context, ignore, exclude = [], signal, files }: SourceOptions): SourceSearch {
   return {
     root: context.realPath,
+    context,
     ignore: startIgnoreRules(ignore).map((cursor) => ({ cursor, keepsMatched: false })),
     exclude: parseExcludeFlags(exclude),
     files,
@@ -90,24 +91,25 @@ function nothingMatches(search: SourceSearch, sources: readonly string[]): Conte
   const names = sources.map(displayPath).join(", ");
   return {
     rule: "CopyMatchesNothing",
-    message: `nothing is copied: no file in the build context matches ${names}${advice}`,
+    message: `nothing is copied: no file in ${describeContext(search.context)} matches ${names}${advice}`,
   };
 }
 
-function wordWarnings(source: string): ContextWarning[] {
+function wordWarnings(source: string, { context }: SourceSearch): ContextWarning[] {
+  const where = describeContext(context);
   if (source === "") {
-    const message =
-      "a source is empty after its variables are replaced, so it means the whole build context, as in Docker";
+    const whole = where.replace(/^the /, "the whole ");
+    const message = `a source is empty after its variables are replaced, so it means ${whole}, as in Docker`;
     return [{ rule: "EmptySource", message }];
   }
   if (!isAboveRoot(source)) return [];
   const meant = displayPath(contextPathOf(source) || ".");
-  const message = `${displayPath(source)} is outside the build context: as in Docker, ${meant} in the context is used instead`;
+  const message = `${displayPath(source)} is outside ${where}: as in Docker, ${meant} in the context is used instead`;
   return [{ rule: "SourceAboveContext", message }];
 }
 
 function isFound(search: SourceSearch, path: string): boolean {
-  return resolveInContext(search.root, path, search.files).kind === "found";
+  return resolveInContext(search.root, path, search.files, search.context).kind === "found";
 }
 
 /** The number of files named in a warning. The rest are counted. */
