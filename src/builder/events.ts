@@ -42,8 +42,8 @@ export type StepEvent =
     }
   /** Paths in the context that the default excludes leave out of a COPY or ADD, the most surprising first. */
   | { type: "excluded"; title: string; line: number; paths: readonly string[] }
-  /** A COPY or ADD takes more from the context than the user probably meant. */
-  | ({ type: "large-context"; title: string; line: number } & LargeContext)
+  /** A COPY or ADD takes more from a context than the user probably meant. `context`: the name of a `--build-context`. */
+  | ({ type: "large-context"; title: string; line: number; context?: string } & LargeContext)
   /** The total of an instruction's files. `hashed` follows repeatedly and reports the progress. */
   | { type: "hashing"; files: number; bytes: number }
   | { type: "hashed"; files: number; bytes: number }

@@ -19,6 +19,7 @@ import type { Platform } from "./bases/platform.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
 import type { Layer, LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
+import type { NamedContexts } from "./contexts/named-context.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { InputObserver } from "./input-observer.ts";
 import type { StageState } from "./interpreter/state.ts";
@@ -70,6 +71,8 @@ export interface BuildJob {
   jobs: number;
   dockerfile: Dockerfile;
   context: BuildContext;
+  /** `--build-context`. */
+  contexts: NamedContexts;
   /** The file system through which the context's files are read. */
   files: FileSystem;
   ignore: IgnoreRules;

@@ -1,5 +1,6 @@
 import { dependsOnPlatform } from "../builder/bases/platform.ts";
 import type { NetworkPolicy } from "../builder/commands/network.ts";
+import { overrideStages } from "../builder/contexts/override-stages.ts";
 import { findBadReferences, graphOf } from "../builder/graph/stage-references.ts";
 import { staticGlobals } from "../builder/graph/static-globals.ts";
 import { findUnsupported } from "../builder/interpreter/refusals.ts";
@@ -75,7 +76,8 @@ async function checkParsed(
 ): Promise<CheckReport> {
   const platform = dependsOnPlatform(dockerfile) ? await options.assumeService() : undefined;
   const startsFromScratch = async () => (await options.assumeService()).startsFromScratch;
-  const plan = await planBuild(dockerfile, { ...options, platform, startsFromScratch });
+  const built = overrideStages(dockerfile, options.contexts);
+  const plan = await planBuild(built, { ...options, platform, startsFromScratch });
   const unused = [
     ...unusedBuildArgs(dockerfile, options.buildArgs),
     ...unusedSecrets(dockerfile, options.given, options.context),
@@ -88,9 +90,11 @@ async function checkParsed(
     ...(mounts.isCertain ? [] : mounts.problems.map((problem) => ({ ...problem, rule: "MountUnsupported" }))),
   ].filter(({ rule }) => isReported(rule));
   const errors = [
-    ...badReferences(dockerfile, options),
+    ...badReferences(built, options),
     ...findUnsupported(dockerfile, options.network).map((problem) => errorOf("Unsupported", problem)),
-    ...findMountProblems(dockerfile, options.given).map((problem) => errorOf("InvalidInstruction", problem)),
+    ...findMountProblems(built, options.given, options.contexts).map((problem) =>
+      errorOf("InvalidInstruction", problem),
+    ),
     ...(mounts.isCertain ? mounts.problems.map((problem) => errorOf("Unsupported", problem)) : []),
     ...plan.errors,
     ...(turnsIntoErrors ? violations(warnings) : []),
@@ -115,8 +119,8 @@ async function unsupportedMounts(
   return { problems: findUnsupportedMounts(dockerfile, mounts), isCertain };
 }
 
-function badReferences(dockerfile: Dockerfile, { buildArgs, mode }: CheckOptions): Finding[] {
-  const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs));
+function badReferences(dockerfile: Dockerfile, { buildArgs, mode, contexts }: CheckOptions): Finding[] {
+  const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs), contexts);
   return findBadReferences(dockerfile, graph, mode).map((problem) => errorOf("InvalidStage", problem));
 }
 

@@ -2,6 +2,7 @@ import { OtherPlatformError, requireBaseName, requirePlatform, scratch } from ".
 import { defaultPath } from "../builder/bases/inherited.ts";
 import { localBaseUrl } from "../builder/bases/local-base.ts";
 import type { Platform } from "../builder/bases/platform.ts";
+import { type NamedContexts, sourceDirectory } from "../builder/contexts/named-context.ts";
 import type { StagedTypes } from "../builder/copy/destination.ts";
 import { numericOwner, root } from "../builder/copy/ownership.ts";
 import { planCopy } from "../builder/copy/plan.ts";
@@ -12,6 +13,7 @@ import type { PlannedCopy, World } from "../builder/interpreter/world.ts";
 import type { BuildMode } from "../builder/job.ts";
 import { expandMounts, wordsOfMount } from "../builder/mounts/expand-mounts.ts";
 import type { MountSupport } from "../builder/mounts/mount-support.ts";
+import { mountedDirectory } from "../builder/mounts/mounted-directory.ts";
 import { findMountedFiles } from "../builder/mounts/mounted-files.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { FileSystem } from "../context/file-system/file-system.ts";
@@ -38,6 +40,7 @@ export interface DryOptions {
   mode: BuildMode;
   context: BuildContext;
   ignore: IgnoreRules;
+  contexts: NamedContexts;
   buildArgs: ReadonlyMap<string, string>;
   /** `--allow-local-from`. */
   allowsLocalFrom: boolean;
@@ -91,13 +94,14 @@ export function startDryStage(): DryStage {
 
 /** Creates the world of `--check`, which sends no request, reads no file, and notes what a build would do. */
 export function createDryWorld(options: DryOptions, escape: EscapeCharacter, notes: Notes): World<DryStage> {
-  const { context, ignore, signal, buildArgs } = options;
+  const { contexts, signal, buildArgs } = options;
   const files = rememberFiles(localFileSystem);
   const explain = explainReasonsOnce();
   const world: World<DryStage> = {
     mode: options.mode,
     escape,
     buildArgs,
+    contexts,
     assumed: new Map([["PATH", defaultPath]]),
     warn({ rule, message }, instruction) {
       if (rule !== undefined && isWarningRule(rule)) notes.warnings.push(warn(rule, message, instruction));
@@ -136,11 +140,14 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     },
     changeUser: (_, stage) => stage,
 
-    copyOptions: async (_, { workdir, staged }) => ({
-      ...{ context, ignore, files, signal, workdir, staged },
-      isDirectoryInImage: async () => false,
-      readLinkInImage: async () => undefined,
-    }),
+    async copyOptions(instruction, { workdir, staged }) {
+      const { context, ignore } = sourceDirectory(instruction, contexts) ?? options;
+      return {
+        ...{ context, ignore, files, signal, workdir, staged },
+        isDirectoryInImage: async () => false,
+        readLinkInImage: async () => undefined,
+      };
+    },
     planCopy: planSources,
     // Only a build can find out the files of an image.
     copyFromImage: async (_, __, stage) => stage,
@@ -148,7 +155,9 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       const { plan, isPlaceKnown } = copy;
       if (plan.excluded.length > 0)
         world.warn({ rule: "DefaultExclude", message: describeExcluded(plan.excluded) }, instruction);
-      notes.files.push(...filesOf(instruction, copy, stage, escape));
+      const directory = sourceDirectory(instruction, contexts);
+      const from = directory === undefined ? {} : { context: directory.name };
+      notes.files.push(...filesOf(instruction, copy, stage, escape).map((file) => ({ ...file, ...from })));
       return isPlaceKnown ? { ...stage, staged: extend(stage.staged, typesOf(copy)) } : stage;
     },
     async run(instruction, stage) {
@@ -172,7 +181,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
 async function planMounts(
   { mounts }: RunInstruction,
   stage: DryStage,
-  { context, ignore, signal, files }: DryOptions & { files: FileSystem },
+  { contexts, signal, files, ...main }: DryOptions & { files: FileSystem },
   escape: EscapeCharacter,
 ): Promise<Awaited<ReturnType<typeof findMountedFiles>>[]> {
   const isKnown = createIsKnown(stage, escape);
@@ -182,8 +191,11 @@ async function planMounts(
   const given = { lookup: lookUp(stage), escape, workdir: workdir ?? "/workdir" };
   const found: Awaited<ReturnType<typeof findMountedFiles>>[] = [];
   for (const spec of expandMounts({ mounts: known }, given)) {
-    if (spec.type === "bind" && spec.from === undefined)
-      found.push(await asSource(() => findMountedFiles(spec.source, { context, ignore, signal, files })));
+    if (spec.type !== "bind") continue;
+    const directory = mountedDirectory(spec, contexts);
+    if (spec.from !== undefined && directory === undefined) continue;
+    const { context, ignore } = directory ?? main;
+    found.push(await asSource(() => findMountedFiles(spec.source, { context, ignore, signal, files })));
   }
   return found;
 }

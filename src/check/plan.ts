@@ -57,7 +57,7 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
     globals = await attempt(instruction, globals, async () =>
       interpretGlobal(instruction, globals, { buildArgs, escape }),
     );
-  const graph = graphOf(dockerfile, globals);
+  const graph = graphOf(dockerfile, globals, options.contexts);
   const ends: DryStage[] = [];
   const edges = edgesByInstruction(graph);
   const baseOf = (from: FromInstruction) => ends[stagesAmong(edges.get(from))[0] ?? -1];

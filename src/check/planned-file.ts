@@ -9,6 +9,8 @@ export interface PlannedFile {
   type: "file" | "directory" | "symlink";
   /** A path in the build context, a URL, or `<<NAME`. */
   source: string;
+  /** The name of the `--build-context` that it comes from. */
+  context?: string;
   /** The absolute path in the image; `undefined` if it depends on a variable of the image. */
   destination: string | undefined;
   /**

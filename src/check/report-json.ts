@@ -47,9 +47,11 @@ function formOf(instruction: Instruction): "shell" | "exec" | null {
   return instruction.command.form === "exec" ? "exec" : "shell";
 }
 
-function describeFile({ line, type, source, destination, destinationIs, mode, uid, gid, size }: PlannedFile) {
+function describeFile(file: PlannedFile) {
+  const { line, type, source, context, destination, destinationIs, mode, uid, gid, size } = file;
   return {
     ...{ line, type, source },
+    ...(context === undefined ? {} : { context }),
     destination: destination ?? null,
     destinationIs,
     mode: mode === undefined ? null : octalMode(mode),

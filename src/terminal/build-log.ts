@@ -165,6 +165,7 @@ function describeSkippedCopies({ skippedCopies }: BuildResult): LogLine[] {
 function describeLargeContext({
   line,
   title,
+  context,
   files,
   bytes,
   largest,
@@ -173,7 +174,7 @@ function describeLargeContext({
     `${formatBytes(of.bytes)} in ${formatCount(of.files, "file")}`;
   const width = Math.max(...largest.map(({ rule }) => Bun.stringWidth(rule)));
   return [
-    `line ${line}: ${title} takes ${amount({ files, bytes })} from the build context.`,
+    `line ${line}: ${title} takes ${amount({ files, bytes })} from the build context${context === undefined ? "" : ` ${context}`}.`,
     "Its largest paths, as lines for .dockerignore that would leave them out:",
     ...largest.map((path) => {
       const padding = " ".repeat(width - Bun.stringWidth(path.rule));

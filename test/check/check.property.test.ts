@@ -103,6 +103,7 @@ test("a check of random instructions ends with a report in both formats", async 
           path: "Dockerfile",
           context,
           ignore,
+          contexts: new Map(),
           buildArgs: new Map([["A", "x"]]),
           allowsLocalFrom: false,
           mode: "default",

@@ -226,4 +226,8 @@ Its largest paths, as lines for .dockerignore that would leave them out:
 [INFO] staged`);
   writeFiles(context, { ".dockerignore": "data/set/one\n" });
   expect((await build()).stderr).not.toContain("largest paths");
+  writeFiles(context, { Dockerfile: "FROM base:1\nCOPY --from=data . /data/\n" });
+  expect((await build("--build-context", "data=data")).stderr).toContain(
+    "COPY --from=data . /data/ takes 210 MB in 2 files from the build context data.",
+  );
 });

@@ -249,6 +249,11 @@ describe("on a service", () => {
     ["build", { context: "http://127.0.0.1:1/x.git" }, "the build context http://127.0.0.1:1/x.git: "],
     ["build", { context: "bad" }, /RUNN/],
     ["build", { context: "app", target: "none" }, /none/],
+    [
+      "build",
+      { context: "app", build_contexts: { lib: "none" } },
+      "build_contexts lib=none: there is no such",
+    ],
     ["build", { context: "app", timeout_seconds: 0 }, "timeout_seconds"],
     ["build", { context: "app", tags: ["NO tag"] }, /NO tag/],
     ["build", { context: "app", secrets: ["id=a,src=none"] }, /secrets id=a: .*none/],

@@ -32,6 +32,8 @@ export interface DockerCase {
 export interface CaseSpec {
   target?: string;
   buildArgs?: Record<string, string>;
+  /** Values for `--build-context`, by name: directories of the context, or `docker-image://`. Docker 20.10 has no such option. */
+  contexts?: Record<string, string>;
   /** Files of the context. */
   files?: Record<string, FileSpec>;
   /** Tar archives of the context by name. tar(1) chooses the compression by the end of the name. */

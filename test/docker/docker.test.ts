@@ -195,13 +195,20 @@ async function buildWithBough(each: DockerCase, side: Side): Promise<Tree> {
     dockerfile: join(context, "Dockerfile"),
     ignoreFile: undefined,
     buildArgs: each.spec.buildArgs ?? {},
-    options: [...optionsOf(each.spec.target), ...secretsOf(each)],
+    options: [...optionsOf(each.spec.target), ...secretsOf(each), ...contextOptions(each, context)],
   });
   return builder.readImage(image);
 }
 
 function optionsOf(target: string | undefined): string[] {
   return ["--docker", ...(target === undefined ? [] : ["--target", target])];
+}
+
+function contextOptions({ spec }: DockerCase, context: string): string[] {
+  return Object.entries(spec.contexts ?? {}).flatMap(([name, value]) => {
+    const place = value.includes("://") ? value : join(context, value);
+    return ["--build-context", `${name}=${place}`];
+  });
 }
 
 /** Writes the secrets to files outside of the context. Returns the options that name them. */

@@ -38,6 +38,8 @@ export const builtAlike: ReadonlySet<string> = new Set([
   "links-in-destination",
   "links-over-links",
   "links-staged",
+  "named-context-as-base",
+  "named-contexts",
   "numbered-stages",
   "onbuild-copies-from-stage",
   "onbuild-of-image",

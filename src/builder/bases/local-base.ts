@@ -4,12 +4,15 @@ import type { BuildContext } from "../../context/build-context.ts";
 import { BoughError } from "../../errors.ts";
 import type { LocalReference } from "../../service/images/reference.ts";
 import { reasonOf } from "../../system-error.ts";
+import type { NamedContexts } from "../contexts/named-context.ts";
 
 /** The local files that a Dockerfile may use in addition to its context. */
 interface LocalPermissions {
   context: BuildContext;
   /** `--allow-local-from`. */
   allowsLocalFrom: boolean;
+  /** Layouts on the command line are allowed, wherever they are. */
+  contexts: NamedContexts;
 }
 
 /**
@@ -18,8 +21,9 @@ interface LocalPermissions {
  */
 export function localBaseUrl(
   { transport, path, suffix, url }: LocalReference,
-  { context, allowsLocalFrom }: LocalPermissions,
+  { context, allowsLocalFrom, contexts }: LocalPermissions,
 ): string {
+  if (contexts.values().some((named) => named.kind === "image" && named.reference === url)) return url;
   if (!allowsLocalFrom) {
     throw new BoughError(`FROM ${url} is not allowed: it names files of this machine`, {
       kind: "usage",

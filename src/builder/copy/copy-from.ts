@@ -9,6 +9,7 @@ import { detectLoss } from "../cache/missing-image.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 import { findOrRun } from "../commands/run.ts";
 import type { RunSpec } from "../commands/run-spec.ts";
+import { imageReference } from "../contexts/named-context.ts";
 import { titleOf } from "../interpreter/location.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
 import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
@@ -77,7 +78,7 @@ export async function copyFromImage(
 async function findSource(instruction: CopyInstruction, build: BuildJob): Promise<Source> {
   const layer = await build.stages.sourceOf(instruction);
   if (layer !== undefined) return { image: layer.image, hash: layer.hash, losable: layer };
-  const reference = instruction.from ?? "";
+  const reference = imageReference(instruction.from ?? "", build.contexts);
   const image = await findImage(reference, build);
   const hash = baseHash(image, build.service);
   return { image: image.uuid, hash, losable: asRemembered(image, hash) };

@@ -39,7 +39,11 @@ export async function stageCopy(
   if (build.mode === "docker") requireSources(plan);
   if (plan.isOneFile) requireFiles(instruction, plan, build);
   if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
-  if (largeContext !== undefined) build.emit({ type: "large-context", title, line, ...largeContext });
+  if (largeContext !== undefined) {
+    const { name } = build.context;
+    const context = name === undefined ? {} : { context: name };
+    build.emit({ type: "large-context", title, line, ...context, ...largeContext });
+  }
   const owner = words.chown === "" ? root : await resolveFileOwner(words.chown, line, stage, build);
 
   const owned = { ...owner, line };

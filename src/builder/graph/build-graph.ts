@@ -1,6 +1,7 @@
 import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
+import { findContext, type NamedContext, type NamedContexts } from "../contexts/named-context.ts";
 
-/** The dependencies of a Dockerfile's stages on each other and on images. */
+/** The dependencies of a Dockerfile's stages on each other, on images and on named contexts. */
 export interface BuildGraph {
   /** The nodes in the Dockerfile's order; each is at its stage's index. */
   nodes: readonly StageNode[];
@@ -25,6 +26,7 @@ export interface Edge {
 type EdgeTarget =
   | { kind: "stage"; index: number }
   | { kind: "image" }
+  | { kind: "context"; context: NamedContext }
   /** A number that no stage before this one has. */
   | { kind: "missing" }
   /** The name depends on a variable that only an image defines. */
@@ -34,16 +36,22 @@ type EdgeTarget =
 type Resolve = (word: string, edge: Pick<Edge, "kind" | "instruction">) => string | undefined;
 
 /**
- * Builds the graph of all stages. A name means the last stage before this one that has it, compared without case. It takes
- * precedence over an image of the same name. `COPY --from` and `RUN --mount` also accept a stage's number
+ * Builds the graph of all stages. A name means the context that has it, else the last stage before this one that has it,
+ * compared without case. Both take precedence over an image of the same name. `COPY --from` and `RUN --mount` also accept a stage's number
  * (https://docs.docker.com/build/building/multi-stage/).
  */
-export function buildGraph({ stages }: Pick<Dockerfile, "stages">, resolve: Resolve): BuildGraph {
+export function buildGraph(
+  { stages }: Pick<Dockerfile, "stages">,
+  resolve: Resolve,
+  contexts: NamedContexts = new Map(),
+): BuildGraph {
   const names = new Map<string, number>();
   const nodes = stages.map((stage): StageNode => {
     const edgeOf = ({ word, ...edge }: Reference): Edge => {
       const reference = resolve(word, edge);
       if (reference === undefined) return { ...edge, reference: word, target: { kind: "unknown" } };
+      const context = findContext(reference, contexts);
+      if (context !== undefined) return { ...edge, reference, target: { kind: "context", context } };
       return { ...edge, reference, target: findTarget(reference, edge.kind, stage, names) };
     };
     const from = edgeOf({ kind: "from", instruction: stage.from, word: stage.from.image });

@@ -4,15 +4,16 @@ import type { Culprit, Problem } from "../../dockerfile/problems/problem.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
+import type { NamedContexts } from "../contexts/named-context.ts";
 import { type Arguments, lookUp } from "../interpreter/scope.ts";
 import type { BuildJob, BuildMode } from "../job.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
 import { staticGlobals } from "./static-globals.ts";
 
 /** Returns the graph of a Dockerfile. `globals`: the ARGs before the first FROM, which a FROM may use. */
-export function graphOf(dockerfile: Dockerfile, globals: Arguments): BuildGraph {
+export function graphOf(dockerfile: Dockerfile, globals: Arguments, contexts: NamedContexts): BuildGraph {
   const lookup = lookUp({ args: globals });
-  return buildGraph(dockerfile, (word, { kind }) => {
+  const resolve: Parameters<typeof buildGraph>[1] = (word, { kind }) => {
     // Docker replaces no variables in `--from`.
     if (kind !== "from") return word.includes("$") ? undefined : word;
     try {
@@ -22,7 +23,8 @@ export function graphOf(dockerfile: Dockerfile, globals: Arguments): BuildGraph 
       if (error instanceof BoughError) return undefined;
       throw error;
     }
-  });
+  };
+  return buildGraph(dockerfile, resolve, contexts);
 }
 
 /** Returns the index of the stage that `target` names, or of the last one. Throws if no stage has that name. */
@@ -47,9 +49,9 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
  */
 export function refuseBadStages(
   dockerfile: Dockerfile,
-  { mode, buildArgs, target }: Pick<BuildJob, "mode" | "buildArgs" | "target">,
+  { mode, buildArgs, target, contexts }: Pick<BuildJob, "mode" | "buildArgs" | "target" | "contexts">,
 ): void {
-  const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs));
+  const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs), contexts);
   const problems = findBadReferences(dockerfile, graph, mode);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
   if (mode === "docker") requireTarget(dockerfile, target);

@@ -1,5 +1,6 @@
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
+import { sourceDirectory } from "../contexts/named-context.ts";
 import { expandCopyWords } from "../copy/words.ts";
 import type { IsKnown, StageScope } from "./scope.ts";
 import { skippedCopyFrom } from "./warnings.ts";
@@ -22,7 +23,8 @@ export async function interpretCopy<Stage extends StageScope>(
   const { escape } = world;
   const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape, world.mode);
   if (world.mode === "default") for (const warning of words.warnings) world.warn(warning, instruction);
-  if (isFromImage) return world.copyFromImage(instruction, words, stage);
+  if (isFromImage && sourceDirectory(instruction, world.contexts) === undefined)
+    return world.copyFromImage(instruction, words, stage);
   const options = await world.copyOptions(instruction, stage);
   const isPlaceKnown =
     isKnown(instruction.destination) && (options.workdir !== undefined || words.destination.startsWith("/"));

@@ -6,8 +6,10 @@ import type {
 } from "../../dockerfile/instruction.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { extend } from "../../persistent-map.ts";
-import { expandBase } from "../bases/base.ts";
+import { expandBase, scratch } from "../bases/base.ts";
 import { type Platform, platformArguments } from "../bases/platform.ts";
+import { copyOfDirectory, explainDirectoryBase } from "../contexts/directory-base.ts";
+import { type DirectoryContext, findContext } from "../contexts/named-context.ts";
 import { configure } from "../docker/configuration.ts";
 import { imageTriggers, withTrigger } from "../docker/onbuild.ts";
 import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docker/variables.ts";
@@ -54,11 +56,24 @@ export async function interpretFrom<Stage extends StageScope>(
   const reference = expandBase(from, lookUp({ args: globals }), world.escape);
   world.requirePlatform(from, globals);
   const base = await world.startFromStage(from);
-  const stage = base ?? (await world.startFromImage(reference, from));
+  const context = findContext(reference, world.contexts);
+  if (context?.kind === "directory") return startFromDirectory(context, from, world);
+  const stage = base ?? (await world.startFromImage(context?.reference ?? reference, from));
   if (world.mode === "default") return stage;
   const triggers =
     base === undefined ? imageTriggers(reference, stage.config, from, world) : world.triggersOf(from);
   return runTriggers(reference, triggers, startAsDocker(stage), globals, world);
+}
+
+/** Starts a stage with the files of a named context, as BuildKit does: an empty image with these files. */
+async function startFromDirectory<Stage extends StageScope>(
+  context: DirectoryContext,
+  from: FromInstruction,
+  world: World<Stage>,
+): Promise<Stage> {
+  const empty = await explainDirectoryBase(context, () => world.startFromImage(scratch, from));
+  const state = { stage: startAsDocker(empty), lookup: () => undefined, isKnown: () => true };
+  return interpretCopy(copyOfDirectory(context.name, from), state, world);
 }
 
 /** Runs the ONBUILD triggers right after the FROM. No further stage inherits them. */

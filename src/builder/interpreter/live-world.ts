@@ -1,10 +1,12 @@
-import type { Instruction } from "../../dockerfile/instruction.ts";
+import type { AddInstruction, CopyInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import { requirePlatform } from "../bases/base.ts";
 import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
 import { commitLinkedFiles } from "../commands/linked-files.ts";
 import { performRun } from "../commands/run.ts";
+import { inDirectory } from "../contexts/in-directory.ts";
+import { findContext, sourceDirectory } from "../contexts/named-context.ts";
 import { stageCopy } from "../copy/copy.ts";
 import { warnOfLinking } from "../copy/link-flag.ts";
 import { planCopy } from "../copy/plan.ts";
@@ -25,15 +27,20 @@ import type { World } from "./world.ts";
  * layer-making instructions before the step; for a FROM with triggers, the ordinal of the first trigger.
  */
 export function createLiveWorld(build: BuildJob, ordinal: number): World<StageState> {
-  const { dockerfile, buildArgs, emit, context, files, ignore, signal } = build;
+  const { dockerfile, buildArgs, contexts, emit, files, signal } = build;
   const { escape } = dockerfile;
   let nextOrdinal = ordinal;
   /** The sources of a COPY, if they were found ahead of its turn. */
   let ahead: FoundSources | undefined;
+  const jobOf = (instruction: CopyInstruction | AddInstruction): BuildJob => {
+    const directory = sourceDirectory(instruction, contexts);
+    return directory === undefined ? build : inDirectory(build, directory);
+  };
   const world: World<StageState> = {
     mode: build.mode,
     escape,
     buildArgs,
+    contexts,
     assumed: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
     warnWithReason: (warning, instruction) => world.warn(build.explain(warning), instruction),
@@ -43,7 +50,8 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       requirePlatform(from, build.platform, lookUp({ args: globals }), escape),
     startFromStage: async (from) => build.stages.baseOf(from),
     triggersOf: (from) => build.stages.triggersOf(from),
-    namesStage: (word) => findStage(dockerfile.stages, word) !== undefined,
+    namesStage: (word) =>
+      findContext(word, contexts) === undefined && findStage(dockerfile.stages, word) !== undefined,
     startFromImage: (reference, from) => startFromImage(reference, from, build),
     async loadImageEnv(instruction, stage) {
       const whole = needsStaged(instruction) ? await stageDeferred(stage) : stage;
@@ -57,6 +65,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
 
     async copyOptions(instruction, { config, staged, layer }) {
       ahead = await build.ahead.take(instruction);
+      const { context, ignore } = jobOf(instruction);
       return {
         ...{ context, files, ignore, signal, staged },
         workdir: config.WorkingDir,
@@ -79,7 +88,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       const { destination } = words;
       const isFile = instruction.link === true && !bringsDirectory(plan);
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
-      return stageCopy(instruction, copy, { ahead, stage }, build);
+      return stageCopy(instruction, copy, { ahead, stage }, jobOf(instruction));
     },
     async run(instruction, stage) {
       const place = { line: instruction.range.start, ordinal: nextOrdinal++ };

@@ -8,6 +8,7 @@ import type {
 } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
+import type { NamedContexts } from "../contexts/named-context.ts";
 import type { CopyPlan, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { BuildMode } from "../job.ts";
@@ -36,6 +37,8 @@ export interface World<Stage extends StageScope> {
   readonly mode: BuildMode;
   readonly escape: EscapeCharacter;
   readonly buildArgs: ReadonlyMap<string, string>;
+  /** `--build-context`. */
+  readonly contexts: NamedContexts;
   /** Variables that every image is assumed to have if it is not asked. */
   readonly assumed: ReadonlyMap<string, string> | undefined;
   warn(warning: { rule?: string; message: string }, instruction: Instruction): void;

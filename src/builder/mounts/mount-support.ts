@@ -3,8 +3,10 @@ import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
+import type { NamedContexts } from "../contexts/named-context.ts";
 import { expandMounts, wordsOfMount } from "./expand-mounts.ts";
 import type { MountSpec } from "./mount-spec.ts";
+import { mountedDirectory } from "./mounted-directory.ts";
 import { missingSecret } from "./secrets.ts";
 
 export const mountsExtension = "mounts";
@@ -22,13 +24,20 @@ export interface GivenIds {
   agents: readonly string[];
 }
 
-export function refuseBadMounts(dockerfile: Dockerfile, given: GivenIds): void {
-  const problems = findMountProblems(dockerfile, given);
+export function refuseBadMounts(dockerfile: Dockerfile, given: GivenIds, contexts: NamedContexts): void {
+  const problems = findMountProblems(dockerfile, given, contexts);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
 }
 
-/** Finds invalid mounts, and required secrets that are not given, as far as they are known before anything is run. */
-export function findMountProblems(dockerfile: Dockerfile, given: GivenIds): Problem[] {
+/**
+ * Finds invalid mounts, required secrets that are not given, and caches that a directory should fill, as far as they are known
+ * before anything is run.
+ */
+export function findMountProblems(
+  dockerfile: Dockerfile,
+  given: GivenIds,
+  contexts: NamedContexts,
+): Problem[] {
   return problemsOf(dockerfile, (run) => {
     const found: Pick<Problem, "message" | "expected">[] = [];
     for (const mount of run.mounts) {
@@ -46,6 +55,7 @@ export function findMountProblems(dockerfile: Dockerfile, given: GivenIds): Prob
           },
         );
         requireGiven(spec, given);
+        if (spec !== undefined) mountedDirectory(spec, contexts);
       } catch (error) {
         if (!(error instanceof BoughError)) throw error;
         found.push({ message: [error.message, error.hint].filter(Boolean).join(". ") });

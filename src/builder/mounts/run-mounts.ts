@@ -5,12 +5,15 @@ import { findImage } from "../bases/find-image.ts";
 import { asRemembered } from "../bases/remembered-images.ts";
 import { baseHash, stagedDigest } from "../cache/chain-hash.ts";
 import type { LosableImage } from "../cache/layer-cache.ts";
+import { inDirectory } from "../contexts/in-directory.ts";
+import { imageReference } from "../contexts/named-context.ts";
 import { lookUp } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
 import { expandMounts } from "./expand-mounts.ts";
 import type { MountSpec } from "./mount-spec.ts";
+import { mountedDirectory } from "./mounted-directory.ts";
 import { stageMountedFiles } from "./mounted-files.ts";
 import { missingSecret } from "./secrets.ts";
 
@@ -66,11 +69,16 @@ async function findContent(
   build: BuildJob,
 ): Promise<MountContent | undefined> {
   switch (spec.type) {
-    case "bind":
-      return spec.from === undefined
-        ? { kind: "files", files: await stageMountedFiles(spec.source, instruction, build) }
-        : findImageOf(spec.from, instruction, build);
+    case "bind": {
+      const directory = mountedDirectory(spec, build.contexts);
+      if (spec.from !== undefined && directory === undefined)
+        return findImageOf(spec.from, instruction, build);
+      const job = directory === undefined ? build : inDirectory(build, directory);
+      return { kind: "files", files: await stageMountedFiles(spec.source, instruction, job) };
+    }
     case "cache":
+      // Throws for a directory.
+      mountedDirectory(spec, build.contexts);
       return spec.from === undefined ? undefined : findImageOf(spec.from, instruction, build);
     case "tmpfs":
       return undefined;
@@ -90,8 +98,9 @@ async function findImageOf(
 ): Promise<MountContent> {
   const layer = await build.stages.mountedStage(instruction, from);
   if (layer !== undefined) return { kind: "image", image: layer.image, hash: layer.hash, losable: layer };
-  await requireBase(from, build.service);
-  const image = await findImage(from, build);
+  const reference = imageReference(from, build.contexts);
+  await requireBase(reference, build.service);
+  const image = await findImage(reference, build);
   const hash = baseHash(image, build.service);
   return { kind: "image", image: image.uuid, hash, losable: asRemembered(image, hash) };
 }

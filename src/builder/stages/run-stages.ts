@@ -1,8 +1,9 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { createSlots } from "../../slots.ts";
-import { platformOf, requireBase } from "../bases/base.ts";
+import { platformOf, requireBase, scratch } from "../bases/base.ts";
 import { dependsOnPlatform, type Platform } from "../bases/platform.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
+import { explainDirectoryBase } from "../contexts/directory-base.ts";
 import {
   type BuildGraph,
   edgesByInstruction,
@@ -44,7 +45,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     if (step.stage !== null || step.instruction.name !== "ARG") break;
     globals = await performGlobal(step, step.instruction, globals, { running, steps, records });
   }
-  const graph = graphOf(dockerfile, globals);
+  const graph = graphOf(dockerfile, globals, running.contexts);
   const target = requireTarget(dockerfile, running.target);
   const needed =
     mode === "docker" ? reachableFrom(graph, target) : dockerfile.stages.map(({ index }) => index);
@@ -137,8 +138,14 @@ async function requireBases(
 ): Promise<void> {
   for (const index of needed) {
     for (const { instruction, reference, target, kind } of nodes[index]?.edges ?? []) {
-      if (target.kind !== "image" || (kind !== "from" && running.mode === "default")) continue;
-      await withLocation(running, instruction, () => requireBase(reference, running.service));
+      const require = (image: string) => requireBase(image, running.service);
+      const isSkipped = kind !== "from" && running.mode === "default";
+      if (isSkipped || (target.kind !== "image" && target.kind !== "context")) continue;
+      await withLocation(running, instruction, async () => {
+        if (target.kind === "image") await require(reference);
+        else if (target.context.kind === "image") await require(target.context.reference);
+        else if (kind === "from") await explainDirectoryBase(target.context, () => require(scratch));
+      });
     }
   }
 }

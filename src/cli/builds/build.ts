@@ -61,6 +61,13 @@ const definitions: ArgumentDefinitions = {
     multiple: true,
     description: "Value for an ARG that the Dockerfile declares; without =, from the environment",
   },
+  "build-context": {
+    type: "string",
+    valueHint: "NAME=VALUE",
+    multiple: true,
+    description:
+      "What FROM NAME and --from=NAME mean: a directory, docker-image://REFERENCE or oci-layout://PATH:TAG; implies --docker",
+  },
   secret: {
     type: "string",
     valueHint: "id=ID[,src=FILE|,env=NAME]",
@@ -244,7 +251,6 @@ export const build: Command = {
     "--ulimit": "The limits of a RUN are --memory, --cpus and --pids.",
     "--load": "`-o type=docker,dest=FILE` writes an archive for `docker load -i FILE`.",
     "--attest": "`--provenance` records what an image was made from, `--sbom` its packages.",
-    "--build-context": "Not supported: FROM can use images of the service and earlier stages.",
   },
 };
 

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import type { Platform } from "../../builder/bases/platform.ts";
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
+import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { BuildMode } from "../../builder/job.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore-file.ts";
@@ -13,6 +14,7 @@ import { type DirectorySource, type FetchedSource, readContextSource } from "../
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
+import { openNamedContexts } from "./options/build-contexts.ts";
 import { splitKeyValue } from "./options/key-value.ts";
 import { readLabels } from "./options/labels.ts";
 import { readPlatform } from "./options/platform-option.ts";
@@ -20,6 +22,8 @@ import { readSecretOptions, type SecretOptions } from "./options/secret-options.
 
 /** The inputs of a build, as given on the command line. */
 export interface BuildInputs extends OpenedContext {
+  /** `--build-context`. */
+  contexts: NamedContexts;
   buildArgs: ReadonlyMap<string, string>;
   /** `--label`. */
   labels: ReadonlyMap<string, string>;
@@ -37,7 +41,7 @@ export interface BuildInputs extends OpenedContext {
   maxAddBytes: number;
 }
 
-type GivenInputs = Pick<Invocation, "values" | "runtime">;
+type GivenInputs = Pick<Invocation, "values" | "runtime" | "globals">;
 
 type InputPlaces =
   | {
@@ -72,9 +76,10 @@ export async function readBuildInputs(
   const maxAddBytes = parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes;
   const places = locateInputs(given);
   const defaultExcludes = mode === "default" && !values.flag("no-default-excludes");
+  const contexts = await openNamedContexts(given);
   const opened = await open(places);
   return {
-    ...opened,
+    ...{ ...opened, contexts },
     ...{ buildArgs, labels, allowsLocalFrom, network, mode, platform, target, secrets, maxAddBytes },
   };
 
@@ -121,18 +126,26 @@ export function locateInputs({ values, runtime: { workingDirectory } }: GivenInp
   return { isFetched: false, source, dockerfile, ignore };
 }
 
-/** Returns the mode that `--docker`, `--no-docker` or `--target` selects, else `BOUGH_DOCKER`. */
+/** Returns the mode that `--docker`, `--no-docker`, `--target` or `--build-context` selects, else `BOUGH_DOCKER`. */
 function chooseMode({ values, runtime: { environment } }: GivenInputs): BuildMode {
   const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
-  const hasTarget = values.text("target") !== undefined;
-  if (isNotDocker && (isDocker || hasTarget)) {
-    throw new BoughError(`${isDocker ? "--docker" : "--target"} and --no-docker cannot be used together`, {
+  const implied = [
+    ...(isDocker ? ["--docker"] : []),
+    ...(values.text("target") === undefined ? [] : ["--target"]),
+    ...(values.list("build-context").length === 0 ? [] : ["--build-context"]),
+  ];
+  const [chosen] = implied;
+  if (isNotDocker && chosen !== undefined) {
+    throw new BoughError(`${chosen} and --no-docker cannot be used together`, {
       kind: "usage",
-      hint: "Without --docker every stage is built.",
+      hint:
+        chosen === "--build-context"
+          ? "Without --docker, COPY --from is skipped."
+          : "Without --docker every stage is built.",
     });
   }
   if (isNotDocker) return "default";
-  if (isDocker || hasTarget) return "docker";
+  if (chosen !== undefined) return "docker";
   const { BOUGH_DOCKER: given = "" } = environment;
   if (given === "" || given === "0") return "default";
   if (given === "1") return "docker";

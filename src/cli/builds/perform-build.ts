@@ -1,6 +1,7 @@
 import { runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
+import { overrideStages } from "../../builder/contexts/override-stages.ts";
 import { refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
 import type { BuildRequest } from "../../builder/job.ts";
@@ -38,7 +39,7 @@ export async function performBuild(
   const { runtime, globals } = invocation;
   const { jobsIn, outputs, attestations, ...options } = readBuildOptions(invocation);
   using inputs = await readBuildInputs(invocation, { log: progress.log, keepsContext: true });
-  const { context, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
+  const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
   const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
   // Not recorded: builds with checks, which read files without the recording, and those of a fetched context, which may change.
   if (!directive.turnsIntoErrors && inputs.fetched === undefined) recording?.noteContext(context);
@@ -76,7 +77,8 @@ export async function performBuild(
     const { store, layers, memory } = cache;
     const result = await runBuild({
       ...options,
-      ...{ mode, target, dockerfile, context, ignore, session, buildArgs, labels, allowsLocalFrom },
+      ...{ mode, target, dockerfile, context, contexts, ignore, session },
+      ...{ buildArgs, labels, allowsLocalFrom },
       ...{ service, store, layers, memory, hashes, fileStates, secrets, signal },
       jobs: jobsIn(mode),
       files: recording?.files ?? localFileSystem,
@@ -130,11 +132,12 @@ async function readCheckedDockerfile(
   inputs: BuildInputs,
   invocation: Invocation,
 ): Promise<{ dockerfile: Dockerfile; directive: CheckDirective }> {
-  const { mode, buildArgs, target } = inputs;
-  const dockerfile = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
+  const { mode, buildArgs, target, contexts } = inputs;
+  const parsed = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
+  const dockerfile = overrideStages(parsed, contexts);
   refuseUnsupported(dockerfile, inputs.network);
-  refuseBadMounts(dockerfile, idsOf(inputs.secrets));
-  refuseBadStages(dockerfile, { mode, buildArgs, target });
+  refuseBadMounts(dockerfile, idsOf(inputs.secrets), contexts);
+  refuseBadStages(dockerfile, { mode, buildArgs, target, contexts });
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
   return { dockerfile, directive };

@@ -73,6 +73,7 @@ const commandLines =
 
 const argumentsByOption: Readonly<Record<string, string>> = {
   "build-arg": "build_args",
+  "build-context": "build_contexts",
   cwd: "cwd",
   docker: "docker: true",
   dockerfile: "dockerfile",

@@ -63,6 +63,7 @@ export function createImageCopyBuild(
   const session = "build:test";
   const job: BuildJob = {
     mode: "docker",
+    contexts: new Map(),
     target: undefined,
     jobs: 1,
     stages: {

@@ -65,6 +65,12 @@ export const buildInputs = {
     ),
   target: z.string().min(1).optional().describe("The stage to build, by name or number; implies docker"),
   build_args: z.record(z.string(), z.string()).optional().describe("Values of the Dockerfile's ARGs"),
+  build_contexts: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe(
+      "What FROM NAME, COPY --from=NAME and RUN --mount=from=NAME mean, by NAME: a directory on this machine, docker-image://REFERENCE or oci-layout://PATH:TAG; implies docker",
+    ),
   no_default_excludes: z
     .boolean()
     .optional()
@@ -75,14 +81,18 @@ export const buildInputs = {
 export function buildWords(
   input: z.infer<z.ZodObject<typeof buildInputs>>,
 ): Required<Pick<GivenWords, "positionals" | "flags" | "texts" | "lists">> {
-  const { context, dockerfile, docker, target, build_args = {}, no_default_excludes } = input;
+  const { context, dockerfile, docker, target, no_default_excludes } = input;
+  const pairs = (values: Readonly<Record<string, string>> = {}) =>
+    Object.entries(values).map(([name, value]) => `${name}=${value}`);
+  const contexts = pairs(input.build_contexts);
+  const impliesDocker = target !== undefined || contexts.length > 0;
   return {
     positionals: [context],
     flags: [
-      ...(docker === true ? ["docker"] : docker === false && target === undefined ? ["no-docker"] : []),
+      ...(docker === true ? ["docker"] : docker === false && !impliesDocker ? ["no-docker"] : []),
       ...(no_default_excludes === true ? ["no-default-excludes"] : []),
     ],
     texts: { dockerfile, target },
-    lists: { "build-arg": Object.entries(build_args).map(([name, value]) => `${name}=${value}`) },
+    lists: { "build-arg": pairs(input.build_args), "build-context": contexts },
   };
 }

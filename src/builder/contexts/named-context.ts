@@ -1,0 +1,56 @@
+import type { BuildContext } from "../../context/build-context.ts";
+import type { IgnoreRules } from "../../context/patterns/ignore.ts";
+import type { CopyInstruction } from "../../dockerfile/instruction.ts";
+
+/** The value of a `--build-context NAME=VALUE`, which stands for NAME in FROM, `COPY --from` and `RUN --mount=from`. */
+export type NamedContext = DirectoryContext | ImageContext;
+
+/** A directory of this machine. */
+export interface DirectoryContext {
+  kind: "directory";
+  name: string;
+  context: BuildContext;
+  /** The rules of the directory's own `.dockerignore`. */
+  ignore: IgnoreRules;
+}
+
+export interface ImageContext {
+  kind: "image";
+  name: string;
+  /** A reference as FROM takes it, or `oci:` with the absolute path of a layout. */
+  reference: string;
+}
+
+/** Named contexts by `contextName`. */
+export type NamedContexts = ReadonlyMap<string, NamedContext>;
+
+/** Names that BuildKit never replaces. */
+const reserved: ReadonlySet<string> = new Set(["scratch", "context"]);
+
+/** Returns the shortest form of an image's name, as BuildKit compares names: `docker.io/library/alpine:latest` is `alpine`. */
+export function contextName(reference: string): string {
+  return reference
+    .replace(/^(?:index\.)?docker\.io\//, "")
+    .replace(/^library\/(?=[^/]+$)/, "")
+    .replace(/:latest$/, "");
+}
+
+/** Returns the context that replaces the stage or image of this name; `undefined` if there is none. */
+export function findContext(reference: string, contexts: NamedContexts): NamedContext | undefined {
+  return reserved.has(reference.toLowerCase()) ? undefined : contexts.get(contextName(reference));
+}
+
+/** Returns the reference of the image that `reference` means: of a named context, or of itself. */
+export function imageReference(reference: string, contexts: NamedContexts): string {
+  const found = findContext(reference, contexts);
+  return found?.kind === "image" ? found.reference : reference;
+}
+
+/** Returns the directory that a `COPY --from` takes its sources from; `undefined` for a stage, an image or the build context. */
+export function sourceDirectory(
+  { name, from }: { name: string } & Partial<Pick<CopyInstruction, "from">>,
+  contexts: NamedContexts,
+): DirectoryContext | undefined {
+  const found = name === "COPY" && from !== undefined ? findContext(from, contexts) : undefined;
+  return found?.kind === "directory" ? found : undefined;
+}

@@ -1,0 +1,153 @@
+/** `--build-context NAME=VALUE`, with the names and values that `docker buildx build` and `buildah build` take. */
+import { join, resolve } from "node:path";
+import {
+  contextName,
+  type ImageContext,
+  type NamedContext,
+  type NamedContexts,
+} from "../../../builder/contexts/named-context.ts";
+import { redactUrl } from "../../../builder/remote-files/source-url.ts";
+import { openNamedContext } from "../../../context/build-context.ts";
+import { readIgnoreRules } from "../../../context/patterns/ignore-file.ts";
+import { BoughError, messageOf } from "../../../errors.ts";
+import { parseReference } from "../../../service/images/reference.ts";
+import type { Invocation } from "../../command-line/command.ts";
+import { isEmbedded } from "../../service/choice.ts";
+import { layoutReference } from "./layout-reference.ts";
+
+/** A context as given, before its directory is opened. */
+type GivenContext = ImageContext | { kind: "directory"; name: string; path: string };
+
+type GivenOptions = Pick<Invocation, "values" | "runtime" | "globals">;
+
+/** Opens the contexts. Throws a BoughError of kind `usage` for an invalid one, also if no instruction uses it. */
+export async function openNamedContexts(given: GivenOptions): Promise<NamedContexts> {
+  const contexts = new Map<string, NamedContext>();
+  for (const context of readContextOptions(given))
+    contexts.set(context.name, context.kind === "image" ? context : await open(context, given));
+  return contexts;
+}
+
+/** Returns the paths of the ignore files of all directories, whether or not they exist. */
+export function namedIgnoreFiles(given: GivenOptions): string[] {
+  return readContextOptions(given).flatMap((context) =>
+    context.kind === "directory"
+      ? [join(resolve(given.runtime.workingDirectory, context.path), ".dockerignore")]
+      : [],
+  );
+}
+
+async function open(
+  { name, path }: Extract<GivenContext, { kind: "directory" }>,
+  { runtime: { workingDirectory } }: GivenOptions,
+): Promise<NamedContext> {
+  const context = await openNamedContext(name, path, workingDirectory);
+  const place = { contextPath: context.absolutePath, dockerfilePath: undefined };
+  return { kind: "directory", name, context, ignore: readIgnoreRules({ ...place, defaultExcludes: false }) };
+}
+
+/** Returns the contexts by name. As in Docker, the last of several with the same name counts. */
+function readContextOptions(options: GivenOptions): GivenContext[] {
+  const given = options.values.list("build-context").map((text) => readContext(text, options));
+  return [...new Map(given.map((context) => [context.name, context])).values()];
+}
+
+function readContext(text: string, { runtime, globals }: GivenOptions): GivenContext {
+  const [, word = "", value = ""] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
+  if (word === "") {
+    throw new BoughError(`--build-context takes NAME=VALUE, not ${JSON.stringify(text)}`, {
+      kind: "usage",
+      hint: "As in --build-context lib=../lib, or --build-context alpine=docker-image://alpine:3.20.",
+    });
+  }
+  requireName(word);
+  const name = contextName(word);
+  const [, scheme, rest = ""] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is.exec(value) ?? [];
+  switch (scheme?.toLowerCase()) {
+    case "docker-image":
+    case "container-image":
+    case "docker":
+      return { kind: "image", name, reference: imageIn(rest, name, value) };
+    case "oci-layout":
+      if (!isEmbedded(runtime, globals)) throw unreadableLayout(name, value);
+      return {
+        kind: "image",
+        name,
+        reference: layoutReference(rest, `${name}=${value}`, runtime.workingDirectory),
+      };
+    default:
+      refuseAddress(name, value);
+      return { kind: "directory", name, path: value };
+  }
+}
+
+/** Requires the name of an image, as BuildKit does. */
+function requireName(name: string): void {
+  if (/^\d+$/.test(name)) {
+    throw new BoughError(`--build-context ${name}: a number means a stage by its place in the Dockerfile`, {
+      kind: "usage",
+      hint: "Give the stage a name (FROM ... AS NAME), and replace that.",
+    });
+  }
+  try {
+    parseReference(name);
+  } catch (error) {
+    throw new BoughError(`--build-context ${name}: invalid name: ${messageOf(error)}`, {
+      kind: "usage",
+      hint: "Give the name as FROM or --from has it: of a stage, an image or of your choice, in lower case.",
+      cause: error,
+    });
+  }
+}
+
+function imageIn(reference: string, name: string, value: string): string {
+  try {
+    if (parseReference(reference).kind !== "local") return reference;
+  } catch (error) {
+    throw new BoughError(`--build-context ${name}=${value}: ${messageOf(error)}`, {
+      kind: "usage",
+      hint: `As in ${name}=docker-image://alpine:3.20.`,
+      cause: error,
+    });
+  }
+  throw new BoughError(`--build-context ${name}=${value}: this is not an image's name`, {
+    kind: "usage",
+    hint: `For an OCI layout write ${name}=oci-layout://PATH:TAG. \`bough images import\` imports other formats.`,
+  });
+}
+
+function unreadableLayout(name: string, value: string): BoughError {
+  return new BoughError(`--build-context ${name}=${value}: the service can't read files of this machine`, {
+    kind: "usage",
+    hint: `Push the image to a registry and give ${name}=docker-image://REFERENCE, or build on the embedded engine (--local).`,
+  });
+}
+
+/** Throws for the addresses that BuildKit, buildah or bake would fetch. */
+function refuseAddress(name: string, value: string): void {
+  const shown = `--build-context ${name}=${redactUrl(value)}`;
+  if (/^target:/.test(value)) {
+    throw new BoughError(`not supported: ${shown}: a target is one of docker buildx bake`, {
+      kind: "usage",
+      hint: `Build the target with a tag, then give its image: ${name}=docker-image://TAG.`,
+    });
+  }
+  if (/^(git|ssh):\/\/|^git@|^github\.com\/|^https?:\/\/.*\.git([?#]|$)/i.test(value)) {
+    throw new BoughError(`not supported: ${shown}: a git repository as a named context`, {
+      kind: "usage",
+      hint: `Clone it and give its directory (${name}=DIR), or write ADD with its address in the Dockerfile.`,
+    });
+  }
+  if (/^https?:\/\//i.test(value)) {
+    throw new BoughError(`not supported: ${shown}: an address as a named context`, {
+      kind: "usage",
+      hint: `Download it, unpack it and give its directory (${name}=DIR), or write ADD with its address in the Dockerfile.`,
+    });
+  }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(value)) {
+    throw new BoughError(`${shown}: unknown kind of context`, {
+      kind: "usage",
+      hint: "Give the path of a directory, docker-image://REFERENCE or oci-layout://PATH:TAG.",
+    });
+  }
+}

@@ -1,0 +1,2 @@
+FROM base:1
+RUN --mount=type=cache,from=lib,target=/m make

@@ -1,0 +1,3 @@
+FROM base:1
+RUN first
+COPY --from=lib none.txt /
