@@ -15,7 +15,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { serveEngine } from "../differential/bough.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
@@ -288,6 +288,49 @@ test.each(["tty", "nonsense"])("--progress %s is refused without setting a tag",
   service.clearRequests();
   expect(await build(["--tag", "app", "--progress", mode])).toMatchObject({ exitCode: 2 });
   expect(service.requests).toEqual([]);
+});
+
+describe("with --build-context", () => {
+  const words = ["--build-context", "lib=../lib"];
+  let library: string;
+
+  beforeEach(() => {
+    library = join(dirname(context), "lib");
+    writeFiles(library, { "used/a.txt": "a", "unused/b.txt": "b", ".dockerignore": "none.txt\n" });
+    writeFiles(context, {
+      Dockerfile: "FROM base:1\nCOPY app /app\nCOPY --from=lib used /used\nRUN first\n",
+    });
+  });
+
+  test.each<[string, () => void]>([
+    ["a file of the directory", () => rewrite("../lib/used/a.txt", "A")],
+    ["a new file of the directory", () => writeFiles(library, { "used/new.txt": "" })],
+    ["its ignore file", () => rewrite("../lib/.dockerignore", "used/a.*\n")],
+    ["the build context", () => rewrite("app/a.txt", "A")],
+    [
+      "the link that leads to it",
+      () => {
+        renameSync(library, `${library}-old`);
+        symlinkSync(`${library}-old`, library);
+      },
+    ],
+    ["the directory, which is removed", () => rmSync(library, { recursive: true })],
+  ])("builds again after a change of %s", async (_, change) => {
+    await buildUntilRepeated(words);
+    change();
+    expect((await build(words)).isRepeated).toBe(false);
+  });
+
+  test("repeats the output after a change of files that no COPY copies", async () => {
+    await buildUntilRepeated(words);
+    rewrite("../lib/unused/b.txt", "B");
+    expect((await build(words)).isRepeated).toBe(true);
+  });
+
+  test("builds again with another directory", async () => {
+    await buildUntilRepeated(words);
+    expect((await build(["--build-context", "lib=."])).isRepeated).toBe(false);
+  });
 });
 
 describe("repeats the output after a change of", () => {

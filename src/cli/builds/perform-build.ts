@@ -42,7 +42,7 @@ export async function performBuild(
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
   const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
   // Not recorded: builds with checks, which read files without the recording, and those of a fetched context, which may change.
-  if (!directive.turnsIntoErrors && inputs.fetched === undefined) recording?.noteContext(context);
+  if (!directive.turnsIntoErrors && inputs.fetched === undefined) recording?.noteContexts(context, contexts);
 
   const secrets = inputs.secrets.load();
   const attesting =

@@ -27,6 +27,7 @@ const plainOptions: ReadonlySet<string> = new Set([
   "target",
   "jobs",
   "build-arg",
+  "build-context",
   "label",
   "platform",
   "no-default-excludes",

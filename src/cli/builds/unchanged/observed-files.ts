@@ -62,11 +62,17 @@ export class ObservedFiles implements FileSystem {
     this.#directories.clear();
   }
 
-  /** Returns states by paths relative to `root`; `undefined` if a change since the start might not show. */
-  states(root: string): PathStates | undefined {
-    for (const path of [root, ...this.#directories]) this.#note(path, lookAt(path));
-    if (this.#isOver || !exactTypes.has(statfsSync(root).type)) return undefined;
-    const paths = this.#paths.map((path) => path.slice(root.length + 1));
+  /**
+   * Returns states by paths relative to `root`, or absolute outside of it; `undefined` if a change since the start might not show.
+   *
+   * @param others roots of other contexts
+   */
+  states(root: string, others: readonly string[]): PathStates | undefined {
+    for (const path of [root, ...others, ...this.#directories]) this.#note(path, lookAt(path));
+    const isExact = [root, ...others].every((path) => exactTypes.has(statfsSync(path).type));
+    if (this.#isOver || !isExact) return undefined;
+    const isBelow = (path: string) => path === root || path.startsWith(`${root}/`);
+    const paths = this.#paths.map((path) => (isBelow(path) ? path.slice(root.length + 1) : path));
     return { paths, digests: this.#columns.digests() };
   }
 

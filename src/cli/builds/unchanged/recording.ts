@@ -1,18 +1,26 @@
 import { join } from "node:path";
+import type { NamedContexts } from "../../../builder/contexts/named-context.ts";
 import type { BuildEvent } from "../../../builder/events.ts";
 import type { BuildContext } from "../../../context/build-context.ts";
 import type { FileSystem } from "../../../context/file-system/file-system.ts";
 import { localFileSystem } from "../../../context/file-system/local-file-system.ts";
 import { ignoreFileCandidates } from "../../../context/patterns/ignore-file.ts";
+import { parseReference } from "../../../service/images/reference.ts";
 import type { Progress } from "../../../terminal/progress.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import type { ServiceWatcher } from "../../service/connection.ts";
 import { locateInputs } from "../inputs.ts";
+import { namedIgnoreFiles } from "../options/build-contexts.ts";
 import type { BuildIdentity } from "./identity.ts";
 import { ObservedFiles } from "./observed-files.ts";
 import { type Look, lookAt, lookAtLog, lookAtTarget, type PathStates, settledStates } from "./path-states.ts";
 import { type RecordedRequest, recordRequests } from "./recorded-requests.ts";
-import { type OutputItem, type RememberedBuild, writeRememberedBuild } from "./remembered-build.ts";
+import {
+  type ContextPath,
+  type OutputItem,
+  type RememberedBuild,
+  writeRememberedBuild,
+} from "./remembered-build.ts";
 
 /** Records a build. If it finds nothing to do, the next identical build can repeat its output without running. */
 export interface Recording extends ServiceWatcher {
@@ -20,8 +28,8 @@ export interface Recording extends ServiceWatcher {
   progress: Progress;
   /** The context's files, observed. */
   files: FileSystem;
-  /** Declares that the build depends only on what is below this directory or was read through `files`. */
-  noteContext(context: BuildContext): void;
+  /** Declares that the build depends only on what is below these directories or was read through `files`. */
+  noteContexts(context: BuildContext, contexts: NamedContexts): void;
   /** Notes the time of the last use that the session has recorded, in milliseconds since the epoch. */
   noteUse(since: number): void;
   /** Saves the record of a build that had nothing to do, after it has succeeded and everything is closed. Never rejects. */
@@ -79,7 +87,7 @@ function record(
   const files = new ObservedFiles(localFileSystem, startedAt);
   const requests: Promise<RecordedRequest | undefined>[] = [];
   const output: OutputItem[] = [];
-  let context: RememberedBuild["context"] | undefined;
+  let noted: Pick<RememberedBuild, "context" | "contexts"> | undefined;
   /** A build without a session marks nothing as used. */
   let usedAt = startedAt;
   let isIdle = true;
@@ -97,11 +105,13 @@ function record(
   }
 
   async function save(): Promise<void> {
-    if (!isIdle || context === undefined) return;
+    if (!isIdle || noted === undefined) return;
+    const { context, contexts } = noted;
+    const others = contexts.map(({ realPath }) => realPath);
     const recorded = (await Promise.all(requests)).filter((request) => request !== undefined);
-    const states = { ...before, files: files.states(context.realPath) };
+    const states = { ...before, files: files.states(context.realPath, others) };
     if (recorded.length < requests.length || !areKnown(states)) return;
-    writeRememberedBuild(place, { usedAt, ...states, context, requests: recorded, output }, clock.now());
+    writeRememberedBuild(place, { usedAt, ...states, ...noted, requests: recorded, output }, clock.now());
   }
 
   return {
@@ -134,8 +144,13 @@ function record(
             else if (isIdle) requests.push(request);
           }),
     onServed() {},
-    noteContext({ absolutePath: path, realPath }) {
-      context = { path, realPath };
+    noteContexts(main, named) {
+      const all = [...named.values()];
+      // The files of a layout are not observed.
+      if (all.some((each) => each.kind === "image" && parseReference(each.reference).kind === "local"))
+        return;
+      const contexts = all.flatMap((each) => (each.kind === "directory" ? [pathOf(each.context)] : []));
+      noted = { context: pathOf(main), contexts };
     },
     noteUse(since) {
       usedAt = since;
@@ -144,12 +159,17 @@ function record(
   };
 }
 
-/** Returns the paths of the Dockerfile and its ignore file, and of files that would take precedence if they existed. */
+function pathOf({ absolutePath: path, realPath }: BuildContext): ContextPath {
+  return { path, realPath };
+}
+
+/** Returns the paths of the Dockerfile and the ignore files, and of files that would take precedence if they existed. */
 function inputPaths(invocation: Invocation): string[] {
   const places = locateInputs(invocation);
   if (places.isFetched) return [];
   const { dockerfile, ignore } = places;
-  const others = [join(ignore.contextPath, "Dockerfile"), ...ignoreFileCandidates(ignore)];
+  const ignoreFiles = [...ignoreFileCandidates(ignore), ...namedIgnoreFiles(invocation)];
+  const others = [join(ignore.contextPath, "Dockerfile"), ...ignoreFiles];
   return [...new Set([dockerfile.absolutePath, ...others])];
 }
 

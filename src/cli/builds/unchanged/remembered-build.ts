@@ -13,14 +13,16 @@ export interface RememberedBuild {
   /** The time of the last use that the session has recorded, in milliseconds since the epoch. */
   usedAt: number;
   /** The build context's absolute path, as given and with all links resolved. */
-  context: { path: string; realPath: string };
+  context: ContextPath;
+  /** The same of each directory of `--build-context`. */
+  contexts: readonly ContextPath[];
   /** The Dockerfile and the ignore files, with links followed. */
   inputs: PathStates;
   /** Databases, and directories beside them. */
   known: PathStates;
   /** The databases' write-ahead logs. */
   logs: PathStates;
-  /** All paths that were read in the context, relative to it. */
+  /** All paths that were read in the contexts, relative to the build context or absolute. */
   files: PathStates;
   /** Requests to the service, in order. */
   requests: readonly RecordedRequest[];
@@ -28,12 +30,17 @@ export interface RememberedBuild {
   output: readonly OutputItem[];
 }
 
+export interface ContextPath {
+  path: string;
+  realPath: string;
+}
+
 /** A line of the log, or an event. */
 export type OutputItem = { info: string } | BuildEvent;
 
 type Place = Pick<BuildIdentity, "directory" | "name">;
 
-const format = 1;
+const format = 2;
 /** The maximum age of a record. Builds note the use of their session once an hour (`noteBuild`), repeated builds not at all. */
 const maxAgeMilliseconds = 3_600_000;
 /** The maximum number of records. One more removes the oldest. */

@@ -7,7 +7,12 @@ import { chooseMode, createProgress } from "../progress.ts";
 import { printImage } from "../result.ts";
 import type { BuildIdentity } from "./identity.ts";
 import { areUnchanged, lookAt, lookAtLog, lookAtTarget } from "./path-states.ts";
-import { forgetBuild, type RememberedBuild, readRememberedBuild } from "./remembered-build.ts";
+import {
+  type ContextPath,
+  forgetBuild,
+  type RememberedBuild,
+  readRememberedBuild,
+} from "./remembered-build.ts";
 
 /**
  * Repeats the output of the last identical build, if that had nothing to do and nothing has changed since: no file that it read,
@@ -39,7 +44,7 @@ async function isValid(
 }
 
 async function isUnchanged(
-  { context, inputs, known, logs, files }: RememberedBuild,
+  { context, contexts, inputs, known, logs, files }: RememberedBuild,
   { databases }: BuildIdentity,
 ): Promise<boolean> {
   for (const path of databases) requireOwnDirectory(dirname(path), { isLinkable: true });
@@ -47,9 +52,21 @@ async function isUnchanged(
     areUnchanged(known, lookAt) &&
     areUnchanged(logs, lookAtLog) &&
     areUnchanged(inputs, lookAtTarget) &&
-    (await openBuildContext(context.path, "/")).realPath === context.realPath &&
-    areUnchanged(files, (path) => lookAt(path === "" ? context.realPath : `${context.realPath}/${path}`))
+    (await areSamePlaces([context, ...contexts])) &&
+    areUnchanged(files, (path) => lookAt(absolutePath(path, context)))
   );
+}
+
+/** Rejects if one of them is not a directory any more. */
+async function areSamePlaces(places: readonly ContextPath[]): Promise<boolean> {
+  for (const { path, realPath } of places)
+    if ((await openBuildContext(path, "/")).realPath !== realPath) return false;
+  return true;
+}
+
+function absolutePath(path: string, { realPath }: ContextPath): string {
+  if (path === "") return realPath;
+  return path.startsWith("/") ? path : `${realPath}/${path}`;
 }
 
 async function hasSameResponses(
