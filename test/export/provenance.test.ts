@@ -149,6 +149,37 @@ test("names the commit of a context that is a repository", async () => {
   });
 });
 
+test("lists the files of each named context, and a layout without its path", async () => {
+  writeFiles(join(places, "named"), {
+    "app/Dockerfile":
+      "FROM tools AS tools\nFROM base:1\nCOPY --from=lib f /x\nCOPY f /y\nCOPY --from=tools /etc/passwd /z\n",
+    "app/f": "main\n",
+    "lib/f": "lib\n",
+  });
+  const contexts = ["--build-context", "lib=named/lib", "--build-context", "tools=oci-layout://base"];
+  const words = [
+    "build",
+    "named/app",
+    ...contexts,
+    "--provenance",
+    "-o",
+    "type=oci,dest=named-layout,tar=false",
+  ];
+  const { exitCode, stderr } = await bough(homes[0], words);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  const statement = statementIn(join(places, "named-layout"));
+  const { resolvedDependencies } = statement.predicate.buildDefinition;
+  const fileOf = (text: string) => ({ sha256: sha256(`${sha256(text)}  f\n`) });
+  expect(resolvedDependencies).toContainEqual({ name: "context", digest: fileOf("main\n") });
+  expect(resolvedDependencies).toContainEqual({ name: "context lib", digest: fileOf("lib\n") });
+  expect(resolvedDependencies).toContainEqual({
+    uri: expect.stringMatching(/^urn:uuid:/),
+    name: "context tools",
+    annotations: { layers: [expect.stringMatching(/^sha256:/)] },
+  });
+  expect(JSON.stringify(statement)).not.toContain(places);
+});
+
 test("has the same bytes in another build and on another machine with SOURCE_DATE_EPOCH", async () => {
   const output = (name: string) => `type=oci,dest=${name}.tar,rewrite-timestamp=true`;
   await build(homes[0], "-o", output("one"));

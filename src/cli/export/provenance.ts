@@ -1,4 +1,5 @@
 import { basename, isAbsolute, relative, sep } from "node:path";
+import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { InputObserver } from "../../builder/input-observer.ts";
 import { type GivenSecrets, secretTexts } from "../../builder/mounts/secrets.ts";
 import { isSecretName } from "../../dockerfile/secret-name.ts";
@@ -25,13 +26,14 @@ export interface Provenance {
  * inputs give the same bytes.
  */
 export function gatherProvenance(
-  { context, dockerfile, buildArgs, labels, mode, target }: BuildInputs,
+  { context, contexts, dockerfile, buildArgs, labels, mode, target }: BuildInputs,
   given: GivenSecrets,
 ): Provenance {
   const images = new Map<string, string>();
   const urls = new Map<string, string>();
   const repositories = new Map<string, { uri: string; commit: string }>();
   const files = new Map<string, string>();
+  const named = new Map<string, Map<string, string>>();
   const path = relative(context.absolutePath, dockerfile.absolutePath);
   const isOutside = path.startsWith(`..${sep}`) || isAbsolute(path);
   const externalParameters = {
@@ -43,13 +45,16 @@ export function gatherProvenance(
   };
   return {
     inputs: {
-      image: (reference, uuid) => void images.set(reference, uuid),
+      image: (reference, uuid) => void images.set(layoutName(reference, contexts) ?? reference, uuid),
       url: (url, sha256) => void urls.set(url, sha256),
       repository: (url, { ref, commit }) => {
         const uri = `git+${url}${ref === undefined ? "" : `@${ref}`}`;
         repositories.set(`${uri} ${commit}`, { uri, commit });
       },
-      file: (path, sha256) => void files.set(path, sha256),
+      file(path, sha256, context) {
+        if (context === undefined) files.set(path, sha256);
+        else named.set(context, (named.get(context) ?? new Map<string, string>()).set(path, sha256));
+      },
     },
     async describe(service, subject) {
       const { image } = subject;
@@ -61,6 +66,10 @@ export function gatherProvenance(
           resolvedDependencies: [
             { name: "Dockerfile", digest: digestSet(digestOf(dockerfile.text)) },
             { name: "context", digest: digestSet(contextDigest(files)) },
+            ...inOrder(named).map(([name, files]) => ({
+              name: `${contextPrefix}${name}`,
+              digest: digestSet(contextDigest(files)),
+            })),
             ...(await Promise.all(bases.map((base) => describeBase(base, image.platform, service)))),
             ...inOrder(urls).map(([uri, sha256]) => ({ uri, digest: { sha256 } })),
             ...inOrder(repositories).map(([, { uri, commit }]) => ({ uri, digest: { gitCommit: commit } })),
@@ -73,6 +82,16 @@ export function gatherProvenance(
       });
     },
   };
+}
+
+/** The beginning of names for what `--build-context` has given. No reference has a space. */
+const contextPrefix = "context ";
+
+/** Returns the name of a layout, whose reference is a path of this machine; `undefined` for other images. */
+function layoutName(reference: string, contexts: NamedContexts): string | undefined {
+  if (!reference.startsWith("oci:/")) return undefined;
+  const given = contexts.values().find((each) => each.kind === "image" && each.reference === reference);
+  return given && `${contextPrefix}${given.name}`;
 }
 
 /** Hashes a list of the files that the build has used: sha256sum's lines, in the order of the paths' bytes. */
@@ -109,7 +128,7 @@ async function describeBase(
   const layers = hasLayers ? await listLayers(uuid) : [];
   const digests = layers.flatMap(({ blob }) => blob?.digest ?? []);
   const isWhole = digests.length > 0 && digests.length === layers.length;
-  const isKnown = manifest !== undefined || isWhole;
+  const isKnown = (manifest !== undefined || isWhole) && !reference.startsWith(contextPrefix);
   return {
     uri: isKnown && !isUuid(reference) ? packageUrl(reference, platform) : `urn:uuid:${uuid}`,
     ...(isKnown ? {} : { name: reference }),
