@@ -107,6 +107,24 @@ describe("bough images remove", () => {
   });
 });
 
+test("images and ps list everything on a service with one entry to a page", async () => {
+  const service = await startFakeService();
+  service.intercept = ({ url, headers }, { path, query }) => {
+    if ((path !== "/v1/images" && path !== "/v1/operations") || query.limit === "1") return undefined;
+    return service.handle(new Request(url.replace(/limit=\d+/, "limit=1"), { headers }));
+  };
+  const call = async (...words: string[]) => {
+    const home = { BOUGH_HOME: temporaryDirectory() };
+    const line = ["--url", service.url, "--token", "t", ...words, "-q"];
+    return (await runBough(line, { workingDirectory, environment: home })).stdout.trimEnd().split("\n");
+  };
+  const images = ["app:1", "app:2", "app:3"].map((tag) => service.state.addImage(tag));
+  expect((await call("images")).toSorted()).toEqual(images.toSorted());
+  for (const word of ["one", "two", "three"]) await call("run", "-D", "app:1", "echo", word);
+  expect(await call("ps", "--all")).toHaveLength(3);
+  await service.close();
+});
+
 test("a service that cannot remove images may remove tags", async () => {
   const service = await startFakeService();
   const words = ["--url", service.url, "--token", "t0ken-t0ken", "rmi", "app:1"];

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { NotFoundError, RefusedTokenError } from "../../src/service/http/errors.ts";
+import { answerWith } from "../fake-service/answer.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { clientOf, rejection } from "./client.ts";
@@ -51,7 +52,21 @@ describe("finding an image", () => {
     };
     expect(await service.findImage("app")).toEqual({ uuid: wanted });
     expect(await service.findImage("app:3")).toBeUndefined();
+    expect(await service.listImages()).toHaveLength(3);
   });
+
+  test.each([400, 404, 422])(
+    "on a service that responds with %d past the end of its list",
+    async (status) => {
+      const { fake, service } = await start();
+      fake.state.addImage("app:1");
+      fake.intercept = (_, { query }) =>
+        query.offset === undefined ? undefined : answerWith.error(status, "no");
+      expect(await service.findImage("app:2")).toBeUndefined();
+      expect(await service.listImages()).toHaveLength(1);
+      expect(service.capabilities.lacks("imageList")).toBe(false);
+    },
+  );
 
   test("on a service that says null for no images", async () => {
     const { service } = await start({ intercept: () => Response.json({ images: null }) });
@@ -307,6 +322,25 @@ describe("the list of operations", () => {
       expect(operations.map(({ uuid }) => uuid)).toEqual(expected.slice(0, limit));
     }
   });
+
+  test.each([200, 400, 404, 422])(
+    "is read to its end on a service with two to a page and status %d past the end",
+    async (status) => {
+      const all = ["five", "four", "three", "two", "one"].map((uuid) => ({ uuid, kind: "instance" }));
+      const { service } = await start({
+        intercept: (_, { query }) => {
+          const offset = Number(query.offset);
+          return Response.json(all.slice(offset, offset + Math.min(2, Number(query.limit))), {
+            status: offset < all.length ? 200 : status,
+          });
+        },
+      });
+      for (const limit of [1, 3, 50]) {
+        const operations = await service.listOperations({ limit });
+        expect(operations.map(({ uuid }) => uuid)).toEqual(all.slice(0, limit).map(({ uuid }) => uuid));
+      }
+    },
+  );
 });
 
 describe("reading an image", () => {

@@ -35,10 +35,13 @@ export interface IndexImage {
   createdAt: number;
 }
 
-/** Lists a scope's images, the one with the scope's own tag first. Rejects if the service has no list of images. */
+/**
+ * Lists a scope's images, the one with the scope's own tag first. That one suffices: to ask for a further page would cost each
+ * build a request. Rejects if the service has no list of images.
+ */
 export async function listIndexImages(name: string, service: ScopeService): Promise<IndexImage[]> {
   const main = scopeTag(name);
-  const records = await service.listImages({ tag: main });
+  const records = await service.listImages({ tag: main }, ({ tag }) => tag === main);
   if (service.capabilities.lacks("imageList"))
     throw new BoughError(`${service.address} does not support listing images, which cache scopes need`);
   return records

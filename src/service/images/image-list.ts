@@ -25,14 +25,16 @@ export interface SeenImages {
   add(uuid: string): unknown;
 }
 
+type IsWanted = (image: ImageRecord) => boolean;
+
 export interface ImageList {
-  /** Returns all images that match the filter, and others if the service ignores it. Empty if it lacks `imageList`. */
-  list(filter?: ImageFilter): Promise<ImageRecord[]>;
   /**
-   * Returns the same, but reads no further page once a wanted image is listed. A token without the permission to list images counts
-   * as a service without a list: a build does not need one.
+   * Returns all images that match the filter, and others if the service ignores it. Empty if it lacks `imageList`. With `isWanted`,
+   * reads no further page after a short one once a wanted image is listed.
    */
-  search(filter: ImageFilter, isWanted: (image: ImageRecord) => boolean): Promise<ImageRecord[]>;
+  list(filter?: ImageFilter, isWanted?: IsWanted): Promise<ImageRecord[]>;
+  /** A token without the permission to list images counts as a service without a list here: a build does not need one. */
+  search(filter: ImageFilter, isWanted: IsWanted): Promise<ImageRecord[]>;
   /**
    * Returns the record of an image. `"gone"` only if a list of this service would show the image if it existed: some services
    * list only tagged images, or ignore the filter.
@@ -85,6 +87,8 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
         handles: isLast ? lacking : [...lacking, ...refusesQuery],
         requires: aList("images"),
       });
+      // Past its end, a list may have no page.
+      if (offset > 0 && [...lacking, ...refusesQuery].includes(answer.status)) return [];
       if (lacking.includes(answer.status)) {
         capabilities.learn("imageList", false);
         return [];
@@ -96,25 +100,25 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
 
   async function read(
     filter: ImageFilter,
-    isWanted: ((image: ImageRecord) => boolean) | undefined,
+    isWanted: IsWanted | undefined,
+    lacking: readonly number[],
   ): Promise<ImageRecord[]> {
     if (capabilities.lacks("imageList")) return [];
     const sizes = filter.sizes === true && (await capabilities.extensions()).has("image-sizes");
     const images = new Map<string, ImageRecord>();
     let offset = 0;
     for (let pages = 0; pages < maxPages && images.size < maxListed; pages++) {
-      const lacking = isWanted === undefined ? unsupportedStatuses : withoutList;
       const page = await readPage({ ...filter, sizes }, offset, lacking);
       const before = images.size;
       // An image with several tags is listed once for each.
       for (const image of page) images.set(`${image.uuid} ${image.tag}`, image);
       offset += page.length;
       const { pageSize = 1, onlyTag } = queryVariants[variant] ?? {};
-      // Some services return fewer images per page than requested.
-      const isMissing = isWanted !== undefined && ![...images.values()].some(isWanted);
-      const isLastPage = page.length < pageSize && !isMissing;
+      // A short page may not be the last: some services return fewer images per page than requested.
+      const suffices =
+        isWanted !== undefined && page.length < pageSize && [...images.values()].some(isWanted);
       // A server that ignores the offset returns the same page forever.
-      if (isLastPage || images.size === before || onlyTag === true) return [...images.values()];
+      if (suffices || images.size === before || onlyTag === true) return [...images.values()];
     }
     throw endless(transport.nameOf({ method: "GET", path: "/v1/images" }), images.size);
   }
@@ -134,8 +138,8 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
   }
 
   return {
-    list: (filter = {}) => read(filter, undefined),
-    search: read,
+    list: (filter = {}, isWanted) => read(filter, isWanted, unsupportedStatuses),
+    search: (filter, isWanted) => read(filter, isWanted, withoutList),
 
     noteNewImage() {
       untaggedRequest = undefined;
@@ -143,7 +147,7 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
 
     async find(uuid) {
       const isWanted = (image: ImageRecord) => isSameImage(image.uuid, uuid);
-      const images = await read({ uuid }, isWanted);
+      const images = await read({ uuid }, isWanted, withoutList);
       if (capabilities.lacks("imageList")) return "unsupported";
       const found = images.find(isWanted);
       if (found !== undefined) {

@@ -8,7 +8,7 @@ import { asId, asInteger, asRecord, idIn } from "../http/json.ts";
 import type { Operations } from "../operations/operations.ts";
 import type { FoundImage, ImageImport, ImageService } from "../service.ts";
 import { type ImageRecord, type ImportRequest, isTag } from "../wire/image.ts";
-import { createImageList, type ImageFilter, type ImageListOptions } from "./image-list.ts";
+import { createImageList, type ImageList, type ImageListOptions } from "./image-list.ts";
 import { isUuid } from "./reference.ts";
 import { registryHint } from "./registry-hint.ts";
 import { withLatest } from "./tag.ts";
@@ -17,8 +17,7 @@ import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 export interface Images
   extends Untagging,
     Pick<ImageService, "configureImage" | "findImage" | "hasImage" | "importImage" | "tagImage"> {
-  /** Returns all images that match the filter. Empty if the service lacks `imageList`. */
-  listImages(filter?: ImageFilter): Promise<ImageRecord[]>;
+  listImages: ImageList["list"];
   /** Has to be called when the service has made an image. */
   noteNewImage(): void;
   /**

@@ -52,6 +52,8 @@ export interface OperationRecords {
 const pageSize = 1000;
 /** A longer list is of no use to people, and would fill this machine's memory. */
 const maxListed = 200_000;
+/** Statuses of a service that has no page past the end of its list. */
+const endStatuses = [400, 422, ...unsupportedStatuses];
 
 export function createOperationRecords(
   transport: Transport,
@@ -79,9 +81,10 @@ export function createOperationRecords(
           path: "/v1/operations",
           query: { ...filter, limit: String(wanted), offset: String(listed.size) },
           repeatable: true,
-          handles: unsupportedStatuses,
+          handles: listed.size === 0 ? unsupportedStatuses : endStatuses,
           requires: aList("operations"),
         });
+        if (listed.size > 0 && endStatuses.includes(answer.status)) break;
         if (unsupportedStatuses.includes(answer.status)) {
           capabilities.learn("operationList", false);
           return [];
@@ -90,8 +93,9 @@ export function createOperationRecords(
         const fresh = page.filter(({ uuid }) => !listed.has(uuid));
         for (const { uuid } of fresh) listed.add(uuid);
         found.push(...fresh.filter((operation) => passes(operation, filter)));
-        // A server that ignores the offset returns the same page forever.
-        if (page.length < wanted || fresh.length === 0) break;
+        // A short page may not be the last, since a service may return fewer than requested. A server that ignores the offset
+        // returns the same page forever.
+        if (fresh.length === 0) break;
       }
       return found.slice(0, limit);
     },
