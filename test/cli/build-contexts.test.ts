@@ -239,6 +239,23 @@ describe("an image", () => {
   });
 });
 
+test("a base image's triggers take from the context, even if a stage has its name", async () => {
+  const triggers =
+    "FROM base:1\nONBUILD COPY --from=lib a.txt /x\nONBUILD RUN --mount=from=lib,target=/m cp /m/b.md /y\n";
+  await expectDone(bough(makeContext(triggers), "build", ".", "--docker", "--tag", "triggers:1"));
+  const text = "FROM base:1 AS lib\nFROM triggers:1\nRUN echo '>' $(cat /x /y)\n";
+  expect(await build(makeContext(text, library), ["lib=lib"])).toEqual(["a b"]);
+});
+
+test("a directory goes with a Dockerfile that has no build context", async () => {
+  const text = "FROM base:1\nCOPY --from=lib a.txt /x\nRUN echo '>' $(cat /x)\n";
+  const { exitCode, stderr } = await runBough(["--local", "build", "-", "--build-context", "lib=lib"], {
+    ...{ workingDirectory: makeContext("", library), environment },
+    stdin: text,
+  });
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining("> a") });
+});
+
 test("a context that nothing uses is silently ignored", async () => {
   const context = makeContext("FROM base:1\nRUN true\n", library);
   const log = await expectDone(
