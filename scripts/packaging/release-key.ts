@@ -28,7 +28,9 @@ export function readReleaseKey(
   const file = environment[keyVariable];
   if (file === undefined || file === "") return undefined;
   if (isWithin(root, file)) throw new Error(`${file} is in the repository: a secret key must not be`);
-  const stats = statSync(file);
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats === undefined)
+    throw new Error(`${keyVariable} names ${file}, which is missing; --make-key FILE makes a new key`);
   if (stats.isFile() && (stats.mode & 0o077) !== 0) throw new Error(`others can read ${file}: chmod 600 it`);
   const key = parse(file);
   if (renderPublicKey(key) === releaseKey) return key;

@@ -18,14 +18,10 @@ import { renderPublicKey, signFile } from "./minisign.ts";
 import { keyVariable, makeReleaseKey, publicKeyFiles, readReleaseKey } from "./release-key.ts";
 import { runProgram } from "./run-program.ts";
 import { lockedPackage } from "./runtime.ts";
+import { archiveLimitBytes, programLimitBytes } from "./size-limits.ts";
 import { writeTar } from "./tar.ts";
 import { executableName, type Target, targets } from "./targets.ts";
 import { writeZip } from "./zip.ts";
-
-/** The maximum size of a download. A new dependency or a missing minification would exceed it. */
-const archiveLimitBytes = 60_000_000;
-/** The maximum size that bough adds to the runtime: its code, as text and as bytecode. */
-const programLimitBytes = 8_000_000;
 
 const root = join(import.meta.dir, "../..");
 const out = join(root, "dist/release");
@@ -130,9 +126,7 @@ function release(target: Target, source: Source, documents: readonly ArchiveEntr
 
 function checkSize(what: string, bytes: number, limit: number): void {
   if (bytes <= limit) return;
-  throw new Error(
-    `${what} has ${formatBytes(bytes)}; the limit is ${formatBytes(limit)} (${import.meta.file})`,
-  );
+  throw new Error(`${what} has ${formatBytes(bytes)}; the limit is ${formatBytes(limit)} (size-limits.ts)`);
 }
 
 /** Digests of the written files, by name. */

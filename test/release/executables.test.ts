@@ -1,9 +1,11 @@
 /** Checks of the executables that a release compiles for other systems. */
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { describeExecutable } from "../../scripts/packaging/executable-format.ts";
 import { signMachO } from "../../scripts/packaging/mach-o-signature.ts";
+import { programLimitBytes } from "../../scripts/packaging/size-limits.ts";
 import { targets } from "../../scripts/packaging/targets.ts";
+import { compileBough } from "../support/compiled.ts";
 
 describe("the format of an executable is read from its headers", () => {
   test("of the program that runs this test", () => {
@@ -23,6 +25,12 @@ describe("the format of an executable is read from its headers", () => {
   ] as const)("%s", (_, bytes, expected) => {
     expect(describeExecutable(bytes)).toEqual(expected as never);
   });
+});
+
+test("bough adds no more to the runtime than a release allows", () => {
+  const added = statSync(compileBough()).size - statSync(process.execPath).size;
+  expect(added).toBeGreaterThan(0);
+  expect(added).toBeLessThan(programLimitBytes);
 });
 
 describe("a Mach-O executable is signed again after it was changed", () => {

@@ -235,7 +235,11 @@ describe("a release is not signed with", () => {
     ["a key with a password", () => write(withPassword()), "it is protected by a password"],
     ["a public key", () => write(`a\n${renderPublicKey(ownKey)}\n`), "it is not a secret key of minisign's"],
     ["an empty file", () => write(""), "it is not a secret key of minisign's"],
-    ["a missing file", () => join(temporaryDirectory(), "none"), "no such file"],
+    [
+      "a missing file",
+      () => join(temporaryDirectory(), "none"),
+      "which is missing; --make-key FILE makes a new key",
+    ],
   ])("%s", (_, make, message) => {
     expect(() => readReleaseKey(tree, { BOUGH_RELEASE_KEY_FILE: make() })).toThrow(message);
   });
