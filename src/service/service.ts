@@ -71,10 +71,13 @@ export interface ImageService extends ImageFiles {
   findFile(sha256: string): Promise<string | undefined>;
 
   /**
-   * Sends bytes as they come, of known or unknown length, without ever holding all of them. They can't be sent twice: each of the
-   * stream's chunks is empty afterwards.
+   * Sends bytes as they come, of known or unknown length, without ever holding all of them. Each of the stream's chunks is empty
+   * afterwards, so only a body that a function makes can be sent again after a failure that may be temporary.
    */
-  uploadStream(body: ReadableStream<Uint8Array>, options?: StreamOptions): Promise<UploadedFile>;
+  uploadStream(
+    body: ReadableStream<Uint8Array> | (() => ReadableStream<Uint8Array>),
+    options?: StreamOptions,
+  ): Promise<UploadedFile>;
 
   /**
    * Starts an instance and returns the operation's id. If the response is lost, the operation is looked for by its `requestId`

@@ -68,6 +68,9 @@ export const dialects: Readonly<Record<string, Dialect>> = {
       ],
     ]),
   ),
+  "that refuses every second upload": {
+    faults: (call, count) => (call === "POST /v1/files" && count % 2 === 1 ? answer(503) : undefined),
+  },
   "that loses a response": {
     faults: firstInstance({ kind: "cut", at: "processed", how: "reset" }),
     mayRunTwice: true,

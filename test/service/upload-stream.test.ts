@@ -141,6 +141,20 @@ describe("a stream", () => {
     expect(fake.requestsTo("POST /v1/files")).toHaveLength(1);
   });
 
+  test.each([429, 500, 503])("that can be made again is sent again after %d", async (status) => {
+    const fake = await start();
+    fake.intercept = async (request) => {
+      if (request.method !== "POST") return undefined;
+      fake.intercept = undefined;
+      await request.arrayBuffer();
+      return new Response("busy", { status });
+    };
+    const clock = createManualClock((milliseconds) => milliseconds === 200);
+    const { service } = clientOf(fake.url, { clock });
+    const stored = await service.uploadStream(() => streamOf("some bytes ", "of unknown length"));
+    expect(stored).toEqual({ sha256, uuid: fake.state.files.get(sha256)?.uuid ?? "", size: content.length });
+  });
+
   test.each([undefined, content.length])(
     "of length %p is looked up if the response is lost",
     async (contentLength) => {

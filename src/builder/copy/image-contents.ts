@@ -33,7 +33,7 @@ export function createImageContents(build: BuildJob, maxSent: number): ImageCont
 
   async function sendHeld(bytes: Uint8Array<ArrayBuffer>, sha256: string): Promise<void> {
     const body = new Blob([bytes]);
-    const { uuid } = await service.uploadStream(body.stream(), { contentLength: bytes.byteLength });
+    const { uuid } = await service.uploadStream(() => body.stream(), { contentLength: bytes.byteLength });
     note(sha256, uuid, bytes.byteLength);
   }
 

@@ -114,7 +114,7 @@ export async function makeIndexImage(
     ["steps", files.steps],
   ] as const) {
     const content = new Blob([new Uint8Array(bytes)]);
-    const { uuid } = await service.uploadStream(content.stream(), { contentLength: content.size });
+    const { uuid } = await service.uploadStream(() => content.stream(), { contentLength: content.size });
     placed[paths[name]] = { uuid, uid: 0, gid: 0, mode: "0644" };
   }
   const extensions = await service.capabilities.extensions();

@@ -123,7 +123,7 @@ async function sendArchive(
   collectBetweenSteps(count);
   const progress = (sentBytes: number) =>
     build.emit({ type: "upload-progress", files: 0, sentBytes, reused: 0 });
-  const sent = await build.service.uploadStream(streamOf(writeArchive(trees, build)), { progress });
+  const sent = await build.service.uploadStream(() => streamOf(writeArchive(trees, build)), { progress });
   build.store.copies.setArchive(key, sent.sha256);
   build.emit({ type: "uploaded", files: count, sentBytes: sent.size, reused: 0 });
   return sent.uuid;

@@ -2,6 +2,8 @@ import { BoughError } from "../../errors.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import type { BuildJob } from "../job.ts";
+import { withRetries } from "../remote-files/fetch-url.ts";
+import { accessForAdd } from "../remote-files/remote-access.ts";
 import type { ImageContent, Staged } from "./staged.ts";
 
 const maxConcurrent = 4;
@@ -48,16 +50,19 @@ export async function uploadImageFiles(staged: Staged, build: BuildJob): Promise
 async function fetchAgain(
   { image, path }: ImageContent,
   { sha256, size }: { sha256: string; size: number },
-  { service }: BuildJob,
+  build: BuildJob,
 ): Promise<string> {
+  const { service } = build;
   const changed = () =>
     new BoughError(
       `${path} of image ${image} has changed since it was first read, although images are immutable`,
     );
-  const body = await service.openFile(image, path);
-  if (body === undefined) throw changed();
   const inspect = (actual: string) => {
     if (actual !== sha256) throw changed();
   };
-  return (await service.uploadStream(body, { contentLength: size, inspect })).uuid;
+  return await withRetries(accessForAdd(build), true, async () => {
+    const body = await service.openFile(image, path);
+    if (body === undefined) throw changed();
+    return (await service.uploadStream(body, { contentLength: size, inspect })).uuid;
+  });
 }

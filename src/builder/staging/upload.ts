@@ -70,7 +70,7 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
   switch (content.kind) {
     case "text": {
       const text = new Blob([content.text]);
-      const { uuid } = await build.service.uploadStream(text.stream(), { contentLength: text.size });
+      const { uuid } = await build.service.uploadStream(() => text.stream(), { contentLength: text.size });
       build.store.uploads.set(sha256, uuid);
       build.store.uploads.flush();
       return uuid;

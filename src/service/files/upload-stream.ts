@@ -28,16 +28,33 @@ const threadedBytes = 128 * 1024 * 1024;
 /** Errors of `body`, `progress` and `inspect` are passed on unchanged. */
 export async function uploadStream(
   { transport, clock, signal }: UploadStreamOptions,
-  body: ReadableStream<Uint8Array>,
+  body: ReadableStream<Uint8Array> | (() => ReadableStream<Uint8Array>),
   { progress, contentLength, inspect }: StreamOptions = {},
 ): Promise<UploadedFile> {
-  const hash = (contentLength ?? 0) >= threadedBytes ? createThreadedStreamHash() : createStreamHash();
-  const reader = new PieceReader(body, clock);
   const stop = childOf(signal);
-  let size = 0;
-  let begun = false;
-  let ended = false;
+  let pass = startPass(typeof body === "function" ? body() : body);
   let sourceError: { error: unknown } | undefined;
+
+  /** One reading of the body. */
+  function startPass(source: ReadableStream<Uint8Array>) {
+    const hash = (contentLength ?? 0) >= threadedBytes ? createThreadedStreamHash() : createStreamHash();
+    return { hash, reader: new PieceReader(source, clock), size: 0, begun: false, ended: false };
+  }
+
+  function endPass({ hash, reader }: typeof pass): void {
+    reader.cancel();
+    hash.close();
+  }
+
+  /** Returns the bytes for an attempt; `undefined` if they were sent and can't be made again. */
+  function makeBody() {
+    if (pass.begun) {
+      if (typeof body !== "function") return undefined;
+      endPass(pass);
+      pass = startPass(body());
+    }
+    return passing(pass);
+  }
 
   const failSource = (error: unknown) => {
     sourceError = { error };
@@ -52,7 +69,7 @@ export async function uploadStream(
   );
   source.pause();
 
-  const readPiece = async () => reader.read(await hash.nextBuffer());
+  const readPiece = async ({ hash, reader }: typeof pass) => reader.read(await hash.nextBuffer());
   const fromSource = async (reading: ReturnType<typeof readPiece>) => {
     service.pause();
     if (fresh < minBytes) source.resume();
@@ -69,36 +86,38 @@ export async function uploadStream(
 
   // A generator, because Bun keeps a ReadableStream's chunks longer than it needs them. It has finished with a yielded piece when
   // it asks for the next.
-  async function* passing() {
-    begun = true;
+  async function* passing(own: typeof pass) {
+    own.begun = true;
     try {
-      let next = readPiece();
+      let next = readPiece(own);
       for (;;) {
         const { done, piece } = await fromSource(next);
         if (!done) {
           // Read while this piece is sent. Its error is thrown when it is awaited.
-          next = readPiece();
+          next = readPiece(own);
           next.catch(() => undefined);
         }
-        if (piece.byteLength > 0) hash.update(piece);
-        size += piece.byteLength;
+        if (piece.byteLength > 0) own.hash.update(piece);
+        own.size += piece.byteLength;
         if (contentLength !== undefined) {
           // A service that has received all announced bytes stores them, so the last piece waits until the source has confirmed
           // its end.
-          const more = size === contentLength && !done ? (await fromSource(next)).piece.byteLength : 0;
-          if (size + more > contentLength || (done && size < contentLength)) throw otherLength(contentLength);
+          const more = own.size === contentLength && !done ? (await fromSource(next)).piece.byteLength : 0;
+          if (own.size + more > contentLength || (done && own.size < contentLength))
+            throw otherLength(contentLength);
         }
-        if (!ended && (contentLength === undefined ? done : size === contentLength)) {
-          if (inspect !== undefined) inspect(await hash.digest());
+        if (!own.ended && (contentLength === undefined ? done : own.size === contentLength)) {
+          if (inspect !== undefined) inspect(await own.hash.digest());
           // The service can respond before this generator is resumed.
-          ended = true;
+          own.ended = true;
         }
-        progress?.(size);
+        progress?.(own.size);
         if (piece.byteLength > 0) yield piece;
         if (done) break;
       }
     } catch (error) {
-      sourceError ??= { error };
+      // An earlier attempt's reading was cancelled.
+      if (own === pass) sourceError ??= { error };
       throw error;
     }
   }
@@ -106,21 +125,22 @@ export async function uploadStream(
   try {
     signal.throwIfAborted();
     const stored = await postFile(transport, {
-      body: () => (begun ? undefined : passing()),
+      body: makeBody,
       // If no bytes are announced, fetch does not read the body, and nothing would be inspected.
       ...(contentLength === undefined || contentLength === 0 ? {} : { contentLength }),
       // If everything was sent and has arrived, it need not be fetched and sent again.
-      reconcile: async () => (ended ? await findFile(transport, await hash.digest(), signal) : undefined),
+      reconcile: async () =>
+        pass.ended ? await findFile(transport, await pass.hash.digest(), signal) : undefined,
       signal: stop.signal,
       timeoutMilliseconds: 0,
     });
-    const sha256 = await hash.digest();
+    const sha256 = await pass.hash.digest();
     if (stored.sha256 !== undefined && stored.sha256 !== sha256) {
       throw new BoughError(
         `the service stored different bytes than were sent: SHA-256 ${stored.sha256} instead of ${sha256}`,
       );
     }
-    return { uuid: stored.uuid, sha256, size };
+    return { uuid: stored.uuid, sha256, size: pass.size };
   } catch (error) {
     signal.throwIfAborted();
     throw sourceError === undefined ? error : sourceError.error;
@@ -129,8 +149,7 @@ export async function uploadStream(
     source.stop();
     stop.abort(new DeadlineError("the upload is over"));
     stop.release();
-    reader.cancel();
-    hash.close();
+    endPass(pass);
   }
 }
 

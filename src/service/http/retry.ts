@@ -66,7 +66,7 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
 }
 
 /** True for statuses that refuse a request before any processing. */
-function isRefusal(status: number): boolean {
+export function isRefusal(status: number): boolean {
   return status === 425 || status === 429 || status === 503;
 }
 

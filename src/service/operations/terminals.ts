@@ -3,7 +3,7 @@
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { unsupportedStatuses } from "../capabilities.ts";
-import { parseRetryAfter } from "../http/retry.ts";
+import { isRefusal, parseRetryAfter } from "../http/retry.ts";
 import type { Transport } from "../http/transport.ts";
 import type { InstanceRequest, TerminalSize } from "../wire/instance.ts";
 
@@ -33,6 +33,8 @@ type BesideProcess = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" 
 const mainProcess = 1;
 /** Wait before a command that has not started yet is asked for again. */
 const pauseMilliseconds = 200;
+/** Time for which a service may refuse to show a terminal because it is busy. */
+const refusalMilliseconds = 60_000;
 
 export function createTerminals(
   transport: Transport,
@@ -50,12 +52,15 @@ export function createTerminals(
         // Compression would delay the display of a typed character.
         headers: { accept: "application/octet-stream", "accept-encoding": "identity" },
       };
+      const started = clock.now();
       for (;;) {
         const { status, headers, body } = await transport.open(parts, signal);
         if (status === 200 && body !== null) return body;
         await body?.cancel();
         if (status === 409) return undefined;
-        if (status !== 425) throw new BoughError(`${transport.nameOf(parts)} answered ${status}`);
+        const isTemporary = isRefusal(status) && clock.now() - started < refusalMilliseconds;
+        if (status !== 425 && !isTemporary)
+          throw new BoughError(`${transport.nameOf(parts)} answered ${status}`);
         await clock.sleep(
           parseRetryAfter(headers.get("retry-after"), clock.now()) ?? pauseMilliseconds,
           signal,

@@ -78,7 +78,7 @@ async function place(
 ): Promise<{ operation: string; image: string }> {
   const files: Record<string, InstanceFile> = {};
   for (const { path, bytes, mode, uid, gid } of contents) {
-    const { uuid } = await service.uploadStream(new Blob([bytes]).stream(), {
+    const { uuid } = await service.uploadStream(() => new Blob([bytes]).stream(), {
       contentLength: bytes.byteLength,
     });
     files[path] = { uuid, uid, gid, mode: mode.padStart(4, "0") };
