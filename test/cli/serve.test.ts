@@ -38,6 +38,18 @@ describe("on a free port of the loopback interface", () => {
     expect((await call("/v1/images", server.token)).status).toBe(200);
   });
 
+  test("announces that it closes a connection, if the client asks for that", async () => {
+    for (const [connection, announced] of [
+      ["close", "close"],
+      ["keep-alive, Close", "close"],
+      ["keep-alive", null],
+    ] as const) {
+      const headers = { Authorization: `Bearer ${server.token}`, Connection: connection };
+      const answer = await fetch(`${server.url}/v1/images`, { headers });
+      expect(answer.headers.get("Connection")).toBe(announced);
+    }
+  });
+
   test("another bough builds on it, and reuses its layers", async () => {
     const context = temporaryDirectory();
     const client = {
@@ -55,6 +67,10 @@ describe("on a free port of the loopback interface", () => {
     expect(first.stderr).toContain("[INFO] stdout:\nserved\ndone\n");
     expect(first.exitCode).toBe(0);
     expect((await build()).stderr).toContain("[INFO] cached layer:");
+
+    const [, operation] = /op=(\S+)/.exec(first.stderr) ?? [];
+    const events = await call(`/v1/operations/${operation}/events`, server.token);
+    expect(events.headers.get("X-Accel-Buffering")).toBe("no");
   });
 
   test.each([

@@ -69,11 +69,24 @@ function serverOptions(handler: Handler, onFault: (error: unknown) => void) {
     development: false as const,
     // Uploads may be of any size.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    fetch: handler,
+    fetch: announcingClose(handler),
     error(error: unknown): Response {
       onFault(error);
       return Response.json({ error: "internal server error", status: 500 }, { status: 500 });
     },
+  };
+}
+
+/**
+ * Says in the response that the connection is closed after it, if the client has asked for that (RFC 9112, section 9.6). A proxy
+ * such as nginx would otherwise send its next request over that connection, and lose it.
+ */
+function announcingClose(handler: Handler): Handler {
+  return async (request) => {
+    const response = await handler(request);
+    const options = request.headers.get("Connection") ?? "";
+    if (/(^|,)\s*close\s*(,|$)/i.test(options)) response.headers.set("Connection", "close");
+    return response;
   };
 }
 

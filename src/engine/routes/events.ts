@@ -3,6 +3,7 @@ import { streamOf } from "../../streams.ts";
 import { RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
+import { unbuffered } from "../http/unbuffered.ts";
 import { requireOperation } from "../recovery.ts";
 
 const keepaliveMilliseconds = 10_000;
@@ -31,7 +32,7 @@ export const eventRoutes: readonly Route[] = [
       });
       const body = streamOf(formatEvents(events, spid), () => left.abort());
       return new Response(body, {
-        headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-store" },
+        headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-store", ...unbuffered },
       });
     },
   },

@@ -1,6 +1,7 @@
 import { RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
 import type { Call, Route } from "../http/router.ts";
+import { unbuffered } from "../http/unbuffered.ts";
 import { requireOperation } from "../recovery.ts";
 import { readSize } from "../terminal/terminal-spec.ts";
 import { requireProcesses } from "./subprocesses.ts";
@@ -16,7 +17,7 @@ export const terminalRoutes: readonly Route[] = [
       await processes.requireStarted();
       const body = processes.terminal?.output.attach(() => call.state.running.get(uuid)?.cancel());
       return new Response(body, {
-        headers: { "Content-Type": "application/octet-stream", "Cache-Control": "no-store" },
+        headers: { "Content-Type": "application/octet-stream", "Cache-Control": "no-store", ...unbuffered },
       });
     },
   },
