@@ -141,6 +141,24 @@ describe("a stream that breaks off", () => {
     expect(resumes()).toEqual([undefined, "2"]);
   });
 
+  test.each([
+    ["without ids", ""],
+    ["with ids that are not numbers", "id: event-$1\n"],
+  ])("%s and begins again with the first event reports each output once", async (_, id) => {
+    const renamed = (to: number) =>
+      frames(1, to)
+        .replace(/^id: (\d+)\n/gm, id)
+        .replaceAll(/"id":\d+,/g, "");
+    const { follow } = await start({
+      streams: [{ text: renamed(2) }, { text: renamed(4) }, { text: renamed(7) }],
+      record: { stdout: "one", truncated: true, runningFor: 2 },
+      clock: impatient(),
+    });
+    const seen: OutputChunk[] = [];
+    expect(await follow(seen)).toEqual({ text: whole, truncated: false });
+    expect(seen.map(({ text }) => text)).toEqual(["one ", "two ", "three"]);
+  });
+
   test("after the command's end is not resumed, because the record has all output", async () => {
     const { follow, resumes } = await start({ streams: [{ text: frames(1, 2) }] });
     expect(await follow()).toEqual({ text: whole, truncated: false });

@@ -72,6 +72,7 @@ export async function readEventStream(
     // A short response is read to its end, so that the connection can be reused.
     if (refusal !== undefined) await readBeginning(response.body, stop.signal);
     if (refusal !== undefined) return refusal;
+    log.connect();
     let isBroken = false;
     const frames = createFrameReader((frame) => {
       life.onEvent();

@@ -4,6 +4,7 @@ import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "..
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
 import { bytesOf } from "../wire/operation.ts";
 import { createOutputDecoder, type OutputDecoder } from "./output.ts";
+import { createReplayedEvents, type ReplayedEvents } from "./replayed-events.ts";
 
 /** `spid` of the command. */
 const mainProcessSpid = 1;
@@ -17,7 +18,7 @@ export interface EventFrame {
   data: string;
 }
 
-export interface ReceivedEvents {
+export interface ReceivedEvents extends Pick<ReplayedEvents, "connect"> {
   /** The value of `Last-Event-Id`. */
   readonly lastId: string | undefined;
   /** True once `completion` was received. */
@@ -65,6 +66,7 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
   const streams: Record<StreamName, Stream> = { stdout: newStream(listener), stderr: newStream(listener) };
   let lastId: string | undefined;
   let lastNumber: number | undefined;
+  const replayed = createReplayedEvents();
   let skipped = false;
   let completed = false;
   let exited = false;
@@ -83,19 +85,23 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
   }
 
   /** False for a frame that was seen before. A gap in the numbers means that events were lost. */
-  function isNew(id: string | undefined): boolean {
-    if (id === undefined) return true;
-    const number = /^\d+$/.test(id) ? Number(id) : undefined;
-    if (number !== undefined && lastNumber !== undefined) {
+  function isNew(id: string | undefined, data: string): boolean {
+    const number = id !== undefined && /^\d+$/.test(id) ? Number(id) : undefined;
+    if (number === undefined) {
+      const kind = replayed.take({ id, data });
+      if (kind === "replayed" || (id !== undefined && id === lastId)) return false;
+      if (kind === "after a gap") skipped = true;
+    } else if (lastNumber !== undefined) {
       if (number <= lastNumber) return false;
       if (number > lastNumber + 1) skipped = true;
-    } else if (id === lastId) return false;
-    lastId = id;
+    }
+    lastId = id ?? lastId;
     lastNumber = number ?? lastNumber;
     return true;
   }
 
   return {
+    connect: replayed.connect,
     get lastId() {
       return lastId;
     },
@@ -108,7 +114,8 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
     add(frame) {
       const event = asRecord(parse(frame.data));
       const number = asNumber(event?.id);
-      if (!isNew(asId(frame.id) ?? (number === undefined ? undefined : String(number)))) return undefined;
+      if (!isNew(asId(frame.id) ?? (number === undefined ? undefined : String(number)), frame.data))
+        return undefined;
       const type = asText(event?.type) ?? frame.event;
       const data = asRecord(event?.data) ?? {};
       // Processes started beside the command have their own events. Some services send 0 for the command itself.
