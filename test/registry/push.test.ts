@@ -180,6 +180,51 @@ test.each<[string, (method: string) => number, string]>([
   }
 });
 
+test.each<[string, (request: { method: string; path: string }) => Response, ended: object, said: string[]]>([
+  [
+    "responds with 200 to everything",
+    () => new Response("<h1>hello</h1>"),
+    { exitCode: 1, stdout: "" },
+    [
+      "[ERROR] pushing docker://HOST/app:1 failed: HOST accepted the image, but returns something else",
+      "Is HOST a",
+    ],
+  ],
+  [
+    "allows no reads",
+    ({ method, path }) => new Response("", { status: method === "GET" && path !== "/v2/" ? 403 : 200 }),
+    { exitCode: 0, stdout: expect.stringContaining("sha256:") },
+    ["[WARN] the registry has accepted the image, but does not return it: skopeo: "],
+  ],
+])("a push to a server that %s is checked by reading the manifest", async (_, respond, ended, said) => {
+  const requests: string[] = [];
+  const server = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    async fetch(request) {
+      const { method } = request;
+      const path = new URL(request.url).pathname;
+      requests.push(`${method} ${path}`);
+      await request.arrayBuffer();
+      return respond({ method, path });
+    },
+  });
+  try {
+    const host = `127.0.0.1:${server.port}`;
+    const { exitCode, stdout, stderr } = await bough(["push", "base:1", `${host}/app:1`]);
+    for (const text of said) expect(stderr).toContain(text.replaceAll("HOST", host));
+    expect({ exitCode, stdout }).toEqual(ended as never);
+    // The check is two requests.
+    expect(requests.slice(-3)).toEqual([
+      "PUT /v2/app/manifests/1",
+      "GET /v2/",
+      expect.stringMatching(/^GET .v2.app.manifests.sha256:[0-9a-f]{64}$/),
+    ]);
+    expect(readdirSync(temporary)).toEqual([]);
+  } finally {
+    await server.stop(true);
+  }
+});
+
 test("a full registry is an error, and does not have the image", async () => {
   const full = await Registry.start(undefined, 300_000);
   try {

@@ -41,6 +41,7 @@ export async function deliverImage(
     terminal: isWatched ? stderr : undefined,
   });
   let reused = 0;
+  let unverified: string | undefined;
   let base: ImageOverBase | undefined;
   const openBase = async (platform: Platform) => {
     const { openOverBase } = await import("./over-base.ts");
@@ -64,6 +65,9 @@ export async function deliverImage(
             onReused: (layers) => {
               reused = layers;
             },
+            onUnverified: (reason) => {
+              unverified = reason;
+            },
             runtime,
           })
         : await exportImage(destination, {
@@ -75,6 +79,8 @@ export async function deliverImage(
     progress.end(destination.kind === "registry" ? "pushed" : "exported");
     if (reused > 0)
       log.info(`already in the registry: ${reused} of ${formatCount(written?.layers.length ?? 0, "layer")}`);
+    if (unverified !== undefined)
+      log.warn(`the registry has accepted the image, but does not return it: ${unverified}`);
     return written;
   } catch (error) {
     progress.end("failed");

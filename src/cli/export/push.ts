@@ -14,6 +14,7 @@ import type { FactStore } from "../../store/facts.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { withKnownLayers } from "./image-source.ts";
+import { checkPushed } from "./pushed-manifest.ts";
 import { scratchPath } from "./scratch-path.ts";
 import { copyImage } from "./skopeo.ts";
 
@@ -27,15 +28,19 @@ interface PushJob {
   onProgress: (message: string) => void;
   /** Called at the end with the number of layers that the registry had. */
   onReused: (layers: number) => void;
+  /** Called if the registry does not return what was pushed, with its reason. */
+  onUnverified: (reason: string) => void;
   runtime: Runtime;
 }
 
 /**
  * Has skopeo push an image to a registry, with the credentials that it finds, such as those of `docker login` or `skopeo login`.
- * A layer that the registry has is not even compressed.
+ * A layer that the registry has is not even compressed. The registry has to return the manifest at the end.
  */
 export async function pushImage(reference: string, job: PushJob): Promise<WrittenImage> {
-  const { environment } = job.runtime;
+  const { runtime } = job;
+  const { environment } = runtime;
+  const isInsecure = job.isInsecure || isLoopback(registryHost(reference));
   findProgram("skopeo", environment);
   const directory = scratchPath("push", environment);
   mkdirSync(directory, { mode: 0o700 });
@@ -55,9 +60,12 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
       const packed = layers.filter((blob) => isPacked(directory, blob));
       const bytes = packed.reduce((sum, { size }) => sum + size, 0);
       try {
-        await copyLayout(reference, directory, bytes, job);
+        await copyLayout(reference, directory, bytes, { ...job, isInsecure });
         // skopeo asks the registry for a layer before it opens its file: layers without a file were there.
         job.onReused(layers.length - packed.length);
+        const pushed = { reference, digest: image.digest, isInsecure };
+        const reason = await checkPushed(pushed, { directory, runtime });
+        if (reason !== undefined) job.onUnverified(reason);
         return image;
       } catch (error) {
         const missing = findMissing(error, directory, layers);
@@ -107,10 +115,9 @@ async function copyLayout(
   { isInsecure, onProgress, runtime }: PushJob,
 ): Promise<void> {
   const ended = new AbortController();
-  const takesPlain = isInsecure || isLoopback(registryHost(reference));
   const options = [
     ...["copy", "--all", "--preserve-digests", "--retry-times", "2"],
-    ...(takesPlain ? ["--dest-tls-verify=false"] : []),
+    ...(isInsecure ? ["--dest-tls-verify=false"] : []),
   ];
   const watched = { clock: runtime.clock, signal: ended.signal, onProgress };
   try {
