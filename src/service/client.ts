@@ -6,6 +6,7 @@ import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
 import { createTransport } from "./http/transport.ts";
 import { createImageChanges, type ImageChanges } from "./images/changes.ts";
+import type { ImageInspector } from "./images/image-file.ts";
 import { createImageFiles } from "./images/image-files.ts";
 import type { SeenImages } from "./images/image-list.ts";
 import { createImages, type Images } from "./images/images.ts";
@@ -17,7 +18,7 @@ import { createOperationRecords, type OperationRecords } from "./operations/oper
 import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";
 import { type Accounts, createAccounts } from "./profiles/account.ts";
-import type { Fetch, ImageInspector, ImageService, ServedTime } from "./service.ts";
+import type { Fetch, ImageService, ServedTime } from "./service.ts";
 import type { LendFiles } from "./wire/file.ts";
 
 export interface ServiceOptions {

@@ -5,8 +5,19 @@
  */
 import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
+import type {
+  LocalFile,
+  SentFile,
+  StreamOptions,
+  UnhashedFile,
+  UnhashedOptions,
+  UploadedFile,
+  UploadOptions,
+  UploadProgress,
+} from "./files/upload.ts";
+import type { ImageFiles } from "./images/image-file.ts";
 import type { LendFiles } from "./wire/file.ts";
-import type { ImageCopy, InstanceRequest } from "./wire/instance.ts";
+import type { InstanceRequest } from "./wire/instance.ts";
 import type { LimitHit, OperationKind } from "./wire/operation.ts";
 
 /** The connection to everything outside: the global fetch, or the embedded engine's handler. */
@@ -166,122 +177,6 @@ export interface FoundImage {
   /** Set if the service reports it, as is `origin`. */
   config?: ImageConfig;
   origin?: ImageOrigin;
-}
-
-/** Looks into an image without starting anything. `"unsupported"` if this service has no such call. */
-export interface ImageInspector {
-  /** Follows links by the service's own rules; `undefined` if there is nothing at that path. */
-  pathType(image: string, path: string): Promise<PathType | undefined | "unsupported">;
-
-  /** Returns a directory's entries by name; `undefined` if the service does not list it. */
-  listTypes(image: string, directory: string): Promise<ReadonlyMap<string, PathType> | undefined>;
-
-  /** `undefined` if there is no such file. */
-  readFile(image: string, path: string): Promise<Uint8Array | undefined | "unsupported">;
-}
-
-export interface ImageFile {
-  name: string;
-  type: PathType;
-  /** Permission bits, if the service reports them. */
-  mode: number | null;
-  uid: number;
-  gid: number;
-  size: number;
-  /** Seconds since the epoch. */
-  modified: number;
-  /** The target of a link. */
-  target: string | null;
-}
-
-/** Files of an image, without starting anything. */
-export interface ImageFiles {
-  /**
-   * Returns the SHA-256 of all that `COPY --from` would take from an image's files, except times. Only with the extension
-   * `copies`; rejects with NotFoundError if the image is gone, or has no such files.
-   */
-  digestFiles(image: string, files: Pick<ImageCopy, "sources" | "parents" | "exclude">): Promise<string>;
-
-  /** Lists a directory; for anything else, returns its own entry. Rejects with NotFoundError. */
-  listFiles(image: string, path: string): Promise<ImageFile[]>;
-  /** Opens one regular file; `undefined` if the path leads to something else. */
-  openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
-  /** Opens a tar archive of a directory's contents. */
-  openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
-}
-
-export type PathType = "file" | "directory" | "symlink" | "other";
-
-export interface LocalFile {
-  absolutePath: string;
-  sha256: string;
-  size: number;
-  /** Its content, if it is still in memory from being hashed. */
-  content?: Uint8Array | undefined;
-}
-
-/** A file that is read once, for its hash and for the service. */
-export interface UnhashedFile {
-  size: number;
-  /** Throws if it is not the file that was found. */
-  open(): OpenFile;
-}
-
-export interface OpenFile {
-  descriptor: number;
-  /** Returns the number of bytes that were read. */
-  read(buffer: Uint8Array, length: number, position: number): number;
-  /** Throws if it is no longer the file that was found. */
-  requireUnchanged(): void;
-  /** Returns the error for a file that has changed. */
-  changed(): Error;
-  close(): void;
-}
-
-export interface UnhashedOptions {
-  signal: AbortSignal;
-  /** Called with the number of bytes passed on so far. */
-  onBytes(bytes: number): void;
-  /** Called before everything is sent, and also if it can't be sent. */
-  onHash(sha256: string): void;
-}
-
-export interface SentFile {
-  uuid: string;
-  sha256: string;
-  isReused: boolean;
-}
-
-export interface StreamOptions {
-  /** Called with the number of bytes passed on so far. */
-  progress?: (bytes: number) => void;
-  /** The exact number of bytes, if the source has announced it: it is then announced to the service. */
-  contentLength?: number | undefined;
-  /** Called with the SHA-256 of all bytes before the service has all of them: if it throws, nothing is stored. */
-  inspect?: ((sha256: string) => void) | undefined;
-}
-
-interface UploadOptions {
-  /** True if the caller has checked that the service is not known to have them. */
-  areUnknown?: boolean;
-  /** Aborts only this upload. */
-  signal?: AbortSignal;
-  /** Called for each content that the service now has. `isReused` is true if it had it already. */
-  onFile?: (sha256: string, isReused: boolean) => void;
-}
-
-export interface UploadedFile {
-  uuid: string;
-  sha256: string;
-  size: number;
-}
-
-export interface UploadProgress {
-  files: number;
-  /** Bytes sent to the service. */
-  sentBytes: number;
-  /** Contents that the service already had. */
-  reused: number;
 }
 
 export interface OutputChunk {

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createImageFacts } from "../../src/builder/cache/image-facts.ts";
 import { NotFoundError } from "../../src/service/http/errors.ts";
-import type { PathType } from "../../src/service/service.ts";
+import type { PathType } from "../../src/service/images/image-file.ts";
 
 const tree: Record<string, PathType> = {
   "/usr": "directory",

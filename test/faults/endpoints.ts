@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Service } from "../../src/service/client.ts";
-import type { LocalFile } from "../../src/service/service.ts";
+import type { LocalFile } from "../../src/service/files/upload.ts";
 import type { FakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { LocalFile, UploadProgress } from "../../src/service/service.ts";
+import type { LocalFile, UploadProgress } from "../../src/service/files/upload.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";

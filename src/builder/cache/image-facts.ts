@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import { NotFoundError } from "../../service/http/errors.ts";
-import type { Capabilities, ImageFiles, ImageInspector, PathType } from "../../service/service.ts";
+import type { ImageFiles, ImageInspector, PathType } from "../../service/images/image-file.ts";
+import type { Capabilities } from "../../service/service.ts";
 import type { FactStore } from "../../store/facts.ts";
 
 /** Facts about an image's files, each asked of the service at most once: an image never changes, so answers stay valid. */

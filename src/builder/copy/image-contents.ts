@@ -1,4 +1,4 @@
-import type { UploadProgress } from "../../service/service.ts";
+import type { UploadProgress } from "../../service/files/upload.ts";
 import { streamOf } from "../../streams.ts";
 import type { BuildJob } from "../job.ts";
 import { createArchiveCollector } from "../staging/gc.ts";

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { UploadedFile } from "../../service/service.ts";
+import type { UploadedFile } from "../../service/files/upload.ts";
 import type { UrlEntry } from "../../store/urls.ts";
 import type { BuildJob } from "../job.ts";
 import { fetchContent, fetchUrl, sourceFault, withRetries } from "./fetch-url.ts";

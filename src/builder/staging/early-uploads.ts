@@ -1,5 +1,6 @@
 import { type FileToHash, openToHash } from "../../context/hashing/hash-file.ts";
-import type { ImageService, LocalFile, UploadProgress } from "../../service/service.ts";
+import type { LocalFile, UploadProgress } from "../../service/files/upload.ts";
+import type { ImageService } from "../../service/service.ts";
 import type { UploadCache } from "../../store/uploads.ts";
 import { createUploadCollector } from "./gc.ts";
 import type { SmallContents } from "./small-contents.ts";

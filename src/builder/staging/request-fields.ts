@@ -1,6 +1,6 @@
 /** The fields of a request for staged files, the check which of them the service supports, and the files to upload. */
 import { octalMode } from "../../image/file-mode.ts";
-import type { LocalFile } from "../../service/service.ts";
+import type { LocalFile } from "../../service/files/upload.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
 import { findFurtherPaths } from "./hard-links.ts";

@@ -1,4 +1,4 @@
-import type { UploadProgress } from "../../service/service.ts";
+import type { UploadProgress } from "../../service/files/upload.ts";
 import type { BuildJob } from "../job.ts";
 import { download } from "../remote-files/download.ts";
 import { collectGarbage, createUploadCollector } from "./gc.ts";

@@ -3,10 +3,11 @@ import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageService, LocalFile, UploadProgress } from "../service.ts";
+import type { ImageService } from "../service.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
 import { sendUnhashed } from "./unhashed-file.ts";
+import type { LocalFile, UploadProgress } from "./upload.ts";
 import { createUploadWorkers, type UploadWorker } from "./upload-workers.ts";
 
 interface SentFile {

@@ -1,7 +1,7 @@
 /** Reads files that must still be what was hashed. Other content is an error, and is never sent under the old hash. */
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
-import type { LocalFile } from "../service.ts";
+import type { LocalFile } from "./upload.ts";
 
 /**
  * Returns the whole content of a small file: what is sent is what was checked. It blocks, because a promise for every file of a

@@ -4,9 +4,9 @@ import { abandonable, childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
 import { DeadlineError } from "../http/deadline.ts";
 import type { Transport } from "../http/transport.ts";
-import type { OpenFile, SentFile, UnhashedFile, UnhashedOptions } from "../service.ts";
 import { postFile, readFile } from "./file-calls.ts";
 import { createThreadedStreamHash } from "./stream-hash.ts";
+import type { OpenFile, SentFile, UnhashedFile, UnhashedOptions } from "./upload.ts";
 
 interface SendOptions {
   transport: Transport;

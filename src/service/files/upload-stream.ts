@@ -6,10 +6,10 @@ import { minBytes, tooSlow } from "../http/body-stream.ts";
 import { DeadlineError } from "../http/deadline.ts";
 import { startIdleTimer } from "../http/idle-timer.ts";
 import type { Transport } from "../http/transport.ts";
-import type { StreamOptions, UploadedFile } from "../service.ts";
 import { findFile, postFile } from "./file-calls.ts";
 import { PieceReader } from "./piece-reader.ts";
 import { createStreamHash, createThreadedStreamHash } from "./stream-hash.ts";
+import type { StreamOptions, UploadedFile } from "./upload.ts";
 
 interface UploadStreamOptions {
   transport: Transport;

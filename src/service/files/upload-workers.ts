@@ -2,7 +2,7 @@
 import type { Clock } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import { createRequestDeadline, type RequestDeadline } from "../http/deadline.ts";
-import type { LocalFile } from "../service.ts";
+import type { LocalFile } from "./upload.ts";
 
 export interface UploadWorkers {
   /** Sends all files, each taken from the iterable when a worker is free. The first failure stops the others. */

@@ -1,7 +1,7 @@
 /** A file in a list of `GET /v1/inspect/{uuid}/list`. */
 import { posix } from "node:path";
 import { asText, type JsonRecord } from "../http/json.ts";
-import type { PathType } from "../service.ts";
+import type { PathType } from "./image-file.ts";
 
 /** Some services list names, some whole paths. */
 export function fileName({ path }: JsonRecord): string {

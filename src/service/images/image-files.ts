@@ -3,8 +3,8 @@ import { BoughError } from "../../errors.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageFile, ImageFiles } from "../service.ts";
 import { fileName, fileType } from "./file-record.ts";
+import type { ImageFile, ImageFiles } from "./image-file.ts";
 import { type InspectRoutes, lacksRoute, noSuchFile } from "./inspect-routes.ts";
 
 /** Statuses for a path whose type this route does not serve. */

@@ -5,8 +5,8 @@ import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
-import type { ImageInspector, PathType } from "../service.ts";
 import { fileName, fileType } from "./file-record.ts";
+import type { ImageInspector, PathType } from "./image-file.ts";
 import { type InspectRoutes, lost, noSuchRoute } from "./inspect-routes.ts";
 
 /** Statuses of a missing path (404), and of a path of another type (the others). */
