@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { type MountPlace, makeMountPoint, provideMountPoint } from "../sandbox/root/mount-points.ts";
 import { resolveInRoot } from "../sandbox/root/root-path.ts";
-import type { SandboxMount } from "../sandbox/sandbox-config.ts";
+import type { SandboxMount } from "../sandbox/sandbox-mounts.ts";
 import type { PlacedMounts } from "../sandbox/sandbox-request.ts";
 import type { MountSpec, SecretMount } from "./mount-spec.ts";
 import { MountedTree } from "./mounted-tree.ts";

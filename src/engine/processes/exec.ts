@@ -6,7 +6,7 @@ import { StartupStderr } from "../sandbox/failed-start.ts";
 import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
 import { crunDescriptors, crunVariables } from "../sandbox/runtime/crun.ts";
 import { execCommand } from "../sandbox/runtime/runtime.ts";
-import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
+import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { forEachChunk } from "../sandbox/supervise.ts";
 import {

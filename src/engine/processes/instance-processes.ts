@@ -4,7 +4,7 @@ import { refuse } from "../http/fields.ts";
 import { mainProcessSpid } from "../records/event-files.ts";
 import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
-import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
+import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { type CommandTerminal, openCommandTerminal } from "../terminal/command-terminal.ts";
 import { type ExecProcess, notifyResize, signalCommand, startInSandbox } from "./exec.ts";

@@ -2,7 +2,7 @@ import type { InstanceResult, LimitHit } from "../../service/wire/operation.ts";
 import { hideSecrets } from "../instances/hidden-secrets.ts";
 import { CapturedStream, encodeBytes } from "../instances/output.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
-import type { SandboxProcess } from "../sandbox/sandbox-config.ts";
+import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 
 /** The end of a process. `signal` is -1 unless a signal has ended it. */
 interface ProcessEnd {

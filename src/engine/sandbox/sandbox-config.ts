@@ -1,45 +1,9 @@
-import type { TerminalSize } from "../../service/wire/instance.ts";
 import type { SandboxNetwork } from "../network/networks.ts";
 import { thermalThrottleDirectories } from "../system/machine.ts";
 import type { LimitSettings } from "./limits/settings.ts";
-import type { ContainerRuntime } from "./runtime/runtime.ts";
+import { type MountOptions, mountsOf } from "./sandbox-mounts.ts";
+import { grantedWith, type ProcessOptions, processConfig } from "./sandbox-process.ts";
 import { seccompFilter } from "./seccomp.ts";
-
-/** A process in a sandbox, in terms of the image. */
-export interface SandboxProcess {
-  args: readonly string[];
-  env: Readonly<Record<string, string>>;
-  /** Variables of this process only, which no record contains. */
-  secretEnv?: Readonly<Record<string, string>>;
-  cwd: string;
-  uid: number;
-  gid: number;
-  additionalGids: readonly number[];
-  home: string;
-  /** The initial size of the terminal for its standard streams; `undefined` if it has none. */
-  terminal?: TerminalSize | undefined;
-}
-
-/**
- * Docker's default set without `CAP_NET_RAW`, which reads other processes' packets: a command has it only in a network of its
- * own. `CAP_MKNOD` is harmless: the control group for devices prevents root from opening the devices it makes, and a user
- * namespace can't make any.
- */
-const capabilities = [
-  "CAP_CHOWN",
-  "CAP_DAC_OVERRIDE",
-  "CAP_FSETID",
-  "CAP_FOWNER",
-  "CAP_MKNOD",
-  "CAP_SETGID",
-  "CAP_SETUID",
-  "CAP_SETFCAP",
-  "CAP_SETPCAP",
-  "CAP_NET_BIND_SERVICE",
-  "CAP_SYS_CHROOT",
-  "CAP_KILL",
-  "CAP_AUDIT_WRITE",
-];
 
 /** Docker's list. */
 const maskedPaths = [
@@ -76,36 +40,11 @@ const furtherDevices = ["1:7", "5:2", "136:*"];
 /** All devices that may be opened, in the syntax of a device control group's rules. */
 export const openDevices = [...dockersDevices, ...furtherDevices].map((numbers) => `c ${numbers}`);
 
-/** A file of this machine and its path in the sandbox, which contains no symbolic links of the image. */
-interface FileMount {
-  source: string;
-  destination: string;
-}
-
-/** A mount that the request asks for, in runc's terms. Its destination contains no symbolic links. */
-export interface SandboxMount extends FileMount {
-  type: "bind" | "tmpfs";
-  options: readonly string[];
-}
-
-export interface SandboxConfigOptions {
+export interface SandboxConfigOptions extends ProcessOptions, MountOptions {
   root: string;
-  /** The path of its working directory contains no symbolic links of the image. */
-  process: SandboxProcess;
   hostname: string;
-  /** Mounted over the image's files. */
-  files: readonly FileMount[];
-  hasReadonlyFiles: boolean;
-  /** Mounted after everything else, in this order. */
-  mounts: readonly SandboxMount[];
-  inUserNamespace: boolean;
-  network: SandboxNetwork;
   /** The name that the OCI image specification uses. */
   architecture: string;
-  limits: LimitSettings;
-  /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
-  groups: Readonly<Record<string, string>>;
-  runtime: ContainerRuntime;
 }
 
 /** The parts of an OCI runtime configuration. */
@@ -131,23 +70,7 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
     process: processConfig(options),
     root: { path: options.root, readonly: false },
     hostname: options.hostname,
-    mounts: [
-      mount("/proc", "proc", "proc", ["nosuid", "noexec", "nodev"]),
-      mount("/dev", "tmpfs", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
-      mount("/dev/pts", "devpts", "devpts", [
-        "nosuid",
-        "noexec",
-        "newinstance",
-        "ptmxmode=0666",
-        "mode=0620",
-        "gid=5",
-      ]),
-      mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
-      mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
-      ...sysfs(options),
-      ...fileMounts(options),
-      ...options.mounts,
-    ],
+    mounts: mountsOf(options),
     linux: {
       namespaces: [
         { type: "pid" },
@@ -180,47 +103,6 @@ export function callFilter(architecture: string, network: Pick<SandboxNetwork, "
   return seccompFilter(architecture, grantedWith(network));
 }
 
-/** Returns the configuration of a process in the sandbox: the command, or a process that is started beside it. */
-export function processConfig({
-  process: command,
-  network,
-  limits,
-  runtime,
-}: Pick<SandboxConfigOptions, "process" | "network" | "limits" | "runtime">): SandboxConfig["process"] {
-  const granted = grantedWith(network);
-  const effective = command.uid === 0 ? granted : [];
-  return {
-    ...(command.terminal === undefined
-      ? { terminal: false }
-      : {
-          terminal: true,
-          consoleSize: { width: command.terminal.columns, height: command.terminal.rows },
-        }),
-    user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
-    args: command.args,
-    env: Object.entries({ ...command.env, ...command.secretEnv, ...homeFor(command, runtime) }).map(
-      ([name, value]) => `${name}=${value}`,
-    ),
-    cwd: command.cwd,
-    capabilities: { bounding: granted, effective, permitted: effective },
-    noNewPrivileges: false,
-    rlimits: limits.rlimits,
-    oomScoreAdj: limits.oomScoreAdj,
-  };
-}
-
-/** runc sets HOME from the image's tables. crun leaves it unset for a user who is in no table. An empty HOME counts as unset. */
-function homeFor(
-  { env, secretEnv, home }: SandboxProcess,
-  { kind }: ContainerRuntime,
-): Record<string, string> {
-  return kind === "crun" && (secretEnv?.HOME ?? env.HOME ?? "") === "" ? { HOME: home } : {};
-}
-
-function grantedWith(network: Pick<SandboxNetwork, "kind">): readonly string[] {
-  return network.kind === "none" ? [...capabilities, "CAP_NET_RAW"] : capabilities;
-}
-
 /**
  * runc is the first process in its `/proc`, and inherits a directory of namespaces as descriptor 3. The machine's own `/proc` is
  * not visible there, and `self` would be the process that runc moves into the namespace, which has other descriptors.
@@ -246,45 +128,7 @@ function networkSettings(inUserNamespace: boolean, network: SandboxNetwork): obj
   return { sysctl: { "net.ipv4.ip_unprivileged_port_start": "0", ...ping } };
 }
 
-/** Read-only files have Docker's options. */
-function fileMounts({ files, hasReadonlyFiles }: SandboxConfigOptions): object[] {
-  const options = hasReadonlyFiles ? ["nodev", "noexec", "nosuid", "rbind", "ro"] : ["bind", "rw"];
-  return files.map(({ source, destination }) => mount(destination, "bind", source, options));
-}
-
-/** A user namespace can't mount the sysfs of a network that it doesn't own. It gets the machine's, without its control groups. */
-function sysfs(options: SandboxConfigOptions): object[] {
-  const flags = ["nosuid", "noexec", "nodev", "ro"];
-  return [
-    options.inUserNamespace && options.network.kind === "host"
-      ? // rro: read-only, with everything mounted below it.
-        mount("/sys", "none", "/sys", ["rbind", ...flags, "rro"])
-      : mount("/sys", "sysfs", "sysfs", flags),
-    ...controlGroups(options, flags),
-  ];
-}
-
-function controlGroups(
-  { inUserNamespace, groups, runtime }: SandboxConfigOptions,
-  flags: string[],
-): object[] {
-  const place = "/sys/fs/cgroup";
-  const type = inUserNamespace ? "tmpfs" : "cgroup";
-  // crun treats this type as the single hierarchy of version 2. For version 1 it would mount copies of its own.
-  if (runtime.kind === "runc" || (groups[""] !== undefined && !inUserNamespace))
-    return [mount(place, type, type, flags)];
-  const shown = inUserNamespace ? [] : Object.entries(groups);
-  return [
-    mount(place, "tmpfs", "tmpfs", [...flags, "mode=755"]),
-    ...shown.map(([name, directory]) => mount(`${place}/${name}`, "bind", directory, ["bind", ...flags])),
-  ];
-}
-
 function allowDevice(numbers: string): object {
   const [major, minor] = numbers.split(":").map(Number);
   return { allow: true, type: "c", major, minor, access: "rwm" };
-}
-
-function mount(destination: string, type: string, source: string, options: readonly string[]): object {
-  return { destination, type, source, options };
 }

@@ -13,7 +13,8 @@ import type { MountPoints } from "./root/mount-points.ts";
 import type { NamespaceSupply } from "./root/namespace-supply.ts";
 import type { Locate } from "./root/root-path.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
-import type { SandboxMount, SandboxProcess } from "./sandbox-config.ts";
+import type { SandboxMount } from "./sandbox-mounts.ts";
+import type { SandboxProcess } from "./sandbox-process.ts";
 
 export interface SandboxHost {
   layout: Layout;

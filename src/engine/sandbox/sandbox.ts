@@ -19,7 +19,9 @@ import {
 } from "./root/mount-points.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
 import { runCommand } from "./runtime/runtime.ts";
-import { processConfig, type SandboxMount, type SandboxProcess, sandboxConfig } from "./sandbox-config.ts";
+import { sandboxConfig } from "./sandbox-config.ts";
+import type { SandboxMount } from "./sandbox-mounts.ts";
+import { processConfig, type SandboxProcess } from "./sandbox-process.ts";
 import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 import { supervise } from "./supervise.ts";
 

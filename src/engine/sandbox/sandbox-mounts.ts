@@ -1,0 +1,84 @@
+/** Everything that is mounted in a sandbox. */
+import type { SandboxNetwork } from "../network/networks.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
+
+/** A file of this machine and its path in the sandbox, which contains no symbolic links of the image. */
+interface FileMount {
+  source: string;
+  destination: string;
+}
+
+/** A mount that the request asks for, in runc's terms. Its destination contains no symbolic links. */
+export interface SandboxMount extends FileMount {
+  type: "bind" | "tmpfs";
+  options: readonly string[];
+}
+
+export interface MountOptions {
+  /** Mounted over the image's files. */
+  files: readonly FileMount[];
+  hasReadonlyFiles: boolean;
+  /** Mounted after everything else, in this order. */
+  mounts: readonly SandboxMount[];
+  inUserNamespace: boolean;
+  network: SandboxNetwork;
+  /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
+  groups: Readonly<Record<string, string>>;
+  runtime: ContainerRuntime;
+}
+
+/** Returns the mounts in their order, in runc's terms. */
+export function mountsOf(options: MountOptions): object[] {
+  return [
+    mount("/proc", "proc", "proc", ["nosuid", "noexec", "nodev"]),
+    mount("/dev", "tmpfs", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
+    mount("/dev/pts", "devpts", "devpts", [
+      "nosuid",
+      "noexec",
+      "newinstance",
+      "ptmxmode=0666",
+      "mode=0620",
+      "gid=5",
+    ]),
+    mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
+    mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
+    ...sysfs(options),
+    ...fileMounts(options),
+    ...options.mounts,
+  ];
+}
+
+/** Read-only files have Docker's options. */
+function fileMounts({ files, hasReadonlyFiles }: MountOptions): object[] {
+  const options = hasReadonlyFiles ? ["nodev", "noexec", "nosuid", "rbind", "ro"] : ["bind", "rw"];
+  return files.map(({ source, destination }) => mount(destination, "bind", source, options));
+}
+
+/** A user namespace can't mount the sysfs of a network that it doesn't own. It gets the machine's, without its control groups. */
+function sysfs(options: MountOptions): object[] {
+  const flags = ["nosuid", "noexec", "nodev", "ro"];
+  return [
+    options.inUserNamespace && options.network.kind === "host"
+      ? // rro: read-only, with everything mounted below it.
+        mount("/sys", "none", "/sys", ["rbind", ...flags, "rro"])
+      : mount("/sys", "sysfs", "sysfs", flags),
+    ...controlGroups(options, flags),
+  ];
+}
+
+function controlGroups({ inUserNamespace, groups, runtime }: MountOptions, flags: string[]): object[] {
+  const place = "/sys/fs/cgroup";
+  const type = inUserNamespace ? "tmpfs" : "cgroup";
+  // crun treats this type as the single hierarchy of version 2. For version 1 it would mount copies of its own.
+  if (runtime.kind === "runc" || (groups[""] !== undefined && !inUserNamespace))
+    return [mount(place, type, type, flags)];
+  const shown = inUserNamespace ? [] : Object.entries(groups);
+  return [
+    mount(place, "tmpfs", "tmpfs", [...flags, "mode=755"]),
+    ...shown.map(([name, directory]) => mount(`${place}/${name}`, "bind", directory, ["bind", ...flags])),
+  ];
+}
+
+function mount(destination: string, type: string, source: string, options: readonly string[]): object {
+  return { destination, type, source, options };
+}

@@ -1,0 +1,86 @@
+/** A process in a sandbox: its user, capabilities and environment. */
+import type { TerminalSize } from "../../service/wire/instance.ts";
+import type { SandboxNetwork } from "../network/networks.ts";
+import type { LimitSettings } from "./limits/settings.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
+
+/** A process in a sandbox, in terms of the image. */
+export interface SandboxProcess {
+  args: readonly string[];
+  env: Readonly<Record<string, string>>;
+  /** Variables of this process only, which no record contains. */
+  secretEnv?: Readonly<Record<string, string>>;
+  cwd: string;
+  uid: number;
+  gid: number;
+  additionalGids: readonly number[];
+  home: string;
+  /** The initial size of the terminal for its standard streams; `undefined` if it has none. */
+  terminal?: TerminalSize | undefined;
+}
+
+export interface ProcessOptions {
+  /** The path of its working directory contains no symbolic links of the image. */
+  process: SandboxProcess;
+  network: SandboxNetwork;
+  limits: LimitSettings;
+  runtime: ContainerRuntime;
+}
+
+/**
+ * Docker's default set without `CAP_NET_RAW`, which reads other processes' packets: a command has it only in a network of its
+ * own. `CAP_MKNOD` is harmless: the control group for devices prevents root from opening the devices it makes, and a user
+ * namespace can't make any.
+ */
+const capabilities = [
+  "CAP_CHOWN",
+  "CAP_DAC_OVERRIDE",
+  "CAP_FSETID",
+  "CAP_FOWNER",
+  "CAP_MKNOD",
+  "CAP_SETGID",
+  "CAP_SETUID",
+  "CAP_SETFCAP",
+  "CAP_SETPCAP",
+  "CAP_NET_BIND_SERVICE",
+  "CAP_SYS_CHROOT",
+  "CAP_KILL",
+  "CAP_AUDIT_WRITE",
+];
+
+/** Returns the configuration of a process in the sandbox: the command, or a process that is started beside it. */
+export function processConfig({ process: command, network, limits, runtime }: ProcessOptions): object {
+  const granted = grantedWith(network);
+  const effective = command.uid === 0 ? granted : [];
+  return {
+    ...(command.terminal === undefined
+      ? { terminal: false }
+      : {
+          terminal: true,
+          consoleSize: { width: command.terminal.columns, height: command.terminal.rows },
+        }),
+    user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
+    args: command.args,
+    env: Object.entries({ ...command.env, ...command.secretEnv, ...homeFor(command, runtime) }).map(
+      ([name, value]) => `${name}=${value}`,
+    ),
+    cwd: command.cwd,
+    capabilities: { bounding: granted, effective, permitted: effective },
+    noNewPrivileges: false,
+    rlimits: limits.rlimits,
+    oomScoreAdj: limits.oomScoreAdj,
+  };
+}
+
+/** runc sets HOME from the image's tables. crun leaves it unset for a user who is in no table. An empty HOME counts as unset. */
+function homeFor(
+  { env, secretEnv, home }: SandboxProcess,
+  { kind }: ContainerRuntime,
+): Record<string, string> {
+  return kind === "crun" && (secretEnv?.HOME ?? env.HOME ?? "") === "" ? { HOME: home } : {};
+}
+
+/** Returns the capabilities of a command in a network of this kind. */
+export function grantedWith(network: Pick<SandboxNetwork, "kind">): readonly string[] {
+  return network.kind === "none" ? [...capabilities, "CAP_NET_RAW"] : capabilities;
+}
