@@ -3,13 +3,11 @@ import { defaultPath } from "../builder/bases/inherited.ts";
 import { localBaseUrl } from "../builder/bases/local-base.ts";
 import type { Platform } from "../builder/bases/platform.ts";
 import { type NamedContexts, sourceDirectory } from "../builder/contexts/named-context.ts";
-import type { StagedTypes } from "../builder/copy/destination.ts";
-import { numericOwner, root } from "../builder/copy/ownership.ts";
 import { planCopy } from "../builder/copy/plan.ts";
 import { pathInImage } from "../builder/interpreter/path-in-image.ts";
-import { createIsKnown, lookUp, type StageScope } from "../builder/interpreter/scope.ts";
+import { createIsKnown, lookUp } from "../builder/interpreter/scope.ts";
 import { describeExcluded, explainReasonsOnce } from "../builder/interpreter/warnings.ts";
-import type { PlannedCopy, World } from "../builder/interpreter/world.ts";
+import type { World } from "../builder/interpreter/world.ts";
 import type { BuildMode } from "../builder/job.ts";
 import { expandMounts, wordsOfMount } from "../builder/mounts/expand-mounts.ts";
 import type { MountSupport } from "../builder/mounts/mount-support.ts";
@@ -20,20 +18,16 @@ import type { FileSystem } from "../context/file-system/file-system.ts";
 import { localFileSystem } from "../context/file-system/local-file-system.ts";
 import { rememberFiles } from "../context/file-system/remembered-files.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
-import type {
-  AddInstruction,
-  CopyInstruction,
-  FromInstruction,
-  Instruction,
-  RunInstruction,
-} from "../dockerfile/instruction.ts";
+import type { FromInstruction, Instruction, RunInstruction } from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { BoughError } from "../errors.ts";
 import { extend } from "../persistent-map.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { isTag } from "../service/wire/image.ts";
+import { filesOf, typesOf } from "./dry-copy.ts";
+import { type DryStage, startDryStage } from "./dry-stage.ts";
 import { type Finding, warn } from "./finding.ts";
-import { describeItem, type PlannedFile, withoutImpliedDirectories } from "./planned-file.ts";
+import type { PlannedFile } from "./planned-file.ts";
 import { isWarningRule } from "./rules.ts";
 
 export interface DryOptions {
@@ -64,17 +58,6 @@ export interface AssumedService {
   mounts: MountSupport;
 }
 
-/** A stage without an image. */
-export interface DryStage extends StageScope {
-  /** `undefined` if it depends on a variable of the image. */
-  workdir: string | undefined;
-  /** True after any WORKDIR. */
-  workdirIsSet: boolean;
-  /** True if no WORKDIR was absolute: relative ones are resolved from `/`, although the image may have another WORKDIR. */
-  workdirIsAssumed: boolean;
-  staged: StagedTypes;
-}
-
 /** The files and warnings that a dry run of the Dockerfile has found. */
 export interface Notes {
   files: PlannedFile[];
@@ -84,12 +67,6 @@ export interface Notes {
 /** The error of sources that can't be copied: they are missing, lead out of the context, or can't be read. */
 export class UncopyableSourceError extends BoughError {
   override readonly name = "UncopyableSourceError";
-}
-
-export function startDryStage(): DryStage {
-  const words = { env: new Map(), args: new Map(), inherited: undefined, unknown: new Map(), config: {} };
-  const place = { workdir: "/", workdirIsSet: false, workdirIsAssumed: true, staged: new Map() };
-  return { ...words, ...place };
 }
 
 /** Creates the world of `--check`, which sends no request, reads no file, and notes what a build would do. */
@@ -221,40 +198,6 @@ async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {
     const { message, hint } = error;
     throw new UncopyableSourceError(message, { cause: error, ...(hint === undefined ? {} : { hint }) });
   }
-}
-
-function filesOf(
-  instruction: CopyInstruction | AddInstruction,
-  { words, plan, isPlaceKnown, isImageAsked }: PlannedCopy,
-  stage: DryStage,
-  escape: EscapeCharacter,
-): PlannedFile[] {
-  const isKnown = createIsKnown(stage, escape);
-  const isCertain =
-    !isImageAsked && isPlaceKnown && (words.destination.startsWith("/") || !stage.workdirIsAssumed);
-  const destinationIs = plan.destination.isDirectory ? "directory" : "file";
-  const isOwnerKnown = isKnown(instruction.chown ?? "");
-  const named = words.chown === "" ? root : numericOwner(words.chown);
-  const { uid, gid } = isOwnerKnown ? named : { uid: undefined, gid: undefined };
-  return withoutImpliedDirectories([...plan.items]).map((item): PlannedFile => {
-    const hasKnownText = item.kind !== "document" || !item.document.expand || isKnown(item.document.content);
-    return {
-      line: instruction.range.start,
-      ...describeItem(item),
-      destination: isPlaceKnown ? item.path : undefined,
-      destinationIs: isCertain ? destinationIs : "unknown",
-      uid,
-      gid,
-      ...(hasKnownText ? {} : { size: undefined }),
-    };
-  });
-}
-
-function typesOf({ plan }: PlannedCopy): [path: string, { type: string; target?: string }][] {
-  return Array.from(plan.items, (item) => [
-    item.path,
-    item.kind === "entry" ? item.entry : describeItem(item),
-  ]);
 }
 
 /** Instructions whose variables the shell expands when a command runs. */

@@ -14,14 +14,8 @@ import {
 import type { Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { createPace } from "../pace.ts";
-import {
-  createDryWorld,
-  type DryOptions,
-  type DryStage,
-  type Notes,
-  startDryStage,
-  UncopyableSourceError,
-} from "./dry-world.ts";
+import { type DryStage, startDryStage } from "./dry-stage.ts";
+import { createDryWorld, type DryOptions, type Notes, UncopyableSourceError } from "./dry-world.ts";
 import type { Finding } from "./finding.ts";
 import type { ErrorRule } from "./rules.ts";
 
