@@ -107,6 +107,38 @@ describe("bough images remove", () => {
   });
 });
 
+describe("an image and an operation are named by the service's own spelling of their id,", () => {
+  test.each([
+    ["a UUID in capitals", "3F2504E0-4F89-11D3-9A0C-0305E82C3301"],
+    ["a UUID without dashes", "3f2504e04f8911d39a0c0305e82c3301"],
+    ["another id", "img_7"],
+  ])("%s", async (_, id) => {
+    const fake = await startFakeService({
+      intercept({ url }) {
+        const { pathname, searchParams } = new URL(url);
+        const isListed = !searchParams.has("tag") && (searchParams.get("uuid") ?? id) === id;
+        if (pathname === "/v1/images") return Response.json({ images: isListed ? [{ uuid: id }] : [] });
+        if (pathname === `/v1/images/${id}/tag`) return Response.json({ uuid: id, tag: "app:1" });
+        if (pathname === "/v1/operations") return Response.json([{ uuid: id, status: "SUCCESS" }]);
+        if (pathname === `/v1/operations/${id}`) return Response.json({ uuid: id, status: "SUCCESS" });
+        return Response.json({ error: "there is no such thing" }, { status: 404 });
+      },
+    });
+    const ask = (...words: string[]) =>
+      runBough(["--url", fake.url, ...words], {
+        ...{ workingDirectory, environment: { BOUGH_HOME: temporaryDirectory() } },
+      });
+    try {
+      for (const given of [id, id.slice(0, 10)]) {
+        expect((await ask("tag", given, "app:1")).stdout).toContain(id);
+        expect((await ask("show", given)).stdout).toContain(id);
+      }
+    } finally {
+      await fake.close();
+    }
+  });
+});
+
 test("images and ps list everything on a service with one entry to a page", async () => {
   const service = await startFakeService();
   service.intercept = ({ url, headers }, { path, query }) => {

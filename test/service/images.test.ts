@@ -97,6 +97,15 @@ describe("finding an image", () => {
     expect(await service.findImage(uuid)).toBeUndefined();
   });
 
+  test("by its id in capitals, on a service that knows no other spelling", async () => {
+    const uuid = "3F2504E0-4F89-11D3-9A0C-0305E82C3301";
+    const { fake, service } = await start({
+      intercept: ({ url }) => Response.json({ images: url.includes(uuid) ? [{ uuid, tag: null }] : [] }),
+    });
+    expect(await service.findImage(uuid)).toEqual({ uuid });
+    expect(fake.requests).toHaveLength(1);
+  });
+
   test("reads its configuration if the service reports it", async () => {
     const config = { Env: ["A=1"], WorkingDir: "/srv", User: 7, Labels: { a: "b" }, Cmd: null, Other: 1 };
     const images = [

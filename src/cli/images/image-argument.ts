@@ -44,9 +44,14 @@ export async function resolveDescribedImage(
   return { uuid, tag, ...descriptionOf(uuid, known, connection) };
 }
 
-/** True if an image was named by its UUID or the beginning of it. */
+/** True if an image was named by its id or the beginning of it. */
 export function isBeginningOf(uuid: string, reference: string): boolean {
-  return idBeginning.test(reference) && uuid.startsWith(reference.toLowerCase());
+  return uuid === reference || (idBeginning.test(reference) && startsAlike(uuid, reference));
+}
+
+/** True if the id begins with these digits. Some services write ids in capitals. */
+export function startsAlike(id: string, digits: string): boolean {
+  return id.toLowerCase().startsWith(digits.toLowerCase());
 }
 
 const idBeginning = /^[0-9a-f]{8}[0-9a-f-]*$/i;
@@ -58,14 +63,15 @@ async function findNamedImage(
 ): Promise<FoundImage | undefined | "unsupported"> {
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unsupported") return found;
-  if (!idBeginning.test(reference) || isUuid(reference)) return found;
+  if (isUuid(reference)) return found;
   const listed = (await service.listImages()).map(({ uuid }) => uuid);
   const matches = new Set(
     [...listed, ...store.sessions.images()].filter((uuid) => isBeginningOf(uuid, reference)),
   );
   const [uuid, ...others] = matches;
   if (uuid === undefined) return found;
-  if (others.length === 0) return service.findImage(uuid);
+  // An id that is not a UUID would be looked up as a tag.
+  if (others.length === 0) return isUuid(uuid) ? service.findImage(uuid) : { uuid };
   throw new BoughError(`${reference} is ambiguous: the ids of ${matches.size} images begin with it`, {
     hint: "Give more digits; `bough images --all --wide` lists them.",
   });

@@ -7,6 +7,7 @@ import type { OperationDetails } from "../../service/operations/operation-record
 import type { Store } from "../../store/store.ts";
 import type { ArgumentDefinition, CompletedKind } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { startsAlike } from "../images/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 import { parseHistoryReference, requireReferred } from "../sessions/history-reference.ts";
 import { sessionKey } from "../sessions/session-key.ts";
@@ -51,16 +52,26 @@ export async function requireOperation(
   key: string,
 ): Promise<OperationDetails> {
   const uuid =
-    findInHistory(store, given, key) ??
-    (isUuid(given) ? given.toLowerCase() : await findByPrefix(service, given));
+    findInHistory(store, given, key) ?? (isUuid(given) ? given : await findByPrefix(service, given));
   try {
-    return await service.getOperation(uuid);
+    return await readOperation(service, uuid);
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
     throw new BoughError(`there is no operation ${given}`, {
       hint: "`bough ps --all` lists them.",
       cause: error,
     });
+  }
+}
+
+/** Tries a UUID in capitals as it is given, since some services write UUIDs so, and then in small letters. */
+async function readOperation(service: Service, uuid: string): Promise<OperationDetails> {
+  try {
+    return await service.getOperation(uuid);
+  } catch (error) {
+    const lower = uuid.toLowerCase();
+    if (!(error instanceof NotFoundError) || lower === uuid) throw error;
+    return await service.getOperation(lower);
   }
 }
 
@@ -76,7 +87,7 @@ function findInHistory(store: Store, given: string, key: string): string | undef
 
 async function findByPrefix(service: Service, given: string): Promise<string> {
   const operations = await service.listOperations({ limit: maxOperations });
-  const matches = operations.filter(({ uuid }) => uuid.startsWith(given.toLowerCase()));
+  const matches = operations.filter(({ uuid }) => startsAlike(uuid, given));
   const [match, ...others] = matches;
   if (others.length === 0 || match?.uuid === given) return match?.uuid ?? given;
   throw new BoughError(`${given} is ambiguous: the ids of ${matches.length} operations begin with it`, {

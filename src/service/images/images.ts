@@ -97,11 +97,13 @@ export function createImages(options: ImagesOptions): Images {
 
     async findImage(reference) {
       if (!isUuid(reference)) return findByTag(reference.replace(/^tag:/, ""));
-      const uuid = reference.toLowerCase();
-      const found = await images.find(uuid);
+      // Some services write UUIDs in capitals and know no other spelling.
+      const lower = reference.toLowerCase();
+      let found = await images.find(reference);
+      if (found === "gone" && lower !== reference) found = await images.find(lower);
       if (found === "gone") return undefined;
       // A UUID can be used without a lookup: a later call reports a missing image.
-      return found === "unsupported" ? { uuid } : { ...foundImage(found, capabilities), uuid };
+      return found === "unsupported" ? { uuid: reference } : foundImage(found, capabilities);
     },
 
     async hasImage(uuid) {
