@@ -130,6 +130,19 @@ describe("an error has the call, the address, the status and the service's messa
     });
   });
 
+  test("407 and a tunnel that a proxy refuses have a hint about the proxy, and are not repeated", async () => {
+    const hint = expect.stringContaining("HTTPS_PROXY");
+    const fake = await start({ intercept: () => new Response("<h1>who?</h1>", { status: 407 }) });
+    const { service } = clientOf(fake.url);
+    expect(await rejection(service.tagImage("i", "app:1"))).toMatchObject({ hint });
+
+    const proxied = (input: string | URL | Request, init?: RequestInit) =>
+      fetch(input, { ...init, proxy: fake.url } as RequestInit);
+    const tunnelled = clientOf("https://service.example", { fetch: proxied }).service;
+    const message = expect.stringMatching(/407 Proxy Authentication Required$/);
+    expect(await rejection(tunnelled.tagImage("i", "app:1"))).toMatchObject({ message, hint });
+  });
+
   test("a refused connection is given up after five seconds", async () => {
     const fake = await start();
     await fake.close();

@@ -2,6 +2,7 @@
 import { BoughError } from "../../errors.ts";
 import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
+import { proxyHint } from "./connection.ts";
 import { NotFoundError, RefusedTokenError } from "./errors.ts";
 import { type CallName, callName, printable, statusText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
@@ -123,6 +124,7 @@ function hintFor(
   retryAfter: string | null,
   redact: (text: string) => string,
 ): string | undefined {
+  if (status === 407) return proxyHint;
   if (status === 413)
     return "It is larger than the service accepts: exclude it with an ignore rule, or make it smaller.";
   if (status === 425 || status === 429) {

@@ -20,6 +20,8 @@ const neverReached: Record<string, string> = {
   ENETUNREACH: "network unreachable",
 };
 
+export const proxyHint =
+  "Check the proxy in HTTPS_PROXY or HTTP_PROXY: with a user, it is http://USER:PASSWORD@HOST:PORT. NO_PROXY names hosts without it.";
 const tryAgain = "Check the network between this machine and the service, and run the command again.";
 
 /** Explains what fetch threw, however it is wrapped. Includes no header and no body. */
@@ -35,6 +37,11 @@ export function explainFault(error: unknown): ConnectionFault {
     const hint = "Check the address, and that the service is running.";
     return { reason: known, hint, received: false, permanent: false };
   }
+  if (code === "ERR_PROXY_TUNNEL") {
+    // A proxy that refuses for good responds with 4xx.
+    const permanent = / 4\d\d( |$)/.test(messageIn(origin));
+    return { reason: messageIn(origin), hint: proxyHint, received: false, permanent };
+  }
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/.test(code)) {
     const hint = "Check the address. To trust your own certificate, set NODE_EXTRA_CA_CERTS=FILE.";
     return {
@@ -46,10 +53,11 @@ export function explainFault(error: unknown): ConnectionFault {
   }
   if (code === "ECONNRESET") return passing("the connection was closed before the answer was complete");
   if (code === "ZlibError" || /decompress/i.test(code)) return passing("the response cannot be decompressed");
-  const message = origin instanceof Error ? origin.message.split("\n", 1)[0] : undefined;
-  return passing(
-    [message ?? "the connection failed", code === "" ? "" : `(${code})`].filter(Boolean).join(" "),
-  );
+  return passing([messageIn(origin), code === "" ? "" : `(${code})`].filter(Boolean).join(" "));
+}
+
+function messageIn(error: unknown): string {
+  return (error instanceof Error ? error.message.split("\n", 1)[0] : undefined) ?? "the connection failed";
 }
 
 /** ofetch wraps what fetch threw. */
