@@ -69,7 +69,8 @@ async function serveEngine(invocation: Invocation): Promise<void> {
 function requireBearerToken(token: string, handler: (request: Request) => Promise<Response>) {
   const expected = digest(`Bearer ${token}`);
   return async (request: Request): Promise<Response> => {
-    const given = request.headers.get("authorization") ?? "";
+    // The scheme's name may be in small letters (RFC 9110, section 11.1).
+    const given = (request.headers.get("authorization") ?? "").replace(/^bearer +/i, "Bearer ");
     // The comparison in constant time requires equal lengths, which digests have.
     if (timingSafeEqual(digest(given), expected)) return handler(request);
     const body = { error: "missing or invalid bearer token", status: 401 };

@@ -29,7 +29,8 @@ export function makeRouter(
 ): (request: Request) => Promise<Response> {
   const patterns = routes.map((route) => ({ route, expected: route.path.split("/") }));
   return async (request) => {
-    const url = URL.parse(request.url);
+    // A request of HTTP/1.0 needs no Host header, and Bun returns only its path.
+    const url = URL.parse(request.url, request.headers.has("Host") ? undefined : "http://localhost");
     if (url === null) return errorResponse(400, "invalid URL: check the request's path and Host header");
     const actual = url.pathname.split("/");
     const matches: { route: Route; parameters: Parameters }[] = [];

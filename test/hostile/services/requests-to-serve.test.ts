@@ -85,7 +85,10 @@ describe("without a token, a request is refused:", () => {
     ["a target of 200 kB", get(`/${"a".repeat(200_000)}`)],
     ["bad percent-encoding", get("/%zz%ff%00")],
     ["the token as another scheme", get("/v1/images", `Host: a\r\nAuthorization: Basic ${token}\r\n`)],
-    ["the token in lower case", get("/v1/images", `Host: a\r\nAuthorization: bearer ${token}\r\n`)],
+    [
+      "the token in capitals",
+      get("/v1/images", `Host: a\r\nAuthorization: Bearer ${token.toUpperCase()}\r\n`),
+    ],
     ["a part of the token", get("/v1/images", `Host: a\r\nAuthorization: Bearer ${token.slice(0, -1)}\r\n`)],
     ["the token and more", get("/v1/images", `Host: a\r\n${authorization}Authorization: Bearer x\r\n`)],
     ["the token on a folded line", get("/v1/images", `Host: a\r\nAuthorization:\r\n Bearer ${token}\r\n`)],
@@ -118,6 +121,18 @@ describe("a request that hides another is refused:", () => {
     // If the head is valid, the server may refuse the missing token before it reads the body.
     expect(answer.match(/HTTP\/1\.1 \d+/g)?.join()).toMatch(/^(HTTP\/1\.1 401,)?HTTP\/1\.1 400$/);
     expectNoLeak(answer);
+  });
+});
+
+describe("with the token, a client of another kind is served:", () => {
+  test.each<[string, string]>([
+    ["one of HTTP/1.0, without Host", `GET /v1/images HTTP/1.0\r\n${authorization}\r\n`],
+    [
+      "one that writes the scheme in small letters",
+      get("/v1/images", `Host: a\r\nAuthorization: bearer ${token}\r\n`),
+    ],
+  ])("%s", async (_, request) => {
+    expect(await send(request)).toStartWith("HTTP/1.1 200 OK");
   });
 });
 
