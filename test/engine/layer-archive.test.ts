@@ -43,7 +43,9 @@ describe("a layer's archive", () => {
     expect(entries.map(({ type }) => type)).toEqual(["directory", "file", "file", "hardlink", "symlink"]);
     const file = entries.find(({ name }) => name === "file");
     expect([...(file?.attributes ?? [])].map(([name]) => name)).toEqual(["user.note"]);
-    expect(entries.find(({ name }) => name === "second")?.target).toBe("file");
+    const second = entries.find(({ name }) => name === "second");
+    expect(second?.target).toBe("file");
+    expect(second?.attributes).toEqual(file?.attributes);
   });
 
   test("has no time after the given one", async () => {

@@ -104,7 +104,8 @@ function* entryBlocks(
     const key = stats.nlink > 1 ? String(lstatSync(path, { bigint: true }).ino) : undefined;
     const target = key === undefined ? undefined : linked.get(key);
     if (target !== undefined) {
-      yield layerHeader({ ...entry, attributes: [], name: inside, flag: "1", target });
+      // With its attributes: Docker sets the owner of a link again, which removes the file's capabilities.
+      yield layerHeader({ ...entry, name: inside, flag: "1", target });
       return;
     }
     if (key !== undefined) linked.set(key, inside);
