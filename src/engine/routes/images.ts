@@ -16,14 +16,8 @@ import {
 import { readFlag, readPage, readText, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
-import {
-  configureImage,
-  describeImage,
-  listImages,
-  removeTags,
-  requireImage,
-  setTag,
-} from "../records/images.ts";
+import { describeImage, listImages } from "../records/image-list.ts";
+import { configureImage, removeTags, requireImage, setTag } from "../records/images.ts";
 import { removeImage } from "../remove-image.ts";
 import { startOperation } from "../run-operation.ts";
 import { type Environment, findProgram, requireRuntime } from "../system/programs.ts";

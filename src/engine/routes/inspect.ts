@@ -9,7 +9,8 @@ import type { Route } from "../http/router.ts";
 import { streamArchive } from "../inspect/archive.ts";
 import { describeEntries, formatEntries } from "../inspect/entries.ts";
 import { findPath, viewImage } from "../inspect/image-path.ts";
-import { describeImage, findTag, requireImage } from "../records/images.ts";
+import { describeImage } from "../records/image-list.ts";
+import { findTag, requireImage } from "../records/images.ts";
 
 /** Routes that read images without starting an instance. Links are followed inside the image. */
 export const inspectRoutes: readonly Route[] = [

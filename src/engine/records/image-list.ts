@@ -1,0 +1,111 @@
+/** Records of images, as the API lists them. */
+import type { Database } from "bun:sqlite";
+import { isDigest } from "../../image/digest.ts";
+import type { ImageRecord } from "../../service/wire/image.ts";
+import { RequestError } from "../http/answers.ts";
+import { machineArchitecture } from "../system/machine.ts";
+import { type Description, readConfig, readDescription } from "./images.ts";
+import { createImageSizes } from "./layer-sizes.ts";
+import { createLayerCheck, type Records } from "./whole-layers.ts";
+
+interface ImageFilter {
+  tagPrefix: string | undefined;
+  taggedOnly: boolean;
+  uuid: string | undefined;
+  /** Milliseconds since the epoch, both inclusive. */
+  since: number | undefined;
+  until: number | undefined;
+  /** True to include sizes. */
+  sizes: boolean;
+  limit: number;
+  offset: number;
+}
+
+/**
+ * Lists images: an exact match of the tag first, then the newest first. An image with several tags is listed once for each. An
+ * image that has lost a layer is left out. Only an image that the filter names has its configuration, which may be large: a
+ * thousand of them are more than a client accepts.
+ */
+export function listImages(records: Records, filter: ImageFilter): ImageRecord[] {
+  const { database } = records;
+  const conditions = ["1"];
+  const parameters: (string | number)[] = [];
+  const where = (condition: string, ...values: (string | number)[]) => {
+    conditions.push(condition);
+    parameters.push(...values);
+  };
+  // LIKE would treat the `_` of many tags as a wildcard.
+  if (filter.tagPrefix !== undefined)
+    where("substr(tag, 1, length(?)) = ?", filter.tagPrefix, filter.tagPrefix);
+  // Few images have a tag, and each row is large: a FROM must not read all of them.
+  const isTagged = filter.tagPrefix !== undefined || filter.taggedOnly;
+  const source = isTagged ? "tags CROSS JOIN images" : "images LEFT JOIN tags";
+  if (filter.uuid !== undefined) where("uuid = ?", filter.uuid);
+  if (filter.since !== undefined) where("created_at >= ?", filter.since);
+  if (filter.until !== undefined) where("created_at <= ?", filter.until);
+  const rows = database
+    .query<RecordRow & { layer: number }, (string | number)[]>(
+      `SELECT uuid, layer, tag, created_at, operation, config_digest FROM ${source} ON tags.image = images.uuid
+       WHERE ${conditions.join(" AND ")} ORDER BY tag IS ? DESC, created_at DESC, images.rowid DESC, tag`,
+    )
+    .all(...parameters, filter.tagPrefix ?? "");
+  const isWhole = createLayerCheck(records);
+  const sizeOf = createImageSizes(records);
+  const page: ImageRecord[] = [];
+  let skipped = 0;
+  for (const row of rows) {
+    if (page.length >= filter.limit) break;
+    const config = isWhole(row.layer) ? readConfig(database, row.uuid) : undefined;
+    if (config === undefined) continue;
+    if (skipped < filter.offset) skipped++;
+    else
+      page.push({
+        ...toRecord(row, isNamed(row, filter) ? readDescription(database, row.uuid) : undefined),
+        ...(filter.sizes ? { size: sizeOf(row.layer) } : {}),
+      });
+  }
+  return page;
+}
+
+/** True if the filter names this image by its UUID, or by its tag as in a FROM. */
+function isNamed({ uuid, tag }: RecordRow, { uuid: asked, tagPrefix }: ImageFilter): boolean {
+  return uuid === asked || (tagPrefix !== undefined && (tag === tagPrefix || tag === `${tagPrefix}:latest`));
+}
+
+/** Returns the record of an image with one of its tags, or without a tag. */
+export function describeImage(database: Database, uuid: string, tag: string | null): ImageRecord {
+  const row = database
+    .query<Omit<RecordRow, "tag">, [string]>(
+      "SELECT uuid, created_at, operation, config_digest FROM images WHERE uuid = ?",
+    )
+    .get(uuid);
+  const described = readDescription(database, uuid);
+  if (row === null || described === undefined) throw new RequestError(404, `there is no image ${uuid}`);
+  return toRecord({ ...row, tag }, described);
+}
+
+interface RecordRow {
+  uuid: string;
+  tag: string | null;
+  created_at: number;
+  operation: string | null;
+  config_digest: string | null;
+}
+
+function toRecord(row: RecordRow, described: Description | undefined): ImageRecord {
+  const { author, history } = described?.origin ?? {};
+  return {
+    uuid: row.uuid,
+    tag: row.tag,
+    created_at: new Date(row.created_at).toISOString(),
+    operation_uuid: row.operation,
+    ...(described === undefined ? {} : { oci_config: described.config, identity: identityOf(row) }),
+    ...(author === undefined ? {} : { oci_author: author }),
+    ...(history === undefined ? {} : { oci_history: history }),
+  };
+}
+
+/** Returns an image's identity: the configuration's digest of an imported image, the UUID of one made here. */
+function identityOf({ uuid, config_digest: digest }: RecordRow): string {
+  return `linux/${machineArchitecture()} ${isDigest(digest) ? digest : uuid}`;
+}
