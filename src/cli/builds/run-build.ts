@@ -1,6 +1,6 @@
 import { failureOf } from "../../terminal/failure.ts";
-import { oneOf } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { oneOf } from "../command-line/option-values.ts";
 import { type Measures, startMeasures } from "./measures.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";

@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { LogLevel } from "../../terminal/log.ts";
-import { type ArgumentDefinitions, oneOf, type Values } from "./arguments.ts";
+import type { ArgumentDefinitions, Values } from "./arguments.ts";
+import { oneOf } from "./option-values.ts";
 
 /** Options that every command takes, before its name or after it. */
 export const globalDefinitions = {

@@ -6,7 +6,6 @@ import type { Runtime } from "../process/runtime.ts";
 import {
   type ArgumentDefinitions,
   findCommand,
-  listWords,
   parseArguments,
   readTokens,
   type Values,
@@ -15,6 +14,7 @@ import type { Command, CommandTable, Entry } from "./command.ts";
 import { commands } from "./commands.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
 import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts";
+import { listWords } from "./option-values.ts";
 import { runLoaded } from "./run-loaded.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { visible } from "../../visible.ts";
-import { oneOf } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { oneOf } from "../command-line/option-values.ts";
 import { type Shell, scripts, shells } from "./completion-scripts.ts";
 
 export const completion = command({

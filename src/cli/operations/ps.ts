@@ -2,8 +2,8 @@ import type { OperationFilter } from "../../service/operations/operation-records
 import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
-import { oneOf, positiveInteger } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { oneOf, positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";

@@ -1,6 +1,7 @@
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import { type NetworkMode, networkModes } from "../../service/wire/instance.ts";
-import { type ArgumentDefinition, oneOf, type Values } from "../command-line/arguments.ts";
+import type { ArgumentDefinition, Values } from "../command-line/arguments.ts";
+import { oneOf } from "../command-line/option-values.ts";
 
 /** Defines `--network` with docker's values. `whose` network it is, for the help. */
 export function networkDefinition(whose: string): ArgumentDefinition {

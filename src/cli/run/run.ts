@@ -1,7 +1,8 @@
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
-import { positiveInteger, timeoutOption, type Values } from "../command-line/arguments.ts";
+import { timeoutOption, type Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/option-values.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { runDetached } from "./detached.ts";

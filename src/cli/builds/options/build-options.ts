@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
 import type { BuildMode, BuildRequest } from "../../../builder/job.ts";
 import { parseTag } from "../../../service/images/tag.ts";
-import { positiveInteger } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import { positiveInteger } from "../../command-line/option-values.ts";
 import { type BuildOutput, readBuildOutputs, requireIndexes } from "../../export/build-outputs.ts";
 import { readLimitOptions } from "../../run/limit-options.ts";
 import { isEmbedded } from "../../service/choice.ts";
