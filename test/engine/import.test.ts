@@ -178,12 +178,13 @@ describe("an imported image has", () => {
       },
     });
     const seen = await engine.run(image, "cd /d; stat -c '%a %h %F %s %n' . a b empty l sparse p ' é\\n'");
-    expect(seen.stdout.replaceAll(/ directory \d+ /g, " directory - ")).toBe(
+    // btrfs counts no links of directories.
+    expect(seen.stdout.replaceAll(/ \d+ directory \d+ /g, " directory ")).toBe(
       [
-        "700 3 directory - .",
+        "700 directory .",
         "6755 2 regular file 2 a",
         "6755 2 regular file 2 b",
-        "1777 2 directory - empty",
+        "1777 directory empty",
         "777 1 symbolic link 4 l",
         "644 1 regular file 10485760 sparse",
         "644 1 fifo 0 p",
