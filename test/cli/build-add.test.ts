@@ -34,6 +34,24 @@ test("the server does not listen", async () => {
   expect(exitCode).toBe(1);
 });
 
+test("the length is measured for a service that requires it, if the server does not report it", async () => {
+  const data = "some bytes";
+  const chunk = `${data.length.toString(16)}\r\n${data}\r\n0\r\n\r\n`;
+  const source = await startRawServer((socket) =>
+    socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}`),
+  );
+  service.intercept = ({ method, headers }, { path }) =>
+    method === "POST" && path === "/v1/files" && !headers.has("content-length")
+      ? Response.json({ error: "Length Required", status: 411 }, { status: 411 })
+      : undefined;
+  const { exitCode } = await add(`${source.url}/file`);
+  await source.close();
+  expect(exitCode).toBe(0);
+  expect(source.requests).toHaveLength(3);
+  const sha256 = new Bun.CryptoHasher("sha256").update(data).digest("hex");
+  expect(service.state.files.has(sha256)).toBe(true);
+});
+
 test("the response breaks off", async () => {
   const source = await startRawServer((socket) => {
     socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nonly this", () =>

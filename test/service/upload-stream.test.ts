@@ -141,6 +141,14 @@ describe("a stream", () => {
     expect(fake.requestsTo("POST /v1/files")).toHaveLength(1);
   });
 
+  test("that can be made again is measured for a service that requires a length", async () => {
+    const fake = await start();
+    fake.intercept = ({ method, headers }) =>
+      method === "POST" && !headers.has("content-length") ? new Response(null, { status: 411 }) : undefined;
+    const stored = await clientOf(fake.url).service.uploadStream(() => streamOf(content));
+    expect(stored).toMatchObject({ sha256, size: content.length });
+  });
+
   test.each([429, 500, 503])("that can be made again is sent again after %d", async (status) => {
     const fake = await start();
     fake.intercept = async (request) => {

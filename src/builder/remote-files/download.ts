@@ -1,8 +1,9 @@
 import { BoughError } from "../../errors.ts";
 import type { UploadedFile } from "../../service/files/upload.ts";
+import { LengthRequiredError } from "../../service/http/errors.ts";
 import type { UrlEntry } from "../../store/urls.ts";
 import type { BuildJob } from "../job.ts";
-import { fetchContent, fetchUrl, sourceFault, withRetries } from "./fetch-url.ts";
+import { fetchContent, fetchUrl, sourceFault, watched, withRetries } from "./fetch-url.ts";
 import { accessForAdd } from "./remote-access.ts";
 import { redactUrl } from "./source-url.ts";
 
@@ -47,9 +48,12 @@ export async function download(
   const shown = redactUrl(url, build.buildArgs);
   build.emit({ type: "downloading", url: shown });
   const isKnown = build.store.urls.get(shown) !== undefined;
-  const { file, headers } = await withRetries(accessForAdd(build), isKnown, () =>
-    passOn(url, expected, build),
-  );
+  const send = (length?: number) =>
+    withRetries(accessForAdd(build), isKnown, () => passOn(url, expected, build, length));
+  const { file, headers } = await send().catch(async (error: unknown) => {
+    if (!(error instanceof LengthRequiredError)) throw error;
+    return await send(await measure(url, build));
+  });
   build.store.uploads.set(file.sha256, file.uuid);
   build.store.uploads.flush();
   build.store.urls.set(shown, { ...validatorsOf(headers), sha256: file.sha256, size: file.size });
@@ -58,17 +62,36 @@ export async function download(
   return file;
 }
 
-/** Makes one attempt, from the request to the service's response. */
+/** Reads the content once to learn its length, for a service that requires one of a server that reports none. */
+async function measure(url: string, build: BuildJob): Promise<number> {
+  const access = accessForAdd(build);
+  return await withRetries(access, true, async () => {
+    const { body } = await fetchContent(url, access);
+    let length = 0;
+    try {
+      for await (const chunk of watched(body, access)) {
+        length += chunk.byteLength;
+        if (length > build.maxAddBytes) throw tooLarge(redactUrl(url, build.buildArgs), build.maxAddBytes);
+      }
+    } catch (error) {
+      throw sourceFault(url, error, access);
+    }
+    return length;
+  });
+}
+
+/** Makes one attempt, from the request to the service's response. `measured`: the length if the server does not report it. */
 async function passOn(
   url: string,
   expected: string | undefined,
   build: BuildJob,
+  measured: number | undefined,
 ): Promise<{ file: UploadedFile; headers: Headers }> {
   const shown = redactUrl(url, build.buildArgs);
   const access = accessForAdd(build);
   const { body, headers } = await fetchContent(url, access);
   const length = headers.get("content-length");
-  const total = length !== null && /^\d+$/.test(length) ? Number(length) : undefined;
+  const total = length !== null && /^\d+$/.test(length) ? Number(length) : measured;
   const { maxAddBytes } = build;
   const requireSize = (bytes: number) => {
     if (bytes > maxAddBytes) throw tooLarge(shown, maxAddBytes);

@@ -4,6 +4,7 @@ import { BoughError } from "../../errors.ts";
 import { childOf } from "../http/abort.ts";
 import { minBytes, tooSlow } from "../http/body-stream.ts";
 import { DeadlineError } from "../http/deadline.ts";
+import { LengthRequiredError } from "../http/errors.ts";
 import { startIdleTimer } from "../http/idle-timer.ts";
 import type { Transport } from "../http/transport.ts";
 import { findFile, postFile } from "./file-calls.ts";
@@ -25,11 +26,35 @@ const sourceIdleMilliseconds = 60_000;
 /** The length from which hashing on a second thread saves more time than its start takes. */
 const threadedBytes = 128 * 1024 * 1024;
 
-/** Errors of `body`, `progress` and `inspect` are passed on unchanged. */
+type StreamBody = ReadableStream<Uint8Array> | (() => ReadableStream<Uint8Array>);
+
+/**
+ * Errors of `body`, `progress` and `inspect` are passed on unchanged. For a service that requires a length, a body that can be made
+ * again is read once more to measure it.
+ */
 export async function uploadStream(
+  options: UploadStreamOptions,
+  body: StreamBody,
+  stream: StreamOptions = {},
+): Promise<UploadedFile> {
+  try {
+    return await send(options, body, stream);
+  } catch (error) {
+    if (!(error instanceof LengthRequiredError) || typeof body !== "function") throw error;
+    return await send(options, body, { ...stream, contentLength: await lengthOf(body()) });
+  }
+}
+
+async function lengthOf(body: ReadableStream<Uint8Array>): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of body) bytes += chunk.byteLength;
+  return bytes;
+}
+
+async function send(
   { transport, clock, signal }: UploadStreamOptions,
-  body: ReadableStream<Uint8Array> | (() => ReadableStream<Uint8Array>),
-  { progress, contentLength, inspect }: StreamOptions = {},
+  body: StreamBody,
+  { progress, contentLength, inspect }: StreamOptions,
 ): Promise<UploadedFile> {
   const stop = childOf(signal);
   let pass = startPass(typeof body === "function" ? body() : body);

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { proxyHint } from "./connection.ts";
-import { NotFoundError, RefusedTokenError } from "./errors.ts";
+import { LengthRequiredError, NotFoundError, RefusedTokenError } from "./errors.ts";
 import { type CallName, callName, printable, statusText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
 
@@ -105,6 +105,7 @@ function statusError(
 ): BoughError {
   if (isMissing(status, message)) return new NotFoundError(message);
   if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
+  if (status === 411) return new LengthRequiredError(message);
   const hint = hintFor(status, retryAfter, redact);
   return new BoughError(message, hint === undefined ? {} : { hint });
 }

@@ -6,6 +6,11 @@ export class NotFoundError extends BoughError {
   override readonly name = "NotFoundError";
 }
 
+/** 411: the service takes no body of unknown length. */
+export class LengthRequiredError extends BoughError {
+  override readonly name = "LengthRequiredError";
+}
+
 /** 401 or 403: the service does not accept the token, or none was sent. */
 export class RefusedTokenError extends BoughError {
   override readonly name = "RefusedTokenError";
