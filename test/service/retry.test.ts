@@ -5,6 +5,7 @@ import {
   type Failure,
   isOutcomeUnknown,
   parseRetryAfter,
+  retryAfterIn,
 } from "../../src/service/http/retry.ts";
 
 const now = Date.UTC(2026, 0, 1, 12, 0, 0);
@@ -140,4 +141,15 @@ test.each([
   ["", undefined],
 ] as const)("Retry-After: %p is %p ms", (value, expected) => {
   expect(parseRetryAfter(value, now)).toBe(expected);
+});
+
+test.each<[Record<string, string>, string | null]>([
+  [{ "retry-after": "Thu, 01 Jan 2026 06:00:05 GMT", date: "Thu, 01 Jan 2026 06:00:00 GMT" }, "5"],
+  [{ "retry-after": "Thu, 01 Jan 2026 05:00:00 GMT", date: "Thu, 01 Jan 2026 06:00:00 GMT" }, "0"],
+  [{ "retry-after": "Thu, 01 Jan 2026 06:00:05 GMT" }, "Thu, 01 Jan 2026 06:00:05 GMT"],
+  [{ "retry-after": "7", date: "Thu, 01 Jan 2026 06:00:00 GMT" }, "7"],
+  [{ "retry-after": "-3", date: "Thu, 01 Jan 2026 06:00:00 GMT" }, "-3"],
+  [{ date: "Thu, 01 Jan 2026 06:00:00 GMT" }, null],
+])("Retry-After of the headers %j is %p, whatever this machine's clock says", (headers, expected) => {
+  expect(retryAfterIn(new Headers(headers))).toBe(expected);
 });

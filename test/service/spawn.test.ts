@@ -45,6 +45,22 @@ describe("a lost response", () => {
     expect(notices.at(-1)?.text).toEndWith(`the service is running it anyway, as ${operation}`);
   });
 
+  test("makes bough search the list by the service's clock, if that is hours behind", async () => {
+    const { fake, request } = await start();
+    const clock = createManualClock((milliseconds) => milliseconds < 15_000);
+    const date = new Date(clock.now() - 6 * 3600_000).toUTCString();
+    fake.intercept = (_, { path, query }) => {
+      if (path !== "/v1/operations") return undefined;
+      const isFound = Date.parse(query.since ?? "") <= Date.parse(date);
+      const found = [...fake.state.operations.keys()].map((uuid) => ({ uuid, kind: "instance" }));
+      return Response.json(isFound ? found : [], { headers: { date } });
+    };
+    loseAnswers(fake);
+    const { service } = clientOf(fake.url, { clock });
+    expect(await service.spawn(request)).toBe([...fake.state.operations.keys()][0] ?? "");
+    expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
+  });
+
   test("does not make bough take the same command of another client", async () => {
     const { fake, request } = await start();
     const others = clientOf(fake.url, { random: () => 0.5 }).service;

@@ -5,7 +5,7 @@ import { watchedBody } from "../../service/http/body-stream.ts";
 import { explainFault } from "../../service/http/connection.ts";
 import { withDeadline } from "../../service/http/deadline.ts";
 import { SpentBodyError } from "../../service/http/errors.ts";
-import { decide, type Failure } from "../../service/http/retry.ts";
+import { decide, type Failure, retryAfterIn } from "../../service/http/retry.ts";
 import type { RemoteAccess } from "./remote-access.ts";
 import { redactUrl, splitCredentials } from "./source-url.ts";
 
@@ -70,7 +70,7 @@ export async function fetchContent(
   await body?.cancel();
   const shown = redactUrl(url, access.buildArgs);
   const message = `${access.subject} ${shown}: the server responded with ${status} ${statusText}`.trimEnd();
-  throw new SourceError(message, { kind: "status", status, retryAfter: headers.get("retry-after") }, hint);
+  throw new SourceError(message, { kind: "status", status, retryAfter: retryAfterIn(headers) }, hint);
 }
 
 /** Returns the content as it arrives. It ends with the signal, and fails if no data arrives. */

@@ -5,7 +5,7 @@ import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { proxyHint } from "./connection.ts";
 import { LengthRequiredError, NotFoundError, RefusedTokenError } from "./errors.ts";
 import { type CallName, callName, printable, statusText } from "./failure-text.ts";
-import type { Failure } from "./retry.ts";
+import { type Failure, retryAfterIn } from "./retry.ts";
 
 export interface Answer {
   status: number;
@@ -46,7 +46,7 @@ export function readAnswer(expectation: Expectation, { status, headers, data }: 
   const { call, handles, expects, redact } = expectation;
   if (handles.includes(status)) return { answer: { status, headers, body: undefined } };
   if (status < 200 || status >= 300) {
-    const failure: Failure = { kind: "status", status, retryAfter: headers.get("retry-after") };
+    const failure: Failure = { kind: "status", status, retryAfter: retryAfterIn(headers) };
     const message = redact(statusText(call, status, textOf(data)));
     return { failure, error: statusError(failure, message, expectation) };
   }

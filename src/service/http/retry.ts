@@ -83,14 +83,25 @@ export function isOutcomeUnknown(failure: Failure): boolean {
   }
 }
 
+/** Returns the value of `Retry-After`. A date becomes seconds by the response's own `Date`: this machine's clock may differ. */
+export function retryAfterIn(headers: Headers): string | null {
+  const value = headers.get("retry-after");
+  const [until, sent] = [parseDate(value), parseDate(headers.get("date"))];
+  return Number.isNaN(until - sent) ? value : String(Math.max(0, until - sent) / 1000);
+}
+
 /** Returns `Retry-After` in milliseconds from `now`: seconds, or an HTTP date (RFC 9110, 10.2.3). */
 export function parseRetryAfter(value: string | null, now: number): number | undefined {
   if (value === null) return undefined;
   const text = value.trim();
   if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * 1000);
-  // Date.parse takes "-3" as a year.
-  const date = /^[A-Za-z]/.test(text) ? Date.parse(text) : Number.NaN;
+  const date = parseDate(text);
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
+
+/** Returns NaN for anything but an HTTP date. Date.parse alone takes "-3" as a year. */
+function parseDate(text: string | null): number {
+  return text !== null && /^\s*[A-Za-z]/.test(text) ? Date.parse(text) : Number.NaN;
 }
 
 /**

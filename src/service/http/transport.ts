@@ -36,6 +36,8 @@ export interface Transport {
   /** Returns the call's name for messages: method and address. */
   nameOf(parts: RequestParts): string;
   readonly operations: OperationAddresses;
+  /** The time in milliseconds by which the service's clock is ahead of this machine's, by its latest response; 0 if unknown. */
+  clockOffset(): number;
 }
 
 /** Longer waits are logged as warnings, because people notice them. */
@@ -46,9 +48,11 @@ export function createTransport(options: TransportOptions): Transport {
   const exchange = createExchange(options);
   const operations = createOperationAddresses(parseBaseUrl(options.baseUrl));
   let answeredBefore = false;
+  let clockOffset = 0;
 
   return {
     operations,
+    clockOffset: () => clockOffset,
 
     async call(call) {
       const signal = call.signal ?? options.signal;
@@ -60,6 +64,8 @@ export function createTransport(options: TransportOptions): Transport {
         const result = await attempt({ exchange, clock, onNotice }, call, body, signal);
         if ("answer" in result) {
           answeredBefore = true;
+          const date = Date.parse(result.answer.headers.get("date") ?? "");
+          if (!Number.isNaN(date)) clockOffset = date - clock.now();
           return result.answer;
         }
         const { failure, error } = result;

@@ -5,7 +5,7 @@ import { unavailableStatuses } from "../capabilities.ts";
 import { childOf } from "../http/abort.ts";
 import { readBeginning } from "../http/bounded-body.ts";
 import { DeadlineError } from "../http/deadline.ts";
-import { parseRetryAfter } from "../http/retry.ts";
+import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
 import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
 import type { PollingOptions } from "./polling.ts";
 import type { EventFrame, ReceivedEvents } from "./received-events.ts";
@@ -111,7 +111,7 @@ export async function readEventStream(
 function refusalOf(response: Response, now: number): StreamEnd | undefined {
   const { status, headers } = response;
   if (status === 425) {
-    return { kind: "not ready", waitMilliseconds: parseRetryAfter(headers.get("retry-after"), now) };
+    return { kind: "not ready", waitMilliseconds: parseRetryAfter(retryAfterIn(headers), now) };
   }
   if (status === 410) return { kind: "gone" };
   if (noSuchRoute.includes(status)) return { kind: "no such route" };

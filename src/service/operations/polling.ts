@@ -3,7 +3,7 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { anObject } from "../http/requirements.ts";
-import { parseRetryAfter } from "../http/retry.ts";
+import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
 import type { Transport } from "../http/transport.ts";
 import { type OperationView, readOperation } from "./record.ts";
 
@@ -40,7 +40,7 @@ export async function lookAtOperation(options: PollingOptions, operation: string
   });
   return {
     view: readOperation(answer.body),
-    waitMilliseconds: parseRetryAfter(answer.headers.get("retry-after"), clock.now()),
+    waitMilliseconds: parseRetryAfter(retryAfterIn(answer.headers), clock.now()),
   };
 }
 

@@ -28,7 +28,7 @@ export interface SearchOptions {
   signal: AbortSignal;
 }
 
-/** Maximum difference between the service's clock and this machine's. */
+/** Maximum error of what the service's responses tell about its clock. */
 const clockSkewMilliseconds = 15 * 60_000;
 const maxListed = 1000;
 /** Maximum number of records that are read one by one if the list has no request ids. */
@@ -43,7 +43,7 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
     path: "/v1/operations",
     query: {
       kind: "instance",
-      since: new Date(sent.at - clockSkewMilliseconds).toISOString(),
+      since: new Date(sent.at + Math.min(transport.clockOffset(), 0) - clockSkewMilliseconds).toISOString(),
       limit: String(maxListed),
     },
     repeatable: true,

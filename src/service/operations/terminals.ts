@@ -3,7 +3,7 @@
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { unsupportedStatuses } from "../capabilities.ts";
-import { isRefusal, parseRetryAfter } from "../http/retry.ts";
+import { isRefusal, parseRetryAfter, retryAfterIn } from "../http/retry.ts";
 import type { Transport } from "../http/transport.ts";
 import type { InstanceRequest, TerminalSize } from "../wire/instance.ts";
 
@@ -61,10 +61,7 @@ export function createTerminals(
         const isTemporary = isRefusal(status) && clock.now() - started < refusalMilliseconds;
         if (status !== 425 && !isTemporary)
           throw new BoughError(`${transport.nameOf(parts)} answered ${status}`);
-        await clock.sleep(
-          parseRetryAfter(headers.get("retry-after"), clock.now()) ?? pauseMilliseconds,
-          signal,
-        );
+        await clock.sleep(parseRetryAfter(retryAfterIn(headers), clock.now()) ?? pauseMilliseconds, signal);
       }
     },
 
