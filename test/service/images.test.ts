@@ -332,6 +332,24 @@ describe("the list of operations", () => {
     }
   });
 
+  test.each([
+    ["executing", "EXECUTING"],
+    ["Running", "EXECUTING"],
+    ["queued", "PENDING"],
+    ["assigned", "ASSIGNED"],
+    ["completed", "SUCCESS"],
+    ["Canceled", "CANCELLED"],
+  ] as const)("finds operations of a service that writes %s for the status %s", async (status, usual) => {
+    const operation = { uuid: "o", kind: "instance", status };
+    const { service } = await start({
+      intercept: (_, { path }) => Response.json(path === "/v1/operations" ? [operation] : operation),
+    });
+    const found = { uuid: "o", status: usual };
+    expect(await service.listOperations({ status: usual, limit: 1 })).toMatchObject([found]);
+    expect(await service.listOperations({ status: "FAILED", limit: 1 })).toEqual([]);
+    expect(await service.getOperation("o")).toMatchObject(found);
+  });
+
   test.each([200, 400, 404, 422])(
     "is read to its end on a service with two to a page and status %d past the end",
     async (status) => {

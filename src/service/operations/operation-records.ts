@@ -4,7 +4,7 @@ import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { bytesOf, type OperationKind, type OperationStatus } from "../wire/operation.ts";
-import { outputPlaces, readOperation } from "./record.ts";
+import { outputPlaces, readOperation, usualStatus } from "./record.ts";
 
 /** An operation without its output. */
 export interface OperationSummary {
@@ -148,7 +148,7 @@ function summarize(uuid: string, record: JsonRecord): OperationSummary {
   return {
     uuid,
     kind: asText(record.kind) ?? "instance",
-    status: asText(record.status) ?? "",
+    status: usualStatus(asText(record.status) ?? ""),
     error: asText(record.error) ?? asText(asRecord(record.error)?.message) ?? null,
     createdAt: asText(record.created_at) ?? null,
     durationSeconds: asNumber(record.duration) ?? null,

@@ -1,7 +1,7 @@
 /** Reads an operation's record as a server returns it: any field may be missing. */
 import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, OperationOutcome, ServedTime } from "../service.ts";
-import type { LimitHit } from "../wire/operation.ts";
+import { activeStatuses, type LimitHit } from "../wire/operation.ts";
 import { readLimitHits } from "./limits.ts";
 import { decodeText } from "./output.ts";
 
@@ -33,7 +33,7 @@ export function readOperation(body: unknown): OperationView {
     .flatMap((place) => [asRecord(place.state), place])
     .filter((place) => place !== undefined);
   const statusText = asText(record.status) ?? "";
-  const word = statusText.toUpperCase().replaceAll(/[ -]/g, "_");
+  const word = wordOf(statusText);
   const stage = stages.get(word);
   return {
     ended: stage === "running" ? undefined : stage,
@@ -52,6 +52,20 @@ export function readOperation(body: unknown): OperationView {
     image: asId(record.result_image_uuid) ?? asId(result.image) ?? idIn(asRecord(result.image)),
     served: readServedTime(record),
   };
+}
+
+function wordOf(status: string): string {
+  return status.toUpperCase().replaceAll(/[ -]/g, "_");
+}
+
+/** Returns the protocol's word for a status, or the service's own if its meaning is not known. */
+export function usualStatus(status: string): string {
+  const word = wordOf(status);
+  const stage = stages.get(word);
+  if (stage !== "running") return stage ?? status;
+  return (
+    activeStatuses.find((active) => active === word) ?? (queued.includes(word) ? "PENDING" : "EXECUTING")
+  );
 }
 
 function readServedTime({ created_at, duration }: JsonRecord): OperationView["served"] {
