@@ -160,19 +160,30 @@ test("killing the engine's process leaves nothing of its network", async () => {
   while (carriers.some(isRunning)) await Bun.sleep(5);
 });
 
+/** A clock that skips the wait for slirp4netns. */
+const impatient: Clock = {
+  now: systemClock.now,
+  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 10_000 ? 100 : milliseconds, signal),
+};
+
 describe("if slirp4netns fails, commands have the machine's network without raw packets, with one warning:", () => {
   test.each([
-    ["it fails", "echo 'WARNING: experimental' >&2; echo 'no such device' >&2; exit 1", "no such device"],
-    ["it says nothing", "exit 1", "slirp4netns exited without an error message"],
-    ["it never gets ready", "sleep 1000", "slirp4netns was not ready within 10 seconds"],
-  ])("%s", async (name, script, reason) => {
+    [
+      "it fails",
+      "echo 'WARNING: experimental' >&2; echo 'no such device' >&2; exit 1",
+      systemClock,
+      "no such device",
+    ],
+    ["it says nothing", "exit 1", systemClock, "slirp4netns exited without an error message"],
+    ["it never gets ready", "sleep 1000", impatient, "slirp4netns was not ready within 10 seconds"],
+  ])("%s", async (name, script, clock, reason) => {
     const programs = join(scratch, name);
     writeFileSync(join(makeDirectory(programs), "slirp4netns"), `#!/bin/sh\n${script}\n`);
     chmodSync(join(programs, "slirp4netns"), 0o755);
     const warnings: string[] = [];
     const engine = await TestEngine.open({
       environment: { PATH: `${programs}:${process.env.PATH}` },
-      clock: impatient,
+      clock,
       warn: (message) => warnings.push(message),
     });
     try {
@@ -187,12 +198,6 @@ describe("if slirp4netns fails, commands have the machine's network without raw 
     }
   });
 });
-
-/** A clock that skips the wait for slirp4netns. */
-const impatient: Clock = {
-  now: systemClock.now,
-  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 10_000 ? 100 : milliseconds, signal),
-};
 
 const routeHeader = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
 const route = (destination: string, mask: string) =>

@@ -1,18 +1,8 @@
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fchownSync,
-  futimesSync,
-  lstatSync,
-  openSync,
-  readSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, constants, futimesSync, lstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { errorCode } from "../../system-error.ts";
 import { isUnreadable, readingStored } from "../records/stored-content.ts";
+import { firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
 import type { PlacedFile } from "./file-spec.ts";
 
 /** Why a file could not be copied: its bytes changed since they were hashed, or its target is a directory. */
@@ -64,12 +54,10 @@ function copySmall(file: PlacedFile, target: string, buffer: Buffer): boolean {
   if (length !== file.size) return false;
   const bytes = buffer.subarray(0, length);
   if (Bun.CryptoHasher.hash("sha256", bytes, "hex") !== file.sha256) return false;
-  const descriptor = openSync(target, creating, 0o600);
+  const descriptor = openSync(target, creating, firstMode(file.mode));
   try {
     for (let written = 0; written < length; ) written += writeSync(descriptor, bytes, written);
-    fchownSync(descriptor, file.uid, file.gid);
-    // The owner comes first, since changing it clears setuid and setgid.
-    fchmodSync(descriptor, file.mode);
+    setOwnerAndMode(descriptor, file);
     if (file.mtime !== undefined) futimesSync(descriptor, file.mtime, file.mtime);
   } finally {
     closeSync(descriptor);

@@ -3,8 +3,6 @@ import {
   chownSync,
   closeSync,
   constants,
-  fchmodSync,
-  fchownSync,
   ftruncateSync,
   futimesSync,
   lchownSync,
@@ -19,6 +17,7 @@ import type { TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
 import { isWhiteout } from "../copies/layer-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
+import { firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
 import { isForeign, makeNode, makeWhiteout, writeAttributes } from "../system/xattrs.ts";
 import { type BytePath, showPath, toPath } from "./byte-path.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";
@@ -126,15 +125,14 @@ export class LayerWriter {
 
   async #writeFile({ path }: Spot, entry: TarEntry): Promise<void> {
     const place = toPath(path);
-    const descriptor = this.#make(path, () => openSync(place, creating, 0o600));
+    const descriptor = this.#make(path, () => openSync(place, creating, firstMode(entry.mode)));
     try {
       for await (const { offset, bytes } of entry.pieces()) {
         for (let done = 0; done < bytes.byteLength; )
           done += writeSync(descriptor, bytes, done, bytes.byteLength - done, offset + done);
       }
       if (entry.isSparse) ftruncateSync(descriptor, entry.size);
-      if (this.#isOwned(entry)) fchownSync(descriptor, entry.uid, entry.gid);
-      fchmodSync(descriptor, entry.mode);
+      setOwnerAndMode(descriptor, entry);
       writeAttributes(place, ownAttributes(entry));
       futimesSync(descriptor, entry.modified, entry.modified);
     } finally {
