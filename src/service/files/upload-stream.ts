@@ -74,7 +74,8 @@ async function send(
   /** Returns the bytes for an attempt; `undefined` if they were sent and can't be made again. */
   function makeBody() {
     if (pass.begun) {
-      if (typeof body !== "function") return undefined;
+      // If the body itself has failed, the caller gets its error.
+      if (typeof body !== "function" || sourceError !== undefined) return undefined;
       endPass(pass);
       pass = startPass(body());
     }
