@@ -172,3 +172,19 @@ describe.each<[string, number | "failed operation"]>([
     });
   });
 });
+
+test("a large file of another stage is read again if the service refuses its upload once", async () => {
+  await start({});
+  service.state.tree.set("/out/a", { type: "file", content: "x".repeat(2_000_000) });
+  writeFiles(context, {
+    Dockerfile: "FROM base:1 AS a\nRUN first\nFROM base:1\nCOPY --from=a /out/a /a\nRUN last\n",
+  });
+  let refusals = 0;
+  service.intercept = async (request, { method, path }) => {
+    if (method !== "POST" || path !== "/v1/files" || refusals++ > 0) return undefined;
+    await request.arrayBuffer();
+    return new Response("busy", { status: 503 });
+  };
+  expect(await build()).toMatchObject({ exitCode: 0, runs: ["first", "last"] });
+  expect(refusals).toBe(2);
+});

@@ -5,6 +5,8 @@ import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.ts";
 import type { BuildJob } from "../job.ts";
+import { withRetries } from "../remote-files/fetch-url.ts";
+import { accessForAdd } from "../remote-files/remote-access.ts";
 import { contentOf, entriesOf } from "../staging/tar-content.ts";
 import { type ArchivedEntry, checkArchive } from "./archive-entries.ts";
 import type { ImageContents } from "./image-contents.ts";
@@ -23,12 +25,15 @@ export interface Reading {
 export async function readFile(
   { path, name }: Pick<ResolvedSource, "path" | "name">,
   { image, tree, contents }: Reading,
-  { service }: BuildJob,
+  build: BuildJob,
 ): Promise<CopiedSource> {
   const listed = await tree.describe(path);
   if (listed === undefined) throw new Error(`${path} has been looked up`);
   const { size, uid, gid, mode } = listed;
-  const sha256 = await contents.take(await openExactly(service, image, path, size), size);
+  // An upload that was refused has used up the content.
+  const sha256 = await withRetries(accessForAdd(build), true, async () =>
+    contents.take(await openExactly(build.service, image, path, size), size),
+  );
   const file: CopiedFile = { type: "file", path: "", mode: mode ?? 0o644, uid, gid, sha256, size };
   return { path, name, type: "file", entries: [file] };
 }
