@@ -61,6 +61,7 @@ test("bash completes commands, options, tags, sessions, branches, files and path
     ["bough session che", "bough session checkout "],
     ["bough -S k session checkout tr", "bough -S k session checkout try/2 "],
     ["bough session show ", "bough session show k "],
+    ["bough run -S ", "bough run -S k "],
     ["bough use tag:app:d", "bough use tag:app:dev "],
     ["bough run --use base", "bough run --use base:1 "],
     ["bough run -D app:d", "bough run -D app:dev "],

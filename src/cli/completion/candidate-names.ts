@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { scopeOfTag } from "../../builder/scopes/scope-name.ts";
 import { withDeadline } from "../../service/http/deadline.ts";
 import { activeStatuses, type OperationStatus } from "../../service/wire/operation.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -43,9 +44,12 @@ export async function findNames(kind: NamedKind, current: string, context: Conte
   }
 }
 
+/** Lists the tags that `bough images` lists: not those of cache scopes. */
 async function tagsOf({ service }: Connection, prefix: string): Promise<string[]> {
   const images = await service.listImages({ tagged: true });
-  return images.flatMap(({ tag }) => (tag === null ? [] : `${prefix}${tag}`));
+  return images.flatMap(({ tag }) =>
+    tag === null || scopeOfTag(tag) !== undefined ? [] : `${prefix}${tag}`,
+  );
 }
 
 /** Lists operations. An `undefined` status means any. */

@@ -67,9 +67,9 @@ async function findPlace(words: readonly string[], commands: CommandTable): Prom
       const option = findOption(word, place.definitions);
       if (option === undefined) continue;
       name = option.name;
-      place.options.set(name, option.value ?? "");
       if (option.definition.type !== "boolean" && option.value === undefined)
         place.awaiting = option.definition;
+      else place.options.set(name, option.value ?? "");
     } else {
       await enter(place, word);
     }
