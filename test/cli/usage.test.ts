@@ -182,7 +182,18 @@ describe("an invalid command line is refused with exit code 2", () => {
     ],
     ["image rm a b", '[ERROR] unknown command "image"\n`bough images remove a b` removes it.\n'],
     ["image inspect a", '[ERROR] unknown command "image"\nWrite `bough inspect a`.\n'],
-    ["images images", '[ERROR] unknown command "bough images images"\n`bough -h` lists the commands.\n'],
+    [
+      "images images",
+      '[ERROR] unknown command "bough images images"\n`bough images` takes list, import, export or remove.\n',
+    ],
+    [
+      "session ls",
+      '[ERROR] unknown command "bough session ls"\n`bough session` takes list, show, branch, checkout, rollback or delete.\n',
+    ],
+    [
+      "prune",
+      '[ERROR] unknown command "prune"\n`bough engine df` shows what the embedded engine stores, `bough engine prune` frees space.\n',
+    ],
     ["run --rm app:dev", "[ERROR] bough run: unknown option --rm\n-D throws the changes away.\n"],
     ["help buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
     [

@@ -77,8 +77,12 @@ const dockerHints: Readonly<Record<string, DockerHint>> = {
   buildx: "`bough build --docker` builds as docker buildx build does, with --output and --push.",
   builder: engineDisk,
   system: engineDisk,
+  df: engineDisk,
+  prune: engineDisk,
   info: "`bough doctor` checks the service, the credentials, and what the engine needs.",
   volume: noVolumes,
+  network:
+    "bough creates no networks: --network of `bough run` and `bough build` takes default, none or host.",
   search: "bough cannot search a registry; `bough images` lists the stored images.",
   compose: "bough builds images, and runs one command at a time: `bough build`, `bough run`.",
 };

@@ -137,7 +137,11 @@ async function unknownCommand(
   const dockerHint = hintForDockerCommand(words);
   const given = (table === commands ? words[0] : words[1]) ?? "";
   const guess = nearest(given, Object.keys(table));
-  const guessed = guess === undefined ? "`bough -h` lists the commands." : `Did you mean ${guess}?`;
+  const known =
+    table === commands
+      ? "`bough -h` lists the commands."
+      : `\`bough ${words[0]}\` takes ${listWords(Object.keys(table))}.`;
+  const guessed = guess === undefined ? known : `Did you mean ${guess}?`;
   return new BoughError(`unknown command ${JSON.stringify(shown)}`, {
     kind: "usage",
     hint: dockerHint ?? guessed,
