@@ -109,6 +109,7 @@ describe("a build writes", () => {
     for (const words of [
       ["build", "context", "-o", "-"],
       ["images", "export", "base:1", "docker-archive:-"],
+      ["cp", "base:1:/etc", "-"],
     ]) {
       const ended = await runBough(["--local", ...words], {
         workingDirectory: places,

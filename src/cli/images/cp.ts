@@ -40,6 +40,11 @@ async function copyOut(invocation: Invocation): Promise<void> {
       kind: "usage",
       hint: "To run a command with local files: `bough run -F FILE:PATH IMAGE COMMAND`.",
     });
+  if (destination === "-" && runtime.stdout.isTerminal)
+    throw new BoughError("an archive cannot be written to a terminal", {
+      kind: "usage",
+      hint: "Name a directory, or redirect it: `... > files.tar`, `... | tar -t`.",
+    });
   await using connection = await connectQuietly(invocation);
   const { service } = connection;
   const place = await resolveImagePath(source, sessionKey(invocation), connection);

@@ -57,7 +57,14 @@ export function readReferences(
 function nameRelativePath(text: string, workingDirectory: string): string {
   const [, transport, path = ""] = /^((?:oci|oci-archive|docker-archive|dir):)([^/.:][^:]*)/.exec(text) ?? [];
   if (transport === undefined) return text;
-  const isPath = transport.endsWith("-archive:") || path.includes("/");
+  const isArchive = transport.endsWith("-archive:");
+  // `images export` takes - for standard output.
+  if (isArchive && path === "-")
+    throw new BoughError("an archive cannot be imported from standard input", {
+      kind: "usage",
+      hint: `Write it to a file, and give that: ${transport}image.tar.`,
+    });
+  const isPath = isArchive || path.includes("/");
   if (!isPath && !existsSync(join(workingDirectory, path))) return text;
   return `${transport}${join(workingDirectory, text.slice(transport.length))}`;
 }
