@@ -363,10 +363,14 @@ describe("with input that is not from the SDK's client", () => {
       { jsonrpc: "2.0", id: 2, error: { code: -32601 } },
       { jsonrpc: "2.0", id: 3, result: {} },
     ]);
-    expect({ exitCode, warned: stderr.match(/^\[WARN\] ignored an invalid message: /gm)?.length }).toEqual({
+    expect({
+      exitCode,
+      warned: stderr.match(/^\[WARN\] ignored an invalid message: .{10,}/gm)?.length,
+    }).toEqual({
       exitCode: 0,
       warned: 3,
     });
+    expect(stderr).toContain("ignored an invalid message: it is not JSON-RPC 2.0\n");
   });
 
   test("a terminal gets an explanation of how to configure it", async () => {

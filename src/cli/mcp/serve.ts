@@ -54,8 +54,11 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
   addTool(server, host, logs);
   addResources(server, host);
   const transport = createStdioTransport(runtime, redactionFor(invocation));
-  server.server.onerror = (error) =>
-    log.warn(`ignored an invalid message: ${error.message.split("\n", 1)[0]}`);
+  // The message of a ZodError is JSON of many lines.
+  server.server.onerror = ({ name, message }) =>
+    log.warn(
+      `ignored an invalid message: ${name === "ZodError" ? "it is not JSON-RPC 2.0" : message.split("\n", 1)[0]}`,
+    );
   await server.connect(transport);
   try {
     await transport.ended;
