@@ -11,7 +11,7 @@ export const licenses = command({
     ["licenses | less", "page by page"],
     ["licenses -q", "what there is, without the texts"],
   ],
-  agentNote: "It prints some 500 lines; with -q it is one for each part.",
+  agentNote: "It prints hundreds of lines; with -q it is one for each part.",
 });
 
 function printLicenses(invocation: Invocation): void {

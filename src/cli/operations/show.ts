@@ -20,7 +20,7 @@ export const show = command({
   examples: [
     ["show 5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9", "one that `run -d`, `ps` or a build's log shows"],
     ["show 5a2c3d38 -f json", "as JSON, by its first digits; several give an array"],
-    ["-S work show @ HEAD~1", "the last operation of the session `work`, and the one before"],
+    ["-S work show @ HEAD~1", "what made the current image of the session `work`, and the image before"],
   ],
   agentNote:
     "`hasEnded` and `exitCode` of -f json say whether it has ended and how; `bough logs OP` has the output.",

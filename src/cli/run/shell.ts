@@ -29,7 +29,7 @@ export const shell = command({
   examples: [
     ["shell app:dev", "look around in an image"],
     ["-S work shell --keep", "work in the session `work`; `session rollback` takes it back"],
-    ["shell build:0123456789abcdef", "in the last image of a build's session"],
+    ["shell work", "in the image of the session `work`"],
     ["shell app:dev -u root -F ./src:/src", "as root, with local files in place"],
   ],
   agentNote:
