@@ -48,6 +48,14 @@ describe("listening", () => {
     }
   });
 
+  test("a port that another server uses is refused, and a path that exists", () => {
+    const { server } = start("127.0.0.1:0");
+    expect(() => start(`127.0.0.1:${server.port}`)).toThrow("another program is listening there");
+    const path = join(temporaryDirectory(), "s");
+    start(`unix:${path}`);
+    expect(() => start(`unix:${path}`)).toThrow(`cannot listen on ${path}: there is a file of that name`);
+  });
+
   test("an error of the handler is reported here, and not to the client", async () => {
     const { server, faults } = start("127.0.0.1:0", async () => {
       throw new Error("secret /path");

@@ -29,8 +29,10 @@ export function parseListenAddress(text: string, workingDirectory: string): List
 export function listen(address: ListenAddress, handler: Handler, onFault: (error: unknown) => void) {
   const options = { ...unlimitedSilence, ...serverOptions(handler, onFault) };
   try {
-    if (address.kind === "tcp")
-      return Bun.serve({ ...options, hostname: address.hostname, port: address.port });
+    if (address.kind === "tcp") {
+      // Outside of development mode Bun lets processes of a user share a port: two servers would take turns with requests.
+      return Bun.serve({ ...options, hostname: address.hostname, port: address.port, reusePort: false });
+    }
     const mask = process.umask(0o177);
     try {
       return Bun.serve({ ...options, unix: address.path });
@@ -38,14 +40,17 @@ export function listen(address: ListenAddress, handler: Handler, onFault: (error
       process.umask(mask);
     }
   } catch (error) {
+    const code = errorCode(error) ?? "";
     const place = address.kind === "tcp" ? `${address.hostname}:${address.port}` : address.path;
-    throw new BoughError(
-      `cannot listen on ${place}: ${reasons.get(errorCode(error) ?? "") ?? messageOf(error)}`,
-      {
-        hint: "Give another address with --listen.",
-        cause: error,
-      },
-    );
+    // The file of a socket stays when its server is killed.
+    const isTakenPath = address.kind === "unix" && code === "EADDRINUSE";
+    const reason = isTakenPath ? "there is a file of that name" : (reasons.get(code) ?? messageOf(error));
+    throw new BoughError(`cannot listen on ${place}: ${reason}`, {
+      hint: isTakenPath
+        ? "Give another address with --listen, or remove the file if no program listens there."
+        : "Give another address with --listen.",
+      cause: error,
+    });
   }
 }
 
