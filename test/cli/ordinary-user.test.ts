@@ -147,7 +147,7 @@ describe("one error says what is missing:", () => {
     ]);
     const { exitCode, stderr } = await run(user, ["images"], user.home, tools);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain("the program newuidmap is missing");
+    expect(stderr).toContain("missing programs: newuidmap\n");
     expect(stderr).toContain("uidmap");
   });
 });

@@ -108,6 +108,7 @@ describe("an invalid command line is refused with exit code 2", () => {
     ["", "[ERROR] bough: no command given\n`bough -h` lists the commands.\n"],
     ["buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
     ["--tga x build", "[ERROR] bough: unknown option --tga\nA command's own options go after its name.\n"],
+    ["-v", "[ERROR] bough: unknown option -v\n--version prints the version.\n"],
     ["build --tga x", "[ERROR] bough build: unknown option --tga\nDid you mean --tag?\n"],
     ["build --nocache", "[ERROR] bough build: unknown option --nocache\nDid you mean --no-cache?\n"],
     ["build -x", "[ERROR] bough build: unknown option -x\n`bough build -h` lists the options.\n"],

@@ -199,6 +199,7 @@ function hintOf(definition: ArgumentDefinition): string {
 }
 
 function suggestion(given: string, definitions: ArgumentDefinitions, command: string): string {
+  if (command === "bough" && /^-v$/i.test(given)) return "--version prints the version.";
   const names = Object.entries(definitions).flatMap(([name, { type }]) =>
     type === "positional" ? [] : [`--${name}`],
   );

@@ -56,8 +56,8 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
   );
   if (missing.length > 0) {
     return unusable(
-      `the program ${missing.join(" and ")} is missing`,
-      "Install it (Debian packages: util-linux, uidmap).",
+      `missing programs: ${missing.join(", ")}`,
+      "Install them (Debian packages: util-linux, uidmap).",
     );
   }
   if (environment[marker] !== undefined) return unusable("bough is not root in the namespace");
