@@ -1,5 +1,6 @@
 /** `bough engine df` and `bough engine prune`, on an engine that has built something. */
 import { expect, test } from "bun:test";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { diskUsage } from "../../src/engine/system/disk-usage.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -98,7 +99,10 @@ test("prune removes layers that later builds have superseded, then the least rec
   expect(layersOf() - before).toBeWithin(3_000_000, 3_500_000);
 
   expect((await json("engine prune --sessions --older-than 1h")).sessions).toEqual([]);
+  const build = (await json("session list --filter build:"))[0].key.replace("build:", "");
+  mkdirSync(join(environment.BOUGH_HOME, "contexts", build, "commit/tree"), { recursive: true });
   expect((await bough("engine prune --sessions -y")).stdout).toContain("removed sessions: ");
+  expect(readdirSync(join(environment.BOUGH_HOME, "contexts"))).toEqual([]);
   expect(await json("session list")).toEqual([]);
   expect((await json("images --all")).map(({ tag }: { tag: string }) => tag)).toEqual([
     "app:dev",

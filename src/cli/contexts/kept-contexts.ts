@@ -14,6 +14,7 @@ import { BoughError } from "../../errors.ts";
 import { hasLivingOwner, namesIn, ownName, removeAbandoned, removeTree } from "../../left-behind.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
+import { contextGroupOf } from "./context-source.ts";
 
 /**
  * Fetched contexts. Each has a directory, named by its commit or digest, in the directory of its build session. A context stays
@@ -113,7 +114,13 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
   return { find, begin };
 }
 
-/** Removes the contexts of a session that no process uses. */
+/** Removes the contexts of a build's session that no process uses. Other sessions have none. */
+export function removeContextsOf(session: string, parent: string): void {
+  const group = contextGroupOf(session);
+  if (group !== undefined) removeKeptContexts(parent, group);
+}
+
+/** Removes the contexts of a group that no process uses. */
 export function removeKeptContexts(parent: string, group: string): void {
   const directory = join(parent, "contexts", group);
   for (const name of namesIn(directory)) if (!unfinished.test(name)) removeUnused(join(directory, name));

@@ -4,6 +4,7 @@ import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import type { SessionUse } from "../../engine/prune/selection.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import { openStore, type Store } from "../../store/store.ts";
+import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { isLayerBranch } from "../sessions/working-branch.ts";
@@ -18,6 +19,7 @@ export interface SessionImages {
   forgetImages(images: readonly string[]): void;
   /** Returns the keys of the engine's own sessions that were last used before `moment`. */
   sessionsUntil(moment: number): string[];
+  /** Also removes the fetched contexts of builds. */
   deleteSessions(keys: readonly string[]): void;
 }
 
@@ -46,7 +48,10 @@ export async function withSessionImages<Result>(
       sessionsUntil: (moment) =>
         own?.sessions.list("").flatMap(({ key, updatedAt }) => (updatedAt < moment ? key : [])) ?? [],
       deleteSessions(keys) {
-        for (const key of keys) own?.sessions.delete(key);
+        for (const key of keys) {
+          own?.sessions.delete(key);
+          removeContextsOf(key, stateDirectory(runtime));
+        }
       },
       forgetImages(images) {
         for (const { sessions, imports, atomically } of stores) {

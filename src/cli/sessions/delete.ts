@@ -1,8 +1,7 @@
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { contextGroupOf } from "../contexts/context-source.ts";
-import { removeKeptContexts } from "../contexts/kept-contexts.ts";
+import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { requireHistory } from "./session-argument.ts";
@@ -36,8 +35,7 @@ function deleteSessions(invocation: Invocation): void {
   for (const key of keys) requireHistory(store, key);
   for (const key of keys) {
     store.sessions.delete(key);
-    const group = contextGroupOf(key);
-    if (group !== undefined) removeKeptContexts(stateDirectory(runtime), group);
+    removeContextsOf(key, stateDirectory(runtime));
   }
   printResult(invocation, {
     id: keys,
