@@ -195,7 +195,7 @@ describe("a file written by hand, with two profiles and comments", () => {
     expect(await bough("auth remove work")).toMatchObject({ exitCode: 0, stdout: "work\n", stderr: "" });
     expect(read()).toBe(handWritten.slice(0, handWritten.indexOf("[profile:work]")));
     const active = await bough("auth remove default");
-    expect(active.stderr).toContain("the active profile was removed");
+    expect(active.stderr).toContain("the active profile was removed: no other is left");
     expect(read()).toBe(
       "; profiles of the service, by hand\n[DEFAULT]\n\n# of another tool\n[editor]\ntheme = dark\n\n",
     );

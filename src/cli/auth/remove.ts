@@ -23,7 +23,12 @@ function removeNamed(invocation: Invocation): void {
   const { texts, profiles, active } = loadProfiles(runtime);
   const { name } = requireProfile(profiles, values.positionals[0] ?? "");
   storeProfiles(runtime, texts, removeProfile(texts, name));
-  if (name === active)
-    log.warn("the active profile was removed: `bough auth switch NAME` makes another one active");
+  if (name === active) {
+    const next =
+      profiles.byName.size > 1
+        ? "`bough auth switch NAME` makes another one active"
+        : "no other is left, so CONTREE_URL names the service, or else the embedded engine is used";
+    log.warn(`the active profile was removed: ${next}`);
+  }
   printResult(invocation, { id: name, json: { removed: name }, table: () => `${visible(name)}\n` });
 }
