@@ -118,7 +118,7 @@ task its own. Builds ignore -S.
   bough -S k session branch try                 a branch at the current image; \`--from BRANCH\` or \`--from ID\` elsewhere
   bough -S k session checkout try               continue from there
   bough -S k session show                       the history as a tree; a filled circle marks the current image
-  bough -S k session branch try2 --from ID     or at an entry that session show lists
+  bough -S k session branch try2 --from ID      or at an entry that session show lists
   bough -S k session branch try2 --delete
   bough session delete k                        images stay
 
