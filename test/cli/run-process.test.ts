@@ -244,10 +244,13 @@ describe("output", () => {
     expect(await child.exited).toBe(0);
   });
 
-  test("that the service has cut off causes a warning", async () => {
-    await serve({ stdout: "0123456789", truncateAt: 4 }, { events: false });
+  test.each([
+    ["text", new TextEncoder().encode("0123456789")],
+    ["bytes that are not UTF-8", new Uint8Array([255, 254, 253, 252, 251])],
+  ])("that the service has cut off causes a warning: %s", async (_, stdout) => {
+    await serve({ stdout, truncateAt: 4 }, { events: false });
     const child = start(["run", "-D", "--", "x"]);
-    expect(await new Response(child.stdout).text()).toBe("0123");
+    expect(await new Response(child.stdout).bytes()).toEqual(stdout.subarray(0, 4));
     expect(await new Response(child.stderr).text()).toBe(
       "[WARN] stdout was truncated after 4 B: the rest is missing, including any error at its end. The command can write it to a file instead\n",
     );

@@ -36,13 +36,15 @@ export function createOutputRelay(
         const whole = recorded?.[stream] ?? new Uint8Array();
         const { bytes, hasher } = passed[stream];
         const begun = sha256Of(whole.subarray(0, bytes));
-        if (begun === hasher.digest("hex")) runtime[stream].write(whole.subarray(bytes));
-        else
+        if (begun === hasher.digest("hex")) {
+          runtime[stream].write(whole.subarray(bytes));
+          passed[stream].bytes = whole.byteLength;
+        } else
           log.warn(`parts of ${stream} were lost on the way: \`bough logs ${outcome.operation}\` has them`);
       }
       for (const stream of streams) {
-        if (outcome[stream].truncated)
-          log.warn(describeTruncation(stream, Buffer.byteLength(outcome[stream].text)));
+        // Not the bytes of the outcome's text: that has replacement characters for what is not UTF-8.
+        if (outcome[stream].truncated) log.warn(describeTruncation(stream, passed[stream].bytes));
       }
       await Promise.all(streams.map((stream) => runtime[stream].flush()));
     },
