@@ -1,9 +1,10 @@
 /** Layers are synced to disk after their commands end. A layer that was not synced when the machine stopped is dropped. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { LentFile } from "../../src/service/wire/file.ts";
 import { TestEngine } from "../support/engine.ts";
 
 let scratch: string;
@@ -68,12 +69,88 @@ test("a failed sync causes a warning, and after a reboot the layer is dropped", 
   await next.engine.close();
 });
 
-/** Opens an engine with a new layer on a synced base. */
-async function openWithLayer(path?: string) {
+const manySmall = Array.from({ length: 1_000 }, () => 10);
+const oneLarge = [33 * 1024 * 1024];
+
+test.each([
+  ["a thousand small files are", manySmall],
+  ["a large file is", oneLarge],
+])("when %s copied, the sync begins before there is a layer", async (_, sizes) => {
+  const { path, log } = fakeSync("");
+  const { engine, base } = await openWithBase(path);
+  const { exitCode, image } = await engine.runWith(base, lend(sizes), "exit 3", { disposable: true });
+  expect([exitCode, image]).toEqual([3, undefined]);
+  while (syncsIn(log) === 0) await Bun.sleep(5);
+  await engine.engine.close();
+  expect(warnings).toEqual([]);
+});
+
+test("a few files wait for their layer", async () => {
+  const { path, log } = fakeSync("");
+  const { engine, base } = await openWithBase(path);
+  await engine.runWith(base, lend([10, 1_000_000]), "true", { disposable: true });
+  await engine.engine.close();
+  expect(syncsIn(log)).toBe(0);
+});
+
+test("the end of an engine without new layers does not wait for a sync", async () => {
+  const { path, log } = fakeSync("exec sleep 1000");
+  const { engine, base } = await openWithBase(path);
+  await engine.runWith(base, lend(manySmall), "true", { disposable: true });
+  while (syncsIn(log) === 0) await Bun.sleep(5);
+  await engine.engine.close();
+  expect(unsynced()).toEqual([]);
+});
+
+test("an error of the first sync counts, since the kernel does not report it to the next", async () => {
+  const { path } = fakeSync(
+    `[ "$(wc -l < "$log")" -gt 1 ] || { echo 'sync: Input/output error' >&2; exit 1; }`,
+  );
+  const { engine, base } = await openWithBase(path);
+  await engine.runWith(base, lend(manySmall), "true");
+  await engine.engine.close();
+  expect(warnings).toEqual([expect.stringContaining("Input/output error")]);
+  expect(unsynced()).toHaveLength(1);
+});
+
+/** Returns a PATH with a `sync` that notes its call, then runs `script`. */
+function fakeSync(script: string): { path: string; log: string } {
+  const programs = join(scratch, "programs");
+  const log = join(scratch, "syncs");
+  mkdirSync(programs);
+  writeFileSync(join(programs, "sync"), `#!/bin/sh\nlog=${log}\necho "$@" >> "$log"\n${script}\n`, {
+    mode: 0o755,
+  });
+  return { path: `${programs}:${process.env.PATH}`, log };
+}
+
+function syncsIn(log: string): number {
+  return existsSync(log) ? readFileSync(log, "utf8").split("\n").length - 1 : 0;
+}
+
+/** Makes files of these sizes, and lends them. */
+function lend(sizes: readonly number[]): LentFile[] {
+  const directory = join(scratch, "lent");
+  mkdirSync(directory);
+  return sizes.map((size, index) => {
+    const path = join(directory, `${index}`);
+    const content = Buffer.alloc(size, index % 251);
+    writeFileSync(path, content);
+    const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex");
+    return { destination: `/f/${index}`, path, sha256, size, uid: 0, gid: 0, mode: 0o644, mtime: undefined };
+  });
+}
+
+async function openWithBase(path?: string) {
   const first = await open();
   const base = await first.importBase();
   await first.engine.close();
-  const engine = await open(path);
+  return { engine: await open(path), base };
+}
+
+/** Opens an engine with a new layer on a synced base. */
+async function openWithLayer(path?: string) {
+  const { engine, base } = await openWithBase(path);
   const { image = "" } = await engine.run(base, "echo kept > /kept");
   return { engine: engine.engine, base, image };
 }

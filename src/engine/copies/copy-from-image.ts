@@ -2,9 +2,7 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
-import type { Pace } from "../../pace.ts";
-import { ImageCopier, type LinkPolicy, type Slot } from "./image-copier.ts";
-import type { LayerTree } from "./layer-tree.ts";
+import { ImageCopier, type ImageCopyJob, type Slot } from "./image-copier.ts";
 import { typeOf } from "./path.ts";
 import type { SelectedSource } from "./select-sources.ts";
 import type { Ids, UpperDirectory, UpperTree } from "./upper-tree.ts";
@@ -20,7 +18,7 @@ interface CopyTarget {
 export async function copyFromImage(
   source: SelectedSource,
   { destination, owner, changeMode }: CopyTarget,
-  job: { from: LayerTree; to: UpperTree; links: LinkPolicy; pace: Pace },
+  job: ImageCopyJob,
 ): Promise<void> {
   const { from, to } = job;
   const copier = new ImageCopier(job, owner, changeMode);

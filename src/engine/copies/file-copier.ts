@@ -1,5 +1,6 @@
 import type { Pace } from "../../pace.ts";
 import { type CopyJob, type CopyThreads, startCopyThreads } from "./copy-threads.ts";
+import type { EarlySync } from "./early-sync.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { type CopyProblem, createLargeCopier, createSmallCopier, smallBytes } from "./verified-copy.ts";
 
@@ -23,9 +24,10 @@ const batchBytes = 1024 * 1024;
 export function createFileCopier(
   pace: Pace,
   report: (file: PlacedFile, problem: CopyProblem) => void,
+  early?: EarlySync,
 ): FileCopier {
   const copySmall = createSmallCopier();
-  const copyLarge = createLargeCopier();
+  const copyLarge = createLargeCopier((bytes) => early?.addPart(bytes));
   const running = new Set<Promise<void>>();
   let threads: CopyThreads | undefined;
   let failure: { error: unknown } | undefined;
@@ -36,6 +38,7 @@ export function createFileCopier(
   function flush(): Promise<void> | undefined {
     if (failure !== undefined) throw failure.error;
     const jobs = batch;
+    early?.addFiles(jobs.length, bytes);
     batch = [];
     bytes = 0;
     const given = threads?.give(jobs);

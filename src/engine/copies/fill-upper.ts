@@ -6,6 +6,7 @@ import type { Image } from "../records/images.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import { copyFromImage } from "./copy-from-image.ts";
+import { EarlySync } from "./early-sync.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { LinkPolicies, linkedFiles } from "./link-policy.ts";
@@ -31,8 +32,9 @@ export async function fillUpper(
   const base = openLayerTree(state, image);
   const to = new UpperTree(upper, base);
   await placeEntries(to, spec.entries, pace);
-  await placeFiles(to, spec.files, pace);
-  await placeFiles(to, takeLent(state, lent), pace);
+  const early = new EarlySync(state.layerSync);
+  await placeFiles(to, spec.files, pace, early);
+  await placeFiles(to, takeLent(state, lent), pace, early);
   const trees = new Map<number, LayerTree>();
   const selected = [];
   for (const { spec, image } of copies) {
@@ -49,8 +51,9 @@ export async function fillUpper(
   });
   for (const { from, source, spec } of selected)
     await withinPathLimit(source.path, () =>
-      copyFromImage(source, spec, { from, to, links: links.forSource(), pace }),
+      copyFromImage(source, spec, { from, to, links: links.forSource(), pace, early }),
     );
+  early.end();
   return { linkedLayers: links.linkedLayers };
 }
 

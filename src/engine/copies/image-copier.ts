@@ -5,6 +5,7 @@ import type { ModeChange } from "../../image/mode-change.ts";
 import type { Pace } from "../../pace.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { copyContent } from "./copy-content.ts";
+import type { EarlySync } from "./early-sync.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
 import { joinPath, type Path } from "./path.ts";
 import { textOf } from "./select-sources.ts";
@@ -36,26 +37,33 @@ export interface Slot {
   open(): Place;
 }
 
+/** Where a copy comes from, where it goes, and what it observes. */
+export interface ImageCopyJob {
+  from: LayerTree;
+  to: UpperTree;
+  links: LinkPolicy;
+  pace: Pace;
+  early?: EarlySync;
+}
+
 /** Copies entries of an image's layers into a tree, with their metadata. */
 export class ImageCopier {
   readonly #from: LayerTree;
   readonly #to: UpperTree;
   readonly #links: LinkPolicy;
   readonly #pace: Pace;
+  readonly #early: EarlySync | undefined;
   readonly #owner: Ids | undefined;
   readonly #changeMode: ModeChange | undefined;
   /** Copies of hard-linked files, by the original's inode. */
   readonly #copied = new Map<number, Path>();
 
-  constructor(
-    job: { from: LayerTree; to: UpperTree; links: LinkPolicy; pace: Pace },
-    owner: Ids | undefined,
-    changeMode: ModeChange | undefined,
-  ) {
+  constructor(job: ImageCopyJob, owner: Ids | undefined, changeMode: ModeChange | undefined) {
     this.#from = job.from;
     this.#to = job.to;
     this.#links = job.links;
     this.#pace = job.pace;
+    this.#early = job.early;
     this.#owner = owner;
     this.#changeMode = changeMode;
   }
@@ -155,6 +163,7 @@ export class ImageCopier {
       const copied = stats.nlink > 1 ? this.#copied.get(stats.ino) : undefined;
       if (copied !== undefined && tryLink(copied, path)) return undefined;
       if (stats.nlink > 1) this.#copied.set(stats.ino, path);
+      this.#early?.addFiles(1, stats.size);
       const copying = copyContent(entry.path, path, stats.size);
       if (copying !== undefined) return copying.then(() => this.#describe(path, entry, stats));
     }

@@ -5,10 +5,12 @@ import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { DamagedFilesError } from "../records/files.ts";
 import { createDirectoryMaker } from "./directory-maker.ts";
+import type { EarlySync } from "./early-sync.ts";
 import { createFileCopier } from "./file-copier.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { tryLink } from "./try-link.ts";
 import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
+import type { CopyProblem } from "./verified-copy.ts";
 
 /**
  * Copies files to their destinations, taking one at a time from `files`. Links in the path are followed inside the root. What is
@@ -18,14 +20,20 @@ import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
  *
  * @throws DamagedFilesError naming all stored files whose bytes do not match their SHA-256
  */
-export async function placeFiles(to: UpperTree, files: Iterable<PlacedFile>, pace: Pace): Promise<void> {
+export async function placeFiles(
+  to: UpperTree,
+  files: Iterable<PlacedFile>,
+  pace: Pace,
+  early?: EarlySync,
+): Promise<void> {
   const directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
-  using copier = createFileCopier(pace, (file, problem) => {
+  const report = (file: PlacedFile, problem: CopyProblem) => {
     if (problem === "directory") throw directoryInPlace(file.destination);
     if (!("uuid" in file)) throw changedWhileRead(file);
     damaged.push(file);
-  });
+  };
+  using copier = createFileCopier(pace, report, early);
   /** The path by which each directory was reached last. */
   const ways = new Map<UpperDirectory, string>();
   let parent = "";

@@ -30,13 +30,13 @@ export function createSmallCopier() {
   };
 }
 
-/** Like `createSmallCopier`, for larger files. */
-export function createLargeCopier() {
+/** Like `createSmallCopier`, for larger files. Calls `onPart` with the size of each part that is written. */
+export function createLargeCopier(onPart: (bytes: number) => void) {
   let buffers: [Buffer, Buffer] | undefined;
   return async (file: PlacedFile, target: string): Promise<CopyProblem | undefined> => {
     buffers ??= [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)];
     if (!clearFile(target)) return "directory";
-    return (await copyLarge(file, target, buffers)) ? undefined : "changed";
+    return (await copyLarge(file, target, buffers, onPart)) ? undefined : "changed";
   };
 }
 
@@ -84,6 +84,7 @@ async function copyLarge(
   file: PlacedFile,
   path: string,
   [first, second]: [Buffer, Buffer],
+  onPart: (bytes: number) => void,
 ): Promise<boolean> {
   const source = await open(file.path, readingStored).catch(undefinedIfUnreadable);
   if (source === undefined) return false;
@@ -101,6 +102,7 @@ async function copyLarge(
       const work = [readChunk(source, other), writeAll(target, bytes)] as const;
       hasher.update(bytes);
       [length] = await Promise.all(work);
+      onPart(bytes.length);
       [chunk, other] = [other, chunk];
     }
     if (length !== 0 || total !== file.size || hasher.digest("hex") !== file.sha256) return false;

@@ -27,7 +27,12 @@ export interface LayerSyncHost {
 export class LayerSync {
   readonly #host: LayerSyncHost;
   readonly #closing = new AbortController();
+  /** Ends an early sync. */
+  readonly #leaving = new AbortController();
   #pending: Promise<void> | undefined;
+  #early: Promise<void> | undefined;
+  /** An error of an early sync. The kernel reports each only once. */
+  #failure: { error: unknown } | undefined;
 
   constructor(host: LayerSyncHost) {
     this.#host = host;
@@ -38,11 +43,25 @@ export class LayerSync {
     this.#pending ??= this.#syncSoon();
   }
 
+  /** Starts to write what was copied by now, so that the next sync has less to write. Nobody waits for it. */
+  startEarly(): void {
+    this.#early ??= syncToDisk(this.#host, this.#host.layout.layers, this.#leaving.signal)
+      .catch((error: unknown) => {
+        this.#failure ??= { error };
+      })
+      .finally(() => {
+        this.#early = undefined;
+      });
+  }
+
   /** Syncs all layers that are recorded by now. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#pending;
     await this.#sync();
+    // Without a layer, what was copied is not needed.
+    this.#leaving.abort(new Error("the engine is closing"));
+    await this.#early;
   }
 
   async #syncSoon(): Promise<void> {
@@ -61,7 +80,10 @@ export class LayerSync {
     try {
       const layers = unsyncedLayers(database, boot);
       if (layers.length === 0) return;
-      await syncToDisk(this.#host, layout.layers, new AbortController().signal);
+      await Promise.all([this.#early, syncToDisk(this.#host, layout.layers, new AbortController().signal)]);
+      const failure = this.#failure;
+      this.#failure = undefined;
+      if (failure !== undefined) throw failure.error;
       inTransaction(database, () => noteSynced(database, layers));
     } catch (error) {
       // The layers stay noted as unsynced: if they are lost, they count as never made.
