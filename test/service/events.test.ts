@@ -159,6 +159,22 @@ describe("a stream that breaks off", () => {
     expect(seen.map(({ text }) => text)).toEqual(["one ", "two ", "three"]);
   });
 
+  test("without ids and goes on with output that begins alike loses no output silently", async () => {
+    const frame = (type: string, data: object) =>
+      `data: ${JSON.stringify({ ts: "2026-01-01T00:00:00Z", spid: 1, type, data })}\n\n`;
+    const output = (value: string) => frame("stdout", { value, encoding: "ascii" });
+    const end = frame("exit", { code: 0 }) + frame("completion", { status: "SUCCESS" });
+    const { follow } = await start({
+      streams: [
+        { text: output(". ") + output("one ") },
+        { text: output(". ") + output("two ") + output("three") + end },
+      ],
+      record: { stdout: ". one", truncated: true, runningFor: 1 },
+      clock: impatient(),
+    });
+    expect(await follow()).toEqual({ text: ". one two three", truncated: true });
+  });
+
   test("after the command's end is not resumed, because the record has all output", async () => {
     const { follow, resumes } = await start({ streams: [{ text: frames(1, 2) }] });
     expect(await follow()).toEqual({ text: whole, truncated: false });
