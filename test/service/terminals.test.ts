@@ -23,11 +23,12 @@ test.each(["425 Too Early", "429 Too Many Requests", "503 Service Unavailable"])
 );
 
 test.each([
-  ["that is busy for more than a minute", "503 Service Unavailable"],
-  ["that refuses it", "500 Internal Server Error"],
-])("a terminal of a service %s is an error", async (_, status) => {
+  ["that is busy for more than a minute", "503 Service Unavailable", "20"],
+  ["that wants to be left alone for a day", "503 Service Unavailable", "86400"],
+  ["that refuses it", "500 Internal Server Error", "20"],
+])("a terminal of a service %s is an error", async (_, status, seconds) => {
   server = await startRawServer((socket) => {
-    socket.write(rawAnswer(status, "{}", { "Retry-After": "20" }));
+    socket.write(rawAnswer(status, "{}", { "Retry-After": seconds }));
   });
   const { service } = clientOf(server.url, {
     clock: createManualClock((milliseconds) => milliseconds === 20_000),

@@ -6,6 +6,7 @@ import { unsupportedStatuses } from "../capabilities.ts";
 import { isRefusal, parseRetryAfter, retryAfterIn } from "../http/retry.ts";
 import type { Transport } from "../http/transport.ts";
 import type { InstanceRequest, TerminalSize } from "../wire/instance.ts";
+import { maxRetryAfterMilliseconds } from "./polling.ts";
 
 export interface Terminals {
   /**
@@ -58,10 +59,11 @@ export function createTerminals(
         if (status === 200 && body !== null) return body;
         await body?.cancel();
         if (status === 409) return undefined;
-        const isTemporary = isRefusal(status) && clock.now() - started < refusalMilliseconds;
+        const wait = parseRetryAfter(retryAfterIn(headers), clock.now()) ?? pauseMilliseconds;
+        const isTemporary = isRefusal(status) && clock.now() - started + wait <= refusalMilliseconds;
         if (status !== 425 && !isTemporary)
           throw new BoughError(`${transport.nameOf(parts)} answered ${status}`);
-        await clock.sleep(parseRetryAfter(retryAfterIn(headers), clock.now()) ?? pauseMilliseconds, signal);
+        await clock.sleep(Math.min(wait, maxRetryAfterMilliseconds), signal);
       }
     },
 
