@@ -82,7 +82,7 @@ async function checkParsed(
     ...unusedBuildArgs(dockerfile, options.buildArgs),
     ...unusedSecrets(dockerfile, options.given, options.context),
   ];
-  const mounts = await unsupportedMounts(dockerfile, options);
+  const mounts = await unsupportedMounts(built, options);
   const warnings = [
     ...unused.map((warning) => ({ ...warning, range: undefined })),
     ...lintDockerfile(dockerfile),
@@ -91,7 +91,7 @@ async function checkParsed(
   ].filter(({ rule }) => isReported(rule));
   const errors = [
     ...badReferences(built, options),
-    ...findUnsupported(dockerfile, options.network).map((problem) => errorOf("Unsupported", problem)),
+    ...findUnsupported(built, options.network).map((problem) => errorOf("Unsupported", problem)),
     ...findMountProblems(built, options.given, options.contexts).map((problem) =>
       errorOf("InvalidInstruction", problem),
     ),
