@@ -267,6 +267,10 @@ test("a context that nothing uses is silently ignored", async () => {
 
 test.each<[given: string, message: string]>([
   ["lib", '--build-context takes NAME=VALUE, not "lib"'],
+  [
+    "https://me:secret@host.invalid/a.git",
+    '--build-context takes NAME=VALUE, not "https://host.invalid/a.git"',
+  ],
   ["=lib", '--build-context takes NAME=VALUE, not "=lib"'],
   ["lib=", '--build-context takes NAME=VALUE, not "lib="'],
   ["Lib=lib", "--build-context Lib: invalid name"],

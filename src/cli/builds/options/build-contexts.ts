@@ -55,7 +55,7 @@ function readContextOptions(options: GivenOptions): GivenContext[] {
 function readContext(text: string, { runtime, globals }: GivenOptions): GivenContext {
   const [, word = "", value = ""] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
   if (word === "") {
-    throw new BoughError(`--build-context takes NAME=VALUE, not ${JSON.stringify(text)}`, {
+    throw new BoughError(`--build-context takes NAME=VALUE, not ${JSON.stringify(redactUrl(text))}`, {
       kind: "usage",
       hint: "As in --build-context lib=../lib, or --build-context alpine=docker-image://alpine:3.20.",
     });
