@@ -37,8 +37,8 @@ type Resolve = (word: string, edge: Pick<Edge, "kind" | "instruction">) => strin
 
 /**
  * Builds the graph of all stages. A name means the context that has it, else the last stage before this one that has it,
- * compared without case. Both take precedence over an image of the same name. `COPY --from` and `RUN --mount` also accept a stage's number
- * (https://docs.docker.com/build/building/multi-stage/).
+ * compared without case. Both take precedence over an image of the same name. `COPY --from` and `RUN --mount` also accept a
+ * stage's number (https://docs.docker.com/build/building/multi-stage/).
  */
 export function buildGraph(
   { stages }: Pick<Dockerfile, "stages">,

@@ -1,4 +1,4 @@
-/** What is sent to a service, and what it says of it. */
+/** A file of this machine to send, as it was when it was hashed. */
 export interface LocalFile {
   absolutePath: string;
   sha256: string;
