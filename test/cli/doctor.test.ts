@@ -217,10 +217,10 @@ test.each<[string, LimitFacts, Partial<CheckResult>]>([
   ],
   [
     "root in a container whose processes are in its top group",
-    { isRoot: true, hasVersionTwo: true, controllers: { pids: two, cpu: two }, ownTop: "/sys/fs/cgroup" },
+    { isRoot: true, hasVersionTwo: true, controllers: {}, crowdedGroup: "/sys/fs/cgroup" },
     {
       detail:
-        "no control group for memory; memory is checked by bough itself, which may notice an excess a moment late",
+        "no control group for memory, processes, processors; memory, processes are checked by bough itself, which may notice an excess a moment late; --cpus is not supported",
       fix: "Move this container's processes into a group below: mkdir /sys/fs/cgroup/init && xargs -rn1 < /sys/fs/cgroup/cgroup.procs > /sys/fs/cgroup/init/cgroup.procs",
     },
   ],

@@ -221,6 +221,23 @@ describe("control groups", () => {
     expect(Object.keys(usableControllers(hierarchies))).toEqual(["memory"]);
   });
 
+  test("of version 2 are not limited below a container's top group, whose processes could then start nothing", () => {
+    const root = temporaryDirectory();
+    const files = {
+      "cgroup.type": "domain",
+      "cgroup.procs": "1",
+      "cgroup.controllers": "cpu memory pids",
+      "cgroup.subtree_control": "",
+    };
+    writeFiles(root, files);
+    expect(usableControllers(findHierarchies("0::/\n", mounts(root, two)))).toEqual({});
+    expect(readFileSync(join(root, "cgroup.subtree_control"), "utf8")).toBe("");
+    // Its processes have been moved to a group below.
+    writeFiles(root, { "cgroup.procs": "", "init/memory.max": "max" });
+    const usable = usableControllers(findHierarchies("0::/init\n", mounts(root, two)));
+    expect(Object.keys(usable).toSorted()).toEqual(["cpu", "memory", "pids"]);
+  });
+
   test("of version 2 that belong to others are not used", () => {
     const root = temporaryDirectory();
     writeFiles(root, { "session/own/cgroup.procs": "", "session/cgroup.controllers": "cpu memory pids" });

@@ -1,10 +1,12 @@
 /** Checks for the control groups that enforce the limits of a RUN on the embedded engine. */
 import {
   type Controllers,
+  canMakeGroup,
   controllerNames,
+  isCrowded,
   usableControllers,
 } from "../../engine/sandbox/limits/controllers.ts";
-import { ownHierarchies } from "../../engine/sandbox/limits/hierarchies.ts";
+import { containerParent, ownHierarchies } from "../../engine/sandbox/limits/hierarchies.ts";
 import type { CheckResult } from "./check-result.ts";
 
 export interface LimitFacts {
@@ -12,8 +14,8 @@ export interface LimitFacts {
   isRoot: boolean;
   /** True if the controllers that set limits are in control groups of version 2. */
   hasVersionTwo: boolean;
-  /** Version 2's mount point if this process is in that group itself, as in a container. */
-  ownTop?: string | undefined;
+  /** The group of version 2 in which groups can be made, but not limited, since it has processes, as in a container. */
+  crowdedGroup?: string | undefined;
 }
 
 const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as const;
@@ -25,7 +27,7 @@ const nouns = { memory: "memory", pids: "processes", cpu: "processors" } as cons
 export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): CheckResult {
   const check = "engine's limits";
   const missing = controllerNames.filter((name) => facts.controllers[name] === undefined);
-  if (facts.isRoot && missing.length === controllerNames.length) {
+  if (facts.isRoot && missing.length === controllerNames.length && facts.crowdedGroup === undefined) {
     const detail =
       "control groups cannot be created, but as root each RUN needs one that restricts its devices";
     return { check, status: unmet, detail, fix: fixFor(facts) };
@@ -47,12 +49,9 @@ export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): 
   return { check, status: "warning", detail: details.join("; "), fix: fixFor(facts) };
 }
 
-function fixFor({ controllers, isRoot, hasVersionTwo, ownTop }: LimitFacts): string {
-  // Control groups can be made, but one that has processes cannot let the memory of those below be limited.
-  if (isRoot && ownTop !== undefined && Object.keys(controllers).length > 0) {
-    const below = `${ownTop}/init`;
-    return `Move this container's processes into a group below: mkdir ${below} && xargs -rn1 < ${ownTop}/cgroup.procs > ${below}/cgroup.procs`;
-  }
+function fixFor({ isRoot, hasVersionTwo, crowdedGroup: group }: LimitFacts): string {
+  if (isRoot && group !== undefined)
+    return `Move this container's processes into a group below: mkdir ${group}/init && xargs -rn1 < ${group}/cgroup.procs > ${group}/init/cgroup.procs`;
   if (isRoot) return "Mount /sys/fs/cgroup writable (inside of a container: --privileged).";
   if (hasVersionTwo)
     return "With systemd: systemd-run --user --scope -p Delegate=yes bough ..., or run bough as root.";
@@ -62,9 +61,7 @@ function fixFor({ controllers, isRoot, hasVersionTwo, ownTop }: LimitFacts): str
 export function examineLimits(isRoot: boolean): LimitFacts {
   const hierarchies = ownHierarchies();
   const hasVersionTwo = !hierarchies.some(({ controllers }) => controllers.includes("memory"));
-  const top = hierarchies.find(
-    ({ version, directory, mountPoint }) => version === 2 && directory === mountPoint,
-  );
-  const ownTop = hasVersionTwo ? top?.mountPoint : undefined;
-  return { controllers: usableControllers(hierarchies), isRoot, hasVersionTwo, ownTop };
+  const usable = hierarchies.filter((each) => each.version === 2 && hasVersionTwo && canMakeGroup(each));
+  const crowdedGroup = usable.map(containerParent).find(isCrowded);
+  return { controllers: usableControllers(hierarchies), isRoot, hasVersionTwo, crowdedGroup };
 }

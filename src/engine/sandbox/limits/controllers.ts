@@ -49,14 +49,23 @@ function isEnabledInTwo(mountPoint: string, directory: string, name: ControllerN
   const isPresent =
     readWords(join(directory, "cgroup.controllers")).includes(name) ||
     (directory !== mountPoint && isEnabledInTwo(mountPoint, dirname(directory), name));
-  if (!isPresent) return false;
+  if (!isPresent || isCrowded(directory)) return false;
   try {
     writeFileSync(enabled, `+${name}`);
     return true;
   } catch {
-    // The group has processes of its own, or another owner.
+    // The group has another owner.
     return false;
   }
+}
+
+/**
+ * Returns true for a group of version 2 with processes of its own, such as a container's top group. Enabling memory for the groups
+ * below fails there. Enabling another controller succeeds, but then no process can enter those groups any more
+ * (cgroups(7), "Threaded mode"). Only the machine's root group, which has no type, may have both.
+ */
+export function isCrowded(directory: string): boolean {
+  return existsSync(join(directory, "cgroup.type")) && readText(join(directory, "cgroup.procs")) !== "";
 }
 
 /** Returns whether swap can be limited. It can't if the kernel was started without accounting for swap. */
