@@ -163,6 +163,21 @@ describe("a stream", () => {
     expect(stored).toEqual({ sha256, uuid: fake.state.files.get(sha256)?.uuid ?? "", size: content.length });
   });
 
+  test("that can be made again is sent again after a wait that is longer than the time without data", async () => {
+    const fake = await start();
+    fake.intercept = async (request) => {
+      if (request.method !== "POST") return undefined;
+      fake.intercept = undefined;
+      await request.arrayBuffer();
+      return new Response("busy", { status: 429, headers: { "Retry-After": "250" } });
+    };
+    const clock = createManualClock();
+    const stored = clientOf(fake.url, { clock }).service.uploadStream(() => streamOf(content));
+    await Promise.race([stored, clock.sleeping(250_000)]);
+    await clock.advance(250_000);
+    expect(await stored).toMatchObject({ sha256, size: content.length });
+  });
+
   test.each([undefined, content.length])(
     "of length %p is looked up if the response is lost",
     async (contentLength) => {

@@ -36,7 +36,7 @@ export async function postFile(
   {
     contentLength,
     ...options
-  }: Pick<Call, "body" | "reconcile" | "deadline" | "timeoutMilliseconds"> & {
+  }: Pick<Call, "body" | "reconcile" | "onWait" | "deadline" | "timeoutMilliseconds"> & {
     signal: AbortSignal;
     /** The length of a streamed body, if it is known. */
     contentLength?: number;

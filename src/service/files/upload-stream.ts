@@ -157,6 +157,11 @@ async function send(
       // If everything was sent and has arrived, it need not be fetched and sent again.
       reconcile: async () =>
         pass.ended ? await findFile(transport, await pass.hash.digest(), signal) : undefined,
+      // A service may ask for a longer wait than either timer allows.
+      onWait() {
+        source.pause();
+        service.pause();
+      },
       signal: stop.signal,
       timeoutMilliseconds: 0,
     });

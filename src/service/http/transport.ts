@@ -24,6 +24,8 @@ export interface Call extends AttemptParts {
   repeatable: boolean;
   /** Looks, before a repeat, for the result of an attempt that may have been processed. */
   reconcile?: () => Promise<Answer | undefined>;
+  /** Called before the wait for another attempt. */
+  onWait?: () => void;
   /** A signal instead of the service's own. */
   signal?: AbortSignal;
 }
@@ -80,6 +82,7 @@ export function createTransport(options: TransportOptions): Transport {
           level: milliseconds >= noticedMilliseconds ? "warn" : "debug",
           text: `${error.message}; trying again in ${(milliseconds / 1000).toFixed(1)} s`,
         });
+        call.onWait?.();
         await clock.sleep(milliseconds, signal);
         const done = isOutcomeUnknown(failure) ? await call.reconcile?.() : undefined;
         if (done !== undefined) return done;
