@@ -61,6 +61,24 @@ describe("a lost response", () => {
     expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
   });
 
+  test("makes bough search the whole list, also if its pages have one operation each", async () => {
+    const { fake, request } = await start();
+    for (const random of [0.5, 0.6])
+      await clientOf(fake.url, { random: () => random }).service.spawn(request);
+    fake.intercept = async ({ headers }, { path, query }) => {
+      if (path !== "/v1/operations" || query.kind === undefined) return undefined;
+      const ids = [...fake.state.operations.keys()];
+      const all = (await (await fake.handle(new Request(`${fake.url}${path}`, { headers }))).json()) as {
+        uuid: string;
+      }[];
+      return Response.json(all.filter(({ uuid }) => uuid === ids[Number(query.offset ?? 0)]));
+    };
+    loseAnswers(fake);
+    const operation = await clientOf(fake.url, { clock: impatient() }).service.spawn(request);
+    expect([...fake.state.operations.keys()].indexOf(operation)).toBe(2);
+    expect(fake.requestsTo("POST /v1/instances")).toHaveLength(3);
+  });
+
   test("does not make bough take the same command of another client", async () => {
     const { fake, request } = await start();
     const others = clientOf(fake.url, { random: () => 0.5 }).service;

@@ -31,46 +31,67 @@ export interface SearchOptions {
 /** Maximum error of what the service's responses tell about its clock. */
 const clockSkewMilliseconds = 15 * 60_000;
 const maxListed = 1000;
+/** Statuses of a service that has no page past the end of its list. */
+const endStatuses = [400, 422, ...unavailableStatuses];
 /** Maximum number of records that are read one by one if the list has no request ids. */
 const maxLookedAt = 25;
 
 /** Searches once in what the service has started since. */
 export async function searchSpawned(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
-  const { transport, capabilities, signal } = options;
+  const { capabilities } = options;
   if (capabilities.lacks("operationList")) return { kind: "unsupported" };
-  const answer = await transport.call({
+  const seen = new Set<string>();
+  const similar: string[] = [];
+  let looks = 0;
+  while (seen.size < maxListed) {
+    const offset = seen.size;
+    const page = await readPage(options, sent, offset);
+    if (page === undefined && offset === 0) {
+      capabilities.learn("operationList", false);
+      return { kind: "unsupported" };
+    }
+    for (const listed of page ?? []) {
+      const operation = idIn(asRecord(listed));
+      if (operation === undefined || seen.has(operation)) continue;
+      seen.add(operation);
+      let record: unknown = listed;
+      if (outputLimitIn(record) === undefined && looks < maxLookedAt) {
+        looks++;
+        record = await look(options, operation);
+      }
+      if (outputLimitIn(record) === sent.limit) return { kind: "found", operation };
+      const command = asText(asRecord(asRecord(record)?.metadata)?.command);
+      if (outputLimitIn(record) === undefined && command !== undefined && command === sent.command)
+        similar.push(operation);
+    }
+    // A short page may not be the last: some services return fewer entries per page than requested.
+    if (seen.size === offset) break;
+  }
+  return { kind: "not there", similar };
+}
+
+/** Returns a page of what the service has started since; `undefined` if it has no list, or no such page. */
+async function readPage(
+  { transport, signal }: SearchOptions,
+  sent: Sent,
+  offset: number,
+): Promise<readonly unknown[] | undefined> {
+  const handles = offset === 0 ? unavailableStatuses : endStatuses;
+  const { status, body } = await transport.call({
     method: "GET",
     path: "/v1/operations",
     query: {
       kind: "instance",
       since: new Date(sent.at + Math.min(transport.clockOffset(), 0) - clockSkewMilliseconds).toISOString(),
       limit: String(maxListed),
+      ...(offset === 0 ? {} : { offset: String(offset) }),
     },
     repeatable: true,
-    handles: unavailableStatuses,
+    handles,
     requires: aList("operations"),
     signal,
   });
-  if (unavailableStatuses.includes(answer.status)) {
-    capabilities.learn("operationList", false);
-    return { kind: "unsupported" };
-  }
-  const similar: string[] = [];
-  let looks = 0;
-  for (const listed of listIn(answer.body, "operations")) {
-    const operation = idIn(asRecord(listed));
-    if (operation === undefined) continue;
-    let record: unknown = listed;
-    if (outputLimitIn(record) === undefined && looks < maxLookedAt) {
-      looks++;
-      record = await look(options, operation);
-    }
-    if (outputLimitIn(record) === sent.limit) return { kind: "found", operation };
-    const command = asText(asRecord(asRecord(record)?.metadata)?.command);
-    if (outputLimitIn(record) === undefined && command !== undefined && command === sent.command)
-      similar.push(operation);
-  }
-  return { kind: "not there", similar };
+  return handles.includes(status) ? undefined : listIn(body, "operations");
 }
 
 /** Time for an operation to appear: a proxy that has given up does not stop the service behind it. */
