@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type Clock, systemClock } from "../../src/clock.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
@@ -219,6 +220,32 @@ test.each<[string, (request: { method: string; path: string }) => Response, ende
       "GET /v2/",
       expect.stringMatching(/^GET .v2.app.manifests.sha256:[0-9a-f]{64}$/),
     ]);
+    expect(readdirSync(temporary)).toEqual([]);
+  } finally {
+    await server.stop(true);
+  }
+});
+
+test("a registry that does not return the manifest within a minute has the image", async () => {
+  const { promise: hangs, resolve: hang } = Promise.withResolvers<void>();
+  const server = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0, idleTimeout: 0 },
+    async fetch(request) {
+      await request.arrayBuffer();
+      if (request.method !== "GET" || request.url.endsWith("/v2/")) return new Response("");
+      hang();
+      return await new Promise<never>(() => {});
+    },
+  });
+  const sleep: Clock["sleep"] = (milliseconds, signal) =>
+    milliseconds > 50_000 ? hangs : systemClock.sleep(milliseconds, signal);
+  try {
+    const { exitCode, stderr } = await runBough(
+      ["--local", "push", "base:1", `127.0.0.1:${server.port}/app:1`],
+      { workingDirectory: places, environment, clock: { ...systemClock, sleep } },
+    );
+    expect(stderr).toContain("does not return it: no answer within 60 s");
+    expect(exitCode).toBe(0);
     expect(readdirSync(temporary)).toEqual([]);
   } finally {
     await server.stop(true);

@@ -1,6 +1,7 @@
 import { registryHost } from "../../engine/import/image-source.ts";
 import { BoughError } from "../../errors.ts";
 import { digestOf } from "../../image/digest.ts";
+import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";
 import { runSkopeo, type SkopeoJob } from "./skopeo.ts";
 
 interface PushedManifest {
@@ -9,6 +10,9 @@ interface PushedManifest {
   /** True for a registry without TLS or with an unknown certificate. */
   isInsecure: boolean;
 }
+
+/** The image is pushed already: a registry that doesn't respond must not hold up the build for longer. */
+const checkMilliseconds = 60_000;
 
 /**
  * Reads a pushed image's manifest back, which takes skopeo two requests. Throws a BoughError if the registry returns another:
@@ -24,8 +28,14 @@ export async function checkPushed(
   const options = ["inspect", "--raw", ...(isInsecure ? ["--tls-verify=false"] : [])];
   let manifest: Uint8Array;
   try {
-    manifest = await runSkopeo([...options, name], job, (output) => new Response(output).bytes());
+    const { clock, signal: parent } = job.runtime;
+    manifest = await withDeadline({ clock, milliseconds: checkMilliseconds, parent }, (signal) =>
+      runSkopeo([...options, name], { ...job, runtime: { ...job.runtime, signal } }, (output) =>
+        new Response(output).bytes(),
+      ),
+    );
   } catch (error) {
+    if (error instanceof DeadlineError) return error.message;
     if (!(error instanceof BoughError) || error.kind !== "failed") throw error;
     return error.message;
   }
