@@ -9,6 +9,9 @@ export const unsupportedStatuses: readonly number[] = [404, 405, 501];
 /** The same, and the statuses for a token that is good only for builds. For calls that bough can do without. */
 export const unavailableStatuses: readonly number[] = [401, 403, ...unsupportedStatuses];
 
+/** Statuses of a service that has no page past the end of a list, not even an empty one. */
+export const pastEndStatuses: readonly number[] = [400, 422, ...unsupportedStatuses];
+
 /** Capabilities that the calls themselves update. */
 export interface LearntCapabilities extends Capabilities {
   learn(call: OptionalCall, isServed: boolean): void;

@@ -27,7 +27,7 @@ export interface FileStates {
   hasSources(sources: string): boolean;
   hasCopy(copy: string): boolean;
   hashOf(copy: string, step: string): string | undefined;
-  /** To be called only with files that are settled (see `isSettled`): a later change must show in a file's state. */
+  /** Call it only with files that are settled (see `isSettled`): a later change must show in a file's state. */
   set(row: FileStateRow): void;
   /** True once a chain hash was found: the files behind it were not looked up one by one. */
   readonly isUsed: boolean;

@@ -1,7 +1,7 @@
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
-import { isUuid } from "../../service/images/reference.ts";
+import { isUuid, startsAlike } from "../../service/images/reference.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import type { FoundImage } from "../../service/service.ts";
 import type { Store } from "../../store/store.ts";
@@ -47,11 +47,6 @@ export async function resolveDescribedImage(
 /** True if an image was named by its id or the beginning of it. */
 export function isBeginningOf(uuid: string, reference: string): boolean {
   return uuid === reference || (idBeginning.test(reference) && startsAlike(uuid, reference));
-}
-
-/** True if the id begins with these digits. Some services write ids in capitals. */
-export function startsAlike(id: string, digits: string): boolean {
-  return id.toLowerCase().startsWith(digits.toLowerCase());
 }
 
 const idBeginning = /^[0-9a-f]{8}[0-9a-f-]*$/i;

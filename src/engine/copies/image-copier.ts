@@ -37,7 +37,7 @@ export interface Slot {
   open(): Place;
 }
 
-/** Where a copy comes from, where it goes, and what it observes. */
+/** The source of a copy, its target, and the rules that it keeps. */
 export interface ImageCopyJob {
   from: LayerTree;
   to: UpperTree;

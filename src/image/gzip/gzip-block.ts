@@ -6,5 +6,5 @@ export function gzipBlock(block: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffe
   return Bun.gzipSync(block, { library: "libdeflate", level });
 }
 
-/** As small an output as with zlib's default of 6. Higher levels take time and save little. */
+/** The output is as small as with zlib's default of 6. Higher levels take time and save little. */
 const level = 2;

@@ -50,11 +50,15 @@ export function createTransport(options: TransportOptions): Transport {
   const exchange = createExchange(options);
   const operations = createOperationAddresses(parseBaseUrl(options.baseUrl));
   let answeredBefore = false;
-  let clockOffset = 0;
+  /** The `Date` of the latest response, and when it came. Most processes never ask for it. */
+  let latest: { date: string; at: number } | undefined;
 
   return {
     operations,
-    clockOffset: () => clockOffset,
+    clockOffset() {
+      const offset = latest === undefined ? Number.NaN : Date.parse(latest.date) - latest.at;
+      return Number.isNaN(offset) ? 0 : offset;
+    },
 
     async call(call) {
       const signal = call.signal ?? options.signal;
@@ -66,8 +70,8 @@ export function createTransport(options: TransportOptions): Transport {
         const result = await attempt({ exchange, clock, onNotice }, call, body, signal);
         if ("answer" in result) {
           answeredBefore = true;
-          const date = Date.parse(result.answer.headers.get("date") ?? "");
-          if (!Number.isNaN(date)) clockOffset = date - clock.now();
+          const date = result.answer.headers.get("date");
+          if (date !== null) latest = { date, at: clock.now() };
           return result.answer;
         }
         const { failure, error } = result;

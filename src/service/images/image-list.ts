@@ -1,6 +1,6 @@
 /** `GET /v1/images`, and what follows from its lists. */
 import { BoughError } from "../../errors.ts";
-import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
+import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import { aList } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageRecord } from "../wire/image.ts";
@@ -88,7 +88,7 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
         requires: aList("images"),
       });
       // Past its end, a list may have no page.
-      if (offset > 0 && [...lacking, ...refusesQuery].includes(answer.status)) return [];
+      if (offset > 0 && [...lacking, ...pastEndStatuses].includes(answer.status)) return [];
       if (lacking.includes(answer.status)) {
         capabilities.learn("imageList", false);
         return [];

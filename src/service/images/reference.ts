@@ -85,6 +85,11 @@ export function isSameImage(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
+/** True if the id begins with these digits. */
+export function startsAlike(id: string, digits: string): boolean {
+  return id.toLowerCase().startsWith(digits.toLowerCase());
+}
+
 /** Parses a local reference. A directory in skopeo's own format (`dir`) has one image, so a colon is part of its path. */
 function parseLocalReference(url: string, transport: string, rest: string): LocalReference {
   const colon = transport === "dir" ? -1 : rest.indexOf(":");

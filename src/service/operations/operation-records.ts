@@ -1,5 +1,5 @@
 /** Records of operations, whichever client has started them: their list, one record, its output. */
-import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
+import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -52,8 +52,6 @@ export interface OperationRecords {
 const pageSize = 1000;
 /** A longer list is of no use to people, and would fill this machine's memory. */
 const maxListed = 200_000;
-/** Statuses of a service that has no page past the end of its list. */
-const endStatuses = [400, 422, ...unsupportedStatuses];
 
 export function createOperationRecords(
   transport: Transport,
@@ -81,10 +79,10 @@ export function createOperationRecords(
           path: "/v1/operations",
           query: { ...filter, limit: String(wanted), offset: String(listed.size) },
           repeatable: true,
-          handles: listed.size === 0 ? unsupportedStatuses : endStatuses,
+          handles: listed.size === 0 ? unsupportedStatuses : pastEndStatuses,
           requires: aList("operations"),
         });
-        if (listed.size > 0 && endStatuses.includes(answer.status)) break;
+        if (listed.size > 0 && pastEndStatuses.includes(answer.status)) break;
         if (unsupportedStatuses.includes(answer.status)) {
           capabilities.learn("operationList", false);
           return [];

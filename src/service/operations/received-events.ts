@@ -53,7 +53,7 @@ interface LoggedOutput {
 
 interface Stream {
   decoder: OutputDecoder;
-  /** For a listener that takes all output a digest is enough: it tells whether the record has the same output. */
+  /** A digest is enough for a listener that takes all output: it tells whether the record has the same output. */
   held: { parts: string[] } | { digest: Bun.CryptoHasher };
   characters: number;
   truncated: boolean;

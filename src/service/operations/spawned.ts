@@ -1,6 +1,6 @@
 /** Looks for the operation of a request whose response never came. */
 import type { Clock } from "../../clock.ts";
-import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
+import { type LearntCapabilities, pastEndStatuses, unavailableStatuses } from "../capabilities.ts";
 import { asRecord, asText, idIn } from "../http/json.ts";
 import { aList, anObject, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
@@ -31,8 +31,6 @@ export interface SearchOptions {
 /** Maximum error of what the service's responses tell about its clock. */
 const clockSkewMilliseconds = 15 * 60_000;
 const maxListed = 1000;
-/** Statuses of a service that has no page past the end of its list. */
-const endStatuses = [400, 422, ...unavailableStatuses];
 /** Maximum number of records that are read one by one if the list has no request ids. */
 const maxLookedAt = 25;
 
@@ -76,7 +74,7 @@ async function readPage(
   sent: Sent,
   offset: number,
 ): Promise<readonly unknown[] | undefined> {
-  const handles = offset === 0 ? unavailableStatuses : endStatuses;
+  const handles = offset === 0 ? unavailableStatuses : [...unavailableStatuses, ...pastEndStatuses];
   const { status, body } = await transport.call({
     method: "GET",
     path: "/v1/operations",

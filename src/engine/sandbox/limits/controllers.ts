@@ -21,7 +21,7 @@ export function usableControllers(hierarchies: readonly Hierarchy[]): Controller
       ? []
       : version === 1
         ? controllerNames.filter((name) => hierarchy.controllers.includes(name))
-        : controllerNames.filter((name) => isEnabledInTwo(hierarchy.mountPoint, parent, name));
+        : enableInTwo(hierarchy.mountPoint, parent, controllerNames);
     for (const name of available) {
       if (name === "memory") usable.memory ??= { version, countsSwap: countsSwap(hierarchy) };
       else usable[name] ??= { version };
@@ -40,18 +40,35 @@ export function canMakeGroup(hierarchy: Hierarchy): boolean {
 }
 
 /**
- * Returns whether groups below `directory` can use the controller. Enables it where it isn't yet, from the mount point down:
- * systemd enables controllers only for those slices whose units ask for them.
+ * Returns the controllers that groups below `directory` can use. Enables them where they aren't yet, from the mount point down:
+ * systemd enables controllers only for those slices whose units ask for them. Every command asks, so a group that has all takes one
+ * look.
  */
-function isEnabledInTwo(mountPoint: string, directory: string, name: ControllerName): boolean {
-  const enabled = join(directory, "cgroup.subtree_control");
-  if (readWords(enabled).includes(name)) return true;
-  const isPresent =
-    readWords(join(directory, "cgroup.controllers")).includes(name) ||
-    (directory !== mountPoint && isEnabledInTwo(mountPoint, dirname(directory), name));
-  if (!isPresent || isCrowded(directory)) return false;
+function enableInTwo(
+  mountPoint: string,
+  directory: string,
+  wanted: readonly ControllerName[],
+): readonly ControllerName[] {
+  const path = join(directory, "cgroup.subtree_control");
+  const enabled = readWords(path);
+  const missing = wanted.filter((name) => !enabled.includes(name));
+  if (missing.length === 0) return wanted;
+  if (isCrowded(directory)) return wanted.filter((name) => enabled.includes(name));
+  const present = readWords(join(directory, "cgroup.controllers"));
+  const absent = missing.filter((name) => !present.includes(name));
+  const given: readonly string[] =
+    absent.length === 0 || directory === mountPoint
+      ? []
+      : enableInTwo(mountPoint, dirname(directory), absent);
+  const added = missing.filter(
+    (name) => (present.includes(name) || given.includes(name)) && enable(path, name),
+  );
+  return wanted.filter((name) => enabled.includes(name) || added.includes(name));
+}
+
+function enable(path: string, name: ControllerName): boolean {
   try {
-    writeFileSync(enabled, `+${name}`);
+    writeFileSync(path, `+${name}`);
     return true;
   } catch {
     // The group has another owner.
