@@ -1,12 +1,11 @@
 import type { Transform } from "node:stream";
 import { BoughError, messageOf } from "../errors.ts";
-
-export type DetectedCompression = "none" | "gzip" | "zstd" | "bzip2" | "xz";
+import type { Compression } from "./compress.ts";
 
 const chunkSize = 128 * 1024;
 
 /** Detects a compression by the first bytes, whatever the file's name. */
-export function detectCompression(beginning: Uint8Array): DetectedCompression {
+export function detectCompression(beginning: Uint8Array): Compression | "bzip2" | "xz" {
   const starts = (...bytes: number[]) => bytes.every((byte, index) => beginning[index] === byte);
   if (starts(0x1f, 0x8b)) return "gzip";
   if (starts(0x28, 0xb5, 0x2f, 0xfd)) return "zstd";
@@ -17,7 +16,7 @@ export function detectCompression(beginning: Uint8Array): DetectedCompression {
 /** Yields the decompressed content. Rejects if it is damaged or truncated. */
 export async function* decompress(
   content: AsyncIterable<Uint8Array>,
-  compression: "none" | "gzip" | "zstd",
+  compression: Compression,
   name: string,
 ): AsyncGenerator<Uint8Array> {
   if (compression === "none") {

@@ -50,6 +50,12 @@ describe("no descriptor stays open after an import of", () => {
     ["an archive of docker save", "docker-archive", () => archiveOf(dockerFiles(image())), "SUCCESS"],
     ["a gzip archive", "oci-archive", () => gzipSync(archiveOf(ociFiles(image()))), "SUCCESS"],
     ["a forged layer", "oci-archive", () => archiveOf(ociFiles(forged())), "FAILED"],
+    [
+      "a layer in an unsupported compression",
+      "oci-archive",
+      () => archiveOf(ociFiles(image({ layers: [Buffer.from("BZh91AY&SY")] }))),
+      "FAILED",
+    ],
     ["an archive that is cut off", "oci-archive", () => large().subarray(0, 20_000_000), "FAILED"],
     ["a gzip archive that is cut off", "oci-archive", () => gzipSync(large()).subarray(0, 20_000), "FAILED"],
     ["an archive without a layout", "oci-archive", () => archiveOf(dockerFiles(image())), "FAILED"],

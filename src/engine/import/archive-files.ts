@@ -1,6 +1,7 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { join, posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import type { Compression } from "../../image/compress.ts";
 import { decompress } from "../../image/compression.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { type ImportFile, type ImportFiles, openRegular, quoteName, readPart } from "./image-files.ts";
@@ -101,7 +102,7 @@ async function decompressArchive(
 }
 
 /** Detects the compression by the file's first bytes. */
-export async function compressionOf(path: string): Promise<"none" | "gzip" | "zstd"> {
+export async function compressionOf(path: string): Promise<Compression> {
   const { descriptor, size } = openRegular(path);
   closeSync(descriptor);
   const part = { path, offset: 0, length: Math.min(size, 6), name: path };

@@ -1,5 +1,6 @@
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
+import type { Compression } from "../../image/compress.ts";
 import { decompress } from "../../image/compression.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
@@ -39,12 +40,14 @@ export interface UnpackedLayer extends Descriptor {
  */
 export async function unpackLayer(job: LayerJob, totals: Totals): Promise<UnpackedLayer> {
   const [stored, content] = [createDigest(), createDigest()];
+  const file = readPart(job.file);
   const copy = job.copyTo === undefined ? undefined : openSync(job.copyTo, "wx", 0o600);
-  const { bytes, beginning } = await peek(readPart(job.file));
-  const compression = detectLayerCompression(beginning, job.name);
   const account = createAccount(job.room, totals);
+  let compression: Compression;
   let deferred: DeferredParts | undefined;
   try {
+    const { bytes, beginning } = await peek(file);
+    compression = detectLayerCompression(beginning, job.name);
     const original = tap(bytes, (chunk) => {
       stored.add(chunk);
       if (copy === undefined) return;
@@ -63,6 +66,7 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
       await plain.return(undefined);
     }
   } finally {
+    await file.return(undefined);
     if (copy !== undefined) closeSync(copy);
   }
   requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
