@@ -137,6 +137,8 @@ export async function startInSandbox(
   }
 
   const ended = waitForEnd();
+  // The caller gets its error only if the process starts. An error without a handler would end this process.
+  ended.catch(() => undefined);
   await beforeDeadline(helper, command, waitForStart(), {
     clock,
     seconds: maxStartSeconds,

@@ -65,6 +65,9 @@ export async function supervise(
   });
   let wasKilled = false;
   const watch = guard.watch(helper.pid, kill, ended.signal);
+  const beside = Promise.all([timeout, notice, watch]);
+  // Its error is thrown when the command has ended. Until then, an error without a handler would end this process.
+  beside.catch(() => undefined);
   try {
     await namespace.proceed();
     onProceed();
@@ -84,7 +87,7 @@ export async function supervise(
     writeStderr(wasKilled ? complaints.end() : complaints.held);
   } finally {
     ended.abort();
-    await Promise.all([timeout, notice, watch]);
+    await beside;
   }
   const failure = stderr.end(join(request.directory, "log"));
   if (failure?.kind === "sandbox" && !kill.used) {
