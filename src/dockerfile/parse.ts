@@ -124,10 +124,8 @@ function parseOnbuild(statement: Statement): Instruction {
   const { name } = inner;
   const expected = "an instruction other than FROM, MAINTAINER and ONBUILD";
   let trigger: Instruction | undefined;
-  if (name === "") {
-    const at = placeOf(statement.writtenName);
-    statement.report({ message: "ONBUILD requires at least one argument", expected, at });
-  } else if (name === "ONBUILD") {
+  if (name === "") statement.reportNoArguments(expected);
+  else if (name === "ONBUILD") {
     const message = "Chaining ONBUILD via `ONBUILD ONBUILD` isn't allowed";
     statement.report({ message, expected, at: placeOf(inner.writtenName) });
   } else if (name === "FROM" || name === "MAINTAINER") {

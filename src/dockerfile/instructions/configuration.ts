@@ -21,10 +21,8 @@ export function parseShell(statement: Statement): ShellInstruction {
   const flags = readFlags(statement);
   const command = parseCommand(statement, statement.args);
   const expected = 'a JSON array, as in SHELL ["/bin/bash", "-c"]';
-  if (isEmptyCommand(command)) {
-    const message = "SHELL requires at least one argument";
-    statement.report({ message, expected, at: placeOf(statement.writtenName) });
-  } else if (command.form === "shell") {
+  if (isEmptyCommand(command)) statement.reportNoArguments(expected);
+  else if (command.form === "shell") {
     const message = "SHELL requires the arguments to be in JSON form";
     statement.report({ message, expected, at: placeOf(statement.args) });
   }
@@ -35,7 +33,7 @@ export function parseShell(statement: Statement): ShellInstruction {
 export function parseExpose(statement: Statement): ExposeInstruction {
   const flags = readFlags(statement);
   const words = splitAtBlanks(statement.args.text, statement.args.offset).map((word) => word.text);
-  if (words.length === 0) reportNoArguments(statement, "a port, such as 8080 or 53/udp");
+  if (words.length === 0) statement.reportNoArguments("a port, such as 8080 or 53/udp");
   return { ...baseOf(statement, "EXPOSE", flags.list), ports: words };
 }
 
@@ -44,16 +42,11 @@ export function parseVolume(statement: Statement): VolumeInstruction {
   const flags = readFlags(statement);
   const list = statement.list();
   const words = list?.words ?? [];
-  if (list?.words.length === 0) reportNoArguments(statement, "a path");
+  if (list?.words.length === 0) statement.reportNoArguments("a path");
   for (const word of words) {
     if (word.text.replace(/^(""|'')+$/, "").trim() !== "") continue;
     const at = placeOf(statement.args);
     statement.report({ message: "VOLUME specified can not be an empty string", expected: "a path", at });
   }
   return { ...baseOf(statement, "VOLUME", flags.list), paths: words.map((word) => word.text) };
-}
-
-function reportNoArguments(statement: Statement, expected: string): void {
-  const at = placeOf(statement.writtenName);
-  statement.report({ message: `${statement.name} requires at least one argument`, expected, at });
 }

@@ -41,11 +41,7 @@ function checkForm(statement: Statement, kind: Word, rest: Word): Command | unde
   const expected = "HEALTHCHECK CMD command or HEALTHCHECK NONE";
   switch (type) {
     case "":
-      statement.report({
-        message: "HEALTHCHECK requires at least one argument",
-        expected,
-        at: placeOf(statement.writtenName),
-      });
+      statement.reportNoArguments(expected);
       return undefined;
     case "NONE":
       if (rest.text !== "") {
@@ -87,9 +83,7 @@ type Check = (name: string, value: string) => { message: string; expected: strin
 function checkFlag(statement: Statement, name: string, value: string | undefined, check: Check): void {
   if (value === undefined || value === "") return;
   const complaint = check(name, value);
-  const flag = statement.rawFlags.find(({ text }) => text.startsWith(`--${name}=`));
-  if (complaint !== undefined)
-    statement.report({ ...complaint, ...(flag === undefined ? {} : { at: flag }) });
+  if (complaint !== undefined) statement.report({ ...complaint, at: statement.placeOfFlag(name) });
 }
 
 const checkDuration: Check = (name, value) => {

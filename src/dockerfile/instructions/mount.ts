@@ -29,18 +29,16 @@ const keys = new Map([
 
 /** Parses the values of `--mount=type=cache,target=/path,...`. Checks keys and types. */
 export function parseMounts(statement: Statement, values: readonly string[]): Mount[] {
-  if (values.length === 0) return [];
   return values.map((value) => {
     const fields = splitFields(value).map((field) => {
       const separator = field.indexOf("=");
       const key = (separator < 0 ? field : field.slice(0, separator)).toLowerCase();
       return { key, field, value: separator < 0 ? undefined : field.slice(separator + 1) };
     });
-    const flag = statement.rawFlags.find(({ text }) => text === `--mount=${value}`);
-    const at = flag === undefined ? {} : { at: flag };
+    const at = statement.rawFlags.find(({ text }) => text === `--mount=${value}`);
     for (const { key, field, value } of fields) {
       const complaint = checkField(key, field, value);
-      if (complaint !== undefined) statement.report({ ...complaint, ...at });
+      if (complaint !== undefined) statement.report({ ...complaint, at });
     }
     const last = (...names: string[]) => fields.findLast(({ key }) => names.includes(key));
     const text = (...names: string[]) => last(...names)?.value;

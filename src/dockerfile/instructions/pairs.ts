@@ -19,7 +19,7 @@ export function parseLabel(statement: Statement): LabelInstruction {
 export function parseArg(statement: Statement): ArgInstruction {
   const flags = readFlags(statement);
   const words = splitTexts(statement.args.text, statement.escape);
-  if (words.length === 0) reportNoArguments(statement);
+  if (words.length === 0) statement.reportNoArguments(`${statement.name} name=value`);
   const declarations: ArgInstruction["declarations"][number][] = [];
   for (const word of words) {
     const declaration = splitPair(word);
@@ -34,7 +34,7 @@ function parsePairs(statement: Statement): { key: string; value: string }[] {
   const words = splitTexts(args.text, statement.escape);
   const [first] = words;
   if (first === undefined) {
-    reportNoArguments(statement);
+    statement.reportNoArguments(`${name} name=value`);
     return [];
   }
   if (!first.includes("=")) return parseLegacyPair(statement);
@@ -45,7 +45,7 @@ function parsePairs(statement: Statement): { key: string; value: string }[] {
       const message = `Syntax error - can't find = in "${word}". Must be of the form: name=value`;
       const expected = `${name} name=value ..., with quotes or an escape character where a value has blanks`;
       const at = placeOfWord(statement, pairs.length);
-      statement.report({ message, expected, ...(at && { at }) });
+      statement.report({ message, expected, at });
     } else if (key === "") {
       reportBlankName(statement, placeOfWord(statement, pairs.length));
     }
@@ -83,17 +83,7 @@ function splitPair(text: string): { key: string; value: string | undefined } {
   return { key: text.slice(0, separator), value: text.slice(separator + 1) };
 }
 
-function reportNoArguments(statement: Statement): void {
-  const { name, writtenName } = statement;
-  const expected = `${name} name=value`;
-  statement.report({ message: `${name} requires at least one argument`, expected, at: placeOf(writtenName) });
-}
-
 function reportBlankName(statement: Statement, at: Complaint["at"]): void {
   const { name } = statement;
-  statement.report({
-    message: `${name} names can not be blank`,
-    expected: `${name} name=value`,
-    ...(at && { at }),
-  });
+  statement.report({ message: `${name} names can not be blank`, expected: `${name} name=value`, at });
 }

@@ -60,9 +60,8 @@ function readChoice<Choice extends string>(
   if (value === undefined) return undefined;
   const choice = choices.find((known) => known === value);
   if (choice !== undefined) return choice;
-  const flag = statement.rawFlags.find(({ text }) => text.startsWith(`--${name}=`));
   const message = `invalid ${name} mode "${value}"`;
   const expected = `one of ${choices.join(", ")}`;
-  statement.report({ message, expected, ...(flag === undefined ? {} : { at: flag }) });
+  statement.report({ message, expected, at: statement.placeOfFlag(name) });
   return undefined;
 }

@@ -9,7 +9,7 @@ import { type RawFlag, type SplitCommand, splitCommand } from "./split-command.t
 export interface Complaint {
   message: string;
   expected?: string;
-  at?: { offset: number; length: number };
+  at?: { offset: number; length: number } | undefined;
 }
 
 /** A logical line, split into name, flags and arguments, from which an instruction is parsed. */
@@ -86,6 +86,11 @@ export class Statement {
     }
   }
 
+  reportNoArguments(expected: string): void {
+    const message = `${this.name} requires at least one argument`;
+    this.report({ message, expected, at: placeOf(this.writtenName) });
+  }
+
   report({ message, expected, at }: Complaint): void {
     this.findings.addProblem({
       message,
@@ -93,6 +98,11 @@ export class Statement {
       ...(at === undefined ? {} : { culprit: this.line.map.locate(at.offset, at.length) }),
       ...(expected === undefined ? {} : { expected }),
     });
+  }
+
+  /** Returns the place of a flag with a value. */
+  placeOfFlag(name: string): Complaint["at"] {
+    return this.rawFlags.find(({ text }) => text.startsWith(`--${name}=`));
   }
 
   warn(rule: string, message: string): void {
