@@ -2,8 +2,7 @@ import { constants, type Stats } from "node:fs";
 import { posix } from "node:path";
 import { growBuffer } from "../../grow-buffer.ts";
 import { TextColumn } from "../../text-column.ts";
-import type { ContextEntry, FileEntry } from "./entry.ts";
-import type { EntryPaths } from "./entry-of.ts";
+import type { ContextEntry, EntryPaths, FileEntry } from "./entry.ts";
 
 /**
  * Entries in columns: for a large context, an object and three paths for each take noticeable memory. Entries are created as

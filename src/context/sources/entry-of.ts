@@ -1,13 +1,7 @@
 import { constants, type Stats } from "node:fs";
 import { fileError } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
-import type { ContextEntry, FileStat } from "./entry.ts";
-
-export interface EntryPaths {
-  contextPath: string;
-  absolutePath: string;
-  relativePath: string;
-}
+import type { ContextEntry, EntryPaths, FileStat } from "./entry.ts";
 
 /** Returns the entry for a file, directory or link; `undefined` for a file that no image can have (`specialKind`). */
 export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): ContextEntry | undefined {
@@ -58,10 +52,13 @@ export function specialKind(stats: Stats): string {
   return "device";
 }
 
-export function readTarget(paths: EntryPaths, files: FileSystem): string {
+export function readTarget(
+  { contextPath, absolutePath }: Omit<EntryPaths, "relativePath">,
+  files: FileSystem,
+): string {
   try {
-    return files.readLink(paths.absolutePath);
+    return files.readLink(absolutePath);
   } catch (error) {
-    throw fileError("read the link", paths.contextPath, error);
+    throw fileError("read the link", contextPath, error);
   }
 }

@@ -1,6 +1,7 @@
 /** The entries that COPY and ADD sources have in the build context. */
 
-interface EntryBase {
+/** Where an entry is: in the context, on disk and in the image. */
+export interface EntryPaths {
   /** POSIX path relative to the context root, for messages and ignore rules. */
   contextPath: string;
   absolutePath: string;
@@ -9,6 +10,9 @@ interface EntryBase {
    * itself); for a file source it is the base name; with `--parents` it is the part after the pivot.
    */
   relativePath: string;
+}
+
+interface EntryBase extends EntryPaths {
   /** Permission bits with setuid, setgid and sticky: 0 to 0o7777. */
   mode: number;
 }

@@ -11,8 +11,8 @@ import {
   patternStart,
 } from "../patterns/path-pattern.ts";
 import type { Rule } from "../patterns/rules.ts";
+import type { EntryPaths } from "./entry.ts";
 import { childPaths } from "./entry-list.ts";
-import type { EntryPaths } from "./entry-of.ts";
 import { ignoredSource, missingSource, notADirectory } from "./missing-source.ts";
 import { resolveFoundPath } from "./path-source.ts";
 import { contextPathOf, resolveInContext } from "./resolve-path.ts";

@@ -5,6 +5,7 @@ import { type ContextTitle, contextArgument, describeContext, mainContext } from
 import { displayPath } from "../file-system/display-path.ts";
 import { fileError, isMissing } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
+import { readTarget } from "./entry-of.ts";
 
 /** The result of following a path in the context, with all of its links. */
 export type Resolution =
@@ -70,7 +71,7 @@ export function resolveInContext(
       links.push(contextPath);
       if (links.length > maxLinks)
         throw new BoughError(`${displayPath(path)}: its symbolic links form a loop`);
-      const target = readTarget(`${root}/${contextPath}`, contextPath, files);
+      const target = readTarget({ absolutePath: `${root}/${contextPath}`, contextPath }, files);
       if (target.startsWith("/")) {
         at.length = 0;
         stats = undefined;
@@ -98,14 +99,6 @@ function statPath(absolutePath: string, contextPath: string, files: FileSystem):
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw fileError("read", contextPath, error);
-  }
-}
-
-function readTarget(absolutePath: string, contextPath: string, files: FileSystem): string {
-  try {
-    return files.readLink(absolutePath);
-  } catch (error) {
-    throw fileError("read the link", contextPath, error);
   }
 }
 

@@ -13,8 +13,9 @@ import {
   passesAll,
 } from "../patterns/filters.ts";
 import type { Rule } from "../patterns/rules.ts";
+import type { EntryPaths } from "./entry.ts";
 import { childPaths, type EntryList } from "./entry-list.ts";
-import { type EntryPaths, entryType, readTarget, specialKind } from "./entry-of.ts";
+import { entryType, readTarget, specialKind } from "./entry-of.ts";
 
 export interface WalkResult {
   /** Pipes, sockets and devices that were skipped. */
