@@ -39,6 +39,7 @@ const shared = [
   "clock.ts",
   "database.ts",
   "left-behind.ts",
+  "open-for-reading.ts",
   "own-path.ts",
   "pace.ts",
   "persistent-map.ts",

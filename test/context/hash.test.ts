@@ -138,6 +138,30 @@ test("a file without read permission is an error with its path", async () => {
   }
 });
 
+test.skipIf(process.platform !== "linux")("reading a file leaves its access time", async () => {
+  const root = makeTree("f");
+  const path = join(root, "f");
+  const changed = Date.now() / 1000;
+  utimesSync(path, changed - 3600, changed);
+  const { atimeMs } = statSync(path);
+  await hashFiles([await fileEntry(root)]);
+  expect(statSync(path).atimeMs).toBe(atimeMs);
+});
+
+test("a file of another owner is read, though its access time changes", async () => {
+  const root = makeTree("f 0644");
+  writeFileSync(join(root, "f"), "hello");
+  chmodSync(root, 0o755);
+  const entry = await fileEntry(root);
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(65534);
+  try {
+    expect([...(await hashFiles([entry])).values()]).toEqual([sha256("hello")]);
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+});
+
 class MapCache implements HashCache {
   readonly entries = new Map<string, { stat: FileStat; sha256: string }>();
   get(path: string, stat: FileStat): string | undefined {

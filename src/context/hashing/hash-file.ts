@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, readSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { openForReading } from "../../open-for-reading.ts";
 import type { Pace } from "../../pace.ts";
 import { errorCode } from "../../system-error.ts";
 import { displayPath } from "../file-system/display-path.ts";
@@ -105,8 +106,7 @@ async function hashLarge(
 function openUnchanged(entry: FileToHash): number {
   let descriptor: number;
   try {
-    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
-    descriptor = openSync(entry.absolutePath, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    descriptor = openForReading(entry.absolutePath, constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if (isMissing(error)) throw changed(entry, "vanished", error);
     if (errorCode(error) === "ELOOP" || errorCode(error) === "ENXIO") throw changed(entry, "changed", error);

@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
+import { openForReading } from "../../open-for-reading.ts";
 import { bytesOf, type Path } from "./path.ts";
 
 /** A smaller copy takes less time than handing it to another thread. */
@@ -18,7 +19,7 @@ export function copyContent(from: Path, to: Path, size: number): Promise<void> |
   }
   let source: number | undefined;
   try {
-    source = openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW);
+    source = openForReading(from, constants.O_NOFOLLOW);
     for (;;) {
       const length = readSync(source, buffer, 0, smallBytes, null);
       if (length === 0) return undefined;

@@ -1,6 +1,7 @@
-import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync, type Stats } from "node:fs";
+import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
 import { namesIn } from "../../image/copy-sources.ts";
+import { openForReading } from "../../open-for-reading.ts";
 import type { Pace } from "../../pace.ts";
 import { readAttributes } from "../system/xattrs.ts";
 import { imageTreeOf, type LayerTree, type MergedDirectory, type MergedEntry } from "./layer-tree.ts";
@@ -86,7 +87,7 @@ class SelectionDigest {
   }
 
   async #addContent(path: Path): Promise<void> {
-    const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    const file = openForReading(path, constants.O_NOFOLLOW);
     try {
       for (;;) {
         const length = readSync(file, this.#buffer);

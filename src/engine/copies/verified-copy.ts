@@ -1,5 +1,6 @@
 import { closeSync, constants, futimesSync, lstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { openForReading } from "../../open-for-reading.ts";
 import { errorCode } from "../../system-error.ts";
 import { isUnreadable, readingStored } from "../records/stored-content.ts";
 import { firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
@@ -69,7 +70,7 @@ function copySmall(file: PlacedFile, target: string, buffer: Buffer): boolean {
 function readWhole({ path, size }: PlacedFile, buffer: Buffer): number | undefined {
   let descriptor: number | undefined;
   try {
-    descriptor = openSync(path, readingStored);
+    descriptor = openForReading(path, readingStored);
     // An empty pipe gives nothing, a directory can't be read, and anything else has a different hash.
     return readSync(descriptor, buffer, 0, size + 1, null);
   } catch (error) {

@@ -1,8 +1,9 @@
-import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync, type Stats } from "node:fs";
+import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { type LayerEntry, layerHeader } from "../../image/layer-header.ts";
 import { padding } from "../../image/tar-header.ts";
 import { endBytes } from "../../image/tar-writer.ts";
+import { openForReading } from "../../open-for-reading.ts";
 import { createPace } from "../../pace.ts";
 import { isWhiteout } from "../copies/layer-tree.ts";
 import { bytesOf, joinPath, listDirectory, type Path } from "../copies/path.ts";
@@ -120,7 +121,7 @@ function* entryBlocks(
 
 function* contentBlocks(path: Path, size: number): Generator<Uint8Array> {
   if (size === 0) return;
-  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const descriptor = openForReading(path, constants.O_NOFOLLOW);
   try {
     for (let left = size; left > 0; ) {
       const chunk = Buffer.allocUnsafe(Math.min(left, chunkBytes));

@@ -1,6 +1,7 @@
 /** Reads files that must still be what was hashed. Other content is an error, and is never sent under the old hash. */
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, constants, fstatSync, readSync, statSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
+import { openForReading } from "../../open-for-reading.ts";
 import type { LocalFile } from "./upload.ts";
 
 /**
@@ -67,7 +68,7 @@ export function createFileBody(file: LocalFile, onBytes: (taken: number) => void
 function openRegular(file: LocalFile): number {
   try {
     // Non-blocking, because the path may be a pipe by now.
-    return openSync(file.absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
+    return openForReading(file.absolutePath, constants.O_NONBLOCK);
   } catch (error) {
     throw unreadable(file, error);
   }
