@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { digestOf } from "../../src/image/digest.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { TestEngine } from "../support/engine.ts";
+import { lastingProcesses } from "../support/processes.ts";
 
 let engine: TestEngine;
 let base: string;
@@ -50,4 +52,31 @@ test("the start and the output of a process beside the command", async () => {
   await beside.body?.cancel();
   await engine.fetch("DELETE", path);
   expect((await ended(operation)).status).toBe("CANCELLED");
+});
+
+test("the progress of an import, whose download then ends", async () => {
+  const config = { mediaType: "application/vnd.oci.image.config.v1+json", digest: digestOf("{}"), size: 2 };
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: "application/vnd.oci.image.manifest.v1+json",
+    config,
+    layers: [],
+  };
+  const registry = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch({ url }) {
+      if (url.includes("/blobs/")) return new Promise<Response>(() => {});
+      return Response.json(manifest, { headers: { "Content-Type": manifest.mediaType } });
+    },
+  });
+  const url = `docker://127.0.0.1:${registry.port}/x:1`;
+  const operation = await engine.json<{ uuid: string }>("POST", "/v1/images/import", { registry: { url } });
+  await loseEventsAfter("init", operation);
+  expect(await ended(operation)).toMatchObject({
+    status: "FAILED",
+    error: expect.stringContaining("EISDIR"),
+  });
+  expect(await lastingProcesses(url)).toEqual([]);
+  await registry.stop(true);
 });

@@ -47,6 +47,9 @@ export async function runSkopeo(
       throw new BoughError(`skopeo: ${lastWords(errorOutput) || `exited with code ${status}`}`);
   } finally {
     signal.removeEventListener("abort", kill);
+    // It still runs if its progress could not be recorded.
+    endHelper(tool);
+    await tool.exited;
   }
 }
 
