@@ -2,8 +2,8 @@ import { createPace } from "../../pace.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { Instance } from "../instances/spec.ts";
 import { filePath } from "../records/files.ts";
-import type { Image } from "../records/images.ts";
-import { layerChain, layerDirectory } from "../records/layers.ts";
+import { type Image, layersOf } from "../records/images.ts";
+import { layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import { copyFromImage } from "./copy-from-image.ts";
 import { EarlySync } from "./early-sync.ts";
@@ -63,8 +63,6 @@ function* takeLent({ layout }: EngineState, lent: Iterable<LentFile>): Generator
 }
 
 export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {
-  const chain = layerChain(database, image.layer);
-  if (chain.length === 0) throw new Error(`the layers of image ${image.uuid} are gone`);
-  const layers = chain.map((layer) => ({ layer, path: layerDirectory(layout, layer) }));
+  const layers = layersOf(database, image).map((layer) => ({ layer, path: layerDirectory(layout, layer) }));
   return new LayerTree(layers, inUserNamespace);
 }

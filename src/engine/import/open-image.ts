@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
+import { isDiskFull } from "../faults.ts";
 import { openArchiveFiles } from "./archive-files.ts";
 import { openDirectoryFiles } from "./directory-files.ts";
 import type { ImageParts } from "./image-parts.ts";
@@ -32,7 +33,7 @@ export async function openLocalImage(
         return await readDockerArchive(await archive(), reference, name);
     }
   } catch (error) {
-    if (errorCode(error) === undefined || errorCode(error) === "ENOSPC") throw error;
+    if (errorCode(error) === undefined || isDiskFull(error)) throw error;
     throw new BoughError(`cannot read ${name}: ${reasonOf(error)}`, { cause: error });
   }
 }

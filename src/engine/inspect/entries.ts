@@ -1,6 +1,7 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
 import { basename } from "node:path";
 import { formatMode } from "../../image/file-mode.ts";
+import { joinPath, type Path } from "../copies/path.ts";
 import { accountNames } from "../sandbox/root/accounts.ts";
 
 /** One item of `GET /v1/inspect/{uuid}/list`. */
@@ -31,10 +32,10 @@ export function describeEntries(
   { inside, path, stats }: { inside: string; path: string; stats: Stats },
 ): FileItem[] {
   const names = accountNames(root);
-  if (!stats.isDirectory()) return [describeEntry(Buffer.from(basename(inside)), Buffer.from(path), names)];
+  if (!stats.isDirectory()) return [describeEntry(Buffer.from(basename(inside)), path, names)];
   return readdirSync(path, "buffer")
     .sort(Buffer.compare)
-    .map((name) => describeEntry(name, inDirectory(path, name), names));
+    .map((name) => describeEntry(name, joinPath(path, name), names));
 }
 
 /** Formats items as `ls -l` does. */
@@ -60,12 +61,7 @@ export function formatEntries(items: readonly FileItem[]): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Joins a directory and a name, which may not be UTF-8. */
-function inDirectory(path: string, name: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`${path}/`), name]);
-}
-
-function describeEntry(name: Buffer, path: Buffer, names: ReturnType<typeof accountNames>): FileItem {
+function describeEntry(name: Buffer, path: Path, names: ReturnType<typeof accountNames>): FileItem {
   const stats = lstatSync(path);
   return {
     path: name.toString(),

@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Image } from "../records/images.ts";
-import { layerChain, layerDirectory } from "../records/layers.ts";
+import { type Image, layersOf } from "../records/images.ts";
+import { layerDirectory } from "../records/layers.ts";
 import { enterMountNamespace, startNamespace } from "../sandbox/root/mount-namespace.ts";
 import type { EngineState } from "../state.ts";
 import { endHelper } from "../system/helper.ts";
@@ -15,12 +15,10 @@ export interface ImageView extends Disposable {
 
 export async function openImageView(state: EngineState, image: Image): Promise<ImageView> {
   const { layout, environment, inUserNamespace, clock } = state;
-  const [top, ...below] = layerChain(state.database, image.layer);
-  if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
+  const layers = layersOf(state.database, image);
   // A single layer needs no overlay mount.
-  if (below.length === 0)
-    return { image: image.uuid, root: layerDirectory(layout, top), [Symbol.dispose]() {} };
-  const layers = [top, ...below];
+  if (layers.length === 1)
+    return { image: image.uuid, root: layerDirectory(layout, layers[0]), [Symbol.dispose]() {} };
   const file = join(layout.scratch, crypto.randomUUID());
   const helper = startNamespace(layout, environment, { forCommand: false });
   const view = { layers, inUserNamespace, clock, file };

@@ -2,6 +2,7 @@ import { lstatSync, type Stats } from "node:fs";
 import type { ChangedAmount } from "../../service/wire/layer-changes.ts";
 import { isWhiteout, type LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../copies/path.ts";
+import { hasSameOwnerAndMode } from "../system/owner-and-mode.ts";
 import { isOpaque } from "../system/xattrs.ts";
 
 /** A layer's change to one path. */
@@ -46,7 +47,7 @@ export function* changesOf(
       if (stats.isDirectory()) {
         const isEmptied = isOpaque(path, inUserNamespace);
         waiting.push({ path, inside, below: lower, isOpaque: isEmptied });
-        if (before?.stats.isDirectory() && hasSameAccess(stats, before.stats)) continue;
+        if (before?.stats.isDirectory() && hasSameOwnerAndMode(stats, before.stats)) continue;
       }
       const hidden = new Map<number, ChangedAmount>();
       if (before !== undefined && !before.stats.isDirectory()) count(hidden, before, hiddenLinks);
@@ -134,10 +135,6 @@ function sizeOf(stats: Stats, links: Links, layer?: number): number {
 
 function described(stats: Stats): Pick<Change, "type" | "mode"> {
   return { type: typeOf(stats), mode: stats.mode & 0o7777 };
-}
-
-function hasSameAccess(one: Stats, other: Stats): boolean {
-  return one.mode === other.mode && one.uid === other.uid && one.gid === other.gid;
 }
 
 function byName({ name: one }: { name: Path }, { name: other }: { name: Path }): number {

@@ -12,8 +12,8 @@ import { ProcessEvents } from "../processes/process-events.ts";
 import { signalOf } from "../processes/signals.ts";
 import { mainProcessSpid } from "../records/event-files.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
-import type { Image } from "../records/images.ts";
-import { layerChain, layerDirectory } from "../records/layers.ts";
+import { layersOf } from "../records/images.ts";
+import { layerDirectory } from "../records/layers.ts";
 import { findOperation, type Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { ownMemoryLimit } from "../sandbox/limits/controllers.ts";
@@ -63,7 +63,7 @@ async function runCommand(
 ): Promise<() => Outcome> {
   const { image, spec, copies } = instance;
   const hasTerminal = spec.terminal !== undefined;
-  const layers = layersOf(state, image);
+  const layers = layersOf(state.database, image);
   // The first network of this process takes as long to make as everything else before its first command.
   state.networks.start(spec.network);
   const runtime = await state.runtime.take(state, layers, { hasTerminal, signal: run.signal });
@@ -127,12 +127,6 @@ async function runCommand(
   await requireSmallLayer(state, run, limits.layerBytes, outcome.limitsHit);
   const keep = await keepChanges(state, image, { ...spec, env }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
-}
-
-function layersOf({ database }: EngineState, image: Image): readonly [number, ...number[]] {
-  const [top, ...below] = layerChain(database, image.layer);
-  if (top === undefined) throw new Error(`the layers of image ${image.uuid} are gone`);
-  return [top, ...below];
 }
 
 /** Makes an image with its files and copies, for a request without a command. Starts no process. */

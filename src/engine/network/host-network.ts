@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { readOptional } from "../system/optional-file.ts";
 
 /** Files that describe the machine's network. */
 interface HostNetwork {
@@ -99,12 +99,4 @@ function overlaps({ destination, mask }: Route, network: string): boolean {
 /** Unreachable networks are routes on the loopback interface. */
 function hasDefaultRoute(ipv6Routes: string): boolean {
   return ipv6Routes.split("\n").some((line) => /^0{32} 00 /.test(line) && !/\slo$/.test(line));
-}
-
-function readOptional(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }

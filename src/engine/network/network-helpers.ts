@@ -1,7 +1,14 @@
 import { realpathSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { beforeDeadline, endHelper, type Helper, sendLine, startHelper } from "../system/helper.ts";
+import {
+  beforeDeadline,
+  endHelper,
+  type Helper,
+  isRunning,
+  sendLine,
+  startHelper,
+} from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 import { leaveDevices } from "./tap-device.ts";
 
@@ -55,8 +62,7 @@ export class NetworkHelpers {
 
   /** Lets the processes end quickly. Call it when the network is no longer used. */
   leaveDevices(): void {
-    for (const { pid, exitCode, signalCode } of this.#helpers)
-      if (exitCode === null && signalCode === null) leaveDevices(pid);
+    for (const helper of this.#helpers) if (isRunning(helper)) leaveDevices(helper.pid);
   }
 
   async close(): Promise<void> {

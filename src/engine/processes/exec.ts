@@ -14,11 +14,13 @@ import {
   dyingWithParent,
   endHelper,
   type Helper,
+  isRunning,
   startHelper,
   startPipedHelper,
 } from "../system/helper.ts";
 import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
+import { sendSignal } from "../system/send-signal.ts";
 import type { InputSpec } from "./exec-spec.ts";
 import { ProcessInput } from "./process-input.ts";
 
@@ -110,7 +112,7 @@ export async function startInSandbox(
     output("stderr", chunk),
   );
   const input = new ProcessInput();
-  const hasEnded = () => helper.exitCode !== null || helper.signalCode !== null;
+  const hasEnded = () => !isRunning(helper);
 
   async function waitForEnd(): Promise<ExecOutcome> {
     await Promise.all([
@@ -171,12 +173,4 @@ export function signalCommand({ layout }: SandboxHost, live: LiveSandbox, signal
 export function notifyResize({ pid }: LiveSandbox): void {
   const runc = findFirstInNamespace(pid);
   if (runc !== undefined) sendSignal(runc, "SIGWINCH");
-}
-
-function sendSignal(pid: number, signal: number | "SIGKILL" | "SIGWINCH"): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It has ended meanwhile.
-  }
 }

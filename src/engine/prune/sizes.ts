@@ -1,7 +1,7 @@
-import { join } from "node:path";
 import { isSha256 } from "../../sha256.ts";
 import type { Layout } from "../layout.ts";
 import { cacheDirectory } from "../records/caches.ts";
+import { eventPath } from "../records/event-files.ts";
 import { filePath } from "../records/files.ts";
 import { blobsDirectory } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
@@ -44,5 +44,5 @@ export function filePaths(layout: Layout, files: readonly string[]): string[] {
 }
 
 export function eventPaths(layout: Layout, operations: readonly string[]): string[] {
-  return operations.filter(isOperationId).map((uuid) => join(layout.events, `${uuid}.ndjson`));
+  return operations.filter(isOperationId).map((uuid) => eventPath(layout, uuid));
 }

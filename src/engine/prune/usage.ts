@@ -42,13 +42,12 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
     const records = { database, layout };
     const inventory = readInventory(database);
     const { images } = inventory;
-    const selected = select(inventory, selection, createSizes(records, inventory));
-    const column = (query: string) =>
-      database
-        .query<{ name: string }, []>(query)
-        .all()
-        .map(({ name }) => name);
-    const operations = column("SELECT uuid AS name FROM operations WHERE finished_at IS NOT NULL");
+    const sizes = createSizes(records, inventory);
+    const selected = select(inventory, selection, sizes);
+    const operations = database
+      .query<{ uuid: string }, []>("SELECT uuid FROM operations WHERE finished_at IS NOT NULL")
+      .all()
+      .map(({ uuid }) => uuid);
     const files = inventory.files.map(({ name }) => name);
     const caches = cachePaths(database, layout);
     const linked = new Set(
@@ -66,7 +65,6 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
       isDoomed: doomed.has(id),
     }));
     const withBlobs = layers.filter(({ blobs }) => blobs > 0);
-    const cacheSizes = createSizes(records, inventory).cache;
     return {
       images: { count: images.length, tagged: images.filter(({ tags }) => tags.length > 0).length },
       layers: addUp(layers),
@@ -82,7 +80,7 @@ export function measureUsage(directory: string, selection: PruneSelection): Prom
       },
       caches: {
         ...{ count: caches.length, bytes: diskUsage(caches) },
-        reclaimableBytes: selected.caches.reduce((sum, name) => sum + cacheSizes(name), 0),
+        reclaimableBytes: selected.caches.reduce((sum, name) => sum + sizes.cache(name), 0),
       },
     };
   });

@@ -133,8 +133,13 @@ export class EventFiles {
   }
 
   #path(operation: string): string {
-    return join(this.#layout.events, `${operation}.ndjson`);
+    return eventPath(this.#layout, operation);
   }
+}
+
+/** Returns the path of an operation's log. */
+export function eventPath(layout: Layout, operation: string): string {
+  return join(layout.events, `${operation}.ndjson`);
 }
 
 function appendText(path: string, text: string): void {

@@ -4,6 +4,7 @@ import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
 import { parseObject } from "./json-column.ts";
+import { layerChain } from "./layers.ts";
 import { createLayerCheck, type Records } from "./whole-layers.ts";
 
 export interface Image {
@@ -95,6 +96,16 @@ export function configureImage(
     .query<{ operation: string | null }, [string]>("SELECT operation FROM images WHERE uuid = ?")
     .get(uuid) ?? { operation: null };
   return known ?? addImage(database, { layer, config, origin, configDigest, operation, createdAt });
+}
+
+/** Returns an image's layers, the uppermost first. Throws if their records are gone. */
+export function layersOf(
+  database: Database,
+  { uuid, layer }: Pick<Image, "uuid" | "layer">,
+): readonly [number, ...number[]] {
+  const [top, ...below] = layerChain(database, layer);
+  if (top === undefined) throw new Error(`the layers of image ${uuid} are gone`);
+  return [top, ...below];
 }
 
 /** Sets or moves a tag. A tag names one image; an image may have several tags. */

@@ -1,4 +1,4 @@
-import type { Running } from "../system/helper.ts";
+import { isRunning, type Running } from "../system/helper.ts";
 import { endProcesses } from "../system/helper-process.ts";
 
 /** Ends a sandbox at any point of its life, when the request's signal is aborted or its time is over. */
@@ -45,8 +45,4 @@ export class KillSwitch {
   #end(): void {
     if (this.#helper !== undefined && isRunning(this.#helper)) endProcesses(this.#helper.pid);
   }
-}
-
-function isRunning(helper: Running): boolean {
-  return helper.exitCode === null && helper.signalCode === null;
 }

@@ -54,7 +54,7 @@ export interface SandboxRequest {
   /** The image's layers, the uppermost first. */
   layers: readonly [number, ...number[]];
   /** Fills the upper directory with the request's files before it is mounted. */
-  fill?: ((upper: string) => Promise<unknown>) | undefined;
+  fill: (upper: string) => Promise<void>;
   /** The request's own mounts. */
   mounts: RequestMounts;
   /** Called with the mounted root, since the command's user may depend on the image's files. */

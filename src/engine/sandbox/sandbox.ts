@@ -35,7 +35,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const upper = join(request.directory, "upper");
   for (const name of ["upper", "work"]) mkdirSync(join(request.directory, name));
   copyRootAttributes(layerDirectory(layout, request.layers[0]), upper);
-  await request.fill?.(upper);
+  await request.fill(upper);
   const guard = new LimitGuard(host, request);
   const kill = new KillSwitch(request.signal, request.onKill);
   const network = host.networks.provide(request.network);

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import { isRunning } from "../system/helper.ts";
 import { firstProcess, readPid } from "./containers.ts";
 import { StartupStderr } from "./failed-start.ts";
 import { ComplaintFilter } from "./kill-complaint.ts";
@@ -48,8 +49,7 @@ export async function supervise(
 
   /** Waits until crun has written the PID file, which it does while the command already runs. */
   const noted = async () => {
-    const isThere = () => helper.exitCode === null && helper.signalCode === null;
-    while (pid === undefined && !hasStarted() && isThere()) await clock.sleep(1);
+    while (pid === undefined && !hasStarted() && isRunning(helper)) await clock.sleep(1);
   };
 
   request.signal.throwIfAborted();

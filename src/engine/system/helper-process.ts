@@ -2,6 +2,7 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { identify, isAlive } from "../../process-identity.ts";
+import { sendSignal } from "./send-signal.ts";
 
 /** Records the process that works for an operation, so that it can be killed if this process is. The helper leads a session. */
 export function recordHelper(directory: string, pid: number): void {
@@ -19,11 +20,7 @@ export function stopHelper(directory: string): void {
  * first process instead. The kernel then kills all others in there, and the helper ends after them.
  */
 export function endProcesses(helper: number): void {
-  try {
-    process.kill(findFirstInNamespace(helper) ?? -helper, "SIGKILL");
-  } catch {
-    // It ended meanwhile.
-  }
+  sendSignal(findFirstInNamespace(helper) ?? -helper, "SIGKILL");
 }
 
 /** Returns the first process of the PID namespace that a helper has made; `undefined` if it has made none, or is gone. */

@@ -5,6 +5,7 @@ import { BoughError } from "../../errors.ts";
 import { startOnPipes } from "./pipes.ts";
 import { type Environment, findProgram } from "./programs.ts";
 import { nameSeconds } from "./seconds.ts";
+import { sendSignal } from "./send-signal.ts";
 
 /** A running program. */
 export type Running = Pick<
@@ -110,13 +111,13 @@ export async function sendLine({ stdin }: Pick<Helper, "stdin">, line = ""): Pro
   }
 }
 
+export function isRunning({ exitCode, signalCode }: Pick<Running, "exitCode" | "signalCode">): boolean {
+  return exitCode === null && signalCode === null;
+}
+
 /** Kills the helper and everything that it started, even after the helper's own end. */
 export function endHelper(helper: Pick<Running, "pid">): void {
-  try {
-    process.kill(-helper.pid, "SIGKILL");
-  } catch {
-    // No process is left.
-  }
+  sendSignal(-helper.pid, "SIGKILL");
 }
 
 /** Runs a program to its end, without input. Rejects with a BoughError that names it when the deadline has passed. */

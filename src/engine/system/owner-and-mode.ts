@@ -1,4 +1,4 @@
-import { fchmodSync, fchownSync, fstatSync } from "node:fs";
+import { fchmodSync, fchownSync, fstatSync, type Stats } from "node:fs";
 
 /** Returns the mode to create a file with that will get `mode`. Nobody may do more with the file before than after. */
 export function firstMode(mode: number): number {
@@ -18,4 +18,9 @@ export function setOwnerAndMode(
   if (!isOwned) fchownSync(descriptor, uid, gid);
   // The owner comes first, since changing it clears setuid and setgid.
   if (!isOwned || (stats.mode & 0o7777) !== mode) fchmodSync(descriptor, mode);
+}
+
+/** True for equal owners and modes, which include the types. */
+export function hasSameOwnerAndMode(one: Stats, other: Stats): boolean {
+  return one.mode === other.mode && one.uid === other.uid && one.gid === other.gid;
 }

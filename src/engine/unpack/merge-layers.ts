@@ -1,9 +1,9 @@
 import { lstatSync, renameSync, rmSync } from "node:fs";
 import type { Pace } from "../../pace.ts";
 import { joinPath, listDirectory, type Path } from "../copies/path.ts";
-import { giveAttributes, giveTimes } from "../copies/upper-tree.ts";
+import { copyMetadata } from "../copies/upper-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
-import { isOpaque, markOpaque, readAttributes, writeAttributes } from "../system/xattrs.ts";
+import { isOpaque, markOpaque } from "../system/xattrs.ts";
 
 /**
  * Merges two layers: moves everything in the upper one's directory to the lower one's. Whiteouts of the upper one stay, since
@@ -34,11 +34,6 @@ export async function mergeLayers(
     }
   }
   // Directories' times come last, since adding entries changes them; the deepest directories come first.
-  for (const { from, to } of merged.reverse()) {
-    const stats = lstatSync(from);
-    giveAttributes(to, stats, stats);
-    writeAttributes(to, readAttributes(from));
-    giveTimes(to, stats);
-  }
+  for (const { from, to } of merged.reverse()) copyMetadata(from, to, lstatSync(from));
   rmSync(upper, { recursive: true });
 }

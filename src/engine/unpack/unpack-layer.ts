@@ -6,6 +6,7 @@ import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
 import { tap } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
+import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
 import { detectLayerCompression } from "../import/layer-compression.ts";
 import { checkRoom, type Room } from "../import/limits.ts";
@@ -102,7 +103,7 @@ async function readEntries(
 
 /** Adds the entry to an error of the file system, except for a full disk. Errors of the archive name the layer already. */
 function describe(error: unknown, layer: string, { name }: TarEntry): unknown {
-  if (errorCode(error) !== undefined && !["ENOSPC", "EDQUOT"].includes(errorCode(error) ?? ""))
+  if (errorCode(error) !== undefined && !isDiskFull(error))
     return new BoughError(`${layer} cannot be unpacked: ${showPath(name)}: ${messageOf(error)}`);
   return error;
 }

@@ -3,6 +3,7 @@ import { rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { errorCode } from "../../../system-error.ts";
+import { sendSignal } from "../../system/send-signal.ts";
 import { containerParent, linesOf, ownHierarchies } from "./hierarchies.ts";
 
 /** Milliseconds to wait for killed processes: they are gone within a few, unless they wait for the disk. */
@@ -46,12 +47,8 @@ async function removeControlGroup(directory: string): Promise<boolean> {
 function killMembers(directory: string): void {
   for (const line of membersOf(directory)) {
     const pid = Number(line);
-    try {
-      // The kernel writes 0 for a process without a PID in this process's PID namespace.
-      if (pid > 0) process.kill(pid, "SIGKILL");
-    } catch {
-      // It has ended meanwhile.
-    }
+    // The kernel writes 0 for a process without a PID in this process's PID namespace.
+    if (pid > 0) sendSignal(pid, "SIGKILL");
   }
 }
 

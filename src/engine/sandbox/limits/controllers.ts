@@ -1,6 +1,7 @@
 /** The limits that the kernel can enforce here, by control groups that this process may make. */
-import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readOptional } from "../../system/optional-file.ts";
 import { containerParent, type Hierarchy } from "./hierarchies.ts";
 
 export const controllerNames = ["memory", "pids", "cpu"] as const;
@@ -138,11 +139,7 @@ function readWords(path: string): string[] {
 }
 
 function readText(path: string): string {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return "";
-  }
+  return readOptional(path).trim();
 }
 
 function isWritable(path: string): boolean {

@@ -1,5 +1,6 @@
-import { lstatSync, readdirSync, type Stats, statfsSync } from "node:fs";
+import { lstatSync, type Stats, statfsSync } from "node:fs";
 import { join } from "node:path";
+import { namesIn } from "../../../left-behind.ts";
 import { createPace } from "../../../pace.ts";
 import { errorCode } from "../../../system-error.ts";
 
@@ -16,6 +17,7 @@ export async function countedSize(upper: string, enough: number, signal?: AbortS
   const waiting = [upper];
   let bytes = 0;
   for (let next = waiting.pop(); next !== undefined && bytes <= enough; next = waiting.pop()) {
+    // The command may remove a directory at any time.
     for (const name of namesIn(next)) {
       if (bytes > enough) break;
       const pause = pace.step();
@@ -48,14 +50,5 @@ function statsOf(path: string): Stats | "gone" | "out of reach" {
     return lstatSync(path);
   } catch (error) {
     return errorCode(error) === "ENAMETOOLONG" ? "out of reach" : "gone";
-  }
-}
-
-/** The command may remove a directory at any time. */
-function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
   }
 }

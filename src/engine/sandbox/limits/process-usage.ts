@@ -1,5 +1,6 @@
 /** The resources that a sandbox's processes use, where no control group counts them: read from /proc, outside of the sandbox. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { readOptional } from "../../system/optional-file.ts";
 
 interface ProcessUsage {
   /** Processes and threads, including zombies. */
@@ -137,12 +138,4 @@ function memoryFiles(pid: number): Map<string, number> {
 /** Returns the value of a line such as `Pss: 12 kB` in bytes; 0 if there is none. */
 function kilobytes(text: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(text)?.[1] ?? 0) * 1024;
-}
-
-function readOptional(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }

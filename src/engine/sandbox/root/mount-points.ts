@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../../errors.ts";
+import { hasSameOwnerAndMode } from "../../system/owner-and-mode.ts";
 import { resolveInRoot } from "./root-path.ts";
 
 /** Directories that the sandbox mounts its own file systems on, which hide the image's content there. */
@@ -26,7 +27,7 @@ export function copyRootAttributes(layerDirectory: string, upper: string): void 
 
 /** Returns whether a command left the file system unchanged. */
 export function isUnchanged(layerDirectory: string, upper: string): boolean {
-  return readdirSync(upper).length === 0 && hasSameAttributes(lstatSync(layerDirectory), lstatSync(upper));
+  return readdirSync(upper).length === 0 && hasSameOwnerAndMode(lstatSync(layerDirectory), lstatSync(upper));
 }
 
 /** The paths in the image at which the sandbox's own files are mounted. They contain no links. */
@@ -96,7 +97,7 @@ function makeParent(root: string, mount: string): string {
 export function removeMountPoints(upper: string, { made }: MountPoints): void {
   for (const [path, before] of [...made].reverse()) {
     const stats = lookUp(upper, path);
-    if (stats === undefined || !hasSameAttributes(stats, before)) continue;
+    if (stats === undefined || !hasSameOwnerAndMode(stats, before)) continue;
     const isUnused = stats.isDirectory() ? readdirSync(join(upper, path)).length === 0 : stats.size === 0;
     if (isUnused) rmSync(join(upper, path), { recursive: true });
   }
@@ -181,8 +182,4 @@ function lookUp(upper: string, path: string): Stats | undefined {
     if (stats === undefined) return undefined;
   }
   return stats;
-}
-
-function hasSameAttributes(one: Stats, other: Stats): boolean {
-  return one.mode === other.mode && one.uid === other.uid && one.gid === other.gid;
 }

@@ -1,6 +1,7 @@
 import { closeSync, realpathSync, statSync } from "node:fs";
 import { release } from "node:os";
 import { BoughError } from "../../../errors.ts";
+import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
 import { machineArchitecture } from "../../system/machine.ts";
 import { type Environment, findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
@@ -144,7 +145,7 @@ export function findCrun(
   const filter = callFilter(machineArchitecture(), { kind: "none" });
   const groups = [groupVersion(hierarchies), controllers];
   const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter, filterForm, groups];
-  const key = new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)).digest("hex");
+  const key = sha256Of(JSON.stringify(parts));
   return { crun, key };
 }
 
