@@ -13,7 +13,7 @@ import {
   unfinishedOperations,
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
-import { lostLayers } from "./records/unsynced-layers.ts";
+import { layersOfFailedSyncs, lostLayers } from "./records/unsynced-layers.ts";
 import { removeContainer } from "./sandbox/containers.ts";
 import type { EngineState } from "./state.ts";
 import { killHelper } from "./system/helper-process.ts";
@@ -25,17 +25,19 @@ export async function recover(state: EngineState, warn: (message: string) => voi
   await removeAbandoned(state);
 }
 
-/** Drops layers that were not completely on the disk when the machine stopped. */
+/** Drops layers that were not completely on the disk when the machine stopped, or when a sync failed. */
 async function dropLost(
   { database, layout, boot }: EngineState,
   warn: (message: string) => void,
 ): Promise<void> {
   if (lostLayers(database, boot).length === 0) return;
   const { dropLayers } = await import("./repair.ts");
+  const cause =
+    layersOfFailedSyncs(database).length > 0 ? "writing to the disk failed" : "the machine stopped";
   const dropped = await dropLayers(database, layout, () => lostLayers(database, boot));
   if (dropped > 0)
     warn(
-      `the machine stopped before ${dropped === 1 ? "a layer was" : `${dropped} layers were`} on the disk: images built on ${dropped === 1 ? "it" : "them"} must be built again`,
+      `${cause} before ${dropped === 1 ? "a layer was" : `${dropped} layers were`} on the disk: images built on ${dropped === 1 ? "it" : "them"} must be built again`,
     );
 }
 

@@ -1,10 +1,12 @@
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { hexOf } from "../../image/digest.ts";
+import { bootId } from "../../process-identity.ts";
 import type { Layout } from "../layout.ts";
 import { blobsDirectory, findBlobs } from "../records/imported-blobs.ts";
 import { fingerprintLayer } from "../records/layer-fingerprint.ts";
 import { findLayer, type LayerRecord, layerDirectory } from "../records/layers.ts";
+import { lostLayers } from "../records/unsynced-layers.ts";
 import { findLayerProblem } from "../records/whole-layers.ts";
 import { findByteProblem } from "./file-check.ts";
 import { add, type CheckRun } from "./report.ts";
@@ -28,9 +30,13 @@ export function findPlaceProblem(database: Database, layout: Layout, layer: Laye
 
 export async function checkLayers(run: CheckRun): Promise<void> {
   const { database, layout, report } = run;
+  const lost = new Set(lostLayers(database, bootId() ?? ""));
   for (const layer of listLayers(database)) {
     report.layers++;
-    const problem = findPlaceProblem(database, layout, layer) ?? (await findContentProblem(run, layer));
+    const problem =
+      findPlaceProblem(database, layout, layer) ??
+      (lost.has(layer.id) ? "it was not completely written to the disk" : undefined) ??
+      (await findContentProblem(run, layer));
     if (problem !== undefined && findLayer(database, layer.id) !== undefined)
       add(run, { kind: "layer", name: layer.id.toString(36), problem });
     await checkBlobs(run, layer);

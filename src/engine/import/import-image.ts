@@ -7,7 +7,6 @@ import { addImage, findImportedImage, setTag } from "../records/images.ts";
 import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { syncToDisk } from "../system/disk.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { nameSeconds } from "../system/seconds.ts";
 import { EarlyLayers } from "../unpack/early-layers.ts";
@@ -66,14 +65,14 @@ export async function performImport(
     const report = (message: string) => state.events.append(run.uuid, sandboxSpid, "progress", { message });
     await unpackLayers(state, groups, { parts, image, run, threads, early, room, signal, report });
     await threads.close();
-    if (!maySyncLater(groups)) await syncToDisk(state, run.directory, signal);
+    if (!maySyncLater(groups)) await state.layerSync.syncNow(run.uuid, signal);
     // The space of temporary files is free before a client learns that the import has ended.
     await Promise.all(
       temporaries.map((name) => rm(join(run.directory, name), { recursive: true, force: true })),
     );
     return () => {
       const createdAt = clock.now();
-      const layer = keepLayers(state, groups, run.directory, createdAt);
+      const layer = keepLayers(state, groups, run, createdAt);
       const { config, origin, configDigest } = image;
       const uuid =
         findImportedImage(database, { layer, config, origin, configDigest }) ??

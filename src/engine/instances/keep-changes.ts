@@ -57,7 +57,7 @@ export async function keepChanges(
           directory: upper,
           parent,
           linkedLayers: spec.linkedLayers ?? new Set(),
-          unsyncedIn: state.boot,
+          unsyncedIn: { boot: state.boot, operation: run.uuid },
           createdAt,
         }).id;
     state.layerSync.request();

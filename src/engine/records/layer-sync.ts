@@ -1,11 +1,18 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../../clock.ts";
 import { inTransaction } from "../../database.ts";
-import { messageOf } from "../../errors.ts";
+import { BoughError, messageOf } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
-import { syncToDisk } from "../system/disk.ts";
+import { FailedSyncError, syncToDisk } from "../system/disk.ts";
 import type { Environment } from "../system/programs.ts";
-import { noteSynced, unsyncedLayers } from "./unsynced-layers.ts";
+import { unfinishedOperations } from "./operations.ts";
+import {
+  type FailedSync,
+  hasMissedError,
+  noteFailedSync,
+  noteSynced,
+  unsyncedLayers,
+} from "./unsynced-layers.ts";
 
 /** Milliseconds for which a layer may be only in memory. */
 const delay = 1_000;
@@ -31,8 +38,8 @@ export class LayerSync {
   readonly #leaving = new AbortController();
   #pending: Promise<void> | undefined;
   #early: Promise<void> | undefined;
-  /** An error of an early sync. The kernel reports each only once. */
-  #failure: { error: unknown } | undefined;
+  /** Failed syncs that could not be recorded, for example on a full disk. */
+  #unrecorded: FailedSync[] = [];
 
   constructor(host: LayerSyncHost) {
     this.#host = host;
@@ -45,13 +52,22 @@ export class LayerSync {
 
   /** Starts to write what was copied by now, so that the next sync has less to write. Nobody waits for it. */
   startEarly(): void {
-    this.#early ??= syncToDisk(this.#host, this.#host.layout.layers, this.#leaving.signal)
+    const { signal } = this.#leaving;
+    this.#early ??= this.#write([], signal)
       .catch((error: unknown) => {
-        this.#failure ??= { error };
+        // Without a program to sync with, the next sync reports that.
+        if (error instanceof FailedSyncError) this.#report(error);
       })
       .finally(() => {
         this.#early = undefined;
       });
+  }
+
+  /** Waits until everything that an operation has written is on the disk. */
+  async syncNow(operation: string, signal: AbortSignal): Promise<void> {
+    await this.#write([], signal);
+    if (hasMissedError(this.#host.database, operation))
+      throw new BoughError("the disk failed while the operation was writing to it");
   }
 
   /** Syncs all layers that are recorded by now. */
@@ -59,8 +75,10 @@ export class LayerSync {
     this.#closing.abort();
     await this.#pending;
     await this.#sync();
-    // Without a layer, what was copied is not needed.
-    this.#leaving.abort(new Error("the engine is closing"));
+    if (this.#early === undefined) return;
+    // Without a layer, what was copied is not needed. But an error of its sync may concern operations of other processes.
+    if (unfinishedOperations(this.#host.database).length === 0)
+      this.#leaving.abort(new Error("the engine is closing"));
     await this.#early;
   }
 
@@ -76,18 +94,50 @@ export class LayerSync {
   }
 
   async #sync(): Promise<void> {
-    const { database, layout, boot, warn } = this.#host;
+    const { database, boot } = this.#host;
     try {
+      this.#recordFailures();
       const layers = unsyncedLayers(database, boot);
       if (layers.length === 0) return;
-      await Promise.all([this.#early, syncToDisk(this.#host, layout.layers, new AbortController().signal)]);
-      const failure = this.#failure;
-      this.#failure = undefined;
-      if (failure !== undefined) throw failure.error;
-      inTransaction(database, () => noteSynced(database, layers));
+      await Promise.all([this.#early, this.#write(layers, new AbortController().signal)]);
+      // The early sync may have got the error of a layer.
+      this.#recordFailures();
+      inTransaction(database, () => noteSynced(database, layers, boot));
     } catch (error) {
-      // The layers stay noted as unsynced: if they are lost, they count as never made.
-      warn(`the newest layers may not be written to the disk yet: ${messageOf(error)}`);
+      this.#report(error);
     }
+  }
+
+  /** `layers`: the unsynced ones, if known. */
+  async #write(layers: readonly number[], signal: AbortSignal): Promise<void> {
+    const { clock, layout } = this.#host;
+    const startedAt = clock.now();
+    try {
+      await syncToDisk(this.#host, layout.layers, signal);
+    } catch (error) {
+      if (error instanceof FailedSyncError) {
+        this.#unrecorded.push({ layers, startedAt });
+        try {
+          this.#recordFailures();
+        } catch {
+          // No layer counts as synced until this is recorded.
+        }
+      }
+      throw error;
+    }
+  }
+
+  #recordFailures(): void {
+    for (const failure of this.#unrecorded) noteFailedSync(this.#host.database, failure);
+    this.#unrecorded = [];
+  }
+
+  #report(error: unknown): void {
+    const message = messageOf(error);
+    this.#host.warn(
+      error instanceof FailedSyncError
+        ? `layers that were not on the disk yet count as lost, and images built on them must be built again: ${message}. ${error.hint}`
+        : `the newest layers may not be written to the disk yet: ${message}`,
+    );
   }
 }

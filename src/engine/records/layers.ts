@@ -34,8 +34,8 @@ export function addLayer(
     content?: string;
     /** Layers with which it shares hard-linked files. */
     linkedLayers?: ReadonlySet<number>;
-    /** The boot ID, if the directory may not be on the disk yet; see `noteUnsynced`. */
-    unsyncedIn?: string;
+    /** Set if the directory may not be on the disk yet; see `noteUnsynced`. */
+    unsyncedIn?: { boot: string; operation: string };
     createdAt: number;
   },
 ): LayerRecord {

@@ -85,4 +85,6 @@ export const migrations: readonly string[] = [
   "ALTER TABLE caches ADD COLUMN used_at INTEGER;",
   // Every start of an engine needs the unfinished ones, and must not read all finished ones with their requests and results.
   "CREATE INDEX unfinished_operations ON operations (uuid) WHERE finished_at IS NULL;",
+  // 1 if a sync to the disk has failed since the operation began.
+  "ALTER TABLE operations ADD COLUMN sync_failed INTEGER NOT NULL DEFAULT 0;",
 ];

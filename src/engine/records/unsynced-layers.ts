@@ -1,34 +1,85 @@
 import type { Database } from "bun:sqlite";
+import { inTransaction } from "../../database.ts";
+
+/** Stands in place of a boot ID for layers whose sync failed: they count as lost at once. */
+const failedSync = "failed sync";
 
 /**
  * Notes a layer that may not be on the disk yet, although its record may be. If the machine stops, the next engine drops it as
- * never made. `boot` is the kernel's boot ID.
+ * never made, and also if a sync has failed since the operation that made it began. `boot` is the kernel's boot ID.
  */
-export function noteUnsynced(database: Database, layer: number, boot: string): void {
+export function noteUnsynced(
+  database: Database,
+  layer: number,
+  { boot, operation }: { boot: string; operation: string },
+): void {
   database
-    .query<undefined, [number, string]>("INSERT INTO unsynced_layers (layer, boot) VALUES (?, ?)")
-    .run(layer, boot);
+    .query<undefined, [number, string, string, string]>(
+      `INSERT INTO unsynced_layers (layer, boot)
+       VALUES (?, CASE (SELECT sync_failed FROM operations WHERE uuid = ?) WHEN 1 THEN ? ELSE ? END)`,
+    )
+    .run(layer, operation, failedSync, boot);
 }
 
-/** Returns the unsynced layers made since the machine booted; they are intact until it stops. */
+/** Returns the unsynced layers made since the machine booted; they are intact until it stops, unless a sync fails. */
 export function unsyncedLayers(database: Database, boot: string): number[] {
   return layersOf(database, "boot = ?", boot);
 }
 
-/** Returns the unsynced layers made before the machine booted. */
+/** Returns the unsynced layers made before the machine booted, and those whose sync failed. */
 export function lostLayers(database: Database, boot: string): number[] {
   return layersOf(database, "boot <> ?", boot);
 }
 
-/** Notes that layers are on the disk. */
-export function noteSynced(database: Database, layers: readonly number[]): void {
-  const query = database.query<undefined, [number]>("DELETE FROM unsynced_layers WHERE layer = ?");
-  for (const layer of layers) query.run(layer);
+/** Returns the lost layers whose sync failed. */
+export function layersOfFailedSyncs(database: Database): number[] {
+  return layersOf(database, "boot = ?", failedSync);
 }
 
-function layersOf(database: Database, which: string, boot: string): number[] {
+/** Notes that layers are on the disk, except those whose sync has failed meanwhile. */
+export function noteSynced(database: Database, layers: readonly number[], boot: string): void {
+  const query = database.query<undefined, [number, string]>(
+    "DELETE FROM unsynced_layers WHERE layer = ? AND boot = ?",
+  );
+  for (const layer of layers) query.run(layer, boot);
+}
+
+export interface FailedSync {
+  /** The layers that were unsynced when it began. */
+  layers: readonly number[];
+  startedAt: number;
+}
+
+/**
+ * Notes that a sync failed. Linux does not say which files it failed to write, and reports an error only once: the next sync
+ * succeeds, in any process. So everything that was not on the disk counts as lost: the unsynced layers, and those of all
+ * operations that have not ended.
+ */
+export function noteFailedSync(database: Database, { layers, startedAt }: FailedSync): void {
+  inTransaction(database, () => {
+    database.run("UPDATE unsynced_layers SET boot = ?", [failedSync]);
+    // Another process may have synced these since the kernel reported the error here.
+    database.run(
+      `INSERT OR REPLACE INTO unsynced_layers
+       SELECT id, ? FROM layers WHERE created_at >= ? OR id IN (SELECT value FROM json_each(?))`,
+      [failedSync, startedAt, JSON.stringify(layers)],
+    );
+    database.run("UPDATE operations SET sync_failed = 1 WHERE finished_at IS NULL");
+  });
+}
+
+/** True if a sync has failed since the operation began. */
+export function hasMissedError(database: Database, operation: string): boolean {
+  return (
+    database
+      .query<{ sync_failed: number }, [string]>("SELECT sync_failed FROM operations WHERE uuid = ?")
+      .get(operation)?.sync_failed === 1
+  );
+}
+
+function layersOf(database: Database, which: string, value: string): number[] {
   return database
     .query<{ layer: number }, [string]>(`SELECT layer FROM unsynced_layers WHERE ${which}`)
-    .all(boot)
+    .all(value)
     .map(({ layer }) => layer);
 }

@@ -5,22 +5,29 @@ import { type Environment, findProgram, helperEnvironment } from "./programs.ts"
 
 /** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;
+const hint = "The disk may be failing: look for the kernel's errors with `dmesg`.";
+
+/** A sync that reached the disk and failed. The kernel reports its error to nobody else. */
+export class FailedSyncError extends BoughError {}
 
 /**
  * Waits until everything written to the file system of `path` is on the disk. A layer can have many thousand files, which no call
- * of Bun's syncs at once.
+ * of Bun's syncs at once. Rejects with a `FailedSyncError` unless no sync was started, or it was aborted.
  */
 export async function syncToDisk(
   host: { environment: Environment; clock: Clock },
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { status, stderr } = await runHelper([findProgram("sync", host.environment), "-f", path], {
+  const sync = findProgram("sync", host.environment);
+  const { status, stderr } = await runHelper([sync, "-f", path], {
     environment: helperEnvironment(host.environment),
     clock: host.clock,
     seconds: maxSyncSeconds,
     signal,
-    hint: "The disk may be failing: look for the kernel's errors with `dmesg`.",
+  }).catch((error: unknown) => {
+    if (signal.aborted || !(error instanceof BoughError)) throw error;
+    throw new FailedSyncError(error.message, { hint });
   });
-  if (status !== 0) throw new BoughError(`could not write ${path} to disk: ${stderr.trim()}`);
+  if (status !== 0) throw new FailedSyncError(`could not write ${path} to disk: ${stderr.trim()}`, { hint });
 }

@@ -9,6 +9,7 @@ import {
   restoreLayer,
 } from "../records/layers.ts";
 import { createLayerCheck } from "../records/whole-layers.ts";
+import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { placesOf } from "./unpack-layers.ts";
@@ -22,7 +23,7 @@ export function maySyncLater(groups: readonly LayerGroup[]): boolean {
 export function keepLayers(
   state: EngineState,
   groups: readonly LayerGroup[],
-  directory: string,
+  { uuid, directory }: Pick<OperationRun, "uuid" | "directory">,
   createdAt: number,
 ): number {
   const syncsLater = maySyncLater(groups);
@@ -30,7 +31,8 @@ export function keepLayers(
   for (const group of groups) {
     const places = placesOf(directory, group);
     const layer = { content: group.content, parent: top, directory: places.content, createdAt };
-    top = keepLayer(state, syncsLater ? { ...layer, unsyncedIn: state.boot } : layer);
+    const unsyncedIn = { boot: state.boot, operation: uuid };
+    top = keepLayer(state, syncsLater ? { ...layer, unsyncedIn } : layer);
     keepBlobs(state.layout, top.id, places.blobs);
   }
   if (syncsLater) state.layerSync.request();
@@ -40,13 +42,7 @@ export function keepLayers(
 
 function keepLayer(
   { database, layout }: EngineState,
-  layer: {
-    content: string;
-    parent: LayerRecord | undefined;
-    directory: string;
-    createdAt: number;
-    unsyncedIn?: string;
-  },
+  layer: Parameters<typeof addLayer>[2] & { content: string },
 ): LayerRecord {
   const { content, parent, directory } = layer;
   const existing = findLayerByContent(database, content);

@@ -1,0 +1,123 @@
+/** Linux reports an error of the disk to one sync only, so what was not on the disk then counts as lost, whatever syncs later. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { appendFile } from "node:fs/promises";
+import { openDatabase } from "../../src/database.ts";
+import { checkEngine } from "../../src/engine/check/check.ts";
+import { migrations } from "../../src/engine/records/schema.ts";
+import { lostLayers, noteFailedSync, noteSynced } from "../../src/engine/records/unsynced-layers.ts";
+import { openInput } from "../support/engine.ts";
+import { manySmall, SyncedEngine } from "../support/synced-engine.ts";
+
+let engines: SyncedEngine;
+beforeEach(() => {
+  engines = new SyncedEngine();
+});
+afterEach(() => engines.remove());
+
+/** Later syncs succeed. */
+const failFirst = `[ "$(wc -l < "$log")" -gt 1 ] || { echo 'sync: Input/output error' >&2; exit 1; }`;
+const lost = expect.stringMatching(
+  /^layers that were not on the disk yet count as lost, and images built on them must be built again: .*Input\/output error\. .*dmesg/,
+);
+const dropped =
+  "writing to the disk failed before a layer was on the disk: images built on it must be built again";
+
+async function untilFailed(): Promise<void> {
+  while (engines.warnings.length === 0) await Bun.sleep(5);
+}
+
+test("a layer is damage after a failed sync, and the next engine drops it", async () => {
+  const { engine, base, image } = await engines.openWithLayer(failFirst);
+  await engine.close();
+  const { damage } = await checkEngine(engines.directory, {
+    signal: new AbortController().signal,
+    onProgress: () => undefined,
+  });
+  expect(damage).toEqual([
+    expect.objectContaining({ problem: "it was not completely written to the disk", images: [image] }),
+  ]);
+  expect(await engines.hasAfterwards([base, image])).toEqual([true, false]);
+  expect(engines.warnings).toEqual([lost, dropped]);
+});
+
+test("a sync that can't be started loses nothing: the next one gets the errors", async () => {
+  const { engine, base } = await engines.openWithBase();
+  await engine.engine.close();
+  const broken = await engines.open(engines.fakeSync("", "/nowhere"));
+  const { image = "" } = await broken.run(base, "echo > /kept");
+  await broken.engine.close();
+  expect(engines.warnings).toEqual([
+    expect.stringMatching(/^the newest layers may not be written to the disk yet: /),
+  ]);
+  expect(engines.unsynced()).toHaveLength(1);
+  expect(await engines.hasAfterwards([image])).toEqual([true]);
+  expect(engines.unsynced()).toEqual([]);
+});
+
+test("an early sync fails: its layer is lost, as is what is built on it, but not what was begun later", async () => {
+  const { engine, base } = await engines.openWithBase(failFirst);
+  const { image = "" } = await engine.runWith(base, engines.lend(manySmall), "true");
+  await untilFailed();
+  const { image: onLost = "" } = await engine.run(image, "echo > /kept");
+  const { image: later = "" } = await engine.run(base, "echo > /kept");
+  await engine.engine.close();
+  expect([engines.syncs(), engines.warnings]).toEqual([2, [lost]]);
+  expect(await engines.hasAfterwards([image, onLost, later])).toEqual([false, false, true]);
+});
+
+test("a command of another process was running: its layer is lost", async () => {
+  const { engine, base } = await engines.openWithBase(failFirst);
+  const other = await engines.open();
+  const started = await other.start({ image: base, command: "cat > /kept", stdin: openInput });
+  await engine.runWith(base, engines.lend(manySmall), "true", { disposable: true });
+  await untilFailed();
+  await other.closeInput(started);
+  const { result } = await other.finish(started);
+  await other.engine.close();
+  await engine.engine.close();
+  expect(engines.warnings).toEqual([lost]);
+  expect(await engines.hasAfterwards([base, result?.image ?? ""])).toEqual([true, false]);
+});
+
+test("an engine waits for its early sync if a command of another process is running", async () => {
+  const { engine, base } = await engines.openWithBase(`read -r line < "$gate"; ${failFirst}`);
+  Bun.spawnSync(["mkfifo", engines.gate]);
+  const other = await engines.open();
+  const started = await other.start({ image: base, command: "cat > /kept", stdin: openInput });
+  await engine.runWith(base, engines.lend(manySmall), "true", { disposable: true });
+  const closed = engine.engine.close();
+  await appendFile(engines.gate, "\n");
+  await closed;
+  await other.closeInput(started);
+  const { result } = await other.finish(started);
+  await other.engine.close();
+  expect(await engines.hasAfterwards([result?.image ?? ""])).toEqual([false]);
+});
+
+test("a failure that can't be recorded at once is recorded before a layer counts as synced", async () => {
+  const { engine, base, image } = await engines.openWithLayer(failFirst);
+  engines.inDatabase((database) =>
+    database.run(
+      "CREATE TRIGGER full BEFORE UPDATE ON unsynced_layers BEGIN SELECT RAISE(FAIL, 'disk full'); END",
+    ),
+  );
+  await untilFailed();
+  engines.inDatabase((database) => database.run("DROP TRIGGER full"));
+  await engine.close();
+  expect(await engines.hasAfterwards([base, image])).toEqual([true, false]);
+});
+
+test("layers that another process noted as synced since the error are lost", () => {
+  const database = openDatabase(engines.gate, migrations);
+  const add = (id: number, time: number) =>
+    database.run("INSERT INTO layers (id, depth, created_at) VALUES (?, 1, ?)", [id, time]);
+  // The first layer was on the disk before the sync began, the second was not, and the third was made during the sync.
+  add(1, 100);
+  add(2, 100);
+  add(3, 200);
+  noteFailedSync(database, { layers: [2], startedAt: 150 });
+  expect(lostLayers(database, "this boot")).toEqual([2, 3]);
+  noteSynced(database, [2, 3], "this boot");
+  expect(lostLayers(database, "this boot")).toEqual([2, 3]);
+  database.close();
+});

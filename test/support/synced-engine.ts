@@ -1,0 +1,104 @@
+import { Database } from "bun:sqlite";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { LentFile } from "../../src/service/wire/file.ts";
+import { TestEngine } from "./engine.ts";
+
+/** An engine's directory, which is opened with different `sync` programs. */
+export class SyncedEngine {
+  readonly #scratch = mkdtempSync(join(tmpdir(), "bough-layer-sync-"));
+  readonly directory = join(this.#scratch, "engine");
+  readonly warnings: string[] = [];
+  readonly #log = join(this.#scratch, "syncs");
+  /** A free path; the fake `sync` has it as `$gate`. */
+  readonly gate = join(this.#scratch, "gate");
+
+  open(path = process.env.PATH): Promise<TestEngine> {
+    const warn = (message: string) => void this.warnings.push(message);
+    return TestEngine.open({ directory: this.directory, environment: { PATH: path }, warn });
+  }
+
+  /** Opens the engine with a synced base. `script`: see `fakeSync`. */
+  async openWithBase(script?: string) {
+    const first = await this.open();
+    const base = await first.importBase();
+    await first.engine.close();
+    return { engine: await this.open(script === undefined ? undefined : this.fakeSync(script)), base };
+  }
+
+  /** The same with a new layer. */
+  async openWithLayer(script?: string) {
+    const { engine, base } = await this.openWithBase(script);
+    const { image = "" } = await engine.run(base, "echo kept > /kept");
+    return { engine: engine.engine, base, image };
+  }
+
+  inDatabase<T>(work: (database: Database) => T): T {
+    const database = new Database(join(this.directory, "engine.db"));
+    try {
+      return work(database);
+    } finally {
+      database.close();
+    }
+  }
+
+  unsynced(): unknown[] {
+    return this.inDatabase((database) => database.query("SELECT layer FROM unsynced_layers").values().flat());
+  }
+
+  /** Returns a PATH with a `sync` that notes its call, then runs `script`. */
+  fakeSync(script: string, interpreter = "/bin/sh"): string {
+    const programs = join(this.#scratch, "programs");
+    mkdirSync(programs);
+    const lines = `#!${interpreter}\nlog=${this.#log} gate=${this.gate}\necho "$@" >> "$log"\n${script}\n`;
+    writeFileSync(join(programs, "sync"), lines, { mode: 0o755 });
+    return `${programs}:${process.env.PATH}`;
+  }
+
+  /** The number of calls of the fake `sync`. */
+  syncs(): number {
+    return existsSync(this.#log) ? readFileSync(this.#log, "utf8").split("\n").length - 1 : 0;
+  }
+
+  /** Makes files of these sizes, and lends them. */
+  lend(sizes: readonly number[]): LentFile[] {
+    const directory = join(this.#scratch, "lent");
+    mkdirSync(directory);
+    return sizes.map((size, index) => {
+      const path = join(directory, `${index}`);
+      const content = Buffer.alloc(size, index % 251);
+      writeFileSync(path, content);
+      const sha256 = new Bun.CryptoHasher("sha256").update(content).digest("hex");
+      return {
+        destination: `/f/${index}`,
+        path,
+        sha256,
+        size,
+        uid: 0,
+        gid: 0,
+        mode: 0o644,
+        mtime: undefined,
+      };
+    });
+  }
+
+  /** Opens the engine again. Returns for each image whether it has it. */
+  async hasAfterwards(images: readonly string[]): Promise<boolean[]> {
+    const next = await this.open();
+    const found = images.map(async (image) => {
+      const { status } = await next.fetch("GET", `/v1/inspect/${image}/list?path=/`);
+      return status === 200;
+    });
+    const answers = await Promise.all(found);
+    await next.engine.close();
+    return answers;
+  }
+
+  remove(): void {
+    rmSync(this.#scratch, { recursive: true, force: true });
+  }
+}
+
+/** Sizes of files that are many enough for an early sync. */
+export const manySmall = Array.from({ length: 1_000 }, () => 10);
