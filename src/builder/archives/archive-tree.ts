@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { isId, maxEntries, maxPathLength } from "../../image/archive-limits.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 
@@ -10,9 +11,6 @@ export interface ArchiveTree {
   entries(): CopiedEntry[];
 }
 
-/** No real archive holds more entries. An endless one would be read forever. */
-const maxEntries = 2_000_000;
-const maxPathLength = 4096;
 /** The limit of Linux. */
 const maxLinksOnTheWay = 40;
 
@@ -131,8 +129,4 @@ export function createArchiveTree(
 
 function partsOf(name: string): string[] {
   return name.split("/").filter((part) => part !== "" && part !== ".");
-}
-
-function isId(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0 && value < 2 ** 32;
 }

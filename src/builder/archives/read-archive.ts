@@ -67,7 +67,6 @@ async function sendFrom(
     build.signal.throwIfAborted();
     tree.add(entry, entry.type === "file" ? await contents.take(contentOf(entry), entry.size) : undefined);
   }
-  const done = await contents.finish();
-  if (done.files > 0) build.emit({ type: "uploaded", ...done });
+  await contents.finish();
   return tree.entries();
 }

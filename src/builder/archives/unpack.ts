@@ -5,7 +5,7 @@ import { linksInPlaceOf } from "../copy/image-links.ts";
 import type { Owner } from "../copy/ownership.ts";
 import type { CopyPlan } from "../copy/plan.ts";
 import type { PlannedItem } from "../copy/planned-items.ts";
-import { type Item, stageCopied, stageItems } from "../copy/stage-items.ts";
+import { type Item, type StagedItems, stageCopied, stageItems } from "../copy/stage-items.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
@@ -26,7 +26,7 @@ export async function stageArchive(
   { checksum, destination, owner, line }: Unpacking,
   stageBefore: () => Promise<StageState>,
   build: BuildJob,
-): Promise<Awaited<ReturnType<typeof stageItems>> | undefined> {
+): Promise<StagedItems | undefined> {
   if (item.kind === "document" || item.kind === "repository") return undefined;
   const place = item.kind === "url" ? { url: item.url } : { absolutePath: item.entry.absolutePath };
   const digest = await hashOf(item, checksum, build);

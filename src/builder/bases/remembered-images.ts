@@ -4,8 +4,6 @@ import { withLatest } from "../../service/images/tag.ts";
 import type { ImageService } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
-import type { RememberedImage } from "../cache/layer-cache.ts";
-import type { BaseImage } from "./base-image.ts";
 
 type Memory = Pick<Store, "imports">;
 
@@ -25,11 +23,6 @@ export function rememberTag(
   { service, store }: { service: Pick<ImageService, "capabilities">; store: Memory },
 ): void {
   if (service.capabilities.lacks("imageList")) rememberImage(tag, image, store);
-}
-
-/** Returns an image that something is copied from as one that can be lost; `undefined` if the service has just confirmed it. */
-export function asRemembered({ uuid, isRemembered }: BaseImage, hash: string): RememberedImage | undefined {
-  return isRemembered === true ? { isRemembered, hash, image: uuid } : undefined;
 }
 
 /** Returns the same name for all spellings of a reference. A `docker://` address means the registry's image, whatever has its tag. */

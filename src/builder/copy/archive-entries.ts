@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { isId, maxEntries, maxPathLength } from "../../image/archive-limits.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 
 /** An entry of an image's archive whose name has been checked. */
@@ -10,10 +11,7 @@ export interface ArchivedEntry {
   original: string | undefined;
 }
 
-/** No image holds more entries. An endless archive would be read forever. */
-const maxEntries = 2_000_000;
 const maxBytes = 2 ** 42;
-const maxPathLength = 4096;
 
 /**
  * Checks the entries of a directory's archive, since the service is not trusted. Throws for names that lead elsewhere or through
@@ -73,8 +71,4 @@ export async function* checkArchive(
     seen.set(path, entry.type);
     yield { path, entry, original };
   }
-}
-
-function isId(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0 && value < 2 ** 32;
 }

@@ -1,15 +1,12 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
 import { sha256Of } from "../../sha256.ts";
-import { findImage } from "../bases/find-image.ts";
-import { asRemembered } from "../bases/remembered-images.ts";
-import { baseHash, chainHash } from "../cache/chain-hash.ts";
-import type { LosableImage } from "../cache/layer-cache.ts";
+import { findImageSource } from "../bases/image-source.ts";
+import { chainHash } from "../cache/chain-hash.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 import { findOrRun } from "../commands/run.ts";
 import type { RunSpec } from "../commands/run-spec.ts";
-import { imageReference } from "../contexts/named-context.ts";
 import { titleOf } from "../interpreter/location.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
 import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
@@ -20,14 +17,6 @@ import { stageImageCopy } from "./from-image.ts";
 import { resolveFileOwner } from "./ownership.ts";
 import { isReadBefore } from "./read-image.ts";
 import type { CopyWords } from "./words.ts";
-
-/** An image that a COPY takes files from, and the chain hash that stands for its contents. */
-interface Source {
-  image: string;
-  hash: string;
-  /** Set if the service may have lost the image. */
-  losable: LosableImage | undefined;
-}
 
 /**
  * Performs a `COPY --from`. A service that copies between images makes a layer of it, without transferring files. For another
@@ -40,7 +29,8 @@ export async function copyFromImage(
   build: BuildJob,
 ): Promise<StageState> {
   const line = instruction.range.start;
-  const source = await findSource(instruction, build);
+  const from = await build.stages.sourceOf(instruction);
+  const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);
   // A copy depends on files alone, neither on variables nor on the user.
   const files = { ...startStage(stage.layer), staged: stage.staged };
@@ -73,15 +63,6 @@ export async function copyFromImage(
   });
   build.store.copyLayers.set(build.session, { hash, place, source: source.image, layer: layer.hash });
   return withLayer(stage, layer);
-}
-
-async function findSource(instruction: CopyInstruction, build: BuildJob): Promise<Source> {
-  const layer = await build.stages.sourceOf(instruction);
-  if (layer !== undefined) return { image: layer.image, hash: layer.hash, losable: layer };
-  const reference = imageReference(instruction.from ?? "", build.contexts);
-  const image = await findImage(reference, build);
-  const hash = baseHash(image, build.service);
-  return { image: image.uuid, hash, losable: asRemembered(image, hash) };
 }
 
 /** Returns the request's copy without the owner, for whom the image may have to be asked. */

@@ -24,7 +24,10 @@ export async function stageImageCopy(
   {
     words,
     source: { image, losable },
-  }: { words: CopyWords; source: Pick<ImageContent, "image" | "losable"> },
+  }: {
+    words: Pick<CopyWords, "paths" | "exclude" | "destination" | "chown" | "changeMode">;
+    source: Pick<ImageContent, "image" | "losable">;
+  },
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {

@@ -7,8 +7,8 @@ import { createArchiveCollector } from "../staging/gc.ts";
 export interface ImageContents {
   /** Returns the content's SHA-256, possibly before a small content has been sent. */
   take(content: AsyncGenerator<Uint8Array>, size: number): Promise<string>;
-  /** Resolves when all have been sent, with the totals. */
-  finish(): Promise<UploadProgress>;
+  /** Resolves when all have been sent, and reports the totals. */
+  finish(): Promise<void>;
 }
 
 /** The size up to which contents are held in memory, so that several are sent at once while the archive is read. */
@@ -89,7 +89,7 @@ export function createImageContents(build: BuildJob, maxSent: number): ImageCont
       await Promise.all(underWay);
       store.uploads.flush();
       if (failure !== undefined) throw failure.error;
-      return done;
+      if (done.files > 0) build.emit({ type: "uploaded", ...done });
     },
   };
 }

@@ -106,7 +106,7 @@ export async function resolveUser(stage: StageState, build: BuildJob): Promise<s
 async function findUser(user: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
   const number = user === "" || user === rootName ? 0 : numberOf(user);
   if (number !== undefined) return { uid: number, gid: number };
-  const fields = await findRow("/etc/passwd", user, "user", accounts, build);
+  const fields = await findRow("/etc/passwd", user, accounts, build);
   const gid = idOf(fields[3]);
   if (gid !== undefined) return { uid: idOf(fields[2]) ?? 0, gid };
   throw new BoughError(
@@ -119,7 +119,7 @@ async function findUser(user: string, accounts: Accounts, build: BuildJob): Prom
 
 async function findGroup(group: string, accounts: Accounts, build: BuildJob): Promise<number> {
   if (group === "" || group === rootName) return 0;
-  return numberOf(group) ?? idOf((await findRow("/etc/group", group, "group", accounts, build))[2]) ?? 0;
+  return numberOf(group) ?? idOf((await findRow("/etc/group", group, accounts, build))[2]) ?? 0;
 }
 
 /** Returns true if names can be looked up: not every service can be asked. */
@@ -133,7 +133,7 @@ async function readAccounts(
   build: BuildJob,
 ): Promise<string | undefined | "unsupported"> {
   const entry = staged.get(path);
-  if (entry === undefined) return readFromImage(path, { layer }, build);
+  if (entry === undefined) return readImageAccounts(path, { layer }, build);
   if (entry.type === "directory") return undefined;
   if (entry.type === "symlink") return "unsupported";
   switch (entry.content.kind) {
@@ -151,7 +151,7 @@ async function readAccounts(
 }
 
 /** Reads a file of the image. A service without file calls is asked once, by an operation that prints both tables. */
-async function readFromImage(
+async function readImageAccounts(
   path: AccountFile,
   { layer }: Pick<Accounts, "layer">,
   build: BuildJob,
@@ -211,10 +211,10 @@ export async function homeOf(user: string, stage: Accounts, build: BuildJob): Pr
 async function findRow(
   path: AccountFile,
   name: string,
-  what: string,
   accounts: Accounts,
   build: BuildJob,
 ): Promise<string[]> {
+  const what = path === "/etc/passwd" ? "user" : "group";
   const content = await readAccounts(path, accounts, build);
   if (content === "unsupported") {
     const reason = accounts.staged.has(path)

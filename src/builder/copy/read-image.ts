@@ -54,8 +54,7 @@ export async function readFromImage(
       },
     );
   }
-  const done = await contents.finish();
-  if (done.files > 0) build.emit({ type: "uploaded", ...done });
+  await contents.finish();
   if (reading.skipped.length > 0)
     build.emit({ type: "warning", message: skippedMessage(reading.skipped), line: range.start });
   const sources = read.flat();

@@ -58,7 +58,7 @@ export async function readDirectory(
   /** Excluded directories, until something in them is included. */
   const held = new Map<string, CopiedEntry>();
 
-  async function readFile({ path, entry, original }: ArchivedEntry): Promise<CopiedFile> {
+  async function readEntry({ path, entry, original }: ArchivedEntry): Promise<CopiedFile> {
     const first = files.get(original ?? "");
     if (first !== undefined) return { ...first, path, original: first.original ?? first.path };
     const left = unread.get(original ?? "");
@@ -89,7 +89,7 @@ export async function readDirectory(
     if (type === "directory") entries.push({ type, path, mode, uid, gid });
     else if (type === "symlink") entries.push({ type, path, target: entry.target, uid, gid });
     else if (type === "other") skipped.push(posix.join(directory, path));
-    else entries.push(await readFile(next));
+    else entries.push(await readEntry(next));
   }
   return { path: directory, name, type: "directory", entries };
 }

@@ -21,6 +21,13 @@ export interface Item {
   isImplied?: true;
 }
 
+/** The stage's entries after an addition, and the amount of the files that were added. */
+export interface StagedItems {
+  staged: Staged;
+  files: number;
+  bytes: number;
+}
+
 /** Stages items and the directories above them. Those that have to be made belong to `owner`. */
 export async function stageItems(
   items: Iterable<Item>,
@@ -28,7 +35,7 @@ export async function stageItems(
   { owner, line }: { owner: Owner; line: number },
   stage: StageState,
   build: BuildJob,
-): Promise<{ staged: Staged; files: number; bytes: number }> {
+): Promise<StagedItems> {
   const { staged } = stage;
   const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);

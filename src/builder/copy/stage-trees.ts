@@ -4,12 +4,12 @@ import type { Unpacking } from "../archives/unpack.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { PlannedItem, PlannedItems } from "./planned-items.ts";
-import type { stageItems } from "./stage-items.ts";
+import type { StagedItems } from "./stage-items.ts";
 import type { CopyWords } from "./words.ts";
 
 interface TreeStaging extends Pick<Unpacking, "destination" | "owner" | "line"> {
   words: CopyWords;
-  stageBetween(items: Iterable<PlannedItem>, stage: StageState): ReturnType<typeof stageItems>;
+  stageBetween(items: Iterable<PlannedItem>, stage: StageState): Promise<StagedItems>;
 }
 
 /**
@@ -27,7 +27,7 @@ export async function stageTrees(
   const isTree = (item: PlannedItem) =>
     item.kind === "repository" || mayUnpack(instruction, item, build.mode);
   if (instruction.name === "COPY" || !items[Symbol.iterator]().some(isTree)) return { items, ...done };
-  const add = ({ staged, files, bytes }: Awaited<ReturnType<typeof stageItems>>) => {
+  const add = ({ staged, files, bytes }: StagedItems) => {
     done.stage = { ...done.stage, staged };
     done.files += files;
     done.bytes += bytes;

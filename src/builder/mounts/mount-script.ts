@@ -5,6 +5,7 @@ import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { type ExpandedCommand, quote } from "../commands/command.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
+import { parentDirectories } from "../copy/made-directories.ts";
 import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/add-staged.ts";
@@ -57,16 +58,11 @@ async function contentOf(
     );
   const path = spec.type === "bind" || spec.type === "cache" ? spec.source : "/";
   const words = {
-    ...{
-      paths: [escapeGlob(path)],
-      remote: [],
-      documents: [],
-      destination: place,
-      exclude: [],
-      chown: "",
-      chmod: "",
-    },
-    ...{ changeMode: (mode: number) => mode, checksum: undefined, warnings: [] },
+    paths: [escapeGlob(path)],
+    destination: place,
+    exclude: [],
+    chown: "",
+    changeMode: (mode: number) => mode,
   };
   const copied = await stageImageCopy(
     { ...instruction, parents: false },
@@ -142,7 +138,7 @@ function placing({ spec, source }: RunMount, index: number, store: string): stri
   const { target } = spec;
   const place = quote(target);
   const lines = [
-    ...parentsOf(target).map(
+    ...parentDirectories(target).map(
       (parent, depth) =>
         `[ -d ${quote(`${parent}/`)} ] || { mkdir ${quote(parent)}; _bough_made_${index}_${depth}=1; }`,
     ),
@@ -167,7 +163,7 @@ function placing({ spec, source }: RunMount, index: number, store: string): stri
 
 /** Returns commands that remove a mount. Directories made for it stay if the command has put files into them. */
 function removing({ spec: { target } }: RunMount, index: number, store: string): string[] {
-  const made = parentsOf(target).map(
+  const made = parentDirectories(target).map(
     (parent, depth) =>
       `[ -z "\${_bough_made_${index}_${depth}-}" ] || rmdir ${quote(parent)} 2>/dev/null || :`,
   );
@@ -177,10 +173,4 @@ function removing({ spec: { target } }: RunMount, index: number, store: string):
     `if [ -e ${was} ] || [ -L ${was} ]; then mv ${was} ${place}; fi`,
     ...made.reverse(),
   ];
-}
-
-/** Returns the parents from the top down, without the root. */
-function parentsOf(path: string): string[] {
-  const names = path.split("/").slice(1, -1);
-  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
 }

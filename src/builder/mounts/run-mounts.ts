@@ -1,12 +1,9 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
-import { requireBase } from "../bases/base.ts";
-import { findImage } from "../bases/find-image.ts";
-import { asRemembered } from "../bases/remembered-images.ts";
-import { baseHash, stagedDigest } from "../cache/chain-hash.ts";
+import { findImageSource, type ImageSource } from "../bases/image-source.ts";
+import { stagedDigest } from "../cache/chain-hash.ts";
 import type { LosableImage } from "../cache/layer-cache.ts";
 import { inDirectory } from "../contexts/in-directory.ts";
-import { imageReference } from "../contexts/named-context.ts";
 import { lookUp } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -35,7 +32,7 @@ export interface RunMount {
 }
 
 type MountContent =
-  | { kind: "image"; image: string; losable: LosableImage | undefined; hash: string }
+  | ({ kind: "image" } & ImageSource)
   /** Files of the context, by path below the target; a lone file has the path "". */
   | { kind: "files"; files: Staged };
 
@@ -96,13 +93,8 @@ async function findImageOf(
   instruction: RunInstruction,
   build: BuildJob,
 ): Promise<MountContent> {
-  const layer = await build.stages.mountedStage(instruction, from);
-  if (layer !== undefined) return { kind: "image", image: layer.image, hash: layer.hash, losable: layer };
-  const reference = imageReference(from, build.contexts);
-  await requireBase(reference, build.service);
-  const image = await findImage(reference, build);
-  const hash = baseHash(image, build.service);
-  return { kind: "image", image: image.uuid, hash, losable: asRemembered(image, hash) };
+  const stage = await build.stages.mountedStage(instruction, from);
+  return { kind: "image", ...(await findImageSource(from, stage, build)) };
 }
 
 /** Returns a mount's part of the chain hash. As in BuildKit, a secret counts by its id, neither by value nor by presence. */

@@ -1,9 +1,9 @@
 import { BoughError } from "../../errors.ts";
-import type { OperationOutcome } from "../../service/service.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
+import type { FollowedOutcome } from "./operation.ts";
 
 /** The environment of a step's command, in which another command can be run. */
 export interface StepEnvironment {
@@ -31,12 +31,7 @@ export class FailedStepError extends BoughError {
   readonly saysDiskFull: boolean;
 
   /** `layer`: the stage's layer, with its configuration. */
-  constructor(
-    error: BoughError,
-    place: StepEnvironment | undefined,
-    layer: Layer,
-    outcome: OperationOutcome & { saysDiskFull?: boolean },
-  ) {
+  constructor(error: BoughError, place: StepEnvironment | undefined, layer: Layer, outcome: FollowedOutcome) {
     super(error.message, {
       kind: error.kind,
       cause: error,

@@ -5,6 +5,7 @@ import type { UnfinishedEntry } from "../../store/unfinished.ts";
 import type { BuildJob } from "../job.ts";
 import {
   createOutputReporter,
+  finishOperations,
   followOperation,
   isSuccess,
   type OperationStep,
@@ -32,7 +33,7 @@ export async function resumeOperation(
     const outcome = await continueOperation(operation, step, build);
     if (outcome !== undefined) return outcome;
   }
-  store.unfinished.finish(session, [step.key], owner.id);
+  finishOperations([step.key], build);
   return undefined;
 }
 

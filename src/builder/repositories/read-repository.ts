@@ -44,18 +44,17 @@ export async function sendRepository(
   for (const entry of await findEntries(directory, repository, build.signal)) {
     if (entry.relativePath === "") continue;
     build.signal.throwIfAborted();
-    const place = { path: entry.relativePath, uid: 0, gid: 0 };
+    const owned = { path: entry.relativePath, uid: 0, gid: 0 };
     // git records only whether a file is executable.
     const mode = entry.mode & 0o755;
-    if (entry.type === "directory") entries.push({ type: "directory", mode: 0o755, ...place });
-    else if (entry.type === "symlink") entries.push({ type: "symlink", target: entry.target, ...place });
+    if (entry.type === "directory") entries.push({ type: "directory", mode: 0o755, ...owned });
+    else if (entry.type === "symlink") entries.push({ type: "symlink", target: entry.target, ...owned });
     else {
       const sha256 = await contents.take(bytesOf(entry.absolutePath), entry.size);
-      entries.push({ type: "file", mode, sha256, size: entry.size, mtime: commitTime, ...place });
+      entries.push({ type: "file", mode, sha256, size: entry.size, mtime: commitTime, ...owned });
     }
   }
-  const done = await contents.finish();
-  if (done.files > 0) build.emit({ type: "uploaded", ...done });
+  await contents.finish();
   return entries;
 }
 

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { Owner } from "../copy/ownership.ts";
 import type { CopyPlan } from "../copy/plan.ts";
-import { type Item, stageCopied, stageItems } from "../copy/stage-items.ts";
+import { type Item, type StagedItems, stageCopied, stageItems } from "../copy/stage-items.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -25,7 +25,7 @@ export async function stageRepository(
   staging: RepositoryStaging,
   stageBefore: () => Promise<StageState>,
   build: BuildJob,
-): ReturnType<typeof stageItems> {
+): Promise<StagedItems> {
   const { words, owner, line, destination } = staging;
   const repository = await resolveRepository(address, words.exclude, build);
   const entries = await readRepository(repository, build);

@@ -1,0 +1,29 @@
+import { baseHash } from "../cache/chain-hash.ts";
+import type { Layer, LosableImage } from "../cache/layer-cache.ts";
+import { imageReference } from "../contexts/named-context.ts";
+import type { BuildJob } from "../job.ts";
+import { findImage } from "./find-image.ts";
+
+/** An image that a COPY or a mount takes files from, and the chain hash that stands for its contents. */
+export interface ImageSource {
+  /** UUID. */
+  image: string;
+  hash: string;
+  /** Set if the service may have lost the image: then the build can make or import it again. */
+  losable: LosableImage | undefined;
+}
+
+/** Returns the image that `from` names. `stage`: the result of the stage that has this name. */
+export async function findImageSource(
+  from: string,
+  stage: Layer | undefined,
+  build: BuildJob,
+): Promise<ImageSource> {
+  if (stage !== undefined) return { image: stage.image, hash: stage.hash, losable: stage };
+  const found = await findImage(imageReference(from, build.contexts), build);
+  const hash = baseHash(found, build.service);
+  const { uuid: image, isRemembered } = found;
+  // Otherwise the service has just confirmed that it has the image.
+  const losable = isRemembered === true ? ({ isRemembered, hash, image } as const) : undefined;
+  return { image, hash, losable };
+}

@@ -1,0 +1,10 @@
+/** What no real archive exceeds. Archives from elsewhere are not trusted. */
+
+/** An endless archive would be read forever. */
+export const maxEntries = 2_000_000;
+export const maxPathLength = 4096;
+
+/** Returns true for a number that a user or group can have. */
+export function isId(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0 && value < 2 ** 32;
+}
