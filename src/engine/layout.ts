@@ -1,4 +1,13 @@
-import { chmodSync, lstatSync, mkdirSync, realpathSync, rmSync, type Stats, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 import { currentProcess } from "../process-identity.ts";
@@ -66,6 +75,13 @@ export function makeLayout(directory: string): Layout {
   }
   makeSkeleton(layout.skeleton);
   return layout;
+}
+
+/** Moves a file or directory into the scratch directory, from which it can be removed slowly. Returns its new path. */
+export function moveToScratch(layout: Layout, path: string): string {
+  const place = join(layout.scratch, crypto.randomUUID());
+  renameSync(path, place);
+  return place;
 }
 
 function makeSkeleton(skeleton: string): void {

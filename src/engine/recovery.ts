@@ -70,7 +70,7 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
 
 async function removeAbandoned(state: EngineState): Promise<void> {
   const { layout, database } = state;
-  await removeOrphanedLayers(database, layout);
+  await removeOrphanedLayers(state);
   // The directory is listed before the database is read, since an operation is recorded before its directory is made.
   const directories = readdirSync(layout.operations);
   const unfinished = new Set(unfinishedOperations(database).map(({ uuid }) => uuid));

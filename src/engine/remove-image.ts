@@ -1,8 +1,8 @@
-import { existsSync, renameSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import { inTransaction } from "../database.ts";
 import { RequestError } from "./http/answers.ts";
+import { moveToScratch } from "./layout.ts";
 import { requireImage } from "./records/images.ts";
 import { blobsDirectory } from "./records/imported-blobs.ts";
 import { findLayer, layerDirectory } from "./records/layers.ts";
@@ -42,11 +42,8 @@ function takeUnusedLayers({ database, layout }: Records, top: number): string[] 
     if (isUsed.get(id, id)?.used !== 0) break;
     database.query<undefined, [number]>("DELETE FROM layers WHERE id = ?").run(id);
     for (const path of [layerDirectory(layout, id), blobsDirectory(layout, id)]) {
-      const place = join(layout.scratch, crypto.randomUUID());
       // Only imported layers have blobs.
-      if (!existsSync(path)) continue;
-      renameSync(path, place);
-      doomed.push(place);
+      if (existsSync(path)) doomed.push(moveToScratch(layout, path));
     }
     layer = parent === null ? undefined : findLayer(database, parent);
   }

@@ -92,7 +92,7 @@ async function run(
   } catch (error) {
     // The directory goes first, since its contents may have filled the disk.
     await removeDirectory();
-    await removeOrphanedLayers(database, layout).catch(() => {});
+    await removeOrphanedLayers(state).catch(() => {});
     outcome = wasCancelled(state, uuid, signal)
       ? cancelled
       : { status: "FAILED", error: describeFault(error, layout.directory) };

@@ -11,7 +11,7 @@ import { giveAttributes, UpperTree } from "../copies/upper-tree.ts";
 import { cacheDirectory, forgetCache, placeCache, takeCache } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
-import type { CacheMount } from "./mount-spec.ts";
+import type { CacheMount, MountSpec } from "./mount-spec.ts";
 
 /** Returns the key that tells caches apart, by BuildKit's rules. */
 export function cacheKey({ id, uid, gid, mode, source }: CacheMount, image: Image | undefined): string {
@@ -29,7 +29,7 @@ const wait = 100;
  */
 export async function openCache(
   state: EngineState,
-  mount: CacheMount,
+  mount: CacheMount & Pick<MountSpec, "target">,
   use: { key: string; image: Image | undefined; operation: string; signal: AbortSignal },
 ): Promise<string> {
   const { database, layout, clock } = state;
@@ -60,7 +60,7 @@ export async function openCache(
 
 async function fillCache(
   state: EngineState,
-  { mode, uid, gid, source, target }: CacheMount & { target?: string },
+  { mode, uid, gid, source, target }: CacheMount & Pick<MountSpec, "target">,
   directory: string,
   { image, signal }: { image: Image | undefined; signal: AbortSignal },
 ): Promise<void> {

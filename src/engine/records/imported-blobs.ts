@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { hexOf, isDigest } from "../../image/digest.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import { errorCode } from "../../system-error.ts";
-import type { Layout } from "../layout.ts";
+import { type Layout, moveToScratch } from "../layout.ts";
 
 /** A layer's blob as it was imported, with its path. */
 export interface ImportedBlob extends LayerBlob {
@@ -36,7 +36,7 @@ export function keepBlobs(layout: Layout, layer: number, directory: string): voi
   if (!existsSync(directory)) return;
   const place = blobsDirectory(layout, layer);
   // An existing directory is from before the layer was damaged, or from a process killed before it recorded the layer.
-  if (existsSync(place)) renameSync(place, join(layout.scratch, crypto.randomUUID()));
+  if (existsSync(place)) moveToScratch(layout, place);
   renameSync(directory, place);
 }
 

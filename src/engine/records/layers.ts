@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, lstatSync, openSync, renameSync } from "node:fs";
 import { join, relative } from "node:path";
 import { BoughError } from "../../errors.ts";
-import type { Layout } from "../layout.ts";
+import { type Layout, moveToScratch } from "../layout.ts";
 import { noteUnsynced } from "./unsynced-layers.ts";
 
 /** One overlay directory. Its name on disk is its ID in base 36: short, since all names of a mount share one memory page. */
@@ -73,8 +73,7 @@ export function disownContent(database: Database, id: number): void {
 function placeLayer(layout: Layout, id: number, directory: string): void {
   const destination = layerDirectory(layout, id);
   // An existing directory is from a process killed between rename and commit, or belongs to a damaged layer.
-  if (lstatSync(destination, { throwIfNoEntry: false }) !== undefined)
-    renameSync(destination, join(layout.scratch, crypto.randomUUID()));
+  if (lstatSync(destination, { throwIfNoEntry: false }) !== undefined) moveToScratch(layout, destination);
   renameSync(directory, destination);
 }
 

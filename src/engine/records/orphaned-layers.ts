@@ -1,25 +1,31 @@
-import type { Database } from "bun:sqlite";
-import { readdirSync, renameSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inTransaction } from "../../database.ts";
-import type { Layout } from "../layout.ts";
+import { moveToScratch } from "../layout.ts";
 import { layerNames } from "./layers.ts";
+import type { Records } from "./whole-layers.ts";
 
 /** Removes directories of layers and blobs whose transaction did not commit. */
-export async function removeOrphanedLayers(database: Database, layout: Layout): Promise<void> {
-  const doomed: string[] = [];
-  // While this process holds the write lock, no other is between a layer's rename and its commit.
-  inTransaction(database, () => {
-    const known = new Set(layerNames(database));
-    for (const directory of [layout.layers, layout.blobs]) {
-      for (const name of readdirSync(directory)) {
-        if (known.has(name)) continue;
-        const path = join(layout.scratch, crypto.randomUUID());
-        renameSync(join(directory, name), path);
-        doomed.push(path);
-      }
-    }
-  });
-  for (const path of doomed) await rm(path, { recursive: true, force: true });
+export async function removeOrphanedLayers(records: Records): Promise<void> {
+  for (const path of takeUnrecorded(records, orphanedLayers))
+    await rm(path, { recursive: true, force: true });
+}
+
+/** Returns the directories of layers and blobs that no record names. */
+export function orphanedLayers({ database, layout }: Records): string[] {
+  const known = new Set(layerNames(database));
+  return [layout.layers, layout.blobs].flatMap((directory) =>
+    readdirSync(directory)
+      .filter((name) => !known.has(name))
+      .map((name) => join(directory, name)),
+  );
+}
+
+/** Moves the paths that `find` returns, which no record names, into the scratch directory. Returns the new paths. */
+export function takeUnrecorded(records: Records, find: (records: Records) => readonly string[]): string[] {
+  // While this process holds the write lock, no other is between a rename and its commit.
+  return inTransaction(records.database, () =>
+    find(records).map((path) => moveToScratch(records.layout, path)),
+  );
 }
