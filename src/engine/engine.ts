@@ -40,12 +40,13 @@ export interface EngineOptions {
   clock: Clock;
   /** `PATH` and `HOME` above all. Helpers get only the variables that they need. */
   environment: Environment;
-  /** `all` (the default) allows local paths too, for a client in the same process. `registry` allows only `docker://`. */
-  importTransports?: "all" | "registry";
+  /**
+   * True if clients may be on other machines: they must not name paths of this one, nor use its network. Default: false, for a
+   * client in the same process.
+   */
+  isServer?: boolean;
   /** Limits for the size of an image. */
   importLimits?: ImportLimits;
-  /** True (the default) if a request may ask for the host's network; for a client in the same process. */
-  allowsHostNetwork?: boolean;
   /** Reports a problem that does not stop the engine. */
   warn?: (message: string) => void;
 }
@@ -65,7 +66,7 @@ export interface Engine {
  * directory open at once. Cleans up after killed processes first.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { clock, environment, importTransports = "all", importLimits = defaultImportLimits } = options;
+  const { clock, environment, isServer = false, importLimits = defaultImportLimits } = options;
   requireRoot();
   const { layout, database } = openDirectory(resolve(options.directory));
   const closing = new AbortController();
@@ -77,9 +78,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     database,
     clock,
     environment,
-    importTransports,
+    isServer,
     importLimits,
-    allowsHostNetwork: options.allowsHostNetwork ?? true,
     runtime: new RuntimeChoice(),
     namespaces: new NamespaceSupply({ layout, environment, clock, inUserNamespace }),
     networks: new Networks({ environment, clock, warn }),

@@ -18,9 +18,9 @@ export interface EngineState extends SandboxHost {
   layerSync: LayerSync;
   /** Files that the client in this process has lent, by the loan's ID. */
   loans: Map<string, Iterable<LentFile>>;
-  importTransports: "all" | "registry";
+  /** True if clients may be on other machines; see `EngineOptions`. */
+  isServer: boolean;
   importLimits: ImportLimits;
-  allowsHostNetwork: boolean;
   /** The operations that this process runs. */
   running: Map<string, RunningOperation>;
   /** The processes of the instances among them. */

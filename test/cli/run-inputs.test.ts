@@ -118,11 +118,10 @@ test("--volume refuses a missing directory and a remote service", async () => {
 });
 
 test("a served engine does not mount directories of its machine for clients", async () => {
-  const engine = await TestEngine.open({ allowsHostNetwork: false });
+  const engine = await TestEngine.open({ isServer: true });
   try {
     const mounts = [{ type: "host", source: "/", target: "/w" }];
-    const image = await engine.importBase();
-    const response = await engine.fetch("POST", "/v1/instances", { image, command: "ls", mounts });
+    const response = await engine.fetch("POST", "/v1/instances", { image: "tag:a:1", command: "ls", mounts });
     expect(response.status).toBe(403);
     const { extensions } = await engine.json<{ extensions: string[] }>("GET", "/v1/whoami");
     expect(extensions).not.toContain("host-mounts");

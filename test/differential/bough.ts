@@ -27,7 +27,6 @@ export async function serveEngine(
     directory,
     clock: systemClock,
     environment: { PATH: process.env.PATH },
-    importTransports: "all",
   });
   const server = Bun.serve({
     hostname: "127.0.0.1",

@@ -216,15 +216,10 @@ describe("an invalid request is refused at once:", () => {
     expect(await response.json()).toEqual({ error: expect.stringContaining(message), status: 400 });
   });
 
-  test("a local path if only registries are allowed", async () => {
+  test("a local path on a server", async () => {
     const directory = join(engine.directory, "network");
     mkdirSync(directory);
-    const network = await openEngine({
-      directory,
-      clock: systemClock,
-      environment: {},
-      importTransports: "registry",
-    });
+    const network = await openEngine({ directory, clock: systemClock, environment: {}, isServer: true });
     for (const url of [layout, `dir:${engine.directory}`, "docker-daemon:x:y", "containers-storage:x"]) {
       const body = JSON.stringify({ registry: { url } });
       const response = await network.fetch(
@@ -271,7 +266,7 @@ function watchArguments(seen: Set<string>): { stop: () => void } {
 
 describe("scratch", () => {
   test("is one image without files, imported without other programs", async () => {
-    const bare = await TestEngine.open({ environment: { PATH: "/nowhere" }, importTransports: "registry" });
+    const bare = await TestEngine.open({ environment: { PATH: "/nowhere" }, isServer: true });
     try {
       const importScratch = async () =>
         bare.finish(await bare.json("POST", "/v1/images/import", { registry: { url: "scratch" } }));

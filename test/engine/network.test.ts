@@ -112,7 +112,7 @@ describe("an engine's network", () => {
   });
 
   test("mode: host is refused for a client on a socket", async () => {
-    const served = await TestEngine.open({ directory: engine.directory, allowsHostNetwork: false });
+    const served = await TestEngine.open({ directory: engine.directory, isServer: true });
     try {
       const body = { image: base, command: "true", networking: { mode: "host" } };
       const response = await served.fetch("POST", "/v1/instances", body);

@@ -13,7 +13,7 @@ function check(url: string, policy: unknown): void {
   const HOME = temporaryDirectory();
   const text = typeof policy === "string" ? policy : JSON.stringify(policy);
   writeFiles(HOME, { ".config/containers/policy.json": text });
-  const source = parseImageSource(url, "all");
+  const source = parseImageSource(url, { isServer: false });
   if (source.kind === "registry" || source.kind === "scratch") throw new Error("it has no such policy");
   requireAccepted(source, { HOME });
 }

@@ -38,11 +38,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     });
 
   // A client over a socket must not import this machine's files, nor reach its loopback interface.
-  const engine = await startEngine(runtime, {
-    importTransports: "registry",
-    allowsHostNetwork: false,
-    warn: log.warn,
-  });
+  const engine = await startEngine(runtime, { isServer: true, warn: log.warn });
   let server: ReturnType<typeof listen> | undefined;
   try {
     server = listen(address, requireBearerToken(token, withGzip(engine.fetch)), (error) =>

@@ -50,7 +50,7 @@ export async function connect(
     return { service, serviceFor, store, [Symbol.asyncDispose]: async () => store.close() };
   }
   const { startEngine } = await import("./engine-host.ts");
-  const engine = await startEngine(runtime, { importTransports: "all", warn: log.warn });
+  const engine = await startEngine(runtime, { warn: log.warn });
   const serviceFor = (signal: AbortSignal) =>
     createService({
       ...{ ...shared, signal },

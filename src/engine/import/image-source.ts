@@ -24,8 +24,8 @@ const localKinds = ["oci", "oci-archive", "docker-archive", "dir"] as const;
 /** Other sources that skopeo supports: another program's image store, or a file that needs a special program. */
 const refusedKinds = ["containers-storage", "docker-daemon", "ostree", "sif", "tarball"];
 
-/** Parses the URL of an image. With `registry` it accepts only registries: a path would be one on the server's machine. */
-export function parseImageSource(url: string, transports: "all" | "registry"): ImageSource {
+/** Parses the URL of an image. A server accepts only registries: a path would be one on its own machine. */
+export function parseImageSource(url: string, { isServer }: { isServer: boolean }): ImageSource {
   if (url === "scratch") return { kind: "scratch", name: url };
   const transport = url.slice(0, Math.max(url.indexOf(":"), 0));
   const details = url.slice(transport.length + 1);
@@ -37,7 +37,7 @@ export function parseImageSource(url: string, transports: "all" | "registry"): I
   if (!isKnown || details === "") {
     throw new BoughError(`invalid image ${JSON.stringify(url)}: expected docker://HOST/NAME:TAG`);
   }
-  if (transports === "registry") {
+  if (isServer) {
     throw new BoughError(`${transport}: cannot be imported through a server, only docker:// can`);
   }
   if (kind === undefined) {

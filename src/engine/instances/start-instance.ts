@@ -8,17 +8,12 @@ import { startOperation } from "../run-operation.ts";
 import { requireRuntime } from "../system/programs.ts";
 import { describeRequest } from "./metadata.ts";
 import { performInstance } from "./perform.ts";
-import { readInstanceSpec } from "./spec.ts";
+import { type InstanceSpec, readInstanceSpec } from "./spec.ts";
 
 /** Checks a request, and starts its operation. */
 export async function startInstance({ state, request }: Pick<Call, "state" | "request">): Promise<Response> {
   const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
-  if (spec.network === "host" && !state.allowsHostNetwork)
-    throw new RequestError(403, "networking.mode host is not allowed on a server");
-  if (spec.mounts.some(({ type }) => type === "ssh") && !state.allowsHostNetwork)
-    throw new RequestError(403, "mounts of type ssh are not allowed on a server");
-  if (spec.mounts.some(({ type }) => type === "host") && !state.allowsHostNetwork)
-    throw new RequestError(403, "mounts of type host are not allowed on a server");
+  if (state.isServer) refuseLocal(spec);
   const lent = spec.lentFiles === undefined ? [] : state.loans.get(spec.lentFiles);
   if (lent === undefined)
     throw new RequestError(404, `there are no lent files ${JSON.stringify(spec.lentFiles)}`);
@@ -39,4 +34,12 @@ export async function startInstance({ state, request }: Pick<Call, "state" | "re
     perform: (run) => performInstance(state, { image, spec, lent, copies, mounts }, run),
   });
   return respondStarted(uuid, metadata);
+}
+
+/** Throws for what only a client in the same process may use. */
+function refuseLocal({ network, mounts }: InstanceSpec): void {
+  if (network === "host") throw new RequestError(403, "networking.mode host is not allowed on a server");
+  const local = mounts.find(({ type }) => type === "ssh" || type === "host");
+  if (local !== undefined)
+    throw new RequestError(403, `mounts of type ${local.type} are not allowed on a server`);
 }

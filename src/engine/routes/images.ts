@@ -53,7 +53,7 @@ export const imageRoutes: readonly Route[] = [
       const url = readString(registry, "url");
       const tag = optionalString(body, "tag");
       if (tag !== undefined) checkTag(tag);
-      const source = parseSource(url, state.importTransports);
+      const source = parseSource(url, state);
       if (source.kind !== "scratch") requirePrograms(source.kind, state.environment);
       const spec = {
         source,
@@ -132,9 +132,9 @@ function requirePrograms(kind: ImageSource["kind"], environment: Environment): v
   requireRuntime(environment);
 }
 
-function parseSource(url: string, transports: "all" | "registry") {
+function parseSource(url: string, options: { isServer: boolean }) {
   try {
-    return parseImageSource(url, transports);
+    return parseImageSource(url, options);
   } catch (error) {
     throw new RequestError(400, messageOf(error));
   }

@@ -89,7 +89,7 @@ export const whoamiRoutes: readonly Route[] = [
         // Not in the API: the platform that `FROM --platform` and TARGETARCH refer to.
         platform: `linux/${machineArchitecture()}`,
         // Not in the API either.
-        extensions: state.allowsHostNetwork ? [...extensions, ...localExtensions] : extensions,
+        extensions: state.isServer ? extensions : [...extensions, ...localExtensions],
       });
     },
   },

@@ -18,14 +18,13 @@ test("the extensions are announced, ssh-mounts only to a client in the same proc
   const announced = async (asked: TestEngine) =>
     (await asked.json<{ extensions: string[] }>("GET", "/v1/whoami")).extensions;
   expect(await announced(engine)).toEqual(expect.arrayContaining(["mounts", "ssh-mounts"]));
-  const served = await TestEngine.open({ allowsHostNetwork: false });
+  const served = await TestEngine.open({ isServer: true });
   try {
     const extensions = await announced(served);
     expect(extensions).toContain("mounts");
     expect(extensions).not.toContain("ssh-mounts");
-    const image = await served.importBase();
     const mounts = [{ type: "ssh", target: "/agent", agent: "/run/agent" }];
-    const answer = await served.fetch("POST", "/v1/instances", { image, command: "true", mounts });
+    const answer = await served.fetch("POST", "/v1/instances", { image: "tag:a:1", command: "true", mounts });
     expect(answer.status).toBe(403);
   } finally {
     await served.close();
