@@ -34,7 +34,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const given = { secrets: [...build.secrets.values.keys()], agents: [...build.secrets.agents.keys()] };
   for (const difference of [
     ...unusedBuildArgs(dockerfile, build.buildArgs),
-    ...unusedSecrets(dockerfile, given, build.context),
+    ...unusedSecrets(dockerfile, given, build),
   ])
     emit({ type: "warning", ...difference, line: undefined });
   const explain = explainReasonsOnce();

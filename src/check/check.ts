@@ -80,7 +80,7 @@ async function checkParsed(
   const plan = await planBuild(built, { ...options, platform, startsFromScratch });
   const unused = [
     ...unusedBuildArgs(dockerfile, options.buildArgs),
-    ...unusedSecrets(dockerfile, options.given, options.context),
+    ...unusedSecrets(dockerfile, options.given, options),
   ];
   const mounts = await unsupportedMounts(built, options);
   const warnings = [

@@ -2,7 +2,12 @@ import { OtherPlatformError, requireBaseName, requirePlatform, scratch } from ".
 import { defaultPath } from "../builder/bases/inherited.ts";
 import { localBaseUrl } from "../builder/bases/local-base.ts";
 import type { Platform } from "../builder/bases/platform.ts";
-import { type NamedContexts, sourceDirectory } from "../builder/contexts/named-context.ts";
+import {
+  type ContextFiles,
+  type DirectoryContext,
+  type NamedContexts,
+  sourceDirectory,
+} from "../builder/contexts/named-context.ts";
 import { planCopy } from "../builder/copy/plan.ts";
 import { pathInImage } from "../builder/interpreter/path-in-image.ts";
 import { createIsKnown, lookUp } from "../builder/interpreter/scope.ts";
@@ -118,7 +123,8 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     changeUser: (_, stage) => stage,
 
     async copyOptions(instruction, { workdir, staged }) {
-      const { context, ignore } = sourceDirectory(instruction, contexts) ?? options;
+      const directory = sourceDirectory(instruction, contexts);
+      const { context, ignore } = directory === undefined ? options : await openFiles(directory, signal);
       return {
         ...{ context, ignore, files, signal, workdir, staged },
         isDirectoryInImage: async () => false,
@@ -171,7 +177,7 @@ async function planMounts(
     if (spec.type !== "bind") continue;
     const directory = mountedDirectory(spec, contexts);
     if (spec.from !== undefined && directory === undefined) continue;
-    const { context, ignore } = directory ?? main;
+    const { context, ignore } = directory === undefined ? main : await openFiles(directory, signal);
     found.push(await asSource(() => findMountedFiles(spec.source, { context, ignore, signal, files })));
   }
   return found;
@@ -188,6 +194,11 @@ async function startFrom(reference: string, options: DryOptions): Promise<DrySta
 
 function planSources(...parameters: Parameters<typeof planCopy>): ReturnType<typeof planCopy> {
   return asSource(() => planCopy(...parameters));
+}
+
+/** An address that nothing can be fetched from is an error of each instruction that needs it. */
+function openFiles(directory: DirectoryContext, signal: AbortSignal): Promise<ContextFiles> {
+  return asSource(() => directory.open({ signal }));
 }
 
 async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {

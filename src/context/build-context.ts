@@ -17,6 +17,8 @@ export interface BuildContext {
   realPath: string;
   /** True if it was fetched from a git repository. */
   isRepository?: boolean;
+  /** True for the file that the address of a `--build-context` leads to: the file `context`, alone. */
+  isFile?: boolean;
 }
 
 /**
@@ -61,7 +63,7 @@ export async function openNamedContext(
 }
 
 /** What messages need to name a context. */
-export type ContextTitle = Pick<BuildContext, "name" | "path">;
+export type ContextTitle = Pick<BuildContext, "name" | "path" | "isFile">;
 
 /** Names the build context itself. */
 export const mainContext: ContextTitle = { path: "." };

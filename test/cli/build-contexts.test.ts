@@ -239,6 +239,13 @@ describe("an image", () => {
   });
 });
 
+test("an address is a context for COPY, mounts and FROM", async () => {
+  using server = Bun.serve({ port: 0, fetch: () => new Response("fetched\n") });
+  const text =
+    "FROM src AS files\nFROM base:1\nCOPY --from=src context /x\nCOPY --from=files / /y\nRUN --mount=from=src,target=/m echo '>' $(cat /x /y/context /m/context)\n";
+  expect(await build(makeContext(text), [`src=${server.url}a`])).toEqual(["fetched fetched fetched"]);
+});
+
 test("a base image's triggers take from the context, even if a stage has its name", async () => {
   const triggers =
     "FROM base:1\nONBUILD COPY --from=lib a.txt /x\nONBUILD RUN --mount=from=lib,target=/m cp /m/b.md /y\n";
@@ -285,15 +292,14 @@ test.each<[given: string, message: string]>([
   ["lib=oci-layout://lib", "index.json: no such file or directory"],
   ["lib=oci-layout://LAYOUTS:three", "there is no image three in the layout; it has one, two"],
   ["lib=oci-layout://LAYOUTS", "there is no image latest in the layout; it has one, two"],
+  ["lib=-", "--build-context lib=-: there is no such directory"],
   [
-    "lib=https://me:secret@host.invalid/a.git",
-    "not supported: --build-context lib=https://host.invalid/a.git: a git repository",
+    "lib=https://me:secret@host.invalid/a.git?what=1",
+    '--build-context lib=https://host.invalid/a.git?what=1: unexpected query "what"',
   ],
-  ["lib=git@host.invalid:a", "not supported: --build-context lib=git@host.invalid:a: a git repository"],
-  [
-    "lib=https://host.invalid/a.tar",
-    "not supported: --build-context lib=https://host.invalid/a.tar: an address",
-  ],
+  ["lib=https://me:secret@host:99999/a.git", "host:99999/a.git: invalid address"],
+  ["lib=http://me:secret@host:99999/a.tar", "host:99999/a.tar: invalid address"],
+  ["lib=ftp://me:secret@host.invalid/a", "--build-context lib=ftp://host.invalid/a: unknown kind of context"],
   ["lib=target:base", "not supported: --build-context lib=target:base: a target"],
   ["lib=s3://bucket/a", "--build-context lib=s3://bucket/a: unknown kind of context"],
 ])("--build-context %s is refused before anything runs, also by --check", async (given, message) => {

@@ -376,6 +376,15 @@ describe("never remembered", () => {
     expect(remembered()).toEqual([]);
   });
 
+  test("a build with the address of a file as a --build-context", async () => {
+    let requests = 0;
+    using server = Bun.serve({ port: 0, fetch: () => new Response(`${++requests}`) });
+    writeFileSync(join(context, "Dockerfile"), `${dockerfile}COPY --from=src context /x\nRUN third\n`);
+    for (let count = 0; count < 3; count++) await build(["--build-context", `src=${server.url}a`]);
+    expect(requests).toBe(3);
+    expect(remembered()).toEqual([]);
+  });
+
   test("a build that fails", async () => {
     writeFileSync(join(context, "Dockerfile"), `${dockerfile}COPY nothing /\n`);
     for (let count = 0; count < 3; count++) expect((await build()).exitCode).toBe(1);

@@ -149,6 +149,45 @@ test("names the commit of a context that is a repository", async () => {
   });
 });
 
+test("names the origin of named contexts that are fetched", async () => {
+  const { commit: add } = makeRepository(join(places, "repositories/named.git"));
+  const commit = add({ f: "f\n" });
+  writeFiles(join(places, "addresses"), {
+    Dockerfile:
+      "FROM base:1\nCOPY --from=src . /x\nRUN --mount=from=web,target=/m cp /m/context /y\nFROM base:1 AS unused\nCOPY --from=unused . /\n",
+  });
+  const login = `://me:${secret}@`;
+  const words = [
+    "build",
+    "addresses",
+    "--target",
+    "0",
+    "--provenance",
+    "-o",
+    "type=oci,dest=addresses-layout,tar=false",
+  ];
+  for (const [name, address] of [
+    ["src", `${repositories.url}/named.git`],
+    ["web", `${web.url}file`],
+    ["unused", `${repositories.url}/app.git`],
+  ] as const)
+    words.push("--build-context", `${name}=${address.replace("://", login)}`);
+  const { exitCode, stderr } = await bough(homes[0], words);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  const statement = statementIn(join(places, "addresses-layout"));
+  const { resolvedDependencies } = statement.predicate.buildDefinition;
+  const digestOf = (list: string) => ({ sha256: sha256(list) });
+  const text = "from the web\n";
+  expect(resolvedDependencies.slice(2)).toEqual([
+    { name: "context src", digest: digestOf(`${sha256("f\n")}  f\n`) },
+    { name: "context web", digest: digestOf(`${sha256(text)}  context\n`) },
+    expect.objectContaining({ uri: expect.stringContaining("pkg:docker/base@1") }),
+    { uri: `${web.url}file`, digest: digestOf(text) },
+    { uri: `git+${repositories.url}/named.git@refs/heads/main`, digest: { gitCommit: commit } },
+  ]);
+  expect(JSON.stringify(statement)).not.toContain(secret);
+});
+
 test("lists the files of each named context, and a layout without its path", async () => {
   writeFiles(join(places, "named"), {
     "app/Dockerfile":

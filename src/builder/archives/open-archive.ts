@@ -59,7 +59,8 @@ export function nameOf(place: ArchivePlace, { buildArgs }: Pick<BuildJob, "build
   return "url" in place ? redactUrl(place.url, buildArgs) : place.absolutePath;
 }
 
-function isHeader(block: Uint8Array): boolean {
+/** True if a tar archive can begin with this block. */
+export function isHeader(block: Uint8Array): boolean {
   return block.byteLength === blockBytes && !isZeroBlock(block) && parseHeader(block) !== undefined;
 }
 

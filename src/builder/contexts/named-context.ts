@@ -1,14 +1,30 @@
 import type { BuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
+import type { InputObserver } from "../input-observer.ts";
 
 /** The value of a `--build-context NAME=VALUE`, which stands for NAME in FROM, `COPY --from` and `RUN --mount=from`. */
 export type NamedContext = DirectoryContext | ImageContext;
 
-/** A directory of this machine. */
+/** A context with files. */
 export interface DirectoryContext {
   kind: "directory";
   name: string;
+  source: FilesSource;
+  /** Returns the files. Fetches them at the first call, if they are not on this machine. */
+  open(use: ContextUse): Promise<ContextFiles>;
+}
+
+/** The place of a context's files: a directory of this machine, or an address that they are fetched from. */
+export type FilesSource = { kind: "local"; context: BuildContext } | { kind: "repository" } | { kind: "url" };
+
+export interface ContextUse {
+  signal: AbortSignal;
+  /** The origin of fetched files is reported to it. */
+  inputs?: InputObserver | undefined;
+}
+
+export interface ContextFiles {
   context: BuildContext;
   /** The rules of the directory's own `.dockerignore`. */
   ignore: IgnoreRules;

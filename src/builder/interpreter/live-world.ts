@@ -32,7 +32,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
   let nextOrdinal = ordinal;
   /** The sources of a COPY, if they were found ahead of its turn. */
   let ahead: FoundSources | undefined;
-  const jobOf = (instruction: CopyInstruction | AddInstruction): BuildJob => {
+  const jobOf = async (instruction: CopyInstruction | AddInstruction): Promise<BuildJob> => {
     const directory = sourceDirectory(instruction, contexts);
     return directory === undefined ? build : inDirectory(build, directory);
   };
@@ -65,7 +65,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
 
     async copyOptions(instruction, { config, staged, layer }) {
       ahead = await build.ahead.take(instruction);
-      const { context, ignore } = jobOf(instruction);
+      const { context, ignore } = await jobOf(instruction);
       return {
         ...{ context, files, ignore, signal, staged },
         workdir: config.WorkingDir,
@@ -88,7 +88,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       const { destination } = words;
       const isFile = instruction.link === true && !bringsDirectory(plan);
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
-      return stageCopy(instruction, copy, { ahead, stage }, jobOf(instruction));
+      return stageCopy(instruction, copy, { ahead, stage }, await jobOf(instruction));
     },
     async run(instruction, stage) {
       const place = { line: instruction.range.start, ordinal: nextOrdinal++ };

@@ -70,7 +70,7 @@ async function findContent(
       const directory = mountedDirectory(spec, build.contexts);
       if (spec.from !== undefined && directory === undefined)
         return findImageOf(spec.from, instruction, build);
-      const job = directory === undefined ? build : inDirectory(build, directory);
+      const job = directory === undefined ? build : await inDirectory(build, directory);
       return { kind: "files", files: await stageMountedFiles(spec.source, instruction, job) };
     }
     case "cache":

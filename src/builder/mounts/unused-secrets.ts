@@ -1,8 +1,8 @@
-import type { BuildContext } from "../../context/build-context.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import type { BuildWarning } from "../interpreter/warnings.ts";
+import type { BuildJob } from "../job.ts";
 import { wordsOfMount } from "./expand-mounts.ts";
 import { readMounts } from "./mount-spec.ts";
 import type { GivenIds } from "./mount-support.ts";
@@ -11,7 +11,7 @@ import type { GivenIds } from "./mount-support.ts";
 export function unusedSecrets(
   { instructions, path }: Dockerfile,
   given: GivenIds,
-  { isRepository = false }: Pick<BuildContext, "isRepository">,
+  { context, contexts }: Pick<BuildJob, "context" | "contexts">,
 ): BuildWarning[] {
   const mounts = instructions.flatMap((instruction) =>
     instruction.name === "RUN" ? instruction.mounts : [],
@@ -19,7 +19,10 @@ export function unusedSecrets(
   // A mount with a variable may ask for any id.
   if (mounts.some((mount) => wordsOfMount(mount).some((word) => word.includes("$")))) return [];
   // An address may contain a variable, so any ADD may name a repository.
-  const mayFetch = isRepository || instructions.some(({ name }) => name === "ADD");
+  const mayFetch =
+    context.isRepository === true ||
+    contexts.values().some((each) => each.kind === "directory" && each.source.kind === "repository") ||
+    instructions.some(({ name }) => name === "ADD");
   const mayServeGit = (id: string) => mayFetch && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|default)$/.test(id);
   return (["secret", "ssh"] as const).flatMap((type) => {
     const asked = new Set(

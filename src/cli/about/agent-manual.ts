@@ -57,7 +57,8 @@ own embedded engine (Linux). Without a terminal it never asks questions.
 - On the engine a RUN reaches the outside, but not this machine's loopback, unless --network host is given.
   RUN --network=host needs --allow network.host.
 - FROM oci:./PATH and the like need --allow-local-from, and a PATH below the context.
-- --build-context NAME=DIR (or docker-image://REFERENCE) is what FROM NAME and --from=NAME mean; implies --docker.
+- --build-context NAME=DIR (or docker-image://REFERENCE, https://HOST/X.git#REF:DIR) is what FROM NAME and --from=NAME
+  mean; implies --docker.
 - --target STAGE implies --docker. With it, independent stages are built at the same time.
 
 ## A failed build

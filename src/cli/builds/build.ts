@@ -66,7 +66,7 @@ const definitions: ArgumentDefinitions = {
     valueHint: "NAME=VALUE",
     multiple: true,
     description:
-      "What FROM NAME and --from=NAME mean: a directory, docker-image://REFERENCE or oci-layout://PATH:TAG; implies --docker",
+      "What FROM NAME and --from=NAME mean: a directory, docker-image://REFERENCE, oci-layout://PATH:TAG, or the address of a git repository or file; implies --docker",
   },
   secret: {
     type: "string",

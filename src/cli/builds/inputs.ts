@@ -12,6 +12,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { parseSize } from "../command-line/size.ts";
 import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
 import type { OpenedContext } from "../contexts/fetched-context.ts";
+import { prepareFetches } from "../contexts/prepare-fetches.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
@@ -76,11 +77,17 @@ export async function readBuildInputs(
   const maxAddBytes = parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes;
   const places = locateInputs(given);
   const defaultExcludes = mode === "default" && !values.flag("no-default-excludes");
-  const contexts = await openNamedContexts(given);
-  const opened = await open(places);
+  const settings = { buildArgs, secrets, maxAddBytes, ...options };
+  const holder = new DisposableStack();
+  const contexts = await openNamedContexts(
+    given,
+    prepareFetches({ settings, runtime, holder, mainPlace: () => opened.place }),
+  );
+  const opened = holder.use(await open(places));
   return {
     ...{ ...opened, contexts },
     ...{ buildArgs, labels, allowsLocalFrom, network, mode, platform, target, secrets, maxAddBytes },
+    [Symbol.dispose]: () => holder.dispose(),
   };
 
   async function open(places: InputPlaces) {
@@ -98,8 +105,12 @@ export async function readBuildInputs(
       };
     }
     const { openFetchedContext } = await import("../contexts/open-fetched-context.ts");
-    const settings = { buildArgs, secrets, maxAddBytes, mode, defaultExcludes, ...options };
-    return openFetchedContext(places.source, places.dockerfile, settings, given);
+    return openFetchedContext(
+      places.source,
+      places.dockerfile,
+      { ...settings, mode, defaultExcludes },
+      given,
+    );
   }
 }
 

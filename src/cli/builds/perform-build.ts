@@ -4,7 +4,6 @@ import { requireNetworks } from "../../builder/commands/network.ts";
 import { overrideStages } from "../../builder/contexts/override-stages.ts";
 import { refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
-import type { BuildRequest } from "../../builder/job.ts";
 import { refuseBadMounts, requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { type CheckDirective, readCheckDirective } from "../../check/check-directive.ts";
@@ -17,6 +16,7 @@ import type { ContextHashes } from "../../store/hashes.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { buildSession } from "../contexts/context-source.ts";
+import { reportOrigin } from "../contexts/fetched-context.ts";
 import { takesStandardOutput } from "../export/build-outputs.ts";
 import { requireLimits } from "../run/limit-options.ts";
 import { connect } from "../service/connection.ts";
@@ -47,7 +47,7 @@ export async function performBuild(
   const secrets = inputs.secrets.load();
   const attesting =
     attestations && (await import("../export/attest.ts")).prepareAttestations(inputs, secrets, attestations);
-  noteOrigin(inputs, attesting?.inputs);
+  if (inputs.fetched !== undefined) reportOrigin(inputs.fetched, attesting?.inputs);
   const sharing = await readSharing(invocation, inputs);
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
@@ -141,13 +141,6 @@ async function readCheckedDockerfile(
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
   return { dockerfile, directive };
-}
-
-/** Records the origin of a fetched context as an input of the image. */
-function noteOrigin({ fetched }: BuildInputs, observer: BuildRequest["inputs"]): void {
-  if (fetched?.repository !== undefined) observer?.repository(fetched.shown, fetched.repository);
-  else if (fetched?.sha256 !== undefined && fetched.shown !== "-")
-    observer?.url(fetched.shown, fetched.sha256);
 }
 
 /** Saves the hashes after a failed build, since they are still valid. Ignores errors: the build's error is the one to report. */

@@ -18,11 +18,18 @@ export interface DirectorySource {
 
 /** A context that is not a directory of this machine. */
 export type FetchedSource =
-  | { kind: "repository"; address: RepositoryAddress }
-  /** The URL of an archive, or of a Dockerfile, which is then built without any files. */
-  | { kind: "url"; url: string }
+  | RemoteSource
   /** `-`: an archive or a Dockerfile on standard input. */
   | { kind: "stdin" };
+
+/** A context of another machine. */
+export type RemoteSource =
+  | { kind: "repository"; address: RepositoryAddress }
+  /**
+   * The URL of an archive, or of a Dockerfile, which is then built without any files. As the value of `--build-context`: of the
+   * context's only file.
+   */
+  | { kind: "url"; url: string };
 
 /**
  * Returns the context that CONTEXT names. As with Docker, an existing directory wins, whatever its name looks like.

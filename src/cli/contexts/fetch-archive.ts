@@ -29,13 +29,22 @@ export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedCo
   const shown = redactUrl(url, access.buildArgs);
   const name = `${access.subject} ${shown}`;
   log.info(`downloading ${shown}`);
+  return download(url, access, (content) => keep(content, { shown, name, place: shown }, fetching));
+}
+
+/** Passes the content of a URL to `use`, which is called again with each further attempt. */
+export function download<Result>(
+  url: string,
+  access: RemoteAccess,
+  use: (content: AsyncIterable<Uint8Array>, headers: Headers) => Promise<Result>,
+): Promise<Result> {
   return withRetries(access, false, async () => {
     const hint =
       "Check that the address is right and that this machine may access it. The address of a git repository ends in .git.";
-    const { body } = await fetchContent(url, access, hint);
+    const { body, headers } = await fetchContent(url, access, hint);
     const content = watched(body, access);
     try {
-      return await keep(content, { shown, name, place: shown }, fetching);
+      return await use(content, headers);
     } catch (error) {
       throw sourceFault(url, error, access);
     } finally {

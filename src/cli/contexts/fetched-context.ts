@@ -1,3 +1,4 @@
+import type { InputObserver } from "../../builder/input-observer.ts";
 import type { FoundCommit } from "../../builder/repositories/repository-address.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
@@ -21,6 +22,15 @@ export interface FetchedContext {
   sha256?: string;
   /** The text of a Dockerfile that came instead of an archive, without any files. */
   dockerfile?: string;
+}
+
+/** Reports the origin of a fetched context as an input of the image. */
+export function reportOrigin(
+  { shown, repository, sha256 }: FetchedContext,
+  observer: InputObserver | undefined,
+): void {
+  if (repository !== undefined) observer?.repository(shown, repository);
+  else if (sha256 !== undefined && shown !== "-") observer?.url(shown, sha256);
 }
 
 /** A build context on this machine, with its Dockerfile and ignore rules. It must be disposed of after the last read. */

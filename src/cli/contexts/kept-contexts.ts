@@ -17,8 +17,8 @@ import { errorCode, reasonOf } from "../../system-error.ts";
 import { contextGroupOf } from "./context-source.ts";
 
 /**
- * Fetched contexts. Each has a directory, named by its commit or digest, in the directory of its build session. A context stays
- * as long as a process that uses it lives.
+ * Fetched contexts. Each has a directory, named by its commit or digest, in the directory of its group: of its build session, or
+ * of a `--build-context` in it. A context stays as long as a process that uses it lives.
  */
 export interface KeptContexts {
   /** Finds a context, and keeps it from being removed until the result is disposed of. Returns `undefined` if there is none. */
@@ -40,7 +40,7 @@ export interface StartedContext extends Disposable {
   keep(name: string): HeldContext;
 }
 
-/** The maximum for one session: few users alternate between more branches. */
+/** The maximum for one group: few users alternate between more branches. */
 const maxKept = 4;
 const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
 /** The directory with a file for each process that uses a context. */
@@ -114,10 +114,20 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
   return { find, begin };
 }
 
+/** Returns the contexts of `--build-context`, each in a group of its own that ends with the build's session. */
+export function keptForSession({ find, begin }: KeptContexts, session: string): KeptContexts {
+  return {
+    find: (group, name) => find(`${session}-${group}`, name),
+    begin: (group) => begin(`${session}-${group}`),
+  };
+}
+
 /** Removes the contexts of a build's session that no process uses. Other sessions have none. */
 export function removeContextsOf(session: string, parent: string): void {
-  const group = contextGroupOf(session);
-  if (group !== undefined) removeKeptContexts(parent, group);
+  const own = contextGroupOf(session);
+  if (own === undefined) return;
+  for (const group of namesIn(join(parent, "contexts")))
+    if (group === own || group.startsWith(`${own}-`)) removeKeptContexts(parent, group);
 }
 
 /** Removes the contexts of a group that no process uses. */

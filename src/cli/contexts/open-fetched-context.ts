@@ -1,7 +1,6 @@
 import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { BuildMode } from "../../builder/job.ts";
-import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { localFileSystem, localPath } from "../../context/file-system/local-file-system.ts";
@@ -9,33 +8,24 @@ import { type IgnoreRules, ignoreRules } from "../../context/patterns/ignore.ts"
 import { ignoreFileCandidates, readIgnoreRules } from "../../context/patterns/ignore-file.ts";
 import { contextPathOf, resolveInContext } from "../../context/sources/resolve-path.ts";
 import { BoughError } from "../../errors.ts";
-import { removeTree } from "../../left-behind.ts";
-import type { Log } from "../../terminal/log.ts";
 import {
   type DockerfilePlace,
   type DockerfileText,
   dockerfileName,
   readDockerfile,
 } from "../builds/dockerfile-file.ts";
-import { createGit } from "../builds/git.ts";
-import type { SecretOptions } from "../builds/options/secret-options.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { scratchPath } from "../export/scratch-path.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { isStandardInput } from "../process/same-file.ts";
-import { stateDirectory } from "../process/state-directory.ts";
 import type { FetchedSource } from "./context-source.ts";
 import { type Fetching, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
+import { accessFor, type FetchSettings, placeForContexts } from "./fetch-settings.ts";
 import type { FetchedContext, OpenedContext } from "./fetched-context.ts";
-import { openKeptContexts } from "./kept-contexts.ts";
 
-interface Settings extends Pick<RemoteAccess, "buildArgs" | "maxAddBytes"> {
-  secrets: Pick<SecretOptions, "load">;
+interface Settings extends FetchSettings {
   mode: BuildMode;
   defaultExcludes: boolean;
-  keepsContext: boolean;
-  log: Log;
 }
 
 /**
@@ -51,13 +41,9 @@ export async function openFetchedContext(
 ): Promise<OpenedContext> {
   const { runtime, values } = given;
   if (source.kind === "stdin" && named !== undefined) requireOtherFile(named);
-  const git = createGit(runtime);
   using stack = new DisposableStack();
-  const parent = settings.keepsContext
-    ? stateDirectory(runtime)
-    : stack.adopt(scratchPath("context", runtime.environment), removeTree);
-  const contexts = openKeptContexts(parent, runtime.clock);
-  const fetched = await fetchContext(source, { settings, git, contexts, runtime });
+  const contexts = placeForContexts(settings, runtime, stack);
+  const fetched = await fetchContext(source, { settings, contexts, runtime });
   stack.use(fetched.held);
   const dockerfile =
     named === undefined
@@ -75,23 +61,18 @@ export async function openFetchedContext(
 
 interface FetchOptions extends Pick<Fetching, "contexts"> {
   settings: Settings;
-  git: RemoteAccess["git"];
   runtime: Runtime;
 }
 
 function fetchContext(
   source: FetchedSource,
-  { settings, git, contexts, runtime }: FetchOptions,
+  { settings, contexts, runtime }: FetchOptions,
 ): Promise<FetchedContext> {
-  const { buildArgs, secrets, maxAddBytes, log } = settings;
-  const access: RemoteAccess = {
-    ...{ buildArgs, maxAddBytes, git, clock: runtime.clock, signal: runtime.signal },
-    // Secrets may come from a pipe: they are read only if they are needed.
-    secrets: source.kind === "repository" ? secrets.load() : { values: new Map(), agents: new Map() },
-    fetchUrl: runtime.fetch,
+  const { log } = settings;
+  const access = accessFor(source, settings, runtime, {
     subject: "the build context",
-    warn: (message) => log.warn(message),
-  };
+    signal: runtime.signal,
+  });
   switch (source.kind) {
     case "repository":
       return fetchRepository(source.address, { access, contexts, log });

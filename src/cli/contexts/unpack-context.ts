@@ -71,7 +71,7 @@ export async function unpackContext(
   return { sha256: await hashed.finish(), bytes };
 }
 
-function requireSize(bytes: number, { name, maxBytes }: Unpacking): void {
+export function requireSize(bytes: number, { name, maxBytes }: Pick<Unpacking, "name" | "maxBytes">): void {
   if (bytes <= maxBytes) return;
   const { reason, hint } = tooLarge(maxBytes);
   throw new BoughError(`${name}: ${reason}`, { hint });
@@ -143,7 +143,7 @@ async function writeContent(content: AsyncIterable<Uint8Array>, path: string, pl
 }
 
 /** Reports a failed write as an error of the disk, not of the content. */
-function onDisk<Result>(place: string, write: () => Result): Result {
+export function onDisk<Result>(place: string, write: () => Result): Result {
   try {
     return write();
   } catch (error) {

@@ -53,6 +53,8 @@ function nothingIn({ context }: SearchedContext, source: string): string {
 }
 
 function suggestion(directory: string, name: string, { root, files, context }: SearchedContext): string {
+  if (context.isFile === true)
+    return "As in Docker, what that address leads to is one file, which is called context. An archive is not unpacked, and the address of a git repository ends in .git.";
   try {
     const names = files.readDirectory(`${root}/${directory}`);
     if (directory === "" && names.length === 0)

@@ -12,19 +12,44 @@ import { readIgnoreRules } from "../../../context/patterns/ignore-file.ts";
 import { BoughError, messageOf } from "../../../errors.ts";
 import { parseReference } from "../../../service/images/reference.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import { type ContextSource, type RemoteSource, readContextSource } from "../../contexts/context-source.ts";
+import type { PrepareFetch } from "../../contexts/prepare-fetches.ts";
 import { isEmbedded } from "../../service/choice.ts";
 import { layoutReference } from "./layout-reference.ts";
 
 /** A context as given, before its directory is opened. */
-type GivenContext = ImageContext | { kind: "directory"; name: string; path: string };
+type GivenContext =
+  | ImageContext
+  | { kind: "directory"; name: string; path: string }
+  | { kind: "remote"; name: string; source: RemoteSource };
 
 type GivenOptions = Pick<Invocation, "values" | "runtime" | "globals">;
 
-/** Opens the contexts. Throws a BoughError of kind `usage` for an invalid one, also if no instruction uses it. */
-export async function openNamedContexts(given: GivenOptions): Promise<NamedContexts> {
+/**
+ * Opens the contexts of this machine. Throws a BoughError of kind `usage` for an invalid one, also if no instruction uses it. An
+ * address is only read: nothing is fetched yet.
+ */
+export async function openNamedContexts(given: GivenOptions, prepare: PrepareFetch): Promise<NamedContexts> {
   const contexts = new Map<string, NamedContext>();
-  for (const context of readContextOptions(given))
-    contexts.set(context.name, context.kind === "image" ? context : await open(context, given));
+  for (const context of readContextOptions(given)) {
+    const { name } = context;
+    switch (context.kind) {
+      case "image":
+        contexts.set(name, context);
+        break;
+      case "directory":
+        contexts.set(name, await open(context, given));
+        break;
+      case "remote": {
+        const { source } = context;
+        contexts.set(name, {
+          ...{ kind: "directory", name },
+          source: { kind: source.kind },
+          open: prepare(name, source),
+        });
+      }
+    }
+  }
   return contexts;
 }
 
@@ -43,7 +68,8 @@ async function open(
 ): Promise<NamedContext> {
   const context = await openNamedContext(name, path, workingDirectory);
   const place = { contextPath: context.absolutePath, dockerfilePath: undefined };
-  return { kind: "directory", name, context, ignore: readIgnoreRules({ ...place, defaultExcludes: false }) };
+  const files = { context, ignore: readIgnoreRules({ ...place, defaultExcludes: false }) };
+  return { kind: "directory", name, source: { kind: "local", context }, open: async () => files };
 }
 
 /** Returns the contexts by name. As in Docker, the last of several with the same name counts. */
@@ -76,8 +102,7 @@ function readContext(text: string, { runtime, globals }: GivenOptions): GivenCon
         reference: layoutReference(rest, `${name}=${value}`, runtime.workingDirectory),
       };
     default:
-      refuseAddress(name, value);
-      return { kind: "directory", name, path: value };
+      return readPlace(name, value, runtime.workingDirectory);
   }
 }
 
@@ -123,8 +148,8 @@ function unreadableLayout(name: string, value: string): BoughError {
   });
 }
 
-/** Throws for the addresses that BuildKit, buildah or bake would fetch. */
-function refuseAddress(name: string, value: string): void {
+/** Reads a directory or an address. As with CONTEXT, an existing directory wins. */
+function readPlace(name: string, value: string, workingDirectory: string): GivenContext {
   const shown = `--build-context ${name}=${redactUrl(value)}`;
   if (/^target:/.test(value)) {
     throw new BoughError(`not supported: ${shown}: a target is one of docker buildx bake`, {
@@ -132,22 +157,24 @@ function refuseAddress(name: string, value: string): void {
       hint: `Build the target with a tag, then give its image: ${name}=docker-image://TAG.`,
     });
   }
-  if (/^(git|ssh):\/\/|^git@|^github\.com\/|^https?:\/\/.*\.git([?#]|$)/i.test(value)) {
-    throw new BoughError(`not supported: ${shown}: a git repository as a named context`, {
-      kind: "usage",
-      hint: `Clone it and give its directory (${name}=DIR), or write ADD with its address in the Dockerfile.`,
-    });
-  }
-  if (/^https?:\/\//i.test(value)) {
-    throw new BoughError(`not supported: ${shown}: an address as a named context`, {
-      kind: "usage",
-      hint: `Download it, unpack it and give its directory (${name}=DIR), or write ADD with its address in the Dockerfile.`,
-    });
-  }
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(value)) {
+  if (/^(?!(https?|git|ssh):)[a-z][a-z0-9+.-]*:\/\//i.test(value)) {
     throw new BoughError(`${shown}: unknown kind of context`, {
       kind: "usage",
-      hint: "Give the path of a directory, docker-image://REFERENCE or oci-layout://PATH:TAG.",
+      hint: "Give the path of a directory, docker-image://REFERENCE, oci-layout://PATH:TAG, or the address of a git repository or file.",
     });
+  }
+  const source = readAddress(name, value, workingDirectory);
+  // Standard input can only be CONTEXT.
+  if (source.kind === "directory" || source.kind === "stdin") return { kind: "directory", name, path: value };
+  if (source.kind === "url" && !URL.canParse(source.url))
+    throw new BoughError(`${shown}: invalid address`, { kind: "usage" });
+  return { kind: "remote", name, source };
+}
+
+function readAddress(name: string, value: string, workingDirectory: string): ContextSource {
+  try {
+    return readContextSource(value, workingDirectory);
+  } catch (error) {
+    throw new BoughError(`--build-context ${name}=${messageOf(error)}`, { kind: "usage", cause: error });
   }
 }

@@ -146,10 +146,14 @@ function record(
     onServed() {},
     noteContexts(main, named) {
       const all = [...named.values()];
-      // The files of a layout are not observed.
-      if (all.some((each) => each.kind === "image" && parseReference(each.reference).kind === "local"))
-        return;
-      const contexts = all.flatMap((each) => (each.kind === "directory" ? [pathOf(each.context)] : []));
+      const contexts: ContextPath[] = [];
+      for (const each of all) {
+        // The files of a layout are not observed, and what an address leads to may change.
+        if (each.kind === "image" && parseReference(each.reference).kind === "local") return;
+        if (each.kind === "image") continue;
+        if (each.source.kind !== "local") return;
+        contexts.push(pathOf(each.source.context));
+      }
       noted = { context: pathOf(main), contexts };
     },
     noteUse(since) {

@@ -69,7 +69,7 @@ export const buildInputs = {
     .record(z.string(), z.string())
     .optional()
     .describe(
-      "What FROM NAME, COPY --from=NAME and RUN --mount=from=NAME mean, by NAME: a directory on this machine, docker-image://REFERENCE or oci-layout://PATH:TAG; implies docker",
+      "What FROM NAME, COPY --from=NAME and RUN --mount=from=NAME mean, by NAME: a directory on this machine, docker-image://REFERENCE, oci-layout://PATH:TAG, the address of a git repository (https://HOST/X.git#REF:DIRECTORY), or that of a file, which is then called `context`; implies docker",
     ),
   no_default_excludes: z
     .boolean()
