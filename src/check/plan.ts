@@ -5,12 +5,8 @@ import {
   triggersByFrom,
 } from "../builder/graph/build-graph.ts";
 import { graphOf, requireTarget } from "../builder/graph/stage-references.ts";
-import {
-  interpretFrom,
-  interpretGlobal,
-  interpretInStage,
-  startGlobals,
-} from "../builder/interpreter/interpret.ts";
+import { interpretFrom, interpretInStage, startGlobals } from "../builder/interpreter/interpret.ts";
+import { declareGlobals } from "../builder/interpreter/settings.ts";
 import type { Dockerfile, FromInstruction, Instruction } from "../dockerfile/instruction.ts";
 import { BoughError } from "../errors.ts";
 import { createPace } from "../pace.ts";
@@ -49,7 +45,7 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
   let globals = startGlobals(options.platform?.platform, buildArgs);
   for (const instruction of dockerfile.globals)
     globals = await attempt(instruction, globals, async () =>
-      interpretGlobal(instruction, globals, { buildArgs, escape }),
+      declareGlobals(instruction, globals, { buildArgs, escape }),
     );
   const graph = graphOf(dockerfile, globals, options.contexts);
   const ends: DryStage[] = [];

@@ -1,4 +1,4 @@
-import type { StepInputs, Value, Variables } from "./step-inputs.ts";
+import type { StepInputs, Value } from "./step-inputs.ts";
 
 /** The reason why a step could not be taken from the cache. */
 export type Explanation =
@@ -53,7 +53,7 @@ export function findDifference(before: StepInputs, now: StepInputs): Difference 
     ["ARG", before.args, now.args],
     ["ENV", before.env, now.env],
   ] as const) {
-    const name = firstDiffering(was, is, isSameValue);
+    const name = differing(was, is)[0];
     if (name !== undefined) return { reason, name, before: shown(was[name]), now: shown(is[name]) };
   }
   if (before.user !== now.user) return { reason: "USER", before: before.user, now: now.user };
@@ -66,35 +66,19 @@ export function findDifference(before: StepInputs, now: StepInputs): Difference 
 }
 
 function fileDifference(was: StepInputs["files"], is: StepInputs["files"]): Difference | undefined {
-  const paths = differing(was, is, (one, other) => one === other);
+  const paths = differing(was, is);
   const [path, ...others] = paths.sort();
   if (path === undefined) return undefined;
   return { reason: "file", path, before: was[path], now: is[path], others: others.length };
 }
 
-function firstDiffering<Item>(
-  was: Readonly<Record<string, Item>>,
-  is: Readonly<Record<string, Item>>,
-  isSame: (one: Item | undefined, other: Item | undefined) => boolean,
-): string | undefined {
-  return differing(was, is, isSame)[0];
-}
-
 /** Returns the names whose values differ, first those of `is`, in its order. */
-function differing<Item>(
-  was: Readonly<Record<string, Item>>,
-  is: Readonly<Record<string, Item>>,
-  isSame: (one: Item | undefined, other: Item | undefined) => boolean,
-): string[] {
+function differing<Item>(was: Readonly<Record<string, Item>>, is: Readonly<Record<string, Item>>): string[] {
   return [...new Set([...Object.keys(is), ...Object.keys(was)])].filter(
-    (name) => !isSame(was[name], is[name]),
+    (name) => !Bun.deepEquals(was[name], is[name], true),
   );
 }
 
 function shown(value: Value | null | undefined): Shown {
   return value && "withheld" in value ? { isWithheld: true } : value;
-}
-
-function isSameValue(one: Variables[string] | undefined, other: Variables[string] | undefined): boolean {
-  return Bun.deepEquals(one, other, true);
 }

@@ -30,6 +30,19 @@ export function createImageFacts(
   /** Lists by image and directory. */
   const lists = new Map<string, Promise<ReadonlyMap<string, PathType> | undefined>>();
 
+  /** Returns the stored answer to a question, or else that of `find`, which is stored unless it is "unsupported". */
+  async function remember<Answer extends string>(
+    image: string,
+    question: string,
+    find: () => Promise<Answer | undefined>,
+  ): Promise<Answer | undefined> {
+    const known = store.get(image, question);
+    if (known !== undefined) return JSON.parse(known) ?? undefined;
+    const found = await find();
+    if (found !== "unsupported") store.set(image, question, JSON.stringify(found ?? null));
+    return found;
+  }
+
   async function ask(image: string, path: string): Promise<boolean> {
     const key = `directory ${path}`;
     const known = store.get(image, key);
@@ -82,37 +95,27 @@ export function createImageFacts(
 
     async typeAt(image, path) {
       if (inspector.capabilities.lacks("inspect") || path === "/") return undefined;
-      const key = `type ${path}`;
-      const known = store.get(image, key);
-      if (known !== undefined) return JSON.parse(known) ?? undefined;
-      const type = (await list(image, posix.dirname(path)))?.get(posix.basename(path));
-      store.set(image, key, JSON.stringify(type ?? null));
-      return type;
+      return remember(image, `type ${path}`, async () =>
+        (await list(image, posix.dirname(path)))?.get(posix.basename(path)),
+      );
     },
 
     async readLink(image, path) {
       if (inspector.capabilities.lacks("inspect") || path === "/") return undefined;
-      const key = `link ${path}`;
-      const known = store.get(image, key);
-      if (known !== undefined) return JSON.parse(known) ?? undefined;
-      const files = await inspector.listFiles(image, posix.dirname(path)).catch((error: unknown) => {
-        if (error instanceof NotFoundError) return [];
-        throw error;
+      return remember(image, `link ${path}`, async () => {
+        const files = await inspector.listFiles(image, posix.dirname(path)).catch((error: unknown) => {
+          if (error instanceof NotFoundError) return [];
+          throw error;
+        });
+        return files.find(({ name }) => name === posix.basename(path))?.target ?? undefined;
       });
-      const target = files.find(({ name }) => name === posix.basename(path))?.target ?? undefined;
-      store.set(image, key, JSON.stringify(target ?? null));
-      return target;
     },
 
     async readTextFile(image, path) {
-      const key = `text ${path}`;
-      const known = store.get(image, key);
-      if (known !== undefined) return JSON.parse(known) ?? undefined;
-      const content = await inspector.readFile(image, path);
-      if (content === "unsupported") return content;
-      const text = content === undefined ? undefined : new TextDecoder().decode(content);
-      store.set(image, key, JSON.stringify(text ?? null));
-      return text;
+      return remember(image, `text ${path}`, async () => {
+        const content = await inspector.readFile(image, path);
+        return content instanceof Uint8Array ? new TextDecoder().decode(content) : content;
+      });
     },
   };
 }

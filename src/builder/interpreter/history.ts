@@ -1,5 +1,6 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { type HistoryLine, hasLayer, type ImageOrigin, withinLimit } from "../../image/history.ts";
+import type { StageScope } from "./scope.ts";
 
 /** A step of a stage, linked to the one before it. Stages that start from one another share their first steps. */
 export interface StageStep {
@@ -10,11 +11,7 @@ export interface StageStep {
 }
 
 /** The parts of a stage that give an image its author and history. */
-interface Stage {
-  env: ReadonlyMap<string, string>;
-  args: ReadonlyMap<string, { value: string | undefined }>;
-  /** The author set by the stage's own MAINTAINER. */
-  author?: string;
+interface Stage extends Pick<StageScope, "env" | "args" | "author"> {
   /** The author and history of the base image. */
   origin: ImageOrigin;
   steps: StageStep | undefined;

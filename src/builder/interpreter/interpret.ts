@@ -1,9 +1,4 @@
-import type {
-  ArgInstruction,
-  FromInstruction,
-  Instruction,
-  RunInstruction,
-} from "../../dockerfile/instruction.ts";
+import type { FromInstruction, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { extend } from "../../persistent-map.ts";
 import { expandBase, scratch } from "../bases/base.ts";
@@ -22,7 +17,7 @@ import {
   type StageScope,
   updateUnknown,
 } from "./scope.ts";
-import { declareGlobals, expandDeclarations, expandPairs } from "./settings.ts";
+import { expandDeclarations, expandPairs } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";
 import type { World } from "./world.ts";
@@ -36,15 +31,6 @@ export function startGlobals(
   const automatic = platform === undefined ? [] : platformArguments(platform);
   for (const [name, value] of automatic) globals = declareArgument(globals, name, value, supplied);
   return globals;
-}
-
-/** Performs an ARG before the first FROM. */
-export function interpretGlobal(
-  instruction: ArgInstruction,
-  globals: Arguments,
-  { buildArgs, escape }: Pick<World<StageScope>, "buildArgs" | "escape">,
-): Arguments {
-  return declareGlobals(instruction, globals, buildArgs, escape);
 }
 
 /** Starts a stage from an earlier stage's final state or from an image. */
@@ -94,8 +80,8 @@ async function runTriggers<Stage extends StageScope>(
 }
 
 /**
- * Returns the stage after an instruction. With the two functions above, this is the only place that knows what each instruction
- * means.
+ * Returns the stage after an instruction. With `interpretFrom` and `declareGlobals`, this is the only place that knows what each
+ * instruction means.
  */
 export async function interpretInStage<Stage extends StageScope>(
   instruction: Instruction,

@@ -1,7 +1,8 @@
 import type { ArgInstruction, EnvInstruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
-import { type Arguments, declareArgument, lookUp } from "./scope.ts";
+import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
+import type { World } from "./world.ts";
 
 /** Expands the pairs of an ENV. All of them see the values from before the instruction. */
 export function expandPairs(
@@ -19,13 +20,12 @@ export function expandPairs(
 export function declareGlobals(
   { declarations }: ArgInstruction,
   globals: Arguments,
-  supplied: ReadonlyMap<string, string>,
-  escape: EscapeCharacter,
+  { buildArgs, escape }: Pick<World<StageScope>, "buildArgs" | "escape">,
 ): Arguments {
   let declared = globals;
   for (const { key, value } of declarations) {
     const expanded = value === undefined ? undefined : expandWord(value, lookUp({ args: declared }), escape);
-    declared = declareArgument(declared, key, expanded, supplied, globals);
+    declared = declareArgument(declared, key, expanded, buildArgs, globals);
   }
   return declared;
 }

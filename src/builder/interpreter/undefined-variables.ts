@@ -3,15 +3,11 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
 import { isPlatformArgument } from "../bases/platform.ts";
-import type { Arguments } from "./scope.ts";
+import type { Arguments, Scope } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 
 /** The names that an instruction's words can use. */
-interface NamesInScope {
-  env: ReadonlyMap<string, string>;
-  args: Arguments;
-  /** The image's variables; `undefined` if they are not known. */
-  inherited: ReadonlyMap<string, string> | undefined;
+interface NamesInScope extends Scope {
   /** Declared before the first FROM: usable in a stage only after an ARG repeats them. */
   globals: Arguments;
 }

@@ -67,18 +67,15 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
         if (layer !== undefined) index.layers.set(hash, { ...layer, usedAt });
       }
       for (const [{ ordinal, inputs }, hash] of steps) {
-        const { title, ...travelling } = withoutSecrets(inputs());
-        const text = JSON.stringify({ title, ...travelling });
+        const travelling = withoutSecrets(inputs());
+        const { title } = travelling;
+        const text = JSON.stringify(travelling);
         if (text.length > maxInputCharacters) continue;
-        index.steps.set(stepKey(dockerfile, title), { ordinal, hash, title, inputs: text, usedAt });
+        index.steps.set(`${dockerfile}\n${title}`, { ordinal, hash, title, inputs: text, usedAt });
       }
       return index;
     },
   };
-}
-
-export function stepKey(dockerfile: string, title: string): string {
-  return `${dockerfile}\n${title}`;
 }
 
 /** Removes the hashes of secrets, whose only use is to compare values on one machine. */

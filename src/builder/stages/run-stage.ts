@@ -3,10 +3,11 @@ import { createPace } from "../../pace.ts";
 import { detectLoss, MissingImageError } from "../cache/missing-image.ts";
 import { commitPending } from "../commands/run.ts";
 import { emitFor } from "../events.ts";
-import { interpretFrom, interpretGlobal, interpretInStage } from "../interpreter/interpret.ts";
+import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
 import { showInstruction, titleOf, withLocation } from "../interpreter/location.ts";
 import type { Arguments } from "../interpreter/scope.ts";
+import { declareGlobals } from "../interpreter/settings.ts";
 import type { StageState } from "../interpreter/state.ts";
 import { recordStep } from "../interpreter/step-record.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
@@ -26,7 +27,7 @@ export async function performGlobal(
   const since = running.clock.now();
   const { buildArgs, dockerfile } = running;
   const declared = await withLocation(running, instruction, async () =>
-    interpretGlobal(instruction, globals, { buildArgs, escape: dockerfile.escape }),
+    declareGlobals(instruction, globals, { buildArgs, escape: dockerfile.escape }),
   );
   const record = recordStep(describeStep(step, since, running), undefined, undefined);
   records.push(record);
