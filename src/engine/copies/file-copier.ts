@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { Pace } from "../../pace.ts";
 import { type CopyJob, type CopyThreads, startCopyThreads } from "./copy-threads.ts";
 import type { EarlySync } from "./early-sync.ts";
@@ -14,8 +15,10 @@ export interface FileCopier extends Disposable {
 /** Fewer files are copied before a thread has started. */
 const minFilesForThreads = 400;
 /** A batch occupies this thread for a few milliseconds. */
-const batchFiles = 64;
-const batchBytes = 1024 * 1024;
+const maxBatchFiles = 128;
+const maxBatchBytes = 1024 * 1024;
+/** From this size on, a batch ends with its directory: threads that create files in the same one wait for each other. */
+const minBatchFiles = 32;
 
 /**
  * Creates a copier for files whose targets usually do not exist yet. It copies small files on several threads, this one included,
@@ -34,6 +37,7 @@ export function createFileCopier(
   let copied = 0;
   let batch: CopyJob[] = [];
   let bytes = 0;
+  let parent = "";
 
   function flush(): Promise<void> | undefined {
     if (failure !== undefined) throw failure.error;
@@ -76,9 +80,14 @@ export function createFileCopier(
   return {
     copy(file, target) {
       if (file.size >= smallBytes) return copyAlone(file, target);
+      const before = parent;
+      parent = dirname(target);
+      const isFull = batch.length >= maxBatchFiles || bytes >= maxBatchBytes;
+      const isEnd = isFull || (batch.length >= minBatchFiles && parent !== before);
+      const flushing = isEnd ? flush() : undefined;
       batch.push({ file, target });
       bytes += file.size;
-      return batch.length >= batchFiles || bytes >= batchBytes ? flush() : undefined;
+      return flushing;
     },
     async drain() {
       if (batch.length > 0) await flush();
