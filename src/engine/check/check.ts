@@ -7,7 +7,7 @@ import type { Layout } from "../layout.ts";
 import { checkFiles, findFileProblem, listFiles } from "./file-check.ts";
 import { checkImages } from "./image-check.ts";
 import { checkLayers, findPlaceProblem, listLayers } from "./layer-check.ts";
-import { add, type CheckRun, type Damage, type EngineCheckReport } from "./report.ts";
+import { add, type CheckRun, type EngineCheckReport, emptyReport } from "./report.ts";
 
 interface EngineCheckOptions {
   signal: AbortSignal;
@@ -27,21 +27,16 @@ export async function checkEngine(
     return await withEngineDirectory(directory, (database, layout) => checkAll(database, layout, options));
   } catch (error) {
     if (!isDamaged(error)) throw error;
-    const damage: Damage = {
-      kind: "database",
-      name: "engine.db",
-      problem: messageOf(error),
-      images: [],
-      tags: [],
-    };
-    return { files: 0, layers: 0, images: 0, bytes: 0, damage: [damage] };
+    const report = emptyReport();
+    add({ report }, { kind: "database", name: "engine.db", problem: messageOf(error) });
+    return report;
   }
 }
 
 /** Checks without reading contents that everything is where its record says, and of the recorded size. Takes milliseconds. */
 export function checkQuickly(directory: string): Promise<EngineCheckReport> {
   return withEngineDirectory(directory, (database, layout) => {
-    const report: EngineCheckReport = { files: 0, layers: 0, images: 0, bytes: 0, damage: [] };
+    const report = emptyReport();
     const run = { database, layout, report };
     for (const file of listFiles(database)) {
       report.files++;
@@ -63,16 +58,11 @@ async function checkAll(
   layout: Layout,
   options: EngineCheckOptions,
 ): Promise<EngineCheckReport> {
-  const report: EngineCheckReport = {
-    files: 0,
-    layers: 0,
-    images: 0,
-    bytes: 0,
-    damage: findDatabaseDamage(database),
-  };
-  if (report.damage.length > 0) return report;
+  const report = emptyReport();
   const pace = createPace(options.signal, () => options.onProgress(report));
   const run: CheckRun = { database, layout, pace, report };
+  checkDatabase(run);
+  if (report.damage.length > 0) return report;
   await checkFiles(run);
   await checkLayers(run);
   checkImages(run);
@@ -80,9 +70,8 @@ async function checkAll(
   return report;
 }
 
-function findDatabaseDamage(database: Database): Damage[] {
-  const rows = database.query<{ integrity_check: string }, []>("PRAGMA integrity_check(10)").all();
-  return rows.flatMap(({ integrity_check: problem }) =>
-    problem === "ok" ? [] : [{ kind: "database" as const, name: "engine.db", problem, images: [], tags: [] }],
-  );
+function checkDatabase(run: CheckRun): void {
+  const rows = run.database.query<{ integrity_check: string }, []>("PRAGMA integrity_check(10)").all();
+  for (const { integrity_check: problem } of rows)
+    if (problem !== "ok") add(run, { kind: "database", name: "engine.db", problem });
 }

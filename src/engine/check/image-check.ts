@@ -1,6 +1,6 @@
 import { parseObject } from "../records/json-column.ts";
 import { layerChain } from "../records/layers.ts";
-import type { CheckRun, Damage } from "./report.ts";
+import { add, type CheckRun } from "./report.ts";
 
 /** Checks the records of images and tags, and adds to each damaged layer the images that are built on it. */
 export function checkImages(run: Omit<CheckRun, "pace">): void {
@@ -20,9 +20,7 @@ export function checkImages(run: Omit<CheckRun, "pace">): void {
     const found = chain.map((id) => layers.get(id)).filter((damage) => damage !== undefined);
     if (chain.length === 0 || parseObject(config) === undefined) {
       const problem = chain.length === 0 ? "its layer has no record" : "its record is damaged";
-      const damage: Damage = { kind: "image", name: uuid, problem, images: [], tags: [] };
-      report.damage.push(damage);
-      found.push(damage);
+      found.push(add(run, { kind: "image", name: uuid, problem }));
     }
     for (const damage of found) {
       damage.images.push(uuid);
@@ -35,11 +33,5 @@ export function checkImages(run: Omit<CheckRun, "pace">): void {
     )
     .all();
   for (const { tag, image } of lost)
-    report.damage.push({
-      kind: "tag",
-      name: tag,
-      problem: `there is no image ${image}`,
-      images: [],
-      tags: [tag],
-    });
+    add(run, { kind: "tag", name: tag, problem: `there is no image ${image}` }).tags.push(tag);
 }

@@ -31,6 +31,16 @@ export interface CheckRun {
   report: EngineCheckReport;
 }
 
-export function add({ report }: Pick<CheckRun, "report">, damage: Omit<Damage, "images" | "tags">): void {
-  report.damage.push({ ...damage, images: [], tags: [] });
+export function emptyReport(): EngineCheckReport {
+  return { files: 0, layers: 0, images: 0, bytes: 0, damage: [] };
+}
+
+/** Adds damage to the report, and returns it. */
+export function add(
+  { report }: Pick<CheckRun, "report">,
+  { kind, name, problem }: Pick<Damage, "kind" | "name" | "problem">,
+): Damage {
+  const damage = { kind, name, problem, images: [], tags: [] };
+  report.damage.push(damage);
+  return damage;
 }
