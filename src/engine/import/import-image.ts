@@ -7,8 +7,8 @@ import { addImage, findImportedImage, setTag } from "../records/images.ts";
 import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
+import { startDeadline } from "../system/deadline.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { nameSeconds } from "../system/seconds.ts";
 import { EarlyLayers } from "../unpack/early-layers.ts";
 import { keepLayers, maySyncLater } from "../unpack/keep-layers.ts";
 import { planLayers } from "../unpack/layer-plan.ts";
@@ -41,16 +41,8 @@ export async function performImport(
   run: OperationRun,
 ): Promise<() => Outcome> {
   const { database, clock } = state;
-  const ended = new AbortController();
-  const signal = AbortSignal.any([run.signal, ended.signal]);
-  let timedOut = false;
-  clock.sleep(spec.timeoutSeconds * 1000, ended.signal).then(
-    () => {
-      timedOut = true;
-      ended.abort();
-    },
-    () => {},
-  );
+  const deadline = startDeadline(clock, spec.timeoutSeconds, "the import did not end");
+  const signal = AbortSignal.any([run.signal, deadline.signal]);
   const { inUserNamespace, layout, importLimits } = state;
   const threads = openLayerThreads(signal);
   const room = measureRoom(spec.source.name, layout.directory, importLimits);
@@ -81,10 +73,11 @@ export async function performImport(
       return { status: "SUCCESS", error: null, image: uuid, tag: spec.tag };
     };
   } catch (error) {
-    if (timedOut) throw new BoughError(`the import did not end within ${nameSeconds(spec.timeoutSeconds)}`);
+    // What it has stopped may have failed in another way.
+    deadline.signal.throwIfAborted();
     throw error;
   } finally {
-    ended.abort();
+    deadline.end();
     await threads.close();
   }
 }

@@ -1,7 +1,5 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../../clock.ts";
-import { BoughError } from "../../errors.ts";
 import { variablesIn } from "../../image/config.ts";
 import type { InstanceResult } from "../../service/wire/operation.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
@@ -23,8 +21,8 @@ import { readAccounts } from "../sandbox/root/accounts.ts";
 import { copyRootAttributes } from "../sandbox/root/mount-points.ts";
 import { runInSandbox } from "../sandbox/sandbox.ts";
 import type { EngineState } from "../state.ts";
+import { startDeadline } from "../system/deadline.ts";
 import { measureMachine } from "../system/machine-size.ts";
-import { nameSeconds } from "../system/seconds.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { workingDirectoryOf } from "./metadata.ts";
 import type { Instance } from "./spec.ts";
@@ -137,7 +135,7 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
   mkdirSync(upper);
   copyRootAttributes(layerDirectory(state.layout, image.layer), upper);
   let linkedLayers: ReadonlySet<number> = new Set();
-  const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies");
+  const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies were not in place");
   try {
     const signal = AbortSignal.any([run.signal, deadline.signal]);
     const { fillUpper } = await loadCopies();
@@ -167,26 +165,12 @@ async function prepareInTime(
   seconds: number,
   run: OperationRun,
 ): Promise<PreparedMounts> {
-  const deadline = startDeadline(state.clock, seconds, "the mounts");
+  const deadline = startDeadline(state.clock, seconds, "the mounts were not in place");
   const signal = AbortSignal.any([run.signal, deadline.signal]);
   const { prepareMounts } = await import("../mounts/prepare-mounts.ts");
   return prepareMounts(state, mounts, { ...run, signal })
     .catch((error: unknown) => forgetDamaged(state, error))
     .finally(() => deadline.end());
-}
-
-function startDeadline(
-  clock: Clock,
-  seconds: number,
-  what: string,
-): { signal: AbortSignal; end: () => void } {
-  const late = new AbortController();
-  const over = new AbortController();
-  clock.sleep(seconds * 1000, over.signal).then(
-    () => late.abort(new BoughError(`${what} were not in place within ${nameSeconds(seconds)}`)),
-    () => undefined,
-  );
-  return { signal: late.signal, end: () => over.abort() };
 }
 
 function forgetDamaged({ database, layout }: EngineState, error: unknown): never {
