@@ -1,4 +1,4 @@
-/** A number of slots for running steps. When all are taken, further steps wait in a queue. */
+/** A number of slots for work at the same time. When all are taken, further work waits in a queue. */
 interface Slots {
   /** Waits for a free slot. Resolves to a function that releases it. */
   take(): Promise<() => void>;

@@ -92,8 +92,7 @@ export function slirp(
   options: { network: string; pid: number; hasNameServer: boolean; isRoot: boolean },
 ): string[] {
   const { network, pid, hasNameServer, isRoot } = options;
-  // Its sandbox contains only /etc and /run, and it reads the name server's address repeatedly.
-  const isSandboxed = !hasNameServer || isBelow(["/etc", "/run"], "/etc/resolv.conf");
+  const isSandboxed = !hasNameServer || isResolvConfInSandbox();
   return [
     ...(isRoot ? [findProgram("unshare", environment), "--mount", "--propagation", "private"] : []),
     // It prints more than that to its standard output.
@@ -112,11 +111,13 @@ export function slirp(
   ];
 }
 
-/** Follows links: WSL's leads to /mnt/wsl. */
-function isBelow(directories: readonly string[], path: string): boolean {
+/**
+ * True if slirp4netns can read the name server's address in its sandbox, which contains only /etc and /run: it reads it repeatedly.
+ * WSL's file is a link to /mnt/wsl.
+ */
+function isResolvConfInSandbox(): boolean {
   try {
-    const real = realpathSync(path);
-    return directories.some((directory) => real.startsWith(`${directory}/`));
+    return /^\/(etc|run)\//.test(realpathSync("/etc/resolv.conf"));
   } catch {
     // There is no file to read.
     return true;

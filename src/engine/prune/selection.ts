@@ -88,23 +88,19 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
   if (keepBytes === undefined) return selected(files, caches);
 
   const taken = { files: [] as PrunableItem[], caches: [] as PrunableItem[] };
+  const takeable = (items: readonly PrunableItem[], into: PrunableItem[], sizeOf: (name: string) => number) =>
+    items.map((item) => ({
+      usedAt: item.usedAt,
+      take() {
+        into.push(item);
+        return sizeOf(item.name);
+      },
+    }));
   let left =
     sizes.total() - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), sizes.layer);
   const candidates = [
-    ...files.map((file) => ({
-      usedAt: file.usedAt,
-      take: () => {
-        taken.files.push(file);
-        return sizes.file(file.name);
-      },
-    })),
-    ...caches.map((cache) => ({
-      usedAt: cache.usedAt,
-      take: () => {
-        taken.caches.push(cache);
-        return sizes.cache(cache.name);
-      },
-    })),
+    ...takeable(files, taken.files, sizes.file),
+    ...takeable(caches, taken.caches, sizes.cache),
     // Of images used at the same time, a build's last steps go first.
     ...Array.from(byLayer(true).values(), (group) => ({
       usedAt: Math.max(...group.map((image) => image.usedAt)),

@@ -69,9 +69,11 @@ export async function readEventStream(
       stop.signal,
     );
     const refusal = refusalOf(response, clock.now());
-    // A short response is read to its end, so that the connection can be reused.
-    if (refusal !== undefined) await readBeginning(response.body, stop.signal);
-    if (refusal !== undefined) return refusal;
+    if (refusal !== undefined) {
+      // A short response is read to its end, so that the connection can be reused.
+      await readBeginning(response.body, stop.signal);
+      return refusal;
+    }
     log.connect();
     let isBroken = false;
     const frames = createFrameReader((frame) => {

@@ -25,7 +25,7 @@ interface OperationsOptions {
   onNotice: (notice: ServiceNotice) => void;
   onServed?: (time: ServedTime) => void;
   /** Called at the end of each operation that has made an image. */
-  onImage?: () => void;
+  onImage: () => void;
   /** Returns numbers in [0, 1). */
   random: () => number;
   /** Descriptions of what is under way, kept up to date: `operation <id>` for each that is awaited. */
@@ -168,7 +168,7 @@ export function createOperations(options: OperationsOptions): Operations {
     const { ended: status, isQueued: _, unknownStatus: __, served, ...end } = view;
     const kind = expected.get(operation)?.kind ?? "instance";
     if (served !== undefined) options.onServed?.({ operation, kind, ...served });
-    if (end.image !== undefined) options.onImage?.();
+    if (end.image !== undefined) options.onImage();
     expected.delete(operation);
     running.delete(nameOf(operation));
     const stdout = mergeOutput(log.output("stdout"), view.stdout);

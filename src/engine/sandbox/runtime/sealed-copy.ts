@@ -13,7 +13,7 @@ const [addSeals, allSeals] = [1033, 0xf];
 export function openSealedCopy(program: string): number | undefined {
   let descriptor: number | undefined;
   try {
-    descriptor = openMemory("crun");
+    descriptor = openMemory();
     if (descriptor === undefined) return undefined;
     writeFileSync(descriptor, readFileSync(program));
     const mayBeRun = (fstatSync(descriptor).mode & 0o111) !== 0;
@@ -26,8 +26,8 @@ export function openSealedCopy(program: string): number | undefined {
 }
 
 /** Before Linux 6.3 all files in memory are executable, and the flag is unknown. Later kernels may require it. */
-function openMemory(name: string): number | undefined {
-  const open = (flags: number) => libc().memfd_create(Buffer.from(`${name}\0`), flags);
+function openMemory(): number | undefined {
+  const open = (flags: number) => libc().memfd_create(Buffer.from("crun\0"), flags);
   const flags = memfdCloseOnExec | allowSealing;
   const descriptor = open(flags | executable);
   const found = descriptor < 0 ? open(flags) : descriptor;
