@@ -4,9 +4,8 @@ import { machine, release } from "node:os";
 import { join } from "node:path";
 import { inTransaction } from "../database.ts";
 import { currentProcess } from "../process-identity.ts";
-import type { OperationKind } from "../service/wire/operation.ts";
+import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
 import { describeFault } from "./faults.ts";
-import { sandboxSpid } from "./records/event-files.ts";
 import { requireImage } from "./records/images.ts";
 import {
   addOperation,

@@ -48,7 +48,10 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
 async function askAccount(transport: Transport): Promise<JsonRecord | undefined> {
   const handles = [400, 403, ...unsupportedStatuses];
   const { status, body } = await transport.call({
-    ...{ method: "GET", path: "/v1/whoami", repeatable: true, handles },
+    method: "GET",
+    path: "/v1/whoami",
+    repeatable: true,
+    handles,
   });
   return handles.includes(status) ? undefined : asRecord(body);
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { makeLayout } from "../../src/engine/layout.ts";
-import { EventFiles, sandboxSpid } from "../../src/engine/records/event-files.ts";
+import { EventFiles } from "../../src/engine/records/event-files.ts";
+import { sandboxSpid } from "../../src/service/wire/operation.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { sandboxSpid } from "../records/event-files.ts";
+import { sandboxSpid } from "../../service/wire/operation.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
 import type { Outcome } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
+import { sandboxSpid } from "../../service/wire/operation.ts";
 import { readLines } from "../../streams.ts";
-import { sandboxSpid } from "../records/event-files.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { dyingWithParent, endHelper, sendLine, startHelper } from "../system/helper.ts";

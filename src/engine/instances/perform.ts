@@ -1,14 +1,13 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { variablesIn } from "../../image/config.ts";
-import type { InstanceResult } from "../../service/wire/operation.ts";
+import { type InstanceResult, mainProcessSpid } from "../../service/wire/operation.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import { commandLine } from "../processes/exec-spec.ts";
 import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
 import { signalOf } from "../processes/signals.ts";
-import { mainProcessSpid } from "../records/event-files.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
 import { layersOf } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";

@@ -1,6 +1,10 @@
-import { bytesOf, type InstanceResult, type OperationEvent } from "../../service/wire/operation.ts";
+import {
+  bytesOf,
+  type InstanceResult,
+  mainProcessSpid,
+  type OperationEvent,
+} from "../../service/wire/operation.ts";
 import { encodeBytes } from "../instances/output.ts";
-import { mainProcessSpid } from "../records/event-files.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
 import type { RecordedResult } from "./process-events.ts";
 

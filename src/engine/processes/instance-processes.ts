@@ -1,7 +1,7 @@
 import type { TerminalSize } from "../../service/wire/instance.ts";
+import { mainProcessSpid } from "../../service/wire/operation.ts";
 import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
-import { mainProcessSpid } from "../records/event-files.ts";
 import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";

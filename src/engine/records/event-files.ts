@@ -1,17 +1,13 @@
 import { appendFileSync, closeSync, constants, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
-import type { OperationEvent } from "../../service/wire/operation.ts";
+import { type OperationEvent, sandboxSpid } from "../../service/wire/operation.ts";
 import type { Layout } from "../layout.ts";
 import { LineReader } from "./line-reader.ts";
 
 /** Flags that neither follow a link nor wait for a pipe in a log's place. */
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const appending = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
-
-/** The `spid` of events of the sandbox itself, and of its main process. Further processes have the next numbers. */
-export const sandboxSpid = 0;
-export const mainProcessSpid = 1;
 
 /**
  * The events of all operations: one file per operation, one JSON object per line. Events are written as they happen, so that

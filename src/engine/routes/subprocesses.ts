@@ -1,3 +1,4 @@
+import { mainProcessSpid } from "../../service/wire/operation.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody, refuseUnknown } from "../http/fields.ts";
 import { readText } from "../http/query.ts";
@@ -6,7 +7,6 @@ import { execFields, readExecSpec, readInput } from "../processes/exec-spec.ts";
 import { foldResult } from "../processes/folded-result.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";
 import { readSignal } from "../processes/signals.ts";
-import { mainProcessSpid } from "../records/event-files.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 

@@ -18,6 +18,9 @@ export function aList(name: string): Requirement {
   };
 }
 
+/** A longer list is of no use to people, and would fill this machine's memory. */
+export const maxListed = 200_000;
+
 export function listIn(body: unknown, name: string): unknown[] {
   const list = Array.isArray(body) ? body : asRecord(body)?.[name];
   return Array.isArray(list) ? list : [];

@@ -5,10 +5,8 @@ import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { fileName, fileType } from "./file-record.ts";
 import type { ImageFile, ImageFiles } from "./image-file.ts";
-import { type InspectRoutes, lacksRoute, noSuchFile } from "./inspect-routes.ts";
+import { type InspectRoutes, lacksRoute, noSuchFile, wrongType } from "./inspect-routes.ts";
 
-/** Statuses for a path whose type this route does not serve. */
-const wrongType = [400, 409, 422];
 /** Statuses that mean a missing route and nothing else. Others say that the token is not accepted. */
 const noRoute = [405, 501];
 

@@ -1,7 +1,7 @@
 /** `GET /v1/images`, and what follows from its lists. */
 import { BoughError } from "../../errors.ts";
 import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
-import { aList } from "../http/requirements.ts";
+import { aList, maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageRecord } from "../wire/image.ts";
 import { readImages } from "./image-records.ts";
@@ -49,8 +49,6 @@ export interface ImageListOptions {
   capabilities: LearntCapabilities;
 }
 
-/** A longer list is of no use to people, and would fill this machine's memory. */
-const maxListed = 200_000;
 /** Enough pages for a service whose pages are small. */
 const maxPages = 2000;
 /** Statuses of a service that does not support one of the query's parameters, or its value. */

@@ -7,6 +7,9 @@ import type { ImageService } from "../service.ts";
 /** Statuses of a missing route. 404 is left out, because it may also mean a missing path. */
 export const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);
 
+/** Statuses for a path whose type a route does not serve. */
+export const wrongType = [400, 409, 422];
+
 /** The service can't show files of images. A build that has looked for a file goes on as if the file were missing. */
 export class NoInspectError extends NotFoundError {}
 
@@ -32,7 +35,7 @@ export function createInspectRoutes(
       path: `/v1/inspect/${encodeURIComponent(image)}/list`,
       query: { path: "/" },
       repeatable: true,
-      handles: [404, 400, 409, 422, ...noSuchRoute],
+      handles: [404, ...wrongType, ...noSuchRoute],
     });
     if (status === 200) {
       capabilities.learn("inspect", true);

@@ -7,10 +7,7 @@ import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import { fileName, fileType } from "./file-record.ts";
 import type { ImageInspector, PathType } from "./image-file.ts";
-import { type InspectRoutes, lost, noSuchRoute } from "./inspect-routes.ts";
-
-/** Statuses of a missing path (404), and of a path of another type (the others). */
-const noSuchThing = [400, 404, 409, 422];
+import { type InspectRoutes, lost, noSuchRoute, wrongType } from "./inspect-routes.ts";
 
 export function createInspector(
   transport: Transport,
@@ -23,7 +20,7 @@ export function createInspector(
       path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
       query: { path },
       repeatable: true,
-      handles: [...noSuchRoute, ...noSuchThing],
+      handles: [404, ...noSuchRoute, ...wrongType],
       ...(route === "download" ? { expects: "bytes" } : {}),
     });
   }

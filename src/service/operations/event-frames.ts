@@ -2,6 +2,11 @@
 import { createParser } from "eventsource-parser";
 import type { EventFrame } from "./received-events.ts";
 
+/** True for the headers of a stream of server-sent events. */
+export function isEventStream(headers: Headers): boolean {
+  return /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
+}
+
 /** Thrown for a stream that is too large for any operation. */
 export class ExcessiveEventsError extends Error {
   override readonly name = "ExcessiveEventsError";

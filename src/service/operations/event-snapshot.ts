@@ -1,9 +1,9 @@
 /** Reads the events of an operation so far, without waiting for later ones. */
 import { BoughError } from "../../errors.ts";
-import { unavailableStatuses } from "../capabilities.ts";
 import type { Transport } from "../http/transport.ts";
 import type { EventListener } from "../service.ts";
-import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
+import { createFrameReader, ExcessiveEventsError, isEventStream } from "./event-frames.ts";
+import { withoutEvents } from "./event-stream.ts";
 import { createReceivedEvents } from "./received-events.ts";
 
 export interface EventSnapshots {
@@ -12,7 +12,7 @@ export interface EventSnapshots {
 }
 
 /** Statuses of a service, or an operation, without events. */
-const noEvents = [400, 406, 410, 425, ...unavailableStatuses];
+const noEvents = [410, 425, ...withoutEvents];
 
 export function createEventSnapshots(transport: Transport, signal: AbortSignal): EventSnapshots {
   return {
@@ -23,11 +23,15 @@ export function createEventSnapshots(transport: Transport, signal: AbortSignal):
         headers: { accept: "text/event-stream" },
       };
       const { headers, body } = await transport.call({
-        ...{ ...parts, repeatable: true, expects: "stream", handles: noEvents, signal },
+        ...parts,
+        repeatable: true,
+        expects: "stream",
+        handles: noEvents,
+        signal,
       });
       if (!(body instanceof ReadableStream)) return false;
       const stream = body as ReadableStream<Uint8Array>;
-      if (!/^text\/event-stream\b/i.test(headers.get("content-type") ?? "")) {
+      if (!isEventStream(headers)) {
         await stream.cancel();
         return false;
       }

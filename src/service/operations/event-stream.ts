@@ -6,7 +6,7 @@ import { childOf } from "../http/abort.ts";
 import { readBeginning } from "../http/bounded-body.ts";
 import { DeadlineError } from "../http/deadline.ts";
 import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
-import { createFrameReader, ExcessiveEventsError } from "./event-frames.ts";
+import { createFrameReader, ExcessiveEventsError, isEventStream } from "./event-frames.ts";
 import type { PollingOptions } from "./polling.ts";
 import type { EventFrame, ReceivedEvents } from "./received-events.ts";
 
@@ -31,7 +31,8 @@ interface StreamReader {
   look(): Promise<boolean>;
 }
 
-const noSuchRoute = [400, 406, ...unavailableStatuses];
+/** Statuses of a service without events. */
+export const withoutEvents = [400, 406, ...unavailableStatuses];
 const tickMilliseconds = 1000;
 /** Silence, keepalives included, after which the connection counts as dead. */
 const silenceMilliseconds = 45_000;
@@ -116,10 +117,9 @@ function refusalOf(response: Response, now: number): StreamEnd | undefined {
     return { kind: "not ready", waitMilliseconds: parseRetryAfter(retryAfterIn(headers), now) };
   }
   if (status === 410) return { kind: "gone" };
-  if (noSuchRoute.includes(status)) return { kind: "no such route" };
+  if (withoutEvents.includes(status)) return { kind: "no such route" };
   if (status !== 200) return { kind: "broke", reason: `the service answered ${status}` };
-  const type = headers.get("content-type") ?? "";
-  return /^text\/event-stream\b/i.test(type) ? undefined : { kind: "no such route" };
+  return isEventStream(headers) ? undefined : { kind: "no such route" };
 }
 
 type Stop = ReturnType<typeof childOf>;

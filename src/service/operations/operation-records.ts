@@ -1,9 +1,10 @@
 /** Records of operations, whichever client has started them: their list, one record, its output. */
 import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
-import { aList, anObject, listIn } from "../http/requirements.ts";
+import { aList, listIn, maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { bytesOf, type OperationKind, type OperationStatus } from "../wire/operation.ts";
+import { getRecord } from "./polling.ts";
 import { outputPlaces, readOperation, usualStatus } from "./record.ts";
 
 /** An operation without its output. */
@@ -50,23 +51,11 @@ export interface OperationRecords {
 }
 
 const pageSize = 1000;
-/** A longer list is of no use to people, and would fill this machine's memory. */
-const maxListed = 200_000;
 
 export function createOperationRecords(
   transport: Transport,
   capabilities: LearntCapabilities,
 ): OperationRecords {
-  const look = async (operation: string): Promise<unknown> =>
-    (
-      await transport.call({
-        method: "GET",
-        ...transport.operations.addressOf(operation),
-        repeatable: true,
-        requires: anObject,
-      })
-    ).body;
-
   return {
     async listOperations({ limit, ...filter }) {
       const listed = new Set<string>();
@@ -99,7 +88,7 @@ export function createOperationRecords(
     },
 
     async getOperation(operation) {
-      const body = await look(operation);
+      const { body } = await getRecord(transport, operation);
       const view = readOperation(body);
       const record = asRecord(body) ?? {};
       return {
@@ -111,7 +100,7 @@ export function createOperationRecords(
     },
 
     async recordedOutput(operation) {
-      const body = await look(operation);
+      const { body } = await getRecord(transport, operation);
       return { stdout: outputIn(body, "stdout"), stderr: outputIn(body, "stderr") };
     },
   };

@@ -9,7 +9,7 @@ import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
 import { followEvents } from "./events.ts";
-import { withTimeLimit } from "./overdue.ts";
+import { graceMilliseconds, withTimeLimit } from "./overdue.ts";
 import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
@@ -40,8 +40,6 @@ export interface Operations
   expect(operation: string, kind: OperationKind, timeoutSeconds: number): void;
 }
 
-/** The service ends an operation by the request's timeout; this is the time that ending it may take. */
-const graceMilliseconds = 60_000;
 const defaultTimeoutSeconds = 600;
 const silenceMilliseconds = 60_000;
 const cancelMilliseconds = 15_000;

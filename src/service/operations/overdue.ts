@@ -14,8 +14,8 @@ interface OverdueOptions {
   isQueued(): Promise<boolean>;
 }
 
-/** Time that ending the operation may take. */
-const graceMilliseconds = 60_000;
+/** The service ends an operation by the request's timeout; this is the time that ending it may take. */
+export const graceMilliseconds = 60_000;
 /** A busy service may queue operations, but not for this long. */
 const maxQueuedMilliseconds = 24 * 60 * 60 * 1000;
 

@@ -1,10 +1,11 @@
 /** Polls an operation until it has ended. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Answer } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { anObject } from "../http/requirements.ts";
 import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
-import type { Transport } from "../http/transport.ts";
+import type { Call, Transport } from "../http/transport.ts";
 import { type OperationView, readOperation } from "./record.ts";
 
 export interface PollingOptions {
@@ -28,16 +29,25 @@ const growth = 1.5;
 /** Maximum wait, whatever the service asks for. */
 export const maxRetryAfterMilliseconds = 60_000;
 
-/** Rejects with NotFoundError if the service knows no such operation. */
-export async function lookAtOperation(options: PollingOptions, operation: string): Promise<Look> {
-  const { transport, clock, signal } = options;
-  const answer = await transport.call({
+/** Gets an operation's record. Rejects with NotFoundError if the service knows no such operation. */
+export function getRecord(
+  transport: Transport,
+  operation: string,
+  options: Pick<Call, "handles" | "signal"> = {},
+): Promise<Answer> {
+  return transport.call({
     method: "GET",
     ...transport.operations.addressOf(operation),
     repeatable: true,
     requires: anObject,
-    signal,
+    ...options,
   });
+}
+
+/** Rejects as `getRecord` does. */
+export async function lookAtOperation(options: PollingOptions, operation: string): Promise<Look> {
+  const { transport, clock, signal } = options;
+  const answer = await getRecord(transport, operation, { signal });
   return {
     view: readOperation(answer.body),
     waitMilliseconds: parseRetryAfter(retryAfterIn(answer.headers), clock.now()),

@@ -2,12 +2,9 @@
 import { parseBoundedJson } from "../http/bounded-json.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
-import { bytesOf } from "../wire/operation.ts";
+import { bytesOf, mainProcessSpid } from "../wire/operation.ts";
 import { createOutputDecoder, type OutputDecoder } from "./output.ts";
 import { createReplayedEvents, type ReplayedEvents } from "./replayed-events.ts";
-
-/** `spid` of the command. */
-const mainProcessSpid = 1;
 
 type StreamName = OutputChunk["stream"];
 

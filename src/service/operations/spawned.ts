@@ -2,8 +2,9 @@
 import type { Clock } from "../../clock.ts";
 import { type LearntCapabilities, pastEndStatuses, unavailableStatuses } from "../capabilities.ts";
 import { asRecord, asText, idIn } from "../http/json.ts";
-import { aList, anObject, listIn } from "../http/requirements.ts";
+import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
+import { getRecord } from "./polling.ts";
 import { outputLimitIn } from "./request-id.ts";
 
 export interface Sent {
@@ -36,7 +37,7 @@ const maxLookedAt = 25;
 
 /** Searches once in what the service has started since. */
 export async function searchSpawned(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
-  const { capabilities } = options;
+  const { capabilities, transport, signal } = options;
   if (capabilities.lacks("operationList")) return { kind: "unsupported" };
   const seen = new Set<string>();
   const similar: string[] = [];
@@ -55,7 +56,7 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
       let record: unknown = listed;
       if (outputLimitIn(record) === undefined && looks < maxLookedAt) {
         looks++;
-        record = await look(options, operation);
+        record = (await getRecord(transport, operation, { handles: unavailableStatuses, signal })).body;
       }
       if (outputLimitIn(record) === sent.limit) return { kind: "found", operation };
       const command = asText(asRecord(asRecord(record)?.metadata)?.command);
@@ -101,16 +102,4 @@ export async function searchPatiently(options: SearchOptions, sent: Sent): Promi
   if (search.kind !== "not there") return search;
   await options.clock.sleep(secondLookMilliseconds, options.signal);
   return searchSpawned(options, sent);
-}
-
-async function look({ transport, signal }: SearchOptions, operation: string): Promise<unknown> {
-  const { body } = await transport.call({
-    method: "GET",
-    ...transport.operations.addressOf(operation),
-    repeatable: true,
-    handles: unavailableStatuses,
-    requires: anObject,
-    signal,
-  });
-  return body;
 }

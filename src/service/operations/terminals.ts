@@ -6,6 +6,7 @@ import { unsupportedStatuses } from "../capabilities.ts";
 import { isRefusal, parseRetryAfter, retryAfterIn } from "../http/retry.ts";
 import type { Transport } from "../http/transport.ts";
 import type { InstanceRequest, TerminalSize } from "../wire/instance.ts";
+import { mainProcessSpid } from "../wire/operation.ts";
 import { maxRetryAfterMilliseconds } from "./polling.ts";
 
 export interface Terminals {
@@ -31,7 +32,6 @@ export interface Terminals {
 
 type BesideProcess = Pick<InstanceRequest, "command" | "args" | "shell" | "uid" | "gid">;
 
-const mainProcess = 1;
 /** Wait before a command that has not started yet is asked for again. */
 const pauseMilliseconds = 200;
 /** Time for which a service may refuse to show a terminal because it is busy. */
@@ -82,7 +82,7 @@ export function createTerminals(
     async writeInput(operation, bytes, close = false) {
       const { status } = await transport.call({
         method: "POST",
-        ...pathOf(operation, `subprocesses/${mainProcess}/stdin`),
+        ...pathOf(operation, `subprocesses/${mainProcessSpid}/stdin`),
         json: { value: Buffer.from(bytes).toString("base64"), encoding: "base64", close },
         // A repeat could type the same bytes twice.
         repeatable: false,

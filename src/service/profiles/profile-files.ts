@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
-import { asRecord } from "../http/json.ts";
+import { errorCode } from "../../system-error.ts";
 import type { Environment } from "./profile.ts";
 import type { ProfileFile } from "./profile-text.ts";
 
@@ -25,7 +25,7 @@ export function readProfileFiles(environment: Environment): ProfileFile[] {
       if (statSync(path, { throwIfNoEntry: false }) === undefined) return [];
       return [{ path, text: readFileSync(path, "utf8") }];
     } catch (error) {
-      const code = asRecord(error)?.code;
+      const code = errorCode(error);
       if (code === "ENOENT" || code === "ENOTDIR") return [];
       throw new BoughError(`cannot read the profiles in ${path}: ${messageOf(error)}`, {
         kind: "usage",

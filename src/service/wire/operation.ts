@@ -95,7 +95,11 @@ export interface OperationRecord {
   result?: { image?: string | null; tag?: string | null } | null;
 }
 
-/** One frame of `GET /v1/operations/{uuid}/events`. `spid` 0 is the sandbox itself, 1 the main process. */
+/** The `spid` of events of the sandbox itself, and of its main process. Further processes have the next numbers. */
+export const sandboxSpid = 0;
+export const mainProcessSpid = 1;
+
+/** One frame of `GET /v1/operations/{uuid}/events`. */
 export interface OperationEvent {
   id: number;
   ts: string;
