@@ -109,6 +109,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
     case "hashed":
     case "download-progress":
     case "upload-progress":
+    case "timings":
       return [];
     case "step-failed": {
       // Without other running steps, the error itself follows at once.
@@ -128,8 +129,6 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
               text: `the end of operation ${event.operation} is not confirmed: it may still run`,
             },
           ];
-    case "timings":
-      return [];
     case "tagged":
       return info(`tagged ${event.image} as ${event.tag}`);
     case "finished":

@@ -30,7 +30,8 @@ function blockerOf(step: StepSpan, steps: readonly StepSpan[]): StepSpan | undef
   return hasWaited && step.start - last.end <= handoverMilliseconds ? last : needed;
 }
 
-function lastOf(steps: readonly StepSpan[]): StepSpan | undefined {
+/** Returns the step that ended last. */
+export function lastOf(steps: readonly StepSpan[]): StepSpan | undefined {
   return steps.reduce<StepSpan | undefined>(
     (last, step) => (last === undefined || step.end >= last.end ? step : last),
     undefined,

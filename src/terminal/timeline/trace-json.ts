@@ -1,8 +1,9 @@
 import type { StageLabel } from "../../builder/step-place.ts";
 import { jsonText } from "../json-text.ts";
 import { stageName } from "../step-count.ts";
+import { lastOf } from "./critical-path.ts";
 import { assignLanes } from "./lanes.ts";
-import type { RecordedBuild, Span, StepSpan } from "./spans.ts";
+import type { RecordedBuild, Span } from "./spans.ts";
 
 /**
  * Renders a build in the Trace Event Format, for Perfetto and Chrome (JSON object format; times are microseconds since the
@@ -49,7 +50,9 @@ export function renderTrace(build: RecordedBuild, labels: { command: string; ser
     let id = 0;
     for (const step of build.steps) {
       for (const index of step.needs) {
-        const source = lastOf(index, build.steps, step.start);
+        const source = lastOf(
+          build.steps.filter(({ stage, end }) => stage?.index === index && end <= step.start),
+        );
         if (source === undefined) continue;
         id += 1;
         const arrow = { name: "needs", cat: "stage", pid: pids.bough, id };
@@ -75,14 +78,4 @@ const pids = { bough: 1, service: 2 };
 
 function threadName(stage: StageLabel | null): string {
   return stage === null ? "before the first FROM" : stageName(stage);
-}
-
-/** Returns the last step of a stage before a moment. */
-function lastOf(index: number, steps: readonly StepSpan[], before: number): StepSpan | undefined {
-  return steps
-    .filter(({ stage, end }) => stage?.index === index && end <= before)
-    .reduce<StepSpan | undefined>(
-      (last, step) => (last === undefined || step.end >= last.end ? step : last),
-      undefined,
-    );
 }
