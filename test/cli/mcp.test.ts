@@ -207,6 +207,12 @@ describe("on a service", () => {
     });
     const { files: listed } = await agent.resultOf("list_files", { image: "base:1", path: "/etc" });
     expect((listed as { name: string }[]).map(({ name }) => name)).toEqual(["blob", "os-release", "secret"]);
+
+    const read = (given: object) => agent.resultOf("read_file", { session, path: "/etc/menu", ...given });
+    service.state.tree.set("/etc/menu", { type: "file", content: Buffer.from("caf\xe9", "latin1") });
+    expect(await read({})).toMatchObject({ content: "Y2Fm6Q==", encoding: "base64", truncated: false });
+    service.state.tree.set("/etc/menu", { type: "file", content: "é café" });
+    expect(await read({ offset: 1, max_bytes: 6 })).toMatchObject({ encoding: "utf-8", truncated: true });
   });
 
   test("shows operations with their output, and images", async () => {

@@ -36,7 +36,10 @@ export const readFile: Tool<typeof input, typeof output> = {
           hint: "The tool `list_files` lists a directory.",
         });
       const { bytes, isWhole } = await readPart(stream, given.offset, given.max_bytes, call.signal);
-      const text = isText(bytes) ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes) : undefined;
+      const isCut = { start: given.offset > 0, end: !isWhole };
+      const text = isText(bytes, isCut)
+        ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
+        : undefined;
       return {
         ...{ image, path },
         content: text ?? Buffer.from(bytes).toString("base64"),
@@ -68,9 +71,9 @@ async function readPart(
   return { bytes: Buffer.concat(chunks), isWhole: true };
 }
 
-/** True if the bytes are UTF-8 text. A character may be cut at either end. */
-function isText(bytes: Uint8Array): boolean {
+/** True if the bytes are UTF-8 text. Where they are cut out of the file, a character may be cut, too. */
+function isText(bytes: Uint8Array, isCut: { start: boolean; end: boolean }): boolean {
   if (bytes.includes(0)) return false;
   const text = new TextDecoder("utf-8").decode(bytes);
-  return !text.slice(3, -3).includes("\ufffd");
+  return !text.slice(isCut.start ? 3 : 0, isCut.end ? -3 : undefined).includes("\ufffd");
 }
