@@ -1,6 +1,6 @@
 import { tap } from "../streams.ts";
 import type { Compressor } from "./compress.ts";
-import { type Descriptor, mediaTypes } from "./oci-layout.ts";
+import { type Descriptor, layerMediaType } from "./oci-layout.ts";
 
 /** A stored layer, with the digest of its uncompressed content. */
 export interface LayerBlob extends Descriptor {
@@ -23,7 +23,7 @@ export async function writeLayerBlob(
     write(bytes);
   }
   return {
-    mediaType: compression === "none" ? mediaTypes.layer : `${mediaTypes.layer}+${compression}`,
+    mediaType: layerMediaType(compression),
     digest: `sha256:${stored.digest("hex")}`,
     size,
     diffId: `sha256:${content.digest("hex")}`,

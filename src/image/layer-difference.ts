@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import { layerHeader } from "./layer-header.ts";
+import { layerHeader, whiteoutPrefix } from "./layer-header.ts";
 import { padding } from "./tar-header.ts";
 import { readLayerTar } from "./tar-reader.ts";
 import { endBytes } from "./tar-writer.ts";
@@ -29,7 +29,7 @@ const chunkBytes = 1024 * 1024;
 export async function* layerDifference(base: TreeIndex, path: string): AsyncGenerator<Uint8Array> {
   const image = await readPlaces(path);
   for (const gone of missing(base, image)) {
-    const name = below(parentOf(gone), `.wh.${gone.slice(gone.lastIndexOf("/") + 1)}`);
+    const name = below(parentOf(gone), `${whiteoutPrefix}${gone.slice(gone.lastIndexOf("/") + 1)}`);
     const mark = { flag: "0", mode: 0, uid: 0, gid: 0, size: 0, modified: 0 } as const;
     yield layerHeader({ name: Buffer.from(name, "latin1"), ...mark });
   }

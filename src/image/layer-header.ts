@@ -1,5 +1,9 @@
 import { maxNameBytes, padding, type WrittenHeader, writeHeader } from "./tar-header.ts";
 
+/** The prefix of a deleted file's mark, and the mark of a directory that hides the layers below (OCI image specification). */
+export const whiteoutPrefix = ".wh.";
+export const opaqueMark = ".wh..wh..opq";
+
 /** An entry of a layer's archive. Its name is relative to the root; a directory's ends with a slash. */
 export interface LayerEntry extends WrittenHeader {
   flag: "0" | "1" | "2" | "3" | "4" | "5" | "6";

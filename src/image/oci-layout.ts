@@ -1,4 +1,5 @@
 /** The parts of OCI image layouts: https://github.com/opencontainers/image-spec/blob/main/image-layout.md */
+import type { Compression } from "./compress.ts";
 
 /** Identifies a blob of a layout. */
 export interface Descriptor {
@@ -16,6 +17,11 @@ export const mediaTypes = {
   /** The media type of in-toto statements, as in BuildKit. */
   statement: "application/vnd.in-toto+json",
 } as const;
+
+/** Returns the media type of a layer with this compression. */
+export function layerMediaType(compression: Compression): string {
+  return compression === "none" ? mediaTypes.layer : `${mediaTypes.layer}+${compression}`;
+}
 
 /** The annotation by which an index names an image. */
 export const nameAnnotation = "org.opencontainers.image.ref.name";

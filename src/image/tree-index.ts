@@ -1,4 +1,5 @@
 /** Indexes of the files of images, for comparing two images. */
+import { opaqueMark, whiteoutPrefix } from "./layer-header.ts";
 import { readLayerTar, type TarEntry } from "./tar-reader.ts";
 
 /** Files by path, which is relative to the root, without a slash at the end, and decoded as latin1; the root's is empty. */
@@ -26,8 +27,8 @@ export async function applyLayer(
   for await (const entry of readLayerTar(archive, name)) {
     const path = pathOf(entry.name);
     const [parent, last] = [parentOf(path), path.slice(path.lastIndexOf("/") + 1)];
-    if (last === ".wh..wh..opq") emptied.add(parent);
-    else if (last.startsWith(".wh.")) gone.add(below(parent, last.slice(".wh.".length)));
+    if (last === opaqueMark) emptied.add(parent);
+    else if (last.startsWith(whiteoutPrefix)) gone.add(below(parent, last.slice(whiteoutPrefix.length)));
     else layer.set(path, await indexEntry(entry));
   }
   for (const [path, { isDirectory }] of layer) {

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 import { inTransaction } from "../database.ts";
+import { keptMilliseconds } from "./hashes.ts";
 
 /**
  * Chain hashes of steps by the state (`stat`) of their files: if all files are in that state again, their chain hash is known
@@ -37,8 +38,6 @@ export interface FileStates {
 
 /** Rows kept of a context, for all of its Dockerfiles. */
 const maxRows = 64;
-/** A context that has not been written for so long is forgotten. */
-const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
 
 export function createFileStateStore(database: Database, clock: Clock): FileStateStore {
   const read = (context: string): FileStateRow[] => {

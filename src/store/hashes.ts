@@ -41,7 +41,7 @@ const saveIntervalMilliseconds = 1000;
 /** The time of writing of a missing row. */
 const never = Number.NEGATIVE_INFINITY;
 /** A context that has not been written for so long is forgotten. */
-const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
+export const keptMilliseconds = 90 * 24 * 60 * 60 * 1000;
 
 export function createHashStore(database: Database, clock: Clock): HashStore {
   const read = (context: string) =>

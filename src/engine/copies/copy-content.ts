@@ -1,6 +1,7 @@
 import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { openForReading } from "../../open-for-reading.ts";
+import { creating } from "../system/owner-and-mode.ts";
 import { bytesOf, type Path } from "./path.ts";
 
 /** A smaller copy takes less time than handing it to another thread. */
@@ -31,5 +32,3 @@ export function copyContent(from: Path, to: Path, size: number): Promise<void> |
     closeSync(target);
   }
 }
-
-const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;

@@ -1,9 +1,9 @@
-import { closeSync, constants, futimesSync, lstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { closeSync, futimesSync, lstatSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { openForReading } from "../../open-for-reading.ts";
 import { errorCode } from "../../system-error.ts";
 import { isUnreadable, readingStored } from "../records/stored-content.ts";
-import { firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
+import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
 import type { PlacedFile } from "./file-spec.ts";
 
 /** Why a file could not be copied: its bytes changed since they were hashed, or its target is a directory. */
@@ -127,8 +127,6 @@ async function writeAll(target: FileHandle, bytes: Uint8Array): Promise<void> {
   for (let written = 0; written < bytes.length; )
     written += (await target.write(bytes, written)).bytesWritten;
 }
-
-const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 function undefinedIfUnreadable(error: unknown): undefined {
   if (!isUnreadable(error)) throw error;

@@ -1,6 +1,6 @@
 import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { BoughError } from "../../errors.ts";
-import { type LayerEntry, layerHeader } from "../../image/layer-header.ts";
+import { type LayerEntry, layerHeader, opaqueMark, whiteoutPrefix } from "../../image/layer-header.ts";
 import { padding } from "../../image/tar-header.ts";
 import { endBytes } from "../../image/tar-writer.ts";
 import { openForReading } from "../../open-for-reading.ts";
@@ -77,10 +77,10 @@ function* entryBlocks(
 ): Generator<Uint8Array> {
   const name = lastName(inside);
   if (isWhiteout(stats)) {
-    yield layerHeader(markOf(below(parentOf(inside), whiteoutName(name))));
+    yield layerHeader(markOf(below(parentOf(inside), Buffer.concat([Buffer.from(whiteoutPrefix), name]))));
     return;
   }
-  if (name.subarray(0, whiteoutPrefix.byteLength).equals(whiteoutPrefix)) {
+  if (name.toString("latin1", 0, whiteoutPrefix.length) === whiteoutPrefix) {
     throw new BoughError(
       `/${inside} can't be in a layer: a name that begins with .wh. means that a file is deleted`,
     );
@@ -97,7 +97,8 @@ function* entryBlocks(
   if (stats.isDirectory()) {
     const isRoot = inside.byteLength === 0;
     yield layerHeader({ ...entry, name: Buffer.concat([isRoot ? dot : inside, slash]), flag: "5" });
-    if (!isRoot && isOpaque(path, inUserNamespace)) yield layerHeader(markOf(below(inside, opaqueMark)));
+    if (!isRoot && isOpaque(path, inUserNamespace))
+      yield layerHeader(markOf(below(inside, Buffer.from(opaqueMark))));
   } else if (stats.isSymbolicLink()) {
     const target = readlinkSync(path, "buffer");
     yield layerHeader({ ...entry, name: inside, flag: "2", mode: 0o777, target });
@@ -138,12 +139,6 @@ function* contentBlocks(path: Path, size: number): Generator<Uint8Array> {
 
 const slash = Buffer.from("/");
 const dot = Buffer.from(".");
-const whiteoutPrefix = Buffer.from(".wh.");
-const opaqueMark = Buffer.from(".wh..wh..opq");
-
-function whiteoutName(name: Buffer): Buffer {
-  return Buffer.concat([whiteoutPrefix, name]);
-}
 
 /** Returns a mark: an empty file with a special name. */
 function markOf(name: Buffer): LayerEntry {

@@ -1,4 +1,7 @@
-import { fchmodSync, fchownSync, fstatSync, type Stats } from "node:fs";
+import { constants, fchmodSync, fchownSync, fstatSync, type Stats } from "node:fs";
+
+/** Flags for a new file, which must not replace anything, not even a link. */
+export const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /** Returns the mode to create a file with that will get `mode`. Nobody may do more with the file before than after. */
 export function firstMode(mode: number): number {

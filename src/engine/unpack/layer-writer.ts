@@ -13,11 +13,12 @@ import {
   writeSync,
 } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { opaqueMark, whiteoutPrefix } from "../../image/layer-header.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
 import { isWhiteout } from "../copies/layer-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
-import { firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
+import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
 import { isForeign, makeNode, makeWhiteout, writeAttributes } from "../system/xattrs.ts";
 import { type BytePath, showPath, toPath } from "./byte-path.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";
@@ -37,11 +38,8 @@ export interface DeferredParts {
   leftOut: number;
 }
 
-const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-const whiteoutPrefix = ".wh.";
 /** The prefix of a layer's marks, all of which but one are AUFS's own. */
 const metaPrefix = ".wh..wh.";
-const opaqueMark = ".wh..wh..opq";
 /** The maximum number of links to missing files; no image has more. */
 const maxLinks = 100_000;
 /** Directories whose times are set together, at the end or whenever there are this many. */

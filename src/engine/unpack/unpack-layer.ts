@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { decompress } from "../../image/compression.ts";
-import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
+import { type Descriptor, layerMediaType } from "../../image/oci-layout.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
 import { tap } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
@@ -71,9 +71,8 @@ export async function unpackLayer(job: LayerJob, totals: Totals): Promise<Unpack
     if (copy !== undefined) closeSync(copy);
   }
   requireSame(stored.digest(), job.digest, `${job.name} is damaged`);
-  const suffix = compression === "none" ? "" : `+${compression}`;
   return {
-    mediaType: `${mediaTypes.layer}${suffix}`,
+    mediaType: layerMediaType(compression),
     digest: stored.digest(),
     size: stored.size(),
     diffId: content.digest(),
