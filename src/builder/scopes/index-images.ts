@@ -42,8 +42,7 @@ export interface IndexImage {
 export async function listIndexImages(name: string, service: ScopeService): Promise<IndexImage[]> {
   const main = scopeTag(name);
   const records = await service.listImages({ tag: main }, ({ tag }) => tag === main);
-  if (service.capabilities.lacks("imageList"))
-    throw new BoughError(`${service.address} does not support listing images, which cache scopes need`);
+  requireImageList(service);
   return records
     .flatMap(({ uuid, tag, created_at }) =>
       tag !== null && scopeOfTag(tag) === name
@@ -51,6 +50,12 @@ export async function listIndexImages(name: string, service: ScopeService): Prom
         : [],
     )
     .sort((one, other) => Number(other.isMain) - Number(one.isMain) || other.createdAt - one.createdAt);
+}
+
+/** Throws if a list that was just read is empty only because the service has none. */
+export function requireImageList({ address, capabilities }: Pick<Service, "address" | "capabilities">): void {
+  if (capabilities.lacks("imageList"))
+    throw new BoughError(`${address} does not support listing images, which cache scopes need`);
 }
 
 /** The paths of an index's files in its image. */

@@ -1,11 +1,11 @@
 import { BoughError } from "../../errors.ts";
-import { isCi } from "../../terminal/color.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import { createPlainProgress } from "../../terminal/progress.ts";
 import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { stateDirectory } from "../process/state-directory.ts";
+import { watchedTerminal } from "../process/watched-terminal.ts";
 import { progressModes } from "./progress-modes.ts";
 import { openSpoolFile } from "./spool-file.ts";
 
@@ -61,7 +61,5 @@ export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mo
     });
   }
   if (mode !== "auto") return mode;
-  const isWatched =
-    stderr.isTerminal && !globals.quiet && !isCi(environment.CI) && environment.TERM !== "dumb";
-  return isWatched ? "tty" : "plain";
+  return watchedTerminal(runtime, globals) !== undefined && environment.TERM !== "dumb" ? "tty" : "plain";
 }

@@ -1,5 +1,5 @@
+import { requireImageList } from "../../builder/scopes/index-images.ts";
 import { type ReadScope, readScope } from "../../builder/scopes/read-scope.ts";
-import { BoughError } from "../../errors.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { type Cell, renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -25,8 +25,7 @@ async function listScopes(invocation: Invocation): Promise<void> {
   await using connection = await connect(invocation);
   const { service } = connection;
   const names = await listScopeNames(service);
-  if (service.capabilities.lacks("imageList"))
-    throw new BoughError(`${service.address} does not support listing images, which cache scopes need`);
+  requireImageList(service);
   const scopes = new Map<string, ReadScope>();
   await forEachConcurrently(names, maxConcurrent, runtime.signal, async (name) => {
     scopes.set(name, await readScope(name, { service, known: new Map(), warn: log.warn }));

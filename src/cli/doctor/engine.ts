@@ -14,6 +14,7 @@ import {
 import { type CheckResult, failedCheck } from "./check-result.ts";
 import { diagnoseLimits, examineLimits, type LimitFacts } from "./limits.ts";
 import { diagnoseNetwork, examineNetwork, type NetworkFacts } from "./network.ts";
+import { maxTrialSeconds, programVersion } from "./program-version.ts";
 import { diagnoseRuntime, examineRuntime, type RuntimeFacts } from "./runtime.ts";
 
 export interface EngineFacts {
@@ -95,23 +96,16 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
   };
 }
 
-/** The maximum duration of a trial. Normally each takes some milliseconds. */
-const maxTrialSeconds = 10;
-
 async function programVersions(runtime: Runtime): Promise<string[] | BoughError> {
-  const { environment, clock, signal } = runtime;
-  const options = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
   const versions: string[] = [];
   try {
     for (const program of ["runc", "crun", "skopeo"] as const) {
-      const path = findOptionalProgram(program, environment);
-      if (path === undefined) continue;
-      const { stdout } = await runHelper([path, "--version"], options);
-      versions.push([program, ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" "));
+      const path = findOptionalProgram(program, runtime.environment);
+      if (path !== undefined) versions.push(await programVersion(program, path, runtime));
     }
     return versions;
   } catch (error) {
-    signal.throwIfAborted();
+    runtime.signal.throwIfAborted();
     if (error instanceof BoughError) return error;
     throw error;
   }

@@ -1,9 +1,9 @@
 import { tryPrivateNetwork } from "../../engine/network/private-network.ts";
-import { runHelper } from "../../engine/system/helper.ts";
-import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
+import { findProgram } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import type { CheckResult } from "./check-result.ts";
+import { programVersion } from "./program-version.ts";
 
 /** Name and version of slirp4netns if it works, else the error; `untried` if it can't be tried. */
 export type NetworkFacts = "untried" | string | BoughError;
@@ -22,18 +22,14 @@ export function diagnoseNetwork(facts: NetworkFacts): CheckResult[] {
   return [{ check, status: "warning", detail, ...(fix === undefined ? {} : { fix }) }];
 }
 
-export async function examineNetwork(
-  { environment, clock, signal }: Runtime,
-  isRoot: boolean,
-): Promise<NetworkFacts> {
+export async function examineNetwork(runtime: Runtime, isRoot: boolean): Promise<NetworkFacts> {
+  const { environment, clock } = runtime;
   try {
     const program = findProgram("slirp4netns", environment);
     await tryPrivateNetwork(environment, clock, isRoot);
-    const options = { environment: helperEnvironment(environment), clock, signal, seconds: 10 };
-    const { stdout } = await runHelper([program, "--version"], options);
-    return ["slirp4netns", ...(/\d+\.\d[\w.+~-]*/.exec(stdout) ?? [])].join(" ");
+    return await programVersion("slirp4netns", program, runtime);
   } catch (error) {
-    signal.throwIfAborted();
+    runtime.signal.throwIfAborted();
     if (error instanceof BoughError) return error;
     throw error;
   }

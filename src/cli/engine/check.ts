@@ -1,16 +1,14 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
 import type { Damage, EngineCheckReport } from "../../engine/check/report.ts";
 import { openStore } from "../../store/store.ts";
-import { isCi } from "../../terminal/color.ts";
 import { createProgressRow } from "../../terminal/progress-row.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { watchedTerminal } from "../process/watched-terminal.ts";
 import { engineDirectory } from "./engine-directory.ts";
+import { sessionDatabases } from "./session-images.ts";
 
 export const check = command({
   name: "check",
@@ -43,9 +41,8 @@ async function checkEngine(invocation: Invocation): Promise<number> {
   const { values, runtime, globals } = invocation;
   const directory = await engineDirectory(runtime);
   const engine = await import("../../engine/check/check.ts");
-  const { stderr, clock, signal, environment } = runtime;
-  const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
-  const row = createProgressRow(clock, isWatched ? stderr : undefined);
+  const { clock, signal } = runtime;
+  const row = createProgressRow(clock, watchedTerminal(runtime, globals));
   let report: EngineCheckReport;
   try {
     report = await engine.checkEngine(directory, {
@@ -107,13 +104,11 @@ function render(report: EngineCheckReport, findings: readonly Finding[]): string
   return `checked ${amountOf(report)}; ${verdict}\n${findings.length === 0 ? "" : table}${advice}`;
 }
 
-/** Returns branches by image, of all databases that may name the engine's images: its own, and those of local servers. */
+/** Returns branches by image. */
 function branchesByImage(runtime: Runtime): Map<string, string[]> {
-  const directory = join(stateDirectory(runtime), "sessions");
-  const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];
   const branches = new Map<string, string[]>();
-  for (const name of names) {
-    using store = openStore(join(directory, name), runtime.clock);
+  for (const path of sessionDatabases(runtime)) {
+    using store = openStore(path, runtime.clock);
     for (const { key } of store.sessions.list("")) {
       for (const branch of store.branches.list(key))
         branches.set(branch.image, [...(branches.get(branch.image) ?? []), `${key} ${branch.name}`]);

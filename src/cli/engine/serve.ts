@@ -30,8 +30,8 @@ export const serve = command({
 async function serveEngine(invocation: Invocation): Promise<void> {
   const { values, globals, runtime, log } = invocation;
   const address = parseListenAddress(values.text("listen") ?? "127.0.0.1:0", runtime.workingDirectory);
-  const made = globals.token === undefined ? makeToken() : undefined;
-  const token = globals.token ?? made ?? "";
+  const token = globals.token ?? makeToken();
+  const isMade = globals.token === undefined;
   if (token.length < 8)
     throw new BoughError("--token is too short: at least 8 characters are needed", {
       kind: "usage",
@@ -49,9 +49,9 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     const url = address.kind === "unix" ? `unix:${address.path}` : server.url.origin;
     log.info(`serving the engine in ${engine.directory}; Ctrl-C ends it`);
     printResult(invocation, {
-      id: made === undefined ? url : [url, made],
-      json: { url, token: made ?? null },
-      table: () => `URL    ${url}\n${made === undefined ? "" : `TOKEN  ${made}\n`}`,
+      id: isMade ? [url, token] : url,
+      json: { url, token: isMade ? token : null },
+      table: () => `URL    ${url}\n${isMade ? `TOKEN  ${token}\n` : ""}`,
     });
     await interrupted(runtime.signal);
     log.info("stopping");

@@ -23,16 +23,21 @@ export interface SessionImages {
   deleteSessions(keys: readonly string[]): void;
 }
 
-/** Runs `work` with all databases that may name the engine's images open: its own, and those of servers on this machine. */
+/** Returns the paths of all databases that may name the engine's images: its own, and those of servers on this machine. */
+export function sessionDatabases(runtime: Runtime): string[] {
+  const directory = join(stateDirectory(runtime), "sessions");
+  const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];
+  return names.map((name) => join(directory, name));
+}
+
+/** Runs `work` with these databases open. */
 export async function withSessionImages<Result>(
   runtime: Runtime,
   work: (images: SessionImages) => Promise<Result>,
 ): Promise<Result> {
-  const directory = join(stateDirectory(runtime), "sessions");
-  const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".db")) : [];
   const stores: Store[] = [];
   try {
-    for (const name of names) stores.push(openStore(join(directory, name), runtime.clock));
+    for (const path of sessionDatabases(runtime)) stores.push(openStore(path, runtime.clock));
     const uses = new Map<string, SessionUse>();
     const contexts = new Map<string, string | null>();
     for (const store of stores) {

@@ -4,10 +4,10 @@ import type { Compression } from "../../image/compress.ts";
 import type { Attest, ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
-import { isCi } from "../../terminal/color.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { watchedTerminal } from "../process/watched-terminal.ts";
 import type { Connection } from "../service/connection.ts";
 import { type Destination, nameDestination } from "./destination.ts";
 import { exportImage } from "./export-image.ts";
@@ -31,14 +31,12 @@ export async function deliverImage(
   { service, store }: Pick<Connection, "service" | "store">,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
 ): Promise<WrittenImage | undefined> {
-  const { stderr, clock, environment } = runtime;
-  const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
   const progress = startImportProgress({
     url: nameDestination(destination),
     doing: destination.kind === "registry" ? "pushing" : "exporting",
-    clock,
+    clock: runtime.clock,
     log,
-    terminal: isWatched ? stderr : undefined,
+    terminal: watchedTerminal(runtime, globals),
   });
   let reused = 0;
   let unverified: string | undefined;

@@ -13,6 +13,7 @@ import {
 import { nameAnnotation } from "../../image/oci-layout.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { writeChunks } from "../process/write-chunks.ts";
 import type { Destination } from "./destination.ts";
 import { writeWholeDirectory, writeWholeFile } from "./finished-path.ts";
 import { scratchPath } from "./scratch-path.ts";
@@ -83,7 +84,7 @@ async function writeArchive(
   const spool = scratchPath("export", runtime.environment);
   try {
     const written = await writing(writeToArchive(spool), write);
-    await send(Bun.file(spool).stream(), runtime);
+    await writeChunks(Bun.file(spool).stream(), runtime);
     return written;
   } finally {
     rmSync(spool, { force: true });
@@ -134,7 +135,7 @@ async function writeTree(
   path: string | undefined,
   runtime: Runtime,
 ): Promise<void> {
-  if (path === undefined) return send(tree, runtime);
+  if (path === undefined) return writeChunks(tree, runtime);
   await writeWholeFile(path, async (temporary) => {
     await using file = await open(temporary, "wx", 0o644);
     for await (const chunk of tree) {
@@ -142,12 +143,4 @@ async function writeTree(
       await file.writeFile(chunk);
     }
   });
-}
-
-async function send(chunks: ReadableStream<Uint8Array>, { stdout, signal }: Runtime): Promise<void> {
-  for await (const chunk of chunks) {
-    signal.throwIfAborted();
-    stdout.write(chunk);
-    await stdout.flush();
-  }
 }

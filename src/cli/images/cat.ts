@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { writeChunks } from "../process/write-chunks.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { pathDescription, resolveImagePath } from "./image-path.ts";
@@ -28,7 +29,6 @@ export const cat = command({
 async function printFiles(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;
   await using connection = await connectQuietly(invocation);
-  const { stdout, signal } = runtime;
   for (const given of values.positionals) {
     const { image, path } = await resolveImagePath(given, sessionKey(invocation), connection);
     const content = await withRunHint(
@@ -42,10 +42,6 @@ async function printFiles(invocation: Invocation): Promise<void> {
         hint: `\`bough ls ${given}\` lists a directory.`,
       });
     }
-    for await (const chunk of content) {
-      signal.throwIfAborted();
-      stdout.write(chunk);
-      await stdout.flush();
-    }
+    await writeChunks(content, runtime);
   }
 }

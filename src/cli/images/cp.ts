@@ -1,14 +1,14 @@
 import { resolve } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
-import type { Service } from "../../service/client.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { writeChunks } from "../process/write-chunks.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { copyDirectory, copyFile } from "./copy-out.ts";
-import { type ImagePath, pathDescription, resolveImagePath } from "./image-path.ts";
+import { pathDescription, resolveImagePath } from "./image-path.ts";
 import { withRunHint } from "./run-hint.ts";
 
 export const cp = command({
@@ -56,7 +56,10 @@ async function copyOut(invocation: Invocation): Promise<void> {
       `  ${inImage("tar", "-cf", "-", "-C", path, ".")} > FILE.tar`,
     ].join("\n");
   const copied = await withRunHint(source, invocation, hintFor, async () => {
-    if (destination === "-") return passArchive(place, service, invocation);
+    if (destination === "-") {
+      await writeChunks(await service.openArchive(place.image, path), runtime);
+      return undefined;
+    }
     const local = resolve(runtime.workingDirectory, destination);
     const to = { local, endsWithSlash: destination.endsWith("/") };
     const content = await service.openFile(place.image, path);
@@ -69,16 +72,4 @@ async function copyOut(invocation: Invocation): Promise<void> {
     `copied ${formatCount(copied.files, "file")} (${formatBytes(copied.bytes)}) to ${displayPath(copied.path)}`,
   );
   printResult(invocation, { id: copied.path, json: copied, table: () => "" });
-}
-
-async function passArchive(
-  { image, path }: ImagePath,
-  service: Service,
-  { runtime }: Invocation,
-): Promise<undefined> {
-  for await (const chunk of await service.openArchive(image, path)) {
-    runtime.signal.throwIfAborted();
-    runtime.stdout.write(chunk);
-    await runtime.stdout.flush();
-  }
 }

@@ -4,6 +4,7 @@ import type { Service } from "../../service/client.ts";
 import { isUuid, startsAlike } from "../../service/images/reference.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import type { FoundImage } from "../../service/service.ts";
+import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
 import type { Connection } from "../service/connection.ts";
@@ -70,6 +71,16 @@ async function findNamedImage(
   throw new BoughError(`${reference} is ambiguous: the ids of ${matches.size} images begin with it`, {
     hint: "Give more digits; `bough images --all --wide` lists them.",
   });
+}
+
+/** Returns the records of an image, one for each of its tags. */
+export async function recordsOf(
+  image: string,
+  { service }: Pick<Connection, "service">,
+): Promise<ImageRecord[]> {
+  const records = await service.listImages({ uuid: image });
+  // A service that does not know the filter lists all images.
+  return records.filter(({ uuid }) => uuid === image);
 }
 
 /** The session's own image. */

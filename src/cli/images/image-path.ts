@@ -16,7 +16,7 @@ export interface ImagePath {
 export async function resolveImagePath(
   given: string,
   key: string,
-  { service, store }: Connection,
+  connection: Connection,
 ): Promise<ImagePath> {
   const colon = given.indexOf(":/");
   if (colon < 0 && !given.startsWith("/") && given.includes(":"))
@@ -29,8 +29,8 @@ export async function resolveImagePath(
   return {
     image:
       reference === undefined
-        ? requireSessionImage(store, key)
-        : await resolveImageArgument({ service, store }, reference),
+        ? requireSessionImage(connection.store, key)
+        : await resolveImageArgument(connection, reference),
     path: posix.resolve("/", path),
     meansContents: /(^|\/)\.$/.test(path),
   };

@@ -2,7 +2,6 @@ import { rememberImage, rememberTag } from "../../builder/bases/remembered-image
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { ImageImport } from "../../service/service.ts";
-import { isCi } from "../../terminal/color.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
@@ -11,6 +10,7 @@ import { timeoutOption } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
+import { watchedTerminal } from "../process/watched-terminal.ts";
 import { connect } from "../service/connection.ts";
 import { namedInArchive, type Reference, readReferences } from "./import-references.ts";
 
@@ -128,13 +128,11 @@ async function importOne(
   service: Service,
   { runtime, globals, log }: Invocation,
 ): Promise<string> {
-  const { stderr, clock, environment } = runtime;
-  const isWatched = stderr.isTerminal && !globals.quiet && !isCi(environment.CI);
   const progress = startImportProgress({
     url: request.url,
-    clock,
+    clock: runtime.clock,
     log,
-    terminal: isWatched ? stderr : undefined,
+    terminal: watchedTerminal(runtime, globals),
   });
   try {
     const image = await service.importImage({ ...request, onProgress: progress.message });

@@ -8,7 +8,7 @@ import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
-import { imageDescription, requireSessionImage, resolveDescribedImage } from "./image-argument.ts";
+import { imageDescription, recordsOf, requireSessionImage, resolveDescribedImage } from "./image-argument.ts";
 import { findLayers, type InspectedLayer, sizeOf } from "./inspected-layers.ts";
 import { renderInspection } from "./inspection.ts";
 
@@ -60,7 +60,9 @@ async function inspectImage(invocation: Invocation): Promise<void> {
     await listFiles({ image, layers, number, limit }, invocation, connection);
     return;
   }
-  const { tags, createdAt } = await findRecord(image, connection);
+  const records = await recordsOf(image, connection);
+  const tags = records.flatMap(({ tag }) => tag ?? []);
+  const createdAt = records.find(({ created_at }) => created_at !== "")?.created_at ?? null;
   const platform = (await connection.service.capabilities.platform()) ?? null;
   const isMeasured = layers.some(({ changes }) => changes !== null);
   printResult(invocation, {
@@ -104,17 +106,6 @@ function toJson(layer: InspectedLayer, index: number) {
     changed,
     deleted,
     hidden,
-  };
-}
-
-async function findRecord(
-  image: string,
-  { service }: Pick<Connection, "service">,
-): Promise<{ tags: string[]; createdAt: string | null }> {
-  const records = (await service.listImages({ uuid: image })).filter(({ uuid }) => uuid === image);
-  return {
-    tags: records.flatMap(({ tag }) => tag ?? []),
-    createdAt: records.find(({ created_at }) => created_at !== "")?.created_at ?? null,
   };
 }
 

@@ -5,7 +5,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { isLayerBranch } from "../sessions/working-branch.ts";
-import { imageDescription, isBeginningOf, resolveImageArgument } from "./image-argument.ts";
+import { imageDescription, isBeginningOf, recordsOf, resolveImageArgument } from "./image-argument.ts";
 
 export const remove = command({
   name: "remove",
@@ -81,8 +81,7 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
     });
   }
   const image = await resolveImageArgument(connection, reference);
-  const records = await service.listImages({ uuid: image });
-  const tags = records.filter(({ uuid }) => uuid === image).flatMap(({ tag }) => tag ?? []);
+  const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name || tag === `${name}:latest`);
   if (named !== undefined && tags.length > 1) {

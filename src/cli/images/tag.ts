@@ -35,7 +35,7 @@ async function tagImage(invocation: Invocation): Promise<void> {
   const name = parseTag(given);
   await using connection = await connect(invocation);
   const { service, store } = connection;
-  const found = await resolveImageArgument({ service, store }, reference);
+  const found = await resolveImageArgument(connection, reference);
   // Only an image's UUID can be tagged, also on a service that cannot be asked what a tag names.
   const image = found.startsWith("tag:") ? (recallImage(found, store) ?? found) : found;
   await service.tagImage(image, name);

@@ -1,10 +1,9 @@
-import type { Service } from "../../service/client.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { isBeginningOf, resolveImageArgument } from "./image-argument.ts";
+import { isBeginningOf, recordsOf, resolveImageArgument } from "./image-argument.ts";
 
 export const untag = command({
   name: "untag",
@@ -31,9 +30,9 @@ async function untagImage(invocation: Invocation): Promise<void> {
   const { values } = invocation;
   const [reference = ""] = values.positionals;
   await using connection = await connect(invocation);
-  const { service, store } = connection;
-  const image = await resolveImageArgument({ service, store }, reference);
-  const tags = await tagsOf(service, image);
+  const { service } = connection;
+  const image = await resolveImageArgument(connection, reference);
+  const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name) ?? withLatest(name);
   const isById = !tags.includes(named) && isBeginningOf(image, reference);
@@ -44,10 +43,4 @@ async function untagImage(invocation: Invocation): Promise<void> {
     json: { image, removed },
     table: (style) => renderTable(["IMAGE", "REMOVED"], [[image, removed.join(" ") || "-"]], style),
   });
-}
-
-async function tagsOf(service: Service, image: string): Promise<string[]> {
-  const records = await service.listImages({ uuid: image });
-  // A service that does not know the filter lists all images.
-  return records.filter(({ uuid }) => uuid === image).flatMap(({ tag }) => tag ?? []);
 }

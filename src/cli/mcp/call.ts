@@ -64,8 +64,6 @@ export function invocationFor(
     positionals,
     rest,
   };
-  const warn = (message: string) => void warnings.push(warningForAgent(message));
-  const log: Log = { debug() {}, info() {}, warn, error: warn };
   const globals = { ...invocation.globals, ...(session === undefined ? {} : { session }) };
   const runtime: Runtime = {
     ...invocation.runtime,
@@ -79,7 +77,13 @@ export function invocationFor(
     runInBackground: unavailable,
     replaceProcess: unavailable,
   };
-  return { ...invocation, values, globals, runtime, log };
+  return { ...invocation, values, globals, runtime, log: logTo(warnings) };
+}
+
+/** Returns a log whose warnings and errors are collected. */
+export function logTo(warnings: string[]): Log {
+  const warn = (message: string) => void warnings.push(warningForAgent(message));
+  return { debug() {}, info() {}, warn, error: warn };
 }
 
 /** Returns the names of the options that have a value. */

@@ -7,6 +7,7 @@ import { timeoutOption } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
+import { processExitCode } from "../run/instance.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { operationsArgument, readOperations } from "./operation-argument.ts";
 import { statusOf } from "./operation-words.ts";
@@ -86,6 +87,5 @@ function printEnds(invocation: Invocation, operations: readonly OperationDetails
 }
 
 function exitCodeOf({ status, exitCode, timedOut }: OperationDetails): number {
-  if (status !== "SUCCESS" || timedOut) return 1;
-  return exitCode === null || (exitCode >= 0 && exitCode <= 255) ? (exitCode ?? 0) : 1;
+  return status !== "SUCCESS" || timedOut ? 1 : processExitCode(exitCode ?? 0);
 }

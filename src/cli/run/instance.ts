@@ -47,6 +47,6 @@ export function requireExitCode(outcome: OperationOutcome, timeoutSeconds: numbe
 }
 
 /** The system keeps only eight bits of an exit code: 256 would become success. */
-function processExitCode(code: number): number {
+export function processExitCode(code: number): number {
   return Number.isInteger(code) && code >= 0 && code <= 255 ? code : 1;
 }

@@ -51,7 +51,7 @@ export async function runByLines(
   );
   const lines = readLines(runtime.stdin.stream());
   const { runLines } = await import("./shell-lines.ts");
-  return await runLines({ ...request, hasTerminal: false }, image, lines, invocation, connection);
+  return await runLines(request, image, lines, invocation, connection);
 }
 
 class NoInputError extends Error {

@@ -35,8 +35,8 @@ export async function findSurroundings(
   image: string,
   { service, store }: Connection,
 ): Promise<Surroundings> {
+  const facts = createImageFacts(service, store.facts);
   if (step !== undefined) {
-    const facts = createImageFacts(service, store.facts);
     const whose = user === undefined ? step.user : await findUser(user, image, facts);
     const { env: variables, cwd: directory } = step.fields;
     return { ...processFields(command, whose), env: { ...variables, ...env }, cwd: cwd ?? directory };
@@ -45,19 +45,12 @@ export async function findSurroundings(
   if (ignoresConfig) {
     // A service without `configure` has no image variables to ignore.
     const isKept = (await service.capabilities.extensions()).has("configure");
-    const process = processFields(
-      command,
-      await findUser(user, image, createImageFacts(service, store.facts)),
-    );
+    const process = processFields(command, await findUser(user, image, facts));
     return { ...process, env, cwd: place, ...(isKept ? { ignore_config: true } : {}) };
   }
   const noted = notedConfiguration(image, store);
   const config = noted ?? (await askConfiguration(image, service));
-  const whose = await findUser(
-    user ?? (config.User || undefined),
-    image,
-    createImageFacts(service, store.facts),
-  );
+  const whose = await findUser(user ?? (config.User || undefined), image, facts);
   return {
     ...processFields(command, whose),
     env: { ...(noted === undefined ? {} : Object.fromEntries(variablesIn(noted))), ...env },

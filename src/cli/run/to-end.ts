@@ -48,7 +48,7 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   if (hint !== undefined) log.warn(hint);
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
   if (exitCode !== 0 && !asked.hasTerminal && saysDiskFull(outcome) && isEmbedded(runtime, globals))
-    log.warn(roomHint(runtime, configurationSupport(request, kept?.image !== image, globals)));
+    log.warn(roomHint(runtime, describeWritten(request, kept?.image !== image, globals)));
   if (globals.format === "json") {
     printResult(invocation, {
       id: outcome.operation,
@@ -68,7 +68,8 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   return exitCode;
 }
 
-function configurationSupport(
+/** Says whether what the command wrote still takes up room. */
+function describeWritten(
   { isDisposable, key }: RunRequest,
   hasChanged: boolean,
   globals: GlobalOptions,

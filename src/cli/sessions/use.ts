@@ -51,11 +51,11 @@ async function useImage(invocation: Invocation): Promise<void> {
     return;
   }
   await using connection = await connect(invocation);
-  const { service, store } = connection;
+  const { store } = connection;
   const place = parseHistoryReference(reference);
   const image =
     place === undefined
-      ? await resolveImageArgument({ service, store }, reference)
+      ? await resolveImageArgument(connection, reference)
       : requireReferred(store, key, reference, place).image;
   note(store, key, reference, image);
   show(invocation, store, key);
@@ -69,8 +69,8 @@ async function beginSession(invocation: Invocation, reference: string | undefine
   if (globals.session !== undefined)
     throw usage("bough use: --new cannot be used with -S, since it chooses a name");
   await using connection = await connect(invocation);
-  const { service, store } = connection;
-  const image = await resolveImageArgument({ service, store }, reference);
+  const { store } = connection;
+  const image = await resolveImageArgument(connection, reference);
   const session = freeKey(store);
   note(store, session, reference, image);
   const isFish = basename(runtime.environment.SHELL ?? "") === "fish";

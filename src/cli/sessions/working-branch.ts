@@ -30,7 +30,6 @@ export function shortLayer(branch: string, { columns }: TableStyle): string {
 }
 
 interface AppendResult {
-  entry: HistoryEntry;
   branch: string;
   /** True if the branch was made for this entry, because the one that work began on is a layer. */
   isNew: boolean;
@@ -48,13 +47,11 @@ export function appendEntries(
   const branch = isLayerBranch(from.branch) ? freeName(store, from) : from.branch;
   const isNew = branch !== from.branch;
   const hasMoved = !isNew && store.sessions.findBranch(key, branch)?.id !== from.head?.id;
-  let entry = from.head;
-  for (const next of entries) {
-    entry = store.sessions.commit(key, branch, { ...next, parent: entry?.id ?? null });
-  }
-  if (entry === undefined) throw new Error("nothing to add to the session's history");
+  let head = from.head;
+  for (const next of entries)
+    head = store.sessions.commit(key, branch, { ...next, parent: head?.id ?? null });
   if (isNew) store.branches.checkOut(key, branch);
-  return { entry, branch, isNew, hasMoved };
+  return { branch, isNew, hasMoved };
 }
 
 /** Returns `debug:<first digits of the layer's hash>`, with a number if that is taken. */

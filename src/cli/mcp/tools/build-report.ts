@@ -4,8 +4,7 @@ import { BoughError } from "../../../errors.ts";
 import { renderBuildEvent } from "../../../terminal/build-log.ts";
 import { failureOf } from "../../../terminal/failure.ts";
 import type { Progress } from "../../../terminal/progress.ts";
-import type { Call } from "../call.ts";
-import { warningForAgent } from "../hints.ts";
+import { type Call, logTo } from "../call.ts";
 import { createTail, type Tail } from "./tail.ts";
 
 /** Collects a build's events for an agent. */
@@ -25,6 +24,7 @@ export function createBuildReport({ report, warnings }: Pick<Call, "report" | "w
   let result: BuildResult | undefined;
   let ended = 0;
   let total = 0;
+  const log = logTo(warnings);
 
   function note(event: BuildEvent): void {
     switch (event.type) {
@@ -52,14 +52,12 @@ export function createBuildReport({ report, warnings }: Pick<Call, "report" | "w
         break;
       default:
     }
-    for (const { level, text } of renderBuildEvent(event))
-      if (level === "warn") warnings.push(warningForAgent(text));
+    for (const { level, text } of renderBuildEvent(event)) if (level === "warn") log.warn(text);
   }
 
-  const warn = (message: string) => void warnings.push(warningForAgent(message));
   return {
     progress: {
-      log: { debug() {}, info() {}, warn, error: warn },
+      log,
       emit: note,
       fail: () => false,
       close() {},

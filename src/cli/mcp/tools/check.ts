@@ -13,19 +13,15 @@ const input = z.strictObject({
 });
 
 const finding = z.object({ rule: z.string(), message: z.string(), line: z.number().nullable() });
-const output = z.object({
-  ok: z.boolean().describe("True if it can be built"),
+const report = z.object({
   warnings: z.array(finding),
   errors: z.array(finding),
-  instructions: z.array(z.looseObject({ line: z.number(), name: z.string() })).optional(),
-  files: z.array(z.looseObject({ line: z.number(), source: z.string() })).optional(),
-});
-
-const report = z.object({
   instructions: z.array(z.looseObject({ line: z.number(), name: z.string() })),
   files: z.array(z.looseObject({ line: z.number(), source: z.string() })),
-  warnings: z.array(finding),
-  errors: z.array(finding),
+});
+const output = z.object({
+  ok: z.boolean().describe("True if it can be built"),
+  ...report.partial({ instructions: true, files: true }).shape,
 });
 
 export const check: Tool<typeof input, typeof output> = {

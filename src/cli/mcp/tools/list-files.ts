@@ -2,7 +2,7 @@ import { z } from "zod";
 import { octalMode } from "../../../image/file-mode.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { image, pathInImage, session } from "./fields.ts";
-import { withImagePath } from "./image-path.ts";
+import { withImage } from "./with-image.ts";
 
 const input = z.strictObject({
   path: pathInImage.default("/"),
@@ -38,7 +38,8 @@ export const listFiles: Tool<typeof input, typeof output> = {
   output,
   annotations: readOnly,
   perform: (given, call) =>
-    withImagePath(given, call, async ({ image, path }, { service }) => {
+    withImage(given, call, async (image, { service }) => {
+      const { path } = given;
       const found = (await service.listFiles(image, path)).sort((one, other) =>
         one.name < other.name ? -1 : 1,
       );

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { BoughError } from "../../../errors.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { image, maxBytes, pathInImage, session } from "./fields.ts";
-import { withImagePath } from "./image-path.ts";
+import { withImage } from "./with-image.ts";
 
 const input = z.strictObject({
   path: pathInImage,
@@ -29,7 +29,8 @@ export const readFile: Tool<typeof input, typeof output> = {
   output,
   annotations: readOnly,
   perform: (given, call) =>
-    withImagePath(given, call, async ({ image, path }, { service }) => {
+    withImage(given, call, async (image, { service }) => {
+      const { path } = given;
       const stream = await service.openFile(image, path);
       if (stream === undefined)
         throw new BoughError(`${path} is not a regular file`, {

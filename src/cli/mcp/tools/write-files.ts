@@ -12,7 +12,7 @@ import { appendEntries, workingBranch } from "../../sessions/working-branch.ts";
 import { type Call, invocationFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { image, pathInImage, session } from "./fields.ts";
-import { withImagePath } from "./image-path.ts";
+import { withImage } from "./with-image.ts";
 
 const file = z.strictObject({
   path: pathInImage.refine((path) => !path.endsWith("/"), "The path of a file must not end with a slash"),
@@ -47,7 +47,7 @@ export const writeFiles: Tool<typeof input, typeof output> = {
   output,
   annotations: additive,
   perform: (given, call) =>
-    withImagePath({ ...given, path: "/" }, call, async ({ image }, connection) => {
+    withImage(given, call, async (image, connection) => {
       const { store } = connection;
       const key = sessionKey(invocationFor({ session: given.session }, call));
       const from = workingBranch(store, key);

@@ -3,18 +3,17 @@ import { type Connection, connect } from "../../service/connection.ts";
 import { sessionKey } from "../../sessions/session-key.ts";
 import { type Call, invocationFor } from "../call.ts";
 
-/** A path in an image, in a tool's input. */
-interface GivenPath {
-  path: string;
+/** An image in a tool's input; by default it is the session's. */
+interface GivenImage {
   image?: string | undefined;
   session?: string | undefined;
 }
 
-/** Connects to the service and calls `action` with the resolved image and path. */
-export async function withImagePath<Result>(
-  { path, image, session }: GivenPath,
+/** Connects to the service and calls `action` with the image's UUID. */
+export async function withImage<Result>(
+  { image, session }: GivenImage,
   call: Call,
-  action: (place: { image: string; path: string }, connection: Connection) => Promise<Result>,
+  action: (image: string, connection: Connection) => Promise<Result>,
 ): Promise<Result> {
   const invocation = invocationFor({ session }, call);
   await using connection = await connect(invocation);
@@ -22,5 +21,5 @@ export async function withImagePath<Result>(
     image === undefined
       ? requireSessionImage(connection.store, sessionKey(invocation))
       : await resolveImageArgument(connection, image);
-  return await action({ image: found, path }, connection);
+  return await action(found, connection);
 }
