@@ -118,7 +118,7 @@ export interface Ran {
   stderr: OutputSummary;
 }
 
-export interface OutputSummary {
+interface OutputSummary {
   /** Bytes of UTF-8 that have been reported. */
   bytes: number;
   /** True if the service has not kept all of it. */

@@ -30,7 +30,7 @@ export interface StepRecord extends StepPlace {
 }
 
 /** A step, after the build has ended. */
-export interface FinishedStep extends StepRecord {
+interface FinishedStep extends StepRecord {
   /** The bytes sent to the service for it, from the context and from URLs. */
   uploadedBytes: number;
   /** The size that its layer adds to the image. Null if there is no layer, or if the service does not report it. */

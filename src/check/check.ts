@@ -33,7 +33,7 @@ export interface CheckReport {
   errors: readonly Finding[];
 }
 
-export interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch"> {
+interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch"> {
   text: string;
   /** The Dockerfile's name, for messages. */
   path: string;

@@ -20,7 +20,7 @@ export interface PlanOptions extends Omit<DryOptions, "baseOf" | "triggersOf"> {
 }
 
 /** The files, warnings and errors that a dry run of the Dockerfile has found. */
-export interface Plan extends Notes {
+interface Plan extends Notes {
   errors: Finding[];
 }
 

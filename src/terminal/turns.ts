@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 
 /** Defers actions to the next turn of the event loop, after signals that must be handled first. */
-export interface Turns {
+interface Turns {
   /** Runs an action now, or in the next turn if the process may have been stopped. Keeps the order. */
   soon(action: () => void): void;
   /** Runs an action in the next turn. */

@@ -4,7 +4,7 @@ import type { TarEntry } from "../../image/tar-reader.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 
 /** The result of unpacking an archive's entries in an empty directory. No entry can lead out of it. */
-export interface ArchiveTree {
+interface ArchiveTree {
   /** `sha256`: the hash of a file's content. Replaces an earlier entry at the same path. */
   add(entry: TarEntry, sha256: string | undefined): void;
   /** Each entry comes after the directory that it is in. */

@@ -70,7 +70,7 @@ async function open(place: ArchivePlace, build: BuildJob): Promise<AsyncIterable
   return watched((await fetchContent(place.url, access)).body, access);
 }
 
-export interface Peeked {
+interface Peeked {
   beginning: Uint8Array;
   whole(): AsyncGenerator<Uint8Array>;
   close(): Promise<void>;

@@ -18,7 +18,7 @@ export interface Layer {
 }
 
 /** An image that this build only copies from, and that an earlier build imported or tagged. It is no layer of this build. */
-export interface RememberedImage {
+interface RememberedImage {
   isRemembered: true;
   /** The chain hash that a FROM of it has. */
   hash: string;

@@ -26,7 +26,7 @@ export type Accounts = Pick<StageState, "layer" | "staged">;
  * Resolves a USER, `user[:group]`, by number or name. Names are looked up in the stage's own passwd and group. A number alone is
  * both uid and gid; a name alone implies its primary group.
  */
-export async function resolveOwner(chown: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
+async function resolveOwner(chown: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
   const { user, group = "" } = splitOwner(chown);
   const person = await findUser(user, accounts, build);
   return { uid: person.uid, gid: group === "" ? person.gid : await findGroup(group, accounts, build) };

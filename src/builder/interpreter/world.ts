@@ -25,7 +25,7 @@ export interface PlannedCopy {
   isImageAsked: boolean;
 }
 
-export type CopyOptions = Omit<PlanOptions, "mode" | "lookup" | "escape" | "workdir"> & {
+type CopyOptions = Omit<PlanOptions, "mode" | "lookup" | "escape" | "workdir"> & {
   workdir: string | undefined;
 };
 

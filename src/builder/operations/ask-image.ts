@@ -7,7 +7,7 @@ import { finishOperations } from "./operation.ts";
 import { runOperation } from "./run-operation.ts";
 
 /** A program whose output tells something about an image, for a service that reports little of it. */
-export interface Question {
+interface Question {
   command: string;
   args: readonly string[];
   /** Its purpose, to show. */

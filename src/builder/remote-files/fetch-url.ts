@@ -15,7 +15,7 @@ interface UrlRequest {
 }
 
 /** Thrown for a failure of the server, or of the connection to it, that may be temporary. */
-export class SourceError extends BoughError {
+class SourceError extends BoughError {
   override readonly name = "SourceError";
   readonly failure: Failure;
 

@@ -9,7 +9,7 @@ export interface GitProgram {
   makeDirectory(): Promise<TemporaryDirectory>;
 }
 
-export interface GitRun {
+interface GitRun {
   /** Variables in addition to those that every program of this machine needs. */
   environment: Readonly<Record<string, string>>;
   /** The maximum size of a file that it writes, in bytes. */
@@ -24,6 +24,6 @@ export interface GitEnd {
   stderr: string;
 }
 
-export interface TemporaryDirectory extends Disposable {
+interface TemporaryDirectory extends Disposable {
   path: string;
 }

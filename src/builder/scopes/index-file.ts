@@ -4,7 +4,7 @@ import type { Fields } from "./entry-fields.ts";
 import { emptyIndex, type ScopeIndex, type SectionName, sectionNames, sections } from "./scope-index.ts";
 
 /** The header before the entries. Its line also has their digests. */
-export interface IndexHeader {
+interface IndexHeader {
   scope: string;
   /** `by`: the version of bough that wrote it. `at`: when, in milliseconds since the epoch. */
   by: string;

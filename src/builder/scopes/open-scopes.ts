@@ -18,7 +18,7 @@ export interface ScopeChoice {
 }
 
 /** The cache that a build uses instead of this machine's own: that one, extended by the scopes. */
-export interface OpenScopes {
+interface OpenScopes {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;

@@ -7,7 +7,7 @@ import { type ReadOptions, type ReadScope, readScope, readSteps } from "./read-s
 import { mergeIndexes, pruneIndex, type ScopeIndex, sectionNames } from "./scope-index.ts";
 import { newJournalTag, scopeTag } from "./scope-name.ts";
 
-export interface WriteOptions extends ReadOptions {
+interface WriteOptions extends ReadOptions {
   sign?: Sign | undefined;
   /** Images with a shell, for a service that can't make an image without a command. */
   bases: readonly string[];
@@ -16,7 +16,7 @@ export interface WriteOptions extends ReadOptions {
 }
 
 /** The result of a write, to show. */
-export interface WrittenScope {
+interface WrittenScope {
   /** The number of layers added. */
   added: number;
   all: number;

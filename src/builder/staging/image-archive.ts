@@ -20,7 +20,7 @@ export const maxSingleFiles = 1000;
 const maxFetchedFiles = 100;
 
 /** Staged files in one archive that the instance unpacks. */
-export interface PackedFiles {
+interface PackedFiles {
   /** Paths of the staged files that are in it. */
   paths: ReadonlySet<string>;
   /** The absolute path at which the archive is placed. */

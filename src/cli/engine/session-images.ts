@@ -10,7 +10,7 @@ import { stateDirectory } from "../process/state-directory.ts";
 import { isLayerBranch } from "../sessions/working-branch.ts";
 
 /** The engine's images that sessions use, and what changes their records. */
-export interface SessionImages {
+interface SessionImages {
   /** Uses of images that a branch leads to, including those before its tip, which a rollback needs. */
   uses: Map<string, SessionUse>;
   /** Build contexts by the sessions' keys. */

@@ -14,7 +14,7 @@ import { version } from "../../version.ts";
 import type { BuildInputs } from "../builds/inputs.ts";
 import { digestSet, packageUrl, type Subject, statementOf } from "./statement.ts";
 
-export interface Provenance {
+interface Provenance {
   /** The observer for the build. */
   inputs: InputObserver;
   /** Call it once the build is over. https://slsa.dev/spec/v1.0/provenance */

@@ -7,7 +7,7 @@ import { visible } from "../../visible.ts";
 import type { Description } from "./description.ts";
 import { type InspectedLayer, sizeOf } from "./inspected-layers.ts";
 
-export interface Inspection extends Description {
+interface Inspection extends Description {
   image: string;
   tags: readonly string[];
   createdAt: string | null;

@@ -9,7 +9,7 @@ import {
 import type { Runtime } from "../process/runtime.ts";
 
 /** Messages as lines of standard input and output. The SDK's own transport uses the process's streams directly. */
-export interface StdioTransport extends Transport {
+interface StdioTransport extends Transport {
   /** Resolves at the end of standard input. Rejects with the signal's reason. */
   readonly ended: Promise<void>;
 }

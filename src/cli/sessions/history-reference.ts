@@ -6,7 +6,7 @@ import type { Store } from "../../store/store.ts";
 import { requireHistory } from "./session-argument.ts";
 
 /** An entry by its number, or by steps from the current one: negative steps go back. */
-export type HistoryReference = { id: number } | { steps: number };
+type HistoryReference = { id: number } | { steps: number };
 
 /** Parses `@`, `:` or `HEAD`; `@N`; `@-N`, `HEAD~N`, `HEAD~`; `@+N`. Returns `undefined` for anything else, such as an id. */
 export function parseHistoryReference(text: string): HistoryReference | undefined {

@@ -7,7 +7,7 @@ import { createServedTimes } from "./served-times.ts";
 import type { ActivitySpan, RecordedBuild, StepSpan } from "./spans.ts";
 
 /** Records from a build's events what took how long. */
-export interface Timeline {
+interface Timeline {
   note(event: BuildEvent): void;
   /** Adds an operation that has just ended. */
   noteServed(time: ServedTime): void;

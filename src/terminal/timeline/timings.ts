@@ -7,7 +7,7 @@ import { findCriticalPath } from "./critical-path.ts";
 import type { RecordedBuild, StepSpan } from "./spans.ts";
 
 /** The steps on which a build spent its time. */
-export interface Timings {
+interface Timings {
   seconds: number;
   criticalPath: readonly StepSpan[];
   /** The slowest first. */

@@ -22,7 +22,7 @@ interface Job {
   main: string | undefined;
 }
 
-export interface AutomaticChoice extends ScopeChoice {
+interface AutomaticChoice extends ScopeChoice {
   reason: string;
 }
 

@@ -10,7 +10,7 @@ import { isEmbedded } from "../../service/choice.ts";
 const defaultTimeoutSeconds = 600;
 
 /** The options of `bough build` that do not name what is built. */
-export interface BuildOptions
+interface BuildOptions
   extends Pick<
     BuildRequest,
     "timeoutSeconds" | "limits" | "tags" | "useCache" | "pullsImages" | "measuresLayers"

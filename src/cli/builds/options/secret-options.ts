@@ -8,7 +8,7 @@ import { BoughError } from "../../../errors.ts";
 import type { Invocation } from "../../command-line/command.ts";
 
 /** The source of each `--secret` and the socket of each `--ssh`, by id. Nothing has been read yet. */
-export interface SecretSources {
+interface SecretSources {
   secrets: ReadonlyMap<string, SecretSource>;
   /** Sockets' paths. */
   agents: ReadonlyMap<string, string>;

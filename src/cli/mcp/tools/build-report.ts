@@ -8,7 +8,7 @@ import { type Call, logTo } from "../call.ts";
 import { createTail, type Tail } from "./tail.ts";
 
 /** Collects a build's events for an agent. */
-export interface BuildReport {
+interface BuildReport {
   progress: Progress;
   /** Waits for the build. Its rejection includes the output of the failed step. */
   finish(build: Promise<unknown>): Promise<BuildResult>;
