@@ -51,10 +51,12 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   const decoder = new TextDecoder();
   let text = "";
   for await (const chunk of chunks) {
-    text += decoder.decode(chunk, { stream: true });
-    const lines = text.split("\n");
-    text = lines.pop() ?? "";
-    yield* lines;
+    const [rest = "", ...lines] = decoder.decode(chunk, { stream: true }).split("\n");
+    text += rest;
+    for (const line of lines) {
+      yield text;
+      text = line;
+    }
   }
   text += decoder.decode();
   if (text !== "") yield text;

@@ -1,7 +1,8 @@
 import { posix } from "node:path";
 import type { Clock } from "../../clock.ts";
+import { readLines } from "../../streams.ts";
 import { RequestError } from "../http/answers.ts";
-import { type Deadline, runHelper } from "../system/helper.ts";
+import { beforeDeadline, type Deadline, endHelper, startHelper } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
 interface GrepQuery {
@@ -48,17 +49,9 @@ export async function grepFiles(
     "--",
     ...places.map(({ path }) => path),
   ];
+  const helper = startHelper(command, { environment: helperEnvironment(environment) });
   const deadline: Deadline = { clock, seconds: maxSeconds, signal, hint: "Search fewer files." };
-  const { status, stdout, stderr } = await runHelper(command, {
-    environment: helperEnvironment(environment),
-    ...deadline,
-  });
-  // Status 1 means no match, 2 an error, even if only one file of many failed.
-  const matches = readMatches(stdout, places);
-  if (status > 1 && matches.length === 0)
-    throw new RequestError(400, stderr.trim().split("\n")[0] || "the search failed");
-  const cut = cutAfter(matches, query.maxTotal);
-  return { matches: cut, truncated: cut.length < matches.length };
+  return beforeDeadline(helper, command, readMatches(helper, places, query.maxTotal), deadline);
 }
 
 function optionsOf(query: GrepQuery): string[] {
@@ -92,28 +85,50 @@ interface GrepRecord {
 
 type GrepText = { text: string } | { bytes: string };
 
-function readMatches(output: string, places: readonly GrepPlace[]): GrepMatch[] {
-  return output.split("\n").flatMap((line): GrepMatch[] => {
-    if (line === "") return [];
-    const { type, data } = JSON.parse(line) as GrepRecord;
-    if (type !== "match" && type !== "context") return [];
-    const bytes = bytesOf(data.lines);
-    return [
-      {
-        path: insidePath(bytesOf(data.path).toString(), places),
-        line_number: data.line_number,
-        absolute_offset: data.absolute_offset,
-        line_text: bytes.toString().replace(/\r?\n$/, ""),
-        line_bytes: bytes.length,
-        submatches: data.submatches.map(({ match, start, end }) => ({
-          text: bytesOf(match).toString(),
-          start,
-          end,
-        })),
-        type,
-      },
-    ];
-  });
+/**
+ * Reads the first `max` matches, with the context lines of the last one, and then ends ripgrep: its output can be many times as long
+ * as the files.
+ */
+async function readMatches(
+  helper: ReturnType<typeof startHelper>,
+  places: readonly GrepPlace[],
+  max: number,
+): Promise<{ matches: GrepMatch[]; truncated: boolean }> {
+  const errorOutput = new Response(helper.stderr).text();
+  await helper.stdin.end();
+  const matches: GrepMatch[] = [];
+  let count = 0;
+  for await (const line of readLines(helper.stdout)) {
+    const match = matchIn(line, places);
+    if (match?.type === "match" && ++count > max) {
+      endHelper(helper);
+      return { matches, truncated: true };
+    }
+    if (match !== undefined) matches.push(match);
+  }
+  // Status 1 means no match, 2 an error, even if only one file of many failed.
+  if ((await helper.exited) > 1 && matches.length === 0)
+    throw new RequestError(400, (await errorOutput).trim().split("\n")[0] || "the search failed");
+  return { matches, truncated: false };
+}
+
+function matchIn(line: string, places: readonly GrepPlace[]): GrepMatch | undefined {
+  const { type, data } = JSON.parse(line) as GrepRecord;
+  if (type !== "match" && type !== "context") return undefined;
+  const bytes = bytesOf(data.lines);
+  return {
+    path: insidePath(bytesOf(data.path).toString(), places),
+    line_number: data.line_number,
+    absolute_offset: data.absolute_offset,
+    line_text: bytes.toString().replace(/\r?\n$/, ""),
+    line_bytes: bytes.length,
+    submatches: data.submatches.map(({ match, start, end }) => ({
+      text: bytesOf(match).toString(),
+      start,
+      end,
+    })),
+    type,
+  };
 }
 
 function bytesOf(text: GrepText): Buffer {
@@ -123,11 +138,4 @@ function bytesOf(text: GrepText): Buffer {
 function insidePath(found: string, places: readonly GrepPlace[]): string {
   const place = places.find(({ path }) => found === path || found.startsWith(`${path}/`));
   return place === undefined ? found : posix.join(place.inside, found.slice(place.path.length));
-}
-
-/** Keeps the first `max` matches, with the context lines of the last one. */
-function cutAfter(matches: readonly GrepMatch[], max: number): GrepMatch[] {
-  let count = 0;
-  const end = matches.findIndex(({ type }) => type === "match" && ++count > max);
-  return end === -1 ? [...matches] : matches.slice(0, end);
 }
