@@ -156,8 +156,10 @@ describe.each(settings)("%s", (_, prepare) => {
     expect(await out(`bough kill ${operation.slice(0, 8)}`)).toBe(`${operation}\n`);
     expect(await out(`bough logs --follow ${operation}`)).toBe("begun\n");
     expect(await out(`bough show ${operation}`)).toContain("CANCELLED");
-    const short = (await out("bough -q -S k run -d -D -- sh -c 'sleep 0.3; echo later'")).trim();
-    expect(await out(`bough logs --follow ${short}`)).toBe("later\n");
+    // The variable is the command's own: it chooses no service for bough.
+    const words = "run -d -D -e CONTREE_TOKEN=its-own -- sh -c 'sleep 0.3; echo $CONTREE_TOKEN'";
+    const short = (await out(`bough -q -S k ${words}`)).trim();
+    expect(await out(`bough logs --follow ${short}`)).toBe("its-own\n");
     expect(JSON.parse(await out(`bough show ${short} -f json`))).toMatchObject({
       hasEnded: true,
       exitCode: 0,

@@ -63,7 +63,11 @@ async function startBackgroundProcess(asked: AskedRun, invocation: Invocation): 
     asked.env,
     values.rest?.length ?? 0,
   );
-  const child = runtime.runInBackground({ ...environment, [marker]: "1" }, rewrite);
+  const child = runtime.runInBackground({ ...environment, [marker]: "1" }, (words) => [
+    // The command's own variables may be those that choose a service, such as CONTREE_TOKEN.
+    "--local",
+    ...rewrite(words),
+  ]);
   const warnings = passOn(child.stderr, runtime.stderr.write);
   const operation = await readLine(child.stdout);
   if (operation === undefined) {
