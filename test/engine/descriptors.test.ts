@@ -1,7 +1,7 @@
 /** Every operation and request closes its descriptors however it ends, since a server runs for months. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { once } from "node:events";
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, renameSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -86,6 +86,16 @@ describe("no descriptor stays open after a command", () => {
     };
     expect(await leftOpen(cancel)).toEqual([]);
   });
+});
+
+test("no descriptor stays open after a look into an image whose layers can't be mounted", async () => {
+  const [name = ""] = readdirSync(join(engine.directory, "scratch"));
+  const scratch = join(engine.directory, "scratch", name);
+  // The instructions for the mount can't be written.
+  renameSync(scratch, `${scratch}.away`);
+  const look = async () => expect((await engine.fetch("GET", `/v1/inspect/${large}/list`)).status).toBe(500);
+  expect(await leftOpen(look)).toEqual([]);
+  renameSync(`${scratch}.away`, scratch);
 });
 
 describe("no descriptor stays open after a client breaks off", () => {

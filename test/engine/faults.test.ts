@@ -63,6 +63,24 @@ describe("an error names the missing program and its package:", () => {
   });
 });
 
+test("an archive without the program tar leaves no process behind", async () => {
+  const directory = join(scratch, "without-tar");
+  const engine = await TestEngine.open({ directory });
+  const { image } = await engine.run(await engine.importBase("base:1", layout), "touch /x");
+  await engine.engine.close();
+  const answer = inNamespace(
+    'mount --bind /dev/null "$(command -v tar)"',
+    directory,
+    `const { leftOpen } = await import(${JSON.stringify(join(import.meta.dir, "../support/descriptors.ts"))});
+     let status;
+     const left = await leftOpen(async () => {
+       ({ status } = await engine.fetch("GET", "/v1/inspect/${image}/archive?path=/"));
+     });
+     console.log(JSON.stringify([status, left]));`,
+  );
+  expect(answer).toEqual([501, []]);
+});
+
 describe("a full disk is an error with the engine's directory in", () => {
   const directory = () => {
     const path = join(scratch, `full-${crypto.randomUUID()}`);

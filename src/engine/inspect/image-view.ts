@@ -22,8 +22,13 @@ export async function openImageView(state: EngineState, image: Image): Promise<I
   const file = join(layout.scratch, crypto.randomUUID());
   const helper = startNamespace(layout, environment, { forCommand: false });
   const view = { layers, inUserNamespace, clock, file };
-  const namespace = await enterMountNamespace(layout, environment, helper, view).finally(() =>
-    rmSync(file, { force: true }),
-  );
-  return { image: image.uuid, root: namespace.root, [Symbol.dispose]: () => endHelper(namespace.process) };
+  try {
+    const { root } = await enterMountNamespace(layout, environment, helper, view);
+    return { image: image.uuid, root, [Symbol.dispose]: () => endHelper(helper) };
+  } catch (error) {
+    endHelper(helper);
+    throw error;
+  } finally {
+    rmSync(file, { force: true });
+  }
 }

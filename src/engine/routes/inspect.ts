@@ -78,10 +78,13 @@ export const inspectRoutes: readonly Route[] = [
     path: "/v1/inspect/:uuid/archive",
     async answer(call) {
       using owned = new DisposableStack();
-      const { path, stats } = findPath(owned.use(await viewImage(call)), call.url);
-      const isHead = call.request.method === "HEAD";
-      const body = isHead ? null : streamArchive(call.state, path, stats, owned.move());
-      return new Response(body, { headers: { "Content-Type": "application/x-tar" } });
+      const view = owned.use(await viewImage(call));
+      const { path, stats } = findPath(view, call.url);
+      const headers = { "Content-Type": "application/x-tar" };
+      if (call.request.method === "HEAD") return new Response(null, { headers });
+      const body = streamArchive(call.state, path, stats, view);
+      owned.move();
+      return new Response(body, { headers });
     },
   },
 ];
