@@ -138,7 +138,8 @@ export function overlayOptions(
   const lowest = mount.operation === undefined || mount.isRoot === false ? layout.empty : layout.skeleton;
   const lower = [...layers.map((id) => id.toString(36)), relative(layout.layers, lowest)].join(":");
   const options = [`lowerdir=${lower}`, ...(mount.inUserNamespace ? ["userxattr"] : [])];
-  if (mount.operation === undefined) return [...options, "ro"].join(",");
+  // An overlay without an upper directory is read-only.
+  if (mount.operation === undefined) return options.join(",");
   const work = relative(layout.layers, mount.operation);
   // volatile: the engine itself syncs a layer when it keeps it. The other options keep every upper directory self-contained.
   const features = ["volatile", "index=off", "metacopy=off", "redirect_dir=nofollow"];

@@ -9,6 +9,11 @@ export const libc = once(
       memfd_create: { args: ["buffer", "u32"], returns: "i32" },
       syscall: { args: ["i64", "i64", "buffer", "i64"], returns: "i64" },
       fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
+      unshare: { args: ["i32"], returns: "i32" },
+      setns: { args: ["i32", "i32"], returns: "i32" },
+      fchdir: { args: ["i32"], returns: "i32" },
+      chroot: { args: ["buffer"], returns: "i32" },
+      mount: { args: ["buffer", "buffer", "buffer", "u64", "buffer"], returns: "i32" },
     }).symbols,
 );
 

@@ -9,6 +9,7 @@ import {
   beforeDeadline,
   dyingWithParent,
   type Helper,
+  isRunning,
   sendLine,
   startHelper,
   startPipedHelper,
@@ -16,6 +17,7 @@ import {
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
 import { type Crun, crunDescriptors, crunVariables } from "../runtime/crun.ts";
+import { mountOverlay } from "./mount-overlay.ts";
 
 /**
  * A process that has mounted an image's root file system in a mount namespace of its own. When the last process in the namespace
@@ -35,10 +37,10 @@ export interface MountNamespace {
 
 /**
  * If it becomes crun, the process first mounts memory for crun's configuration and state, and enters its control groups (the
- * first process to do so after a while waits for some milliseconds). Then it reads what to mount, mounts it, prints an empty
- * line, waits for a line, and becomes the command. All output after its empty line is the command's. The arguments come in a
- * file, since a shell reads a pipe byte by byte. Other sandboxes may change the source of a bind mount, so the process enters
- * that directory and checks where it is. Descriptor 4 is the command's terminal, if it has one.
+ * first process to do so after a while waits for some milliseconds). It prints an empty line. Then it reads what to mount, mounts
+ * it and prints an empty line, until it reads its command, which it becomes. All further output is the command's. What it reads
+ * comes in files, since a shell reads a pipe byte by byte. Other sandboxes may change the source of a bind mount, so the process
+ * enters that directory and checks where it is. Descriptor 4 is the command's terminal, if it has one.
  */
 const script = (memory: string) => `memory() {
   ${memory}
@@ -47,22 +49,22 @@ if [ -n "$1" ]; then
   memory mode=0700,size=64m "$1" && shift || exit 125
   ${enterGroups}
 fi
-read -r words && . "$words" || exit 125
-mount -t overlay -o "$1" overlay ../root || exit 125
-shift
-while [ "$1" != -- ]; do
-  case "$1" in
-    bind) (cd -P "$2" && [ "$(pwd -P)" = "$2" ] && mount --no-canonicalize --bind . "$3") || {
-      echo "a directory of a cache is being changed by another command" >&2
-      false
-    } ;;
-    tmpfs) memory "$2" "$3" ;;
-    *) mount -t "$1" -o "$2" "$1" "$3" ;;
-  esac || exit 125
-  shift 3
+echo
+while read -r words && . "$words" || exit 125; [ "$1" != -- ]; do
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      bind) (cd -P "$2" && [ "$(pwd -P)" = "$2" ] && mount --no-canonicalize --bind . "$3") || {
+        echo "a directory of a cache is being changed by another command" >&2
+        false
+      } ;;
+      tmpfs) memory "$2" "$3" ;;
+      *) mount -t "$1" -o "$2" "$1" "$3" ;;
+    esac || exit 125
+    shift 3
+  done
+  echo
 done
 shift
-echo && read -r go || exit 125
 [ -t 4 ] && exec 2>&4 4>&-
 exec "$@"`;
 
@@ -141,41 +143,63 @@ export function startNamespace(
 }
 
 /**
- * Mounts the overlay of `layers` (uppermost first) at the layout's `root`, in the process that `startNamespace` started. `file`:
- * the path to write the instructions to; it is not needed afterwards.
+ * Mounts the overlay of `layers` (uppermost first) at the layout's `root`, and then `mounts`, for the process that
+ * `startNamespace` started. `file`: the path to write instructions for the process to. `mountFromHere` makes the overlay where
+ * it can; mount(8) does otherwise, which takes some milliseconds more, and knows the reason of a failure.
  */
 export async function enterMountNamespace(
   layout: Layout,
   environment: Environment,
   helper: Helper,
-  { clock, file, ...words }: Words & { clock: Clock; file: string },
+  words: Words & { clock: Clock; file: string },
+  mountFromHere = mountOverlay,
 ): Promise<MountNamespace> {
-  writeFileSync(file, `set -- ${quoteWords(layout, words)}\n`, { mode: 0o600 });
-  await sendLine(helper, relative(layout.layers, file));
+  const { clock, file, layers, operation, inUserNamespace, mounts = [], command = [] } = words;
   const stdout = helper.stdout[Symbol.asyncIterator]();
-  const enter = enterCommand(environment, { forCommand: words.command !== undefined });
-  const first = await beforeDeadline(helper, enter, stdout.next(), {
-    clock,
-    seconds: maxMountSeconds,
-    failure: "did not mount the image's layers",
-    hint: "`bough doctor` tries such a mount.",
-  });
-  if (first.done === true) {
-    const errorOutput = (await readAtMost(maxComplaint, helper.stderr)).bytes.toString().trim();
-    throw new BoughError(
-      `the image's layers could not be mounted: ${firstLine(errorOutput) || "the helper was stopped"}`,
-      {
-        hint: "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
-      },
-    );
+  const enter = enterCommand(environment, { forCommand: command.length > 0 });
+  const untilReady = async () => {
+    const output = await beforeDeadline(helper, enter, stdout.next(), {
+      clock,
+      seconds: maxMountSeconds,
+      failure: "did not mount the image's layers",
+      hint: "`bough doctor` tries such a mount.",
+    });
+    if (output.done === true) throw await mountError(helper);
+  };
+  const instruct = (words: readonly string[]) => {
+    writeFileSync(file, `set -- ${words.map(quote).join(" ")}\n`, { mode: 0o600 });
+    return sendLine(helper, relative(layout.layers, file));
+  };
+  await untilReady();
+  const options = overlayOptions(layout, layers, { operation, inUserNamespace });
+  const overlay = { type: "overlay", options, place: relative(layout.layers, layout.root) } as const;
+  const isMounted = isRunning(helper) && mountFromHere(helper.pid, { ...overlay, from: layout.layers });
+  const others = isMounted ? mounts : [overlay, ...mounts];
+  if (others.length > 0) {
+    await instruct(others.flatMap(mountWords));
+    await untilReady();
   }
   return {
     process: helper,
     machine: `/proc/${helper.pid}/root`,
     root: `/proc/${helper.pid}/root${layout.root}`,
     stdout: { [Symbol.asyncIterator]: () => stdout },
-    proceed: () => sendLine(helper),
+    proceed: () => instruct(["--", ...command]),
   };
+}
+
+function mountWords(mount: NamespaceMount): string[] {
+  return [mount.type, mount.type === "bind" ? mount.source : mount.options, mount.place];
+}
+
+async function mountError({ stderr }: Helper): Promise<BoughError> {
+  const errorOutput = (await readAtMost(maxComplaint, stderr)).bytes.toString().trim();
+  return new BoughError(
+    `the image's layers could not be mounted: ${firstLine(errorOutput) || "the helper was stopped"}`,
+    {
+      hint: "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
+    },
+  );
 }
 
 function enterCommand(
@@ -185,19 +209,6 @@ function enterCommand(
   const unshare = [findProgram("unshare", environment), "--mount", ...(forCommand ? withProcesses : [])];
   const memory = forbidsSwap ? unswappedMount : memoryMount;
   return [...unshare, findProgram("sh", environment), "-c", script(memory)];
-}
-
-function quoteWords(
-  layout: Layout,
-  { layers, operation, inUserNamespace, mounts = [], command = [] }: Words,
-): string {
-  const overlay = overlayOptions(layout, layers, { operation, inUserNamespace });
-  const placed = mounts.flatMap((mount) => [
-    mount.type,
-    mount.type === "bind" ? mount.source : mount.options,
-    mount.place,
-  ]);
-  return [overlay, ...placed, "--", ...command].map(quote).join(" ");
 }
 
 function quote(word: string): string {
