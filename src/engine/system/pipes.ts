@@ -2,48 +2,50 @@
 import { closeSync, constants, openSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { BoughError } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
 import { closeOnExec, libc } from "./libc.ts";
 
 type Standard = readonly [stdin: number, stdout: number, stderr: number];
 
 /** Starts a program by `start`, which gets the pipe ends for its standard streams. */
 export function startOnPipes(start: (ends: Standard) => Subprocess) {
-  const [stdin, stdout, stderr] = [openPipe(), openPipe(), openPipe()];
-  const theirs = [stdin.read, stdout.write, stderr.write] as const;
-  const own = [stdin.write, stdout.read, stderr.read] as const;
-  try {
-    const process = start(theirs);
-    const [input, output, errors] = [new Input(own[0]), new Output(own[1]), new Output(own[2])];
-    return {
-      get pid() {
-        return process.pid;
-      },
-      get exited() {
-        return process.exited;
-      },
-      get exitCode() {
-        return process.exitCode;
-      },
-      get signalCode() {
-        return process.signalCode;
-      },
-      resourceUsage: () => process.resourceUsage(),
-      ref: () => process.ref(),
-      unref: () => process.unref(),
-      stdin: input,
-      stdout: output,
-      stderr: errors,
-      discard() {
-        input.end().catch(() => {});
-        for (const stream of [output, errors]) stream.discard();
-      },
-    };
-  } catch (error) {
-    for (const descriptor of own) closeSync(descriptor);
-    throw error;
-  } finally {
-    for (const descriptor of theirs) closeSync(descriptor);
-  }
+  using theirs = new DisposableStack();
+  using own = new DisposableStack();
+  const open = (end: "read" | "write") => {
+    const pipe = openPipe(end);
+    theirs.defer(() => closeSync(pipe.theirs));
+    own.defer(() => closeSync(pipe.own));
+    return pipe;
+  };
+  const [stdin, stdout, stderr] = [open("write"), open("read"), open("read")];
+  const process = start([stdin.theirs, stdout.theirs, stderr.theirs]);
+  const [input, output, errors] = [new Input(stdin.own), new Output(stdout.own), new Output(stderr.own)];
+  // The streams close them.
+  own.move();
+  return {
+    get pid() {
+      return process.pid;
+    },
+    get exited() {
+      return process.exited;
+    },
+    get exitCode() {
+      return process.exitCode;
+    },
+    get signalCode() {
+      return process.signalCode;
+    },
+    resourceUsage: () => process.resourceUsage(),
+    ref: () => process.ref(),
+    unref: () => process.unref(),
+    stdin: input,
+    stdout: output,
+    stderr: errors,
+    discard() {
+      input.end().catch(() => {});
+      for (const stream of [output, errors]) stream.discard();
+    },
+  };
 }
 
 /** A program's standard input. */
@@ -53,7 +55,7 @@ class Input {
   #ended: Promise<void> | undefined;
 
   constructor(descriptor: number) {
-    this.#descriptor = reopen(descriptor, constants.O_WRONLY);
+    this.#descriptor = descriptor;
     this.#sink = Bun.file(this.#descriptor).writer();
   }
 
@@ -86,7 +88,7 @@ class Output implements AsyncIterable<Uint8Array> {
   #isTaken = false;
 
   constructor(descriptor: number) {
-    this.#descriptor = reopen(descriptor, constants.O_RDONLY);
+    this.#descriptor = descriptor;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
@@ -106,22 +108,25 @@ class Output implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Reopens this process's end of the pipe as non-blocking. The program's end stays blocking, as programs expect. */
-function reopen(descriptor: number, access: number): number {
+/** Opens a pipe of which this process has the `end`. That is non-blocking; the program's end blocks, as programs expect. */
+function openPipe(end: "read" | "write"): { own: number; theirs: number } {
+  const ends = new Int32Array(2);
+  if (libc().pipe2(ends, closeOnExec) !== 0) throw tooManyFiles();
+  const [read = -1, write = -1] = ends;
+  const [blocking, theirs] = end === "read" ? [read, write] : [write, read];
+  const access = end === "read" ? constants.O_RDONLY : constants.O_WRONLY;
   try {
-    return openSync(`/proc/self/fd/${descriptor}`, access | constants.O_NONBLOCK);
+    return { own: openSync(`/proc/self/fd/${blocking}`, access | constants.O_NONBLOCK), theirs };
+  } catch (error) {
+    closeSync(theirs);
+    throw errorCode(error) === "EMFILE" ? tooManyFiles() : error;
   } finally {
-    closeSync(descriptor);
+    closeSync(blocking);
   }
 }
 
-function openPipe(): { read: number; write: number } {
-  const ends = new Int32Array(2);
-  if (libc().pipe2(ends, closeOnExec) !== 0) {
-    throw new BoughError("cannot create a pipe for a program", {
-      hint: "Too many files may be open: see ulimit -n.",
-    });
-  }
-  const [read = -1, write = -1] = ends;
-  return { read, write };
+function tooManyFiles(): BoughError {
+  return new BoughError("cannot create a pipe for a program", {
+    hint: "Too many files may be open: see ulimit -n.",
+  });
 }
