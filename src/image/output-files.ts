@@ -25,29 +25,30 @@ export function putFile(files: OutputFiles, name: string, content: Uint8Array | 
 
 /** Writes one file at a time. */
 export function writeToDirectory(directory: string): OutputFiles {
-  let open: { descriptor: number; temporary: string } | undefined;
+  /** Closes a file that is not kept, and removes it. */
+  let discard = () => {};
   return {
     create() {
       const temporary = join(directory, `.bough-${crypto.randomUUID()}`);
       const descriptor = openSync(temporary, "wx", 0o644);
-      open = { descriptor, temporary };
+      const remove = () => rmSync(temporary, { force: true });
+      discard = () => {
+        closeSync(descriptor);
+        remove();
+      };
       return {
         write: (bytes) => writeAll(descriptor, bytes),
         keep(name) {
           closeSync(descriptor);
+          discard = remove;
           mkdirSync(dirname(join(directory, name)), { recursive: true });
           renameSync(temporary, join(directory, name));
-          open = undefined;
+          discard = () => {};
         },
       };
     },
     finish: () => undefined,
-    [Symbol.dispose]() {
-      if (open === undefined) return;
-      closeSync(open.descriptor);
-      rmSync(open.temporary, { force: true });
-      open = undefined;
-    },
+    [Symbol.dispose]: () => discard(),
   };
 }
 
