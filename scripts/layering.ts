@@ -45,6 +45,7 @@ const shared = [
   "persistent-map.ts",
   "process-identity.ts",
   "sha256.ts",
+  "state-failure.ts",
   "slots.ts",
   "streams.ts",
   "suggest.ts",

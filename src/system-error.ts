@@ -5,6 +5,11 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
+/** True for an error of a full disk or quota, of a system call or of SQLite (whose shared memory is a file, too). */
+export function meansDiskFull(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT", "SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"].includes(errorCode(error) ?? "");
+}
+
 /** Returns the reason of a failed file system call, such as `permission denied`. */
 export function reasonOf(error: unknown): string {
   const code = errorCode(error);
@@ -28,5 +33,7 @@ const reasons: Record<string, string> = {
   ENXIO: "it is not a regular file",
   EPERM: "operation not permitted",
   EROFS: "the file system is read-only",
+  SQLITE_FULL: "no space is left on the disk",
+  SQLITE_IOERR_SHMSIZE: "no space is left on the disk",
   ESTALE: "stale handle: the network file system no longer has it",
 };

@@ -3,11 +3,11 @@ import { rmdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Clock } from "../clock.ts";
-import { isDamaged, openDatabase } from "../database.ts";
+import { openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
 import { bootId } from "../process-identity.ts";
 import type { LendFiles } from "../service/wire/file.ts";
-import { describeFault } from "./faults.ts";
+import { describeUnusable } from "./faults.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
 import { type Layout, makeLayout } from "./layout.ts";
@@ -16,6 +16,7 @@ import { EventFiles } from "./records/event-files.ts";
 import { LayerSync } from "./records/layer-sync.ts";
 import { migrations } from "./records/schema.ts";
 import { recover } from "./recovery.ts";
+import { keepReserve } from "./reserve.ts";
 import { changeRoutes } from "./routes/changes.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
@@ -149,17 +150,10 @@ function requireRoot(): void {
 function openDirectory(directory: string): { layout: Layout; database: Database } {
   try {
     const layout = makeLayout(directory);
-    return { layout, database: openDatabase(layout.database, migrations) };
+    const database = openDatabase(layout.database, migrations);
+    keepReserve(layout.directory);
+    return { layout, database };
   } catch (error) {
-    if (error instanceof BoughError) throw error;
-    throw new BoughError(
-      `the engine's directory ${directory} cannot be used: ${describeFault(error, directory)}`,
-      {
-        hint: isDamaged(error)
-          ? "Move the directory away: its images are lost, and can be imported and built again."
-          : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
-        cause: error,
-      },
-    );
+    throw describeUnusable(error, directory);
   }
 }

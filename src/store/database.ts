@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "../clock.ts";
 import { isDamaged, makeFile, openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
-import { reasonOf } from "../system-error.ts";
+import { meansDiskFull, reasonOf } from "../system-error.ts";
 import { noteSuffix, requireWhole } from "./wholeness.ts";
 
 export interface OpenOptions {
@@ -40,7 +40,9 @@ export function openStateFile(
     throw new BoughError(`cannot open the state file ${path}: ${reasonOf(error)}`, {
       hint: isDamaged(error)
         ? "The next `bough build` sets it aside: builds then start without a cache, and sessions without a history; images stay."
-        : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
+        : meansDiskFull(error)
+          ? "Free some space there, or set BOUGH_HOME to another directory. `bough engine prune` removes what the embedded engine does not need."
+          : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.",
       cause: error,
     });
   }

@@ -44,8 +44,11 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
   const sessions = createSessionStore(database, clock);
   const uploads = createUploadCache(database);
   const close = () => {
-    uploads.flush();
-    database.close();
+    try {
+      uploads.flush();
+    } finally {
+      database.close();
+    }
   };
   return {
     path,

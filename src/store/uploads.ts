@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { meansDiskFull } from "../system-error.ts";
 
 /** The service's files by the SHA-256 of their content, so that the service need not be asked for them. */
 export interface UploadCache {
@@ -20,7 +21,11 @@ export function createUploadCache(database: Database): UploadCache {
   });
   const flush = () => {
     if (unwritten.size === 0) return;
-    write.immediate();
+    try {
+      write.immediate();
+    } catch (error) {
+      if (!meansDiskFull(error)) throw error;
+    }
     unwritten.clear();
   };
   return {

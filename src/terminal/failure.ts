@@ -1,4 +1,5 @@
 import { BoughError, exitCodes, messageOf } from "../errors.ts";
+import { stateFailure } from "../state-failure.ts";
 import { visibleLines } from "../visible.ts";
 import { jsonText } from "./json-text.ts";
 
@@ -27,27 +28,3 @@ function defect(error: unknown): BoughError {
     cause: error,
   });
 }
-
-/** Returns an error for users if bough's state files failed; `undefined` for anything else. */
-function stateFailure(error: unknown): BoughError | undefined {
-  // It is known by name, since a command that needs no database does not load SQLite.
-  if (!(error instanceof Error) || error.name !== "SQLiteError") return undefined;
-  const code = "code" in error ? String(error.code) : "";
-  const kind = /^SQLITE_[A-Z]+/.exec(code)?.[0] ?? "";
-  return new BoughError(`bough's state can't be used: ${error.message}`, {
-    hint: hints[kind] ?? "Check the directory of its state: $BOUGH_HOME, else ~/.local/state/bough.",
-    cause: error,
-  });
-}
-
-const hints: Record<string, string> = {
-  SQLITE_FULL: "The disk that holds $BOUGH_HOME, else ~/.local/state/bough, is full.",
-  SQLITE_READONLY: "$BOUGH_HOME, else ~/.local/state/bough, must be writable.",
-  SQLITE_BUSY: "Another bough process is using it: try again when it has ended.",
-  SQLITE_CORRUPT:
-    "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
-  SQLITE_NOTADB:
-    "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
-  SQLITE_IOERR:
-    "The disk that holds $BOUGH_HOME, else ~/.local/state/bough, can't be read or written, or is full.",
-};

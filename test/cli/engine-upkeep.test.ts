@@ -1,6 +1,6 @@
 /** `bough engine df` and `bough engine prune`, on an engine that has built something. */
 import { expect, test } from "bun:test";
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { diskUsage } from "../../src/engine/system/disk-usage.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -130,3 +130,29 @@ test("prune keeps the layers that the latest builds with a scope have used", asy
   expect(again.exitCode).toBe(0);
   expect(again.stderr).toContain("RUN spawned");
 });
+
+test("prune works on a full disk, on which nothing else does", async () => {
+  const home = temporaryDirectory();
+  Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", home]);
+  try {
+    const bough = (...words: string[]) =>
+      runBough(["--local", ...words], { workingDirectory: home, environment: { BOUGH_HOME: home } });
+    await bough("images", "import", await makeBusyboxLayout(temporaryDirectory()), "--tag", "busybox:1");
+    fill(home);
+    const { stderr, exitCode } = await bough("images");
+    expect(stderr).toMatch(
+      /cannot open the state file \S+: no space is left on the disk\n.*`bough engine prune`/,
+    );
+    expect(exitCode).toBe(1);
+    expect((await bough("engine", "prune", "--all", "-y")).stdout).toContain("removed 1 image, 1 layer");
+    expect((await bough("images")).exitCode).toBe(0);
+  } finally {
+    Bun.spawnSync(["umount", "-l", home]);
+  }
+});
+
+function fill(directory: string): void {
+  const { bavail, bsize } = statfsSync(directory);
+  const { exitCode } = Bun.spawnSync(["fallocate", "-l", `${bavail * bsize}`, join(directory, "ballast")]);
+  expect(exitCode).toBe(0);
+}

@@ -11,11 +11,16 @@ import { writeFiles } from "../support/files.ts";
 let context: string;
 let state: string;
 let service: FakeService;
+/** The command that fails, if any. */
+let failing: string | undefined;
 const mounts: string[] = [];
 beforeEach(async () => {
+  failing = undefined;
   context = temporaryDirectory();
   state = temporaryDirectory();
-  service = await startFakeService();
+  service = await startFakeService({
+    run: ({ command }) => ({ exitCode: command === failing ? 7 : 0 }),
+  });
   service.state.addImage("base:1");
   writeFiles(context, { Dockerfile: "FROM base:1\nRUN first\nCOPY a.txt /\nRUN second\n", "a.txt": "a" });
 });
@@ -129,6 +134,19 @@ describe("a disk", () => {
     mounts.push(state);
   }
 
+  /** Fills the disk at the first request that matches. */
+  function fillAt(isMoment: (request: Request) => boolean): void {
+    service.intercept = (request) => {
+      if (!isMoment(request)) return undefined;
+      try {
+        writeFileSync(join(state, "ballast"), Buffer.alloc(1024 * 1024));
+      } catch {
+        // The disk is full now.
+      }
+      return undefined;
+    };
+  }
+
   test("that is full before the build is an error", async () => {
     mountSmall("64k");
     writeFileSync(join(state, "ballast"), Buffer.alloc(64 * 1024));
@@ -140,26 +158,46 @@ describe("a disk", () => {
 
   test("that becomes full during the build is an error, and the next build continues once there is space", async () => {
     mountSmall("1m");
-    service.intercept = ({ method, url }) => {
-      if (method === "POST" && url.endsWith("/instances") && service.state.instances.length === 1) fill();
-      return undefined;
-    };
-    const fill = () => {
-      try {
-        writeFileSync(join(state, "ballast"), Buffer.alloc(1024 * 1024));
-      } catch {
-        // The disk is full now.
-      }
-    };
+    fillAt(
+      ({ method, url }) =>
+        method === "POST" && url.endsWith("/instances") && service.state.instances.length === 1,
+    );
     const ended = await build();
     expect(ended.exitCode).toBe(1);
-    expect(ended.stderr).toMatch(/\[ERROR\] bough's state can't be used: .*(full|disk I\/O)/);
+    expect(ended.stderr).toMatch(
+      /\[ERROR\] \S*Dockerfile:[34]: no space left on the disk that holds bough's state\n/,
+    );
+    expect(ended.stderr).toContain(` are free on the disk of ${state}. The next build continues`);
     expect(ended.stderr).not.toContain("bough itself failed");
     run("rm", join(state, "ballast"));
     service.intercept = undefined;
     const again = await build();
     expect(again.exitCode).toBe(0);
     expect(ended.runs.concat(again.runs)).toEqual(["first", "second"]);
+  });
+
+  test("that becomes full after the last step only makes the next build slower", async () => {
+    mountSmall("1m");
+    failing = "second";
+    await build();
+    failing = undefined;
+    fillAt(({ method }) => method === "PATCH");
+    const ended = await build("--tag", "app:1");
+    expect(ended.stderr).toContain("[WARN] there is no space left for bough's state: the next build hashes");
+    expect(ended.stderr).not.toContain("[ERROR]");
+    expect(ended.exitCode).toBe(0);
+  });
+
+  test("that becomes full during a failing step does not hide its error", async () => {
+    mountSmall("1m");
+    failing = "second";
+    fillAt(
+      ({ method, url }) =>
+        method === "GET" && url.includes("/operations/") && service.state.instances.length === 2,
+    );
+    const ended = await build();
+    expect(ended.stderr).toMatch(/\[ERROR\] \S*Dockerfile:4: the command failed with exit code 7/);
+    expect(ended.exitCode).toBe(1);
   });
 });
 

@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+import { isStateDiskFull } from "../../state-failure.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
@@ -118,7 +119,23 @@ async function resultOf(
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
     const missing = placementError(outcome, spec, stage) ?? (await missingShell(outcome, spec, stage, build));
-    throw missing ?? new FailedStepError(error, place, await configureLayer(stage, build, "step"), outcome);
+    throw missing ?? (await failedStep(error, place, outcome, stage, build));
+  }
+}
+
+/** Returns the error itself if the step can't be kept for inspection, because the disk of bough's state is full. */
+async function failedStep(
+  error: BoughError,
+  place: StepEnvironment | undefined,
+  outcome: FollowedOutcome,
+  stage: StageState,
+  build: BuildJob,
+): Promise<BoughError> {
+  try {
+    return new FailedStepError(error, place, await configureLayer(stage, build, "step"), outcome);
+  } catch (cause) {
+    if (isStateDiskFull(cause)) return error;
+    throw cause;
   }
 }
 

@@ -3,6 +3,7 @@ import { maskSecrets } from "../../dockerfile/mask.ts";
 import { renderProblem } from "../../dockerfile/problems/problem-text.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
+import { stateFailure } from "../../state-failure.ts";
 import { visible } from "../../visible.ts";
 import type { ShownInstruction } from "../events.ts";
 import type { BuildJob } from "../job.ts";
@@ -17,7 +18,8 @@ export async function withLocation<Result>(
 ): Promise<Result> {
   try {
     return await action();
-  } catch (error) {
+  } catch (thrown) {
+    const error = stateFailure(thrown) ?? thrown;
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
     const { range } = instructionToBlame(error, dockerfile) ?? instruction;
     const message = secretsAmong([...buildArgs, ...secretTexts(secrets)]).mask(error.message);

@@ -5,6 +5,7 @@ import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+import { isStateDiskFull } from "../../state-failure.ts";
 import type { EmitInStep } from "../events.ts";
 import type { BuildJob } from "../job.ts";
 import { abandonmentOf } from "../stages/abandoned.ts";
@@ -44,11 +45,11 @@ export async function followOperation(
       // The output of a command that hangs shows why.
       if (showsOutput) output.end({ stdout: unknown, stderr: unknown }, false);
       // A build that resumed it would wait as long for nothing.
-      if (error instanceof OverdueError) finishOperations([key], build);
+      if (error instanceof OverdueError) forgetFailed(key, build);
       if (build.signal.aborted) await cancelOperation(operation, key, build);
       throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
     });
-  if (!isSuccess(outcome)) finishOperations([key], build);
+  if (!isSuccess(outcome)) forgetFailed(key, build);
   if (showsOutput) output.end(outcome, isSuccess(outcome));
   warnOfLimits(outcome, build);
   refuseMissing(outcome);
@@ -59,7 +60,7 @@ async function cancelOperation(operation: string, key: string, build: BuildJob):
   const { service, emit, signal } = build;
   emit({ type: "cancelling", operation, ...abandonmentOf(signal) });
   const confirmed = await service.cancel(operation);
-  if (confirmed) finishOperations([key], build);
+  if (confirmed) forgetFailed(key, build);
   emit({ type: "cancelled", operation, confirmed });
 }
 
@@ -130,6 +131,15 @@ export function finishOperations(keys: readonly string[], { store, session, owne
   store.unfinished.finish(session, keys, owner.id);
 }
 
+/** Forgets an operation without a result. On a full disk a later build looks for it in vain, and its error is reported here. */
+function forgetFailed(key: string, build: BuildJob): void {
+  try {
+    finishOperations([key], build);
+  } catch (error) {
+    if (!isStateDiskFull(error)) throw error;
+  }
+}
+
 export function isSuccess({ status, exitCode, timedOut }: OperationOutcome): boolean {
   return status === "SUCCESS" && !timedOut && (exitCode === undefined || exitCode === 0);
 }
@@ -154,7 +164,7 @@ export async function startOperation(
     store.unfinished.setOperation(entry, operation);
     return operation;
   } catch (error) {
-    if (!(error instanceof UnknownOutcomeError) && !signal.aborted) finishOperations([key], build);
+    if (!(error instanceof UnknownOutcomeError) && !signal.aborted) forgetFailed(key, build);
     throw error;
   }
 }

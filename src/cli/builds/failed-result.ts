@@ -1,8 +1,9 @@
 import type { FailedStepError } from "../../builder/operations/failed-step.ts";
 import { messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
+import { isStateDiskFull } from "../../state-failure.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { withRoomHint } from "../engine/room-hint.ts";
+import { withRoomHint, withStateRoomHint } from "../engine/room-hint.ts";
 import { isEmbedded } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
 import { failedStepIn } from "./debugging.ts";
@@ -14,8 +15,10 @@ export async function concludeFailure(
   connection: Connection,
   { runtime, globals, log }: Invocation,
 ): Promise<unknown> {
+  if (runtime.signal.aborted) return error;
+  if (isStateDiskFull(error)) return withStateRoomHint(error, runtime, isEmbedded(runtime, globals));
   // Only the embedded engine uses this machine's disk.
-  if (runtime.signal.aborted || !isEmbedded(runtime, globals)) return error;
+  if (!isEmbedded(runtime, globals)) return error;
   await keepNewestFailure(error, connection, session).catch((cause: unknown) => log.debug(messageOf(cause)));
   const isFull = failedStepIn(error)?.saysDiskFull === true;
   return withRoomHint(error, runtime, "What the step wrote was removed", isFull);

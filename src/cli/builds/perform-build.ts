@@ -12,6 +12,7 @@ import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import { currentProcess, isAlive } from "../../process-identity.ts";
+import { isStateDiskFull } from "../../state-failure.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -97,10 +98,12 @@ export async function performBuild(
         if (!isSkipped) progress.emit(event);
       },
     });
-    connection.store.failedSteps.delete(session);
-    hashes.save();
-    if (!fileStates.isUsed) hashes.tidy();
-    fileStates.save();
+    remember(() => {
+      connection.store.failedSteps.delete(session);
+      hashes.save();
+      if (!fileStates.isUsed) hashes.tidy();
+      fileStates.save();
+    }, progress.log);
     await finish();
     if (outputs.length > 0) {
       const { writeBuildOutputs } = await import("../export/write-outputs.ts");
@@ -122,8 +125,10 @@ export async function performBuild(
       invocation,
     );
   } finally {
-    const usedAt = connection.store.sessions.noteBuild(session, inputs.place);
-    if (usedAt !== undefined) recording?.noteUse(usedAt);
+    remember(() => {
+      const usedAt = connection.store.sessions.noteBuild(session, inputs.place);
+      if (usedAt !== undefined) recording?.noteUse(usedAt);
+    });
   }
 }
 
@@ -141,6 +146,16 @@ async function readCheckedDockerfile(
   const directive = readCheckDirective(dockerfile);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
   return { dockerfile, directive };
+}
+
+/** Writes what only helps later builds. The build's own result or error stands even if the disk is full. */
+function remember(write: () => void, log?: Pick<Progress["log"], "warn">): void {
+  try {
+    write();
+  } catch (error) {
+    if (!isStateDiskFull(error)) throw error;
+    log?.warn("there is no space left for bough's state: the next build hashes files again");
+  }
 }
 
 /** Saves the hashes after a failed build, since they are still valid. Ignores errors: the build's error is the one to report. */

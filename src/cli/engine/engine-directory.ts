@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { releaseReserve } from "../../engine/reserve.ts";
 import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { enterEngine } from "../service/engine-host.ts";
@@ -6,7 +7,10 @@ import { enterEngine } from "../service/engine-host.ts";
 /** Returns the embedded engine's directory. Rejects if it does not exist. */
 export async function engineDirectory(runtime: Runtime): Promise<string> {
   const directory = await enterEngine(runtime);
-  if (existsSync(directory)) return directory;
+  if (existsSync(directory)) {
+    releaseReserve(directory);
+    return directory;
+  }
   throw new BoughError(`there is no engine in ${directory} yet`, {
     hint: "The first `bough build` without a service creates it.",
   });

@@ -32,12 +32,18 @@ export async function unpackTree(
     sent.catch(() => undefined);
     const status = await Promise.race([tar.exited, sent.then(() => tar.exited)]);
     signal.throwIfAborted();
-    if (status !== 0) throw new BoughError(`tar: ${(await said).trim().split("\n").at(-1)}`);
+    if (status !== 0) throw new BoughError(`cannot unpack the image's files: ${reasonIn(await said)}`);
     await sent;
   } finally {
     signal.removeEventListener("abort", kill);
     endHelper(tar);
   }
+}
+
+/** Returns the cause in tar's messages. The last one only says that there were errors. */
+function reasonIn(said: string): string {
+  const lines = said.trim().split("\n");
+  return lines.find((line) => line.includes("No space left on device")) ?? lines[0] ?? "";
 }
 
 async function send(tree: ReadableStream<Uint8Array>, to: Bun.FileSink, signal: AbortSignal): Promise<void> {

@@ -1,0 +1,39 @@
+import { BoughError } from "./errors.ts";
+import { meansDiskFull } from "./system-error.ts";
+
+/** Returns an error for users if bough's state files failed; `undefined` for anything else. */
+export function stateFailure(error: unknown): BoughError | undefined {
+  if (!isFromSqlite(error)) return undefined;
+  const kind = /^SQLITE_[A-Z]+/.exec(error.code)?.[0] ?? "";
+  const message = meansDiskFull(error)
+    ? "no space left on the disk that holds bough's state"
+    : `bough's state can't be used: ${error.message}`;
+  return new BoughError(message, {
+    hint: meansDiskFull(error)
+      ? "Free some space on the disk of $BOUGH_HOME, else ~/.local/state/bough."
+      : (hints[kind] ?? "Check the directory of its state: $BOUGH_HOME, else ~/.local/state/bough."),
+    cause: error,
+  });
+}
+
+/** True if it is an error of bough's own state on a full disk, or wrapped around one. */
+export function isStateDiskFull(error: unknown): boolean {
+  if (isFromSqlite(error)) return meansDiskFull(error);
+  return error instanceof Error && isStateDiskFull(error.cause);
+}
+
+/** It is known by name, since a command that needs no database does not load SQLite. */
+function isFromSqlite(error: unknown): error is Error & { code: string } {
+  return error instanceof Error && error.name === "SQLiteError" && "code" in error;
+}
+
+const hints: Record<string, string> = {
+  SQLITE_READONLY: "$BOUGH_HOME, else ~/.local/state/bough, must be writable.",
+  SQLITE_BUSY: "Another bough process is using it: try again when it has ended.",
+  SQLITE_CORRUPT:
+    "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
+  SQLITE_NOTADB:
+    "A state file is damaged: the next `bough build` sets it aside and starts with an empty one.",
+  SQLITE_IOERR:
+    "The disk that holds $BOUGH_HOME, else ~/.local/state/bough, can't be read or written, or is full.",
+};
