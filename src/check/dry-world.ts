@@ -17,7 +17,7 @@ import type { BuildMode } from "../builder/job.ts";
 import { expandMounts, wordsOfMount } from "../builder/mounts/expand-mounts.ts";
 import type { MountSupport } from "../builder/mounts/mount-support.ts";
 import { mountedDirectory } from "../builder/mounts/mounted-directory.ts";
-import { findMountedFiles } from "../builder/mounts/mounted-files.ts";
+import { findMountedFiles, type MountedFiles } from "../builder/mounts/mounted-files.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { FileSystem } from "../context/file-system/file-system.ts";
 import { localFileSystem } from "../context/file-system/local-file-system.ts";
@@ -166,13 +166,13 @@ async function planMounts(
   stage: DryStage,
   { contexts, signal, files, ...main }: DryOptions & { files: FileSystem },
   escape: EscapeCharacter,
-): Promise<Awaited<ReturnType<typeof findMountedFiles>>[]> {
+): Promise<MountedFiles[]> {
   const isKnown = createIsKnown(stage, escape);
   const known = mounts.filter((mount) => wordsOfMount(mount).every(isKnown));
   // The image may have a WORKDIR, in which a relative target is not the root.
   const workdir = stage.workdirIsAssumed && stage.workdir === "/" ? undefined : stage.workdir;
   const given = { lookup: lookUp(stage), escape, workdir: workdir ?? "/workdir" };
-  const found: Awaited<ReturnType<typeof findMountedFiles>>[] = [];
+  const found: MountedFiles[] = [];
   for (const spec of expandMounts({ mounts: known }, given)) {
     if (spec.type !== "bind") continue;
     const directory = mountedDirectory(spec, contexts);

@@ -2,20 +2,46 @@
 import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
+import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
 import { linksInPlaceOf } from "./image-links.ts";
 import type { CopyPlan } from "./plan.ts";
 import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
-/** Throws for sources that Docker does not find in the context it is sent. By default there is only a warning. */
-export function requireSources({ refusal }: CopyPlan): void {
-  if (refusal !== undefined) throw refusal;
+/** Throws if the plan is impossible, and reports what in it may surprise. */
+export function checkPlan(
+  instruction: CopyInstruction | AddInstruction,
+  { plan, isImageAsked }: PlannedCopy,
+  build: BuildJob,
+): void {
+  const { destination, excluded, largeContext } = plan;
+  const line = instruction.range.start;
+  const title = titleOf(instruction);
+  if (
+    isImageAsked &&
+    build.service.capabilities.lacks("inspect") &&
+    plan.items[Symbol.iterator]().some((item) => mayGoInto(destination.path, item))
+  ) {
+    const { path } = destination;
+    const message = `the service can't tell whether ${path} is a directory in the image, so bough treats it as a file: write ${path}/ to copy into a directory`;
+    build.emit({ type: "warning", message, line });
+  }
+  // A source that Docker does not find in the context it is sent. By default there is only a warning.
+  if (build.mode === "docker" && plan.refusal !== undefined) throw plan.refusal;
+  if (plan.isOneFile) requireFiles(instruction, plan, build);
+  if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
+  if (largeContext !== undefined) {
+    const { name } = build.context;
+    const context = name === undefined ? {} : { context: name };
+    build.emit({ type: "large-context", title, line, ...context, ...largeContext });
+  }
 }
 
 /** Checks several sources for one file. Docker keeps the last one there; by default that is considered a mistake. */
-export function requireFiles(
+function requireFiles(
   { name, range }: CopyInstruction | AddInstruction,
   plan: CopyPlan,
   { mode, emit }: BuildJob,
@@ -102,7 +128,7 @@ function requireSameKind(path: string, kind: PlannedKind, before: PlannedKind, h
 }
 
 /** Returns true if a destination without a slash probably means a directory, as it does not look like a name for this source. */
-export function mayGoInto(destination: string, item: PlannedItem): boolean {
+function mayGoInto(destination: string, item: PlannedItem): boolean {
   if (item.kind === "document" || item.kind === "repository") return false;
   const source = item.kind === "url" ? new URL(item.url).pathname : item.entry.absolutePath;
   return posix.extname(destination) === "" && posix.basename(source) !== posix.basename(destination);

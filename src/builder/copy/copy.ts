@@ -8,7 +8,7 @@ import type { BuildJob } from "../job.ts";
 import { DeferredFiles } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { StagedFile } from "../staging/staged.ts";
-import { mayGoInto, requireFiles, requirePlaces, requireSources } from "./check-plan.ts";
+import { checkPlan, requirePlaces } from "./check-plan.ts";
 import { copyState, noteState } from "./copy-state.ts";
 import { hashMatches, hashSources } from "./hash-sources.ts";
 import { resolveFileOwner, root } from "./ownership.ts";
@@ -20,30 +20,15 @@ import { stagedItems, stageUrl } from "./staged-items.ts";
 /** Stages the sources for the next RUN. Only contents of URLs are sent to the service already. */
 export async function stageCopy(
   instruction: CopyInstruction | AddInstruction,
-  { words, plan, isImageAsked }: PlannedCopy,
+  planned: PlannedCopy,
   { ahead, stage }: { ahead: FoundSources | undefined; stage: StageState },
   build: BuildJob,
 ): Promise<StageState> {
-  const { destination, excluded, largeContext } = plan;
+  checkPlan(instruction, planned, build);
+  const { words, plan } = planned;
+  const { destination } = plan;
   const line = instruction.range.start;
   const title = titleOf(instruction);
-  if (
-    isImageAsked &&
-    build.service.capabilities.lacks("inspect") &&
-    plan.items[Symbol.iterator]().some((item) => mayGoInto(destination.path, item))
-  ) {
-    const { path } = destination;
-    const message = `the service can't tell whether ${path} is a directory in the image, so bough treats it as a file: write ${path}/ to copy into a directory`;
-    build.emit({ type: "warning", message, line });
-  }
-  if (build.mode === "docker") requireSources(plan);
-  if (plan.isOneFile) requireFiles(instruction, plan, build);
-  if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
-  if (largeContext !== undefined) {
-    const { name } = build.context;
-    const context = name === undefined ? {} : { context: name };
-    build.emit({ type: "large-context", title, line, ...context, ...largeContext });
-  }
   const owner = words.chown === "" ? root : await resolveFileOwner(words.chown, line, stage, build);
 
   const owned = { ...owner, line };

@@ -35,11 +35,16 @@ export async function stageMountedFiles(
   );
 }
 
+/** The files of a bind mount: a file, or a directory with all that is in it. */
+export interface MountedFiles extends Pick<ResolvedSources, "warnings" | "excluded"> {
+  match: SourceMatch;
+}
+
 /** @throws BoughError if the context has nothing of that name; globs are not expanded */
 export async function findMountedFiles(
   path: string,
   options: { context: BuildContext; ignore: IgnoreRules; signal: AbortSignal; files: FileSystem },
-): Promise<Pick<ResolvedSources, "warnings" | "excluded"> & { match: SourceMatch }> {
+): Promise<MountedFiles> {
   const { context, ignore, signal, files } = options;
   const sources = [escapeGlob(path)];
   const { matches, ...found } = await resolveSources({ context, ignore, signal, files, sources });

@@ -90,7 +90,7 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
   return {
     note(event) {
       if (event.type === "forgotten-layer") for (const step of atWork.values()) endActivity(step, {});
-      if (event.step !== undefined && "stage" in event) note(event as PlacedEvent);
+      if (event.step !== undefined) note(event);
     },
     noteServed: (time) => served.add(time, now()),
     end() {
