@@ -221,6 +221,9 @@ describe("on a service", () => {
       ...{ image: "base:1", command: ["yes"], max_output_bytes: 100 },
     });
     expect({ stdout, truncated }).toEqual({ stdout: "x".repeat(100), truncated: true });
+    outcome = { stdout: "\u{1f600}".repeat(50) };
+    const smileys = { image: "base:1", command: ["yes"], max_output_bytes: 43 };
+    expect(await agent.resultOf("run", smileys)).toMatchObject({ stdout: "\u{1f600}".repeat(10) });
     const prefix = String(operation).slice(0, 36);
     expect(await agent.resultOf("logs", { operation: prefix })).toEqual({
       ...{

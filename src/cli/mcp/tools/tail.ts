@@ -5,31 +5,36 @@ export interface Tail {
   readonly isWhole: boolean;
 }
 
-/** Keeps the last `maxCharacters`. Holds at most twice as many, to copy rarely. */
-export function createTail(maxCharacters: number): Tail {
+/** Keeps the last `maxBytes`. Holds about twice as many, to copy rarely. */
+export function createTail(maxBytes: number): Tail {
   let held = "";
   let isWhole = true;
   const cut = () => {
-    if (held.length <= maxCharacters) return;
-    held = held.slice(-maxCharacters);
-    isWhole = false;
+    const end = endOf(held, maxBytes);
+    held = end.text;
+    isWhole &&= !end.isCut;
   };
   return {
     add(text) {
       held += text;
-      if (held.length > 2 * maxCharacters) cut();
+      if (held.length > 2 * maxBytes) cut();
     },
     text() {
       cut();
       return held;
     },
     get isWhole() {
-      return isWhole && held.length <= maxCharacters;
+      cut();
+      return isWhole;
     },
   };
 }
 
-/** Returns the end of a text. `isCut` is true if the beginning is missing. */
-export function endOf(text: string, maxCharacters: number): { text: string; isCut: boolean } {
-  return { text: text.slice(-maxCharacters), isCut: text.length > maxCharacters };
+/** Returns the end of a text, from the beginning of a character. `isCut` is true if the beginning of the text is missing. */
+export function endOf(text: string, maxBytes: number): { text: string; isCut: boolean } {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxBytes) return { text, isCut: false };
+  let start = bytes.length - maxBytes;
+  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1;
+  return { text: bytes.toString("utf8", start), isCut: true };
 }
