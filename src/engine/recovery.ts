@@ -6,10 +6,10 @@ import { RequestError } from "./http/answers.ts";
 import { cachePaths } from "./records/caches.ts";
 import {
   describeCompletion,
+  type Failure,
   findOperation,
   finishOperation,
   type Operation,
-  type Outcome,
   unfinishedOperations,
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
@@ -61,7 +61,7 @@ async function endIfAbandoned(state: EngineState, operation: Operation): Promise
   await killHelper(directory, state.clock);
   await removeContainer(state, uuid);
   await rm(directory, { recursive: true, force: true });
-  const outcome: Outcome = operation.cancelRequested
+  const outcome: Failure = operation.cancelRequested
     ? { status: "CANCELLED", error: null }
     : { status: "FAILED", error: "the process that ran this operation was killed" };
   if (!finishOperation(state.database, uuid, outcome, state.clock.now())) return;

@@ -10,9 +10,11 @@ import { requireImage } from "./records/images.ts";
 import {
   addOperation,
   describeCompletion,
+  type Failure,
   findOperation,
   finishOperation,
   type Outcome,
+  type Success,
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
 import type { ContainerRuntime } from "./sandbox/runtime/runtime.ts";
@@ -31,7 +33,7 @@ interface OperationWork {
    * Does the work, in the operation's own `directory`. The function that it returns is called in the transaction that ends the
    * operation, so that its results and its success are recorded together.
    */
-  perform: (run: OperationRun) => Promise<() => Outcome>;
+  perform: (run: OperationRun) => Promise<() => Success>;
 }
 
 export interface OperationRun {
@@ -92,10 +94,11 @@ async function run(
     // The directory goes first, since its contents may have filled the disk.
     await removeDirectory();
     await removeOrphanedLayers(state).catch(() => {});
-    outcome = wasCancelled(state, uuid, signal)
+    const failure: Failure = wasCancelled(state, uuid, signal)
       ? cancelled
       : { status: "FAILED", error: describeFault(error, layout.directory) };
-    recordFailure(state, uuid, outcome);
+    recordFailure(state, uuid, failure);
+    outcome = failure;
   }
   attempt(() => {
     begin("none");
@@ -105,7 +108,7 @@ async function run(
   await removeDirectory();
 }
 
-const cancelled: Outcome = { status: "CANCELLED", error: null };
+const cancelled: Failure = { status: "CANCELLED", error: null };
 
 /** Returns only what a command in the sandbox can see of its machine anyway: no host path, no host process ID. */
 function describeStart(startedAt: number, runtime: string, hostname: unknown): Record<string, unknown> {
@@ -146,10 +149,10 @@ function wasCancelled(state: EngineState, uuid: string, signal: AbortSignal): bo
 }
 
 /** Records a failure. If even that can't be written, this process keeps the outcome in memory. */
-function recordFailure(state: EngineState, uuid: string, outcome: Outcome): void {
+function recordFailure(state: EngineState, uuid: string, failure: Failure): void {
   try {
-    finishOperation(state.database, uuid, outcome, state.clock.now());
+    finishOperation(state.database, uuid, failure, state.clock.now());
   } catch {
-    state.unrecorded.set(uuid, outcome);
+    state.unrecorded.set(uuid, failure);
   }
 }

@@ -4,7 +4,7 @@ import type { ImportLimits } from "./import/limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
 import type { LayerSync } from "./records/layer-sync.ts";
-import type { Outcome } from "./records/operations.ts";
+import type { Failure } from "./records/operations.ts";
 import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 
@@ -26,7 +26,7 @@ export interface EngineState extends SandboxHost {
   /** The processes of the instances among them. */
   instances: Map<string, InstanceProcesses>;
   /** Outcomes of operations that could not be recorded, for example on a full disk. */
-  unrecorded: Map<string, Outcome>;
+  unrecorded: Map<string, Failure>;
   /** Aborted when the engine is closed. */
   closing: AbortSignal;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
-import type { Outcome } from "../records/operations.ts";
+import type { Success } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { startDeadline } from "../system/deadline.ts";
@@ -39,7 +39,7 @@ export async function performImport(
   state: EngineState,
   spec: ImportSpec,
   run: OperationRun,
-): Promise<() => Outcome> {
+): Promise<() => Success> {
   const { database, clock } = state;
   const deadline = startDeadline(clock, spec.timeoutSeconds, "the import did not end");
   const signal = AbortSignal.any([run.signal, deadline.signal]);

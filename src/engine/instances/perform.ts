@@ -11,7 +11,7 @@ import { signalOf } from "../processes/signals.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
 import { layersOf } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
-import { findOperation, type Outcome } from "../records/operations.ts";
+import { findOperation, type Success } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { ownMemoryLimit } from "../sandbox/limits/controllers.ts";
 import { ownHierarchies } from "../sandbox/limits/hierarchies.ts";
@@ -36,7 +36,7 @@ export async function performInstance(
   state: EngineState,
   instance: Instance,
   run: OperationRun,
-): Promise<() => Outcome> {
+): Promise<() => Success> {
   if (instance.spec.command === "") return makeImage(state, instance, run);
   const append = (spid: number, type: string, data: Record<string, unknown>) =>
     state.events.append(run.uuid, spid, type, data);
@@ -57,7 +57,7 @@ async function runCommand(
   instance: Instance,
   run: OperationRun,
   processes: InstanceProcesses,
-): Promise<() => Outcome> {
+): Promise<() => Success> {
   const { image, spec, copies } = instance;
   const hasTerminal = spec.terminal !== undefined;
   const layers = layersOf(state.database, image);
@@ -127,7 +127,7 @@ async function runCommand(
 }
 
 /** Makes an image with its files and copies, for a request without a command. Starts no process. */
-async function makeImage(state: EngineState, instance: Instance, run: OperationRun): Promise<() => Outcome> {
+async function makeImage(state: EngineState, instance: Instance, run: OperationRun): Promise<() => Success> {
   const { image, spec } = instance;
   const startedAt = state.clock.now();
   const upper = join(run.directory, "upper");

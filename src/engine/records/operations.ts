@@ -27,13 +27,17 @@ export interface Operation {
   finishedAt: number | null;
 }
 
-export interface Outcome {
-  status: "SUCCESS" | "FAILED" | "CANCELLED";
-  error: string | null;
-  result?: InstanceResult | undefined;
-  image?: string | undefined;
+export type Outcome = Success | Failure;
+
+export interface Success {
+  status: "SUCCESS";
+  error: null;
+  result?: InstanceResult;
+  image: string | undefined;
   tag?: string | undefined;
 }
+
+export type Failure = { status: "FAILED"; error: string } | { status: "CANCELLED"; error: null };
 
 interface OperationRow extends Omit<Operation, "cancelRequested" | "metadata" | "result"> {
   cancelRequested: number;
@@ -96,6 +100,7 @@ export function finishOperation(
   outcome: Outcome,
   finishedAt: number,
 ): boolean {
+  const made = outcome.status === "SUCCESS" ? outcome : undefined;
   const { changes } = database
     .query<undefined, [string, string | null, string | null, string | null, string | null, number, string]>(
       `UPDATE operations SET status = ?, error = ?, result = ?, result_image = ?, result_tag = ?, finished_at = ?
@@ -104,9 +109,9 @@ export function finishOperation(
     .run(
       outcome.status,
       outcome.error,
-      outcome.result === undefined ? null : JSON.stringify(outcome.result),
-      outcome.image ?? null,
-      outcome.tag ?? null,
+      made?.result === undefined ? null : JSON.stringify(made.result),
+      made?.image ?? null,
+      made?.tag ?? null,
       finishedAt,
       uuid,
     );
@@ -203,12 +208,11 @@ function describeConsumption(result: InstanceResult | null) {
 
 /** Returns the data of an operation's last event. */
 export function describeCompletion(outcome: Outcome, milliseconds: number): Record<string, unknown> {
-  const { status, error, image } = outcome;
   return {
-    status,
-    error,
+    status: outcome.status,
+    error: outcome.error,
     duration_ms: milliseconds,
-    result_image_uuid: image ?? null,
+    result_image_uuid: (outcome.status === "SUCCESS" ? outcome.image : undefined) ?? null,
     image_size_bytes: null,
   };
 }

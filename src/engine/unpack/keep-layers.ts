@@ -16,7 +16,7 @@ import { placesOf } from "./unpack-layers.ts";
 
 /** True if the engine may sync an import's layers later. A layer that replaces a damaged one must be synced at once. */
 export function maySyncLater(groups: readonly LayerGroup[]): boolean {
-  return groups.every(({ existing, isWhole, hasBlobs }) => existing === undefined || (isWhole && hasBlobs));
+  return groups.every(({ existing }) => existing === undefined || (existing.isWhole && existing.hasBlobs));
 }
 
 /** Records the unpacked directories as layers, and returns the uppermost one. Call it inside a transaction. */

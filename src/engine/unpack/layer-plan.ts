@@ -10,10 +10,8 @@ export interface LayerGroup {
   to: number;
   /** The digest of the content of all layers up to `to`. */
   content: string;
-  /** The engine's layer with this content, intact or damaged. */
-  existing: LayerRecord | undefined;
-  isWhole: boolean;
-  hasBlobs: boolean;
+  /** The engine's layer with this content, which may be damaged (not whole). */
+  existing: { id: number; isWhole: boolean; hasBlobs: boolean } | undefined;
 }
 
 /** Docker makes no more than 127. More are merged into one, since builds add many layers to a base image. */
@@ -30,9 +28,11 @@ export function planLayers(records: Records, diffIds: readonly string[]): LayerG
       from: all[index - 1]?.to ?? 0,
       to,
       content: contents[to] ?? "",
-      existing: layer,
-      isWhole: isWhole(layer.id),
-      hasBlobs: findBlobs(records.layout, layer.id) !== undefined,
+      existing: {
+        id: layer.id,
+        isWhole: isWhole(layer.id),
+        hasBlobs: findBlobs(records.layout, layer.id) !== undefined,
+      },
     }),
   );
   const [first = 0, ...ends] = endsOf(known.at(-1)?.to ?? 0, diffIds.length, known.length);
@@ -42,8 +42,6 @@ export function planLayers(records: Records, diffIds: readonly string[]): LayerG
       to,
       content: contents[to] ?? "",
       existing: undefined,
-      isWhole: false,
-      hasBlobs: false,
     }),
   );
   return [...known, ...added];

@@ -44,7 +44,7 @@ export async function unpackLayers(
 ): Promise<void> {
   const { parts, run, signal } = options;
   const pace = createPace(signal);
-  const missing = groups.filter(({ isWhole, hasBlobs }) => !isWhole || !hasBlobs);
+  const missing = groups.filter(({ existing }) => !existing?.isWhole || !existing.hasBlobs);
   const unpacking = new Map(missing.map((group) => [group, unpackGroup(group, inUserNamespace, options)]));
   for (const unpacked of unpacking.values()) unpacked.catch(() => undefined);
   /** The directories of the layers below, the uppermost first. */
@@ -57,8 +57,8 @@ export async function unpackLayers(
         blobs,
         unpacked.map(({ blob }) => blob),
       );
-    if (group.isWhole) {
-      if (group.existing !== undefined) below.unshift(layerDirectory(layout, group.existing.id));
+    if (group.existing?.isWhole) {
+      below.unshift(layerDirectory(layout, group.existing.id));
       continue;
     }
     if (parts.layers.length === 0) makeEmptyRoot(content);
@@ -94,7 +94,7 @@ function unpackGroup(
       const placed = await unpackOne(
         layer,
         index,
-        { inUserNamespace, isContentThere: group.isWhole },
+        { inUserNamespace, isContentThere: group.existing?.isWhole === true },
         options,
       );
       requireSame(
