@@ -118,6 +118,8 @@ function describeMount(
   { destination, mode }: { destination: string; mode: number },
   { inUserNamespace }: Sandbox,
 ): SandboxMount {
+  // In a user namespace, mounts must keep these options of the file system that they are from.
+  const readonly = ["ro", ...(inUserNamespace ? ["nosuid", "nodev"] : [])];
   switch (spec.type) {
     case "tmpfs": {
       const size = spec.size === undefined ? [] : [`size=${spec.size}`];
@@ -132,15 +134,13 @@ function describeMount(
     // A writable mount includes the file systems mounted below it. `ro` would not apply to them.
     case "host":
       return spec.readonly
-        ? bind(source, destination, ["ro", ...(inUserNamespace ? ["nosuid", "nodev"] : [])])
+        ? bind(source, destination, readonly)
         : { type: "bind", source: source ?? "", destination, options: ["rbind", "rw"] };
     case "image":
       return bind(source, destination, spec.readonly ? ["ro"] : ["rw"]);
-    // In a user namespace, mounts must keep these options of the file system that they are from.
     case "files":
     case "cache":
-      if (!spec.readonly) return bind(source, destination, ["rw"]);
-      return bind(source, destination, ["ro", ...(inUserNamespace ? ["nosuid", "nodev"] : [])]);
+      return bind(source, destination, spec.readonly ? readonly : ["rw"]);
   }
 }
 
