@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { InstanceResult, OperationEvent } from "../../src/service/wire/operation.ts";
 import { decode, openInput, TestEngine } from "../support/engine.ts";
@@ -56,6 +58,15 @@ async function refusal(response: Response): Promise<[number, string]> {
 }
 
 describe("another process of an instance", () => {
+  test("leaves no files in the directory of the operation", async () => {
+    await whileRunning({}, async (instance) => {
+      await ended(instance, await create(instance, { command: "true" }));
+      await ended(instance, await create(instance, { command: "/missing" }));
+      const files = readdirSync(join(engine.directory, "operations", instance));
+      expect(files.filter((name) => name.startsWith("process"))).toEqual([]);
+    });
+  });
+
   test("has its exit code and output; while it runs, exit code and signal are -1", async () => {
     await whileRunning({}, async (instance) => {
       const quick = await create(instance, { command: "echo out; echo err >&2; exit 3", shell: true });

@@ -125,6 +125,8 @@ export async function startInSandbox(
     const failure = stderr.end(path("log"));
     started();
     if (failure !== undefined) request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
+    // An instance may run for a day, with any number of processes in succession.
+    for (const kind of ["pid", "log"]) rmSync(path(kind), { force: true });
     return {
       exitCode:
         failure === undefined ? await helper.exited : failure.kind === "command" ? failure.exitCode : 126,
