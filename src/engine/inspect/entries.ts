@@ -46,10 +46,12 @@ export function formatEntries(items: readonly FileItem[]): string {
     String(item.owner),
     String(item.group),
     String(item.size),
-    new Date(item.mtime * 1000).toISOString().slice(0, 16).replace("T", " "),
+    formatTime(item.mtime),
     item.is_symlink ? `${item.path} -> ${item.symlink_to}` : item.path,
   ]);
-  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = [0, 1, 2, 3, 4].map((column) =>
+    rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0),
+  );
   const lines = rows.map((row) =>
     row
       .map((cell, column) => {
@@ -59,6 +61,12 @@ export function formatEntries(items: readonly FileItem[]): string {
       .join(" "),
   );
   return lines.map((line) => `${line}\n`).join("");
+}
+
+/** Seconds since the epoch: JavaScript's dates end in the year 275760, and some file systems' times do not. */
+function formatTime(seconds: number): string {
+  if (Math.abs(seconds) > 8.64e12) return String(seconds);
+  return new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 }
 
 function describeEntry(name: Buffer, path: Path, names: ReturnType<typeof accountNames>): FileItem {
