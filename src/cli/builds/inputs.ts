@@ -9,7 +9,6 @@ import { readIgnoreRules } from "../../context/patterns/ignore-file.ts";
 import { BoughError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { parseSize } from "../command-line/size.ts";
 import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { prepareFetches } from "../contexts/prepare-fetches.ts";
@@ -54,9 +53,6 @@ type InputPlaces =
   /** `dockerfile` is `undefined` if it comes with the context, as the ignore file always does. */
   | { isFetched: true; source: FetchedSource; dockerfile: DockerfilePlace | undefined };
 
-/** Ends an endless response before the service's disk is full. */
-const defaultMaxAddBytes = 16 * 1024 ** 3;
-
 /**
  * @param options.keepsContext true to keep a fetched context for the next build
  * @throws BoughError of kind `usage` if an input is missing or invalid
@@ -74,7 +70,7 @@ export async function readBuildInputs(
   const platform = readPlatform(values.text("platform"));
   const target = values.text("target");
   const secrets = readSecretOptions(given);
-  const maxAddBytes = parseSize(values.text("max-add-size"), "--max-add-size") ?? defaultMaxAddBytes;
+  const maxAddBytes = readMaxAddBytes(values.text("max-add-size"));
   const places = locateInputs(given);
   const defaultExcludes = mode === "default" && !values.flag("no-default-excludes");
   const settings = { buildArgs, secrets, maxAddBytes, ...options };
@@ -178,4 +174,21 @@ function readBuildArgs(
     else values.set(name, value);
   }
   return values;
+}
+
+/** Ends an endless response before the service's disk is full. */
+const defaultMaxAddBytes = 16 * 1024 ** 3;
+
+/** Reads a size such as `500M`. K, M, G and T are powers of 1024; 0 means no limit. */
+function readMaxAddBytes(text: string | undefined): number {
+  if (text === undefined) return defaultMaxAddBytes;
+  const [, digits, unit = ""] = /^(\d{1,15})([KMGT])?i?B?$/i.exec(text) ?? [];
+  if (digits === undefined) {
+    throw new BoughError(`--max-add-size takes a size, not ${JSON.stringify(text)}`, {
+      kind: "usage",
+      hint: "Write a number of bytes, or one with a unit: --max-add-size 500M.",
+    });
+  }
+  const bytes = Number(digits) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " ");
+  return bytes === 0 ? Number.POSITIVE_INFINITY : bytes;
 }

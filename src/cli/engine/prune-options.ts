@@ -42,7 +42,7 @@ export function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<P
   const age = parseTime(values.text("older-than"), "--older-than", clock);
   const usedBefore = age === undefined ? undefined : Date.parse(age);
   const all = values.flag("all");
-  const keepBytes = parseBytes(values.text("keep"), "--keep");
+  const keepBytes = parseKept(values.text("keep"));
   if (all && keepBytes !== undefined)
     throw new BoughError("--all and --keep cannot be used together", { kind: "usage" });
   return {
@@ -53,14 +53,14 @@ export function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<P
 
 const units: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
 
-/** Parses `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output; with an i, of 1024. */
-function parseBytes(text: string | undefined, option: string): number | undefined {
+/** Parses the size of --keep: `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output; with an i, of 1024. */
+function parseKept(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];
   if (digits !== undefined)
     return Number(digits) * (binary === "" ? 1000 : 1024) ** (units[unit.toLowerCase()] ?? 0);
-  throw new BoughError(`${option} takes a size, not ${JSON.stringify(text)}`, {
+  throw new BoughError(`--keep takes a size, not ${JSON.stringify(text)}`, {
     kind: "usage",
-    hint: `For example ${option} 10GB, or ${option} 500MB.`,
+    hint: "For example --keep 10GB, or --keep 500MB.",
   });
 }

@@ -10,7 +10,7 @@ export const kill = command({
   name: "kill",
   description: "Cancel operations, and wait until the service says that they have ended.",
   args: {
-    op: operationsArgument("running-operation"),
+    op: operationsArgument,
     all: { type: "boolean", alias: "a", description: "Cancel all operations that are under way" },
   },
   run: killOperations,

@@ -5,7 +5,7 @@ import { NotFoundError } from "../../service/http/errors.ts";
 import { isUuid, startsAlike } from "../../service/images/reference.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 import type { Store } from "../../store/store.ts";
-import type { ArgumentDefinition, CompletedKind } from "../command-line/arguments.ts";
+import type { ArgumentDefinition } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import { parseHistoryReference, requireReferred } from "../sessions/history-reference.ts";
@@ -21,9 +21,12 @@ export const operationArgument: ArgumentDefinition = {
 };
 
 /** The argument of a command that takes several operations, or `--all`. */
-export function operationsArgument(completes: CompletedKind): ArgumentDefinition {
-  return { ...operationArgument, completes, required: false, multiple: true };
-}
+export const operationsArgument: ArgumentDefinition = {
+  ...operationArgument,
+  completes: "running-operation",
+  required: false,
+  multiple: true,
+};
 
 /** Returns the operations named as arguments, or with `--all` those that are under way. */
 export async function readOperations(

@@ -18,7 +18,7 @@ export const wait = command({
   description:
     "Wait until operations have ended, and say how. The exit code is that of the first command that failed, 1 for another failure, else 0.",
   args: {
-    op: operationsArgument("running-operation"),
+    op: operationsArgument,
     all: { type: "boolean", alias: "a", description: "Wait for all that are under way" },
     timeout: timeoutOption(
       "Maximum seconds to wait (default: until they end); exit code 1 if one has not ended",

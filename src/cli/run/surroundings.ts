@@ -74,17 +74,18 @@ async function findUser(
   const [name = "", group = ""] = user.split(":", 2);
   const passwd = await facts.readTextFile(image, "/etc/passwd");
   if (passwd === "unsupported") return user;
-  const uid = idOf(name) ?? (name === "root" ? 0 : idOf(fieldOf(passwd, name, 2)));
+  const uid = idOf(name) ?? (name === "root" ? 0 : numberIn(passwd, name));
   if (uid === undefined) throw unknown("user", name);
   if (group === "") return String(uid);
   const groups = await facts.readTextFile(image, "/etc/group");
-  const gid = idOf(group) ?? idOf(fieldOf(groups, group, 2));
+  const gid = idOf(group) ?? numberIn(groups, group);
   if (gid === undefined) throw unknown("group", group);
   return `${uid}:${gid}`;
 }
 
-function fieldOf(table: string | undefined, name: string, field: number): string | undefined {
-  return accountRows(table ?? "").find((fields) => fields[0] === name)?.[field];
+/** Returns the number of a name in `/etc/passwd` or `/etc/group`. */
+function numberIn(table: string | undefined, name: string): number | undefined {
+  return idOf(accountRows(table ?? "").find((fields) => fields[0] === name)?.[2]);
 }
 
 function unknown(what: string, name: string): BoughError {
