@@ -29,19 +29,18 @@ export interface GivenWords {
   stdin?: string | undefined;
 }
 
-interface Ended {
-  exitCode: number;
+interface Printed {
   stdout: Buffer;
   /** What the command wrote to standard error; its log is in the call's warnings. */
   stderr: Buffer;
 }
 
 /** Calls a command of the table as a command line would. Rejects with the same errors. */
-export async function callCommand(path: readonly string[], words: GivenWords, call: Call): Promise<Ended> {
+export async function callCommand(path: readonly string[], words: GivenWords, call: Call): Promise<Printed> {
   const [stdout, stderr] = [collectOutput(), collectOutput()];
   const invocation = invocationFor(words, call, { stdout: stdout.output, stderr: stderr.output });
-  const exitCode = await runLoaded(await findCommand(path, invocation.commands), invocation);
-  return { exitCode, stdout: stdout.bytes(), stderr: stderr.bytes() };
+  await runLoaded(await findCommand(path, invocation.commands), invocation);
+  return { stdout: stdout.bytes(), stderr: stderr.bytes() };
 }
 
 /** Calls a command that prints JSON, and returns the parsed value. */
