@@ -13,7 +13,7 @@ type FailureKind = keyof typeof exitCodes;
 export interface BoughErrorOptions {
   kind?: FailureKind;
   /** The next step for the user, as one sentence or one command line; printed on its own line. */
-  hint?: string;
+  hint?: string | undefined;
   cause?: unknown;
 }
 

@@ -104,7 +104,7 @@ function failureOf(error: unknown): Failure {
 }
 
 function errorOf({ message, hint, isForUsers, code }: Failure): Error {
-  const error = isForUsers ? new BoughError(message, hint === undefined ? {} : { hint }) : new Error(message);
+  const error = isForUsers ? new BoughError(message, { hint }) : new Error(message);
   return code === undefined ? error : Object.assign(error, { code });
 }
 

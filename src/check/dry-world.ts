@@ -207,7 +207,7 @@ async function asSource<Result>(find: () => Promise<Result>): Promise<Result> {
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
     const { message, hint } = error;
-    throw new UncopyableSourceError(message, { cause: error, ...(hint === undefined ? {} : { hint }) });
+    throw new UncopyableSourceError(message, { cause: error, hint });
   }
 }
 

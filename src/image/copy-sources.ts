@@ -111,7 +111,7 @@ async function expand(path: string, word: string, tree: ImageTree): Promise<stri
 /** `at`: the missing path. */
 function missing(path: string, at: string, isThroughLink: boolean): BoughError {
   const hint = isThroughLink ? `A symbolic link leads to ${at}, which is missing.` : undefined;
-  return new BoughError(`${JSON.stringify(path)}: not found`, hint === undefined ? {} : { hint });
+  return new BoughError(`${JSON.stringify(path)}: not found`, { hint });
 }
 
 export function namesIn(path: string): string[] {

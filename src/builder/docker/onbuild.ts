@@ -60,7 +60,7 @@ export async function withTrigger<Stage>(
     const { kind, hint, message } = error;
     throw new BoughError(`${message} (ONBUILD ${trigger.title} of ${reference})`, {
       ...{ kind, cause: error },
-      ...(hint === undefined ? {} : { hint }),
+      hint,
     });
   }
 }

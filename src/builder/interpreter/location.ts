@@ -26,7 +26,7 @@ export async function withLocation<Result>(
     throw new BoughError(renderProblem(dockerfile, { message, range }), {
       kind: error.kind,
       cause: error,
-      ...(error.hint === undefined ? {} : { hint: error.hint }),
+      hint: error.hint,
     });
   }
 }

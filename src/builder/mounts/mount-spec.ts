@@ -178,6 +178,6 @@ function sizeOf(mount: Mount): number | undefined {
 function complain({ type }: Mount, what: string, hint?: string): BoughError {
   return new BoughError(`--mount=type=${type}: ${what}`, {
     kind: "usage",
-    ...(hint === undefined ? {} : { hint }),
+    hint,
   });
 }

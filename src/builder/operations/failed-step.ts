@@ -35,7 +35,7 @@ export class FailedStepError extends BoughError {
     super(error.message, {
       kind: error.kind,
       cause: error,
-      ...(error.hint === undefined ? {} : { hint: error.hint }),
+      hint: error.hint,
     });
     this.branch = layerBranch(layer.hash);
     this.place = place;

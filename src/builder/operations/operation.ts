@@ -175,10 +175,7 @@ export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number
   requireEnd(outcome, timeoutSeconds);
   if (exitCode !== undefined && exitCode !== 0) {
     const hint = describeLimitHits(outcome.limitsHit) ?? exitCodeHints[exitCode];
-    throw new BoughError(
-      `the command failed with exit code ${exitCode} (operation ${operation})`,
-      hint === undefined ? {} : { hint },
-    );
+    throw new BoughError(`the command failed with exit code ${exitCode} (operation ${operation})`, { hint });
   }
   if (image === undefined)
     throw new BoughError(`operation ${operation} succeeded, but the service returned no image`);

@@ -112,7 +112,7 @@ export async function withRetries<Result>(
 }
 
 function retriesExhausted({ message, hint }: BoughError, attempts: number): BoughError {
-  return new BoughError(`${message} (tried ${attempts} times)`, hint === undefined ? {} : { hint });
+  return new BoughError(`${message} (tried ${attempts} times)`, { hint });
 }
 
 /** Returns a readable error for a failed transfer. Throws for an interruption; returns an error that is readable already. */

@@ -94,8 +94,7 @@ export function refuser(
   { subject, buildArgs }: RemoteAccess,
 ): GitClient["refuse"] {
   const shown = redactUrl(remote, buildArgs);
-  return (problem, hint) =>
-    new BoughError(`${subject} ${shown}: ${problem}`, hint === undefined ? {} : { hint });
+  return (problem, hint) => new BoughError(`${subject} ${shown}: ${problem}`, { hint });
 }
 
 /** Keeps out the user's settings, which could name programs and rewrite addresses. */

@@ -8,7 +8,7 @@ export function positiveInteger(text: string | undefined, option: string, hint?:
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new BoughError(`${option} takes a positive whole number, not ${JSON.stringify(text)}`, {
     kind: "usage",
-    ...(hint === undefined ? {} : { hint }),
+    hint,
   });
 }
 
@@ -30,6 +30,6 @@ export function oneOf<const Choice extends string>(
   const hint = guess === undefined ? otherwise : `Did you mean ${guess}?`;
   throw new BoughError(`${option} takes ${listWords(choices)}, not ${JSON.stringify(text)}`, {
     kind: "usage",
-    ...(hint === undefined ? {} : { hint }),
+    hint,
   });
 }

@@ -145,7 +145,7 @@ function withAdvice(error: BoughError, reference: string): BoughError {
       certificate: "set SSL_CERT_FILE=FILE to trust it, or accept it with --insecure",
     });
   return new BoughError(`pushing docker://${reference} failed: ${reason}`, {
-    ...(hint === undefined ? {} : { hint }),
+    hint,
     cause: error,
   });
 }

@@ -77,7 +77,7 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
     await service.findImage(reference);
     const canUntag = !service.capabilities.lacks("imageList");
     throw new BoughError(`${service.address} does not support removing images`, {
-      ...(canUntag && { hint: "`bough untag TAG` removes a tag." }),
+      hint: canUntag ? "`bough untag TAG` removes a tag." : undefined,
     });
   }
   const image = await resolveImageArgument(connection, reference);

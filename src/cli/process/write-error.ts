@@ -9,11 +9,9 @@ export function cannotWrite(name: string, error: unknown): BoughError {
   const reason = tooLong ? "its name or path is too long for this system" : reasonOf(error);
   return new BoughError(`cannot write ${displayPath(shortened(name))}: ${reason}`, {
     cause: error,
-    ...(tooLong
-      ? {
-          hint: "Copy a subdirectory by itself, or write an archive with `bough cp PATH -` and unpack that.",
-        }
-      : {}),
+    hint: tooLong
+      ? "Copy a subdirectory by itself, or write an archive with `bough cp PATH -` and unpack that."
+      : undefined,
   });
 }
 

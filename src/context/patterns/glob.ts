@@ -27,7 +27,7 @@ export function validPattern<Pattern>(word: string, compile: () => Pattern, hint
     if (!(error instanceof GlobSyntaxError)) throw error;
     throw new BoughError(`${word} is not a valid pattern: ${error.message}`, {
       kind: "usage",
-      ...(hint && { hint }),
+      hint,
     });
   }
 }

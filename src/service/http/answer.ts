@@ -107,7 +107,7 @@ function statusError(
   if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
   if (status === 411) return new LengthRequiredError(message);
   const hint = hintFor(status, retryAfter, redact);
-  return new BoughError(message, hint === undefined ? {} : { hint });
+  return new BoughError(message, { hint });
 }
 
 function isMissing(status: number, message: string): boolean {

@@ -114,13 +114,13 @@ export function createTransport(options: TransportOptions): Transport {
 }
 
 function spentBody({ message, hint }: BoughError, failure: Failure): SpentBodyError {
-  return new SpentBodyError(message, failure, hint === undefined ? {} : { hint });
+  return new SpentBodyError(message, failure, { hint });
 }
 
 /** Adds the number of attempts, and marks a failure after which the service may have done the work anyway. */
 function finalError(error: BoughError, call: Call, failure: Failure, attempts: number): BoughError {
   const message = attempts > 1 ? `${error.message} (tried ${attempts} times)` : error.message;
-  const options = error.hint === undefined ? {} : { hint: error.hint };
+  const options = { hint: error.hint };
   if (!call.repeatable && isOutcomeUnknown(failure)) return new UnknownOutcomeError(message, options);
   const isPlain = error.constructor === BoughError;
   return isPlain && attempts > 1 ? new BoughError(message, options) : error;

@@ -82,6 +82,6 @@ function withOutput(error: unknown, output: Tail | undefined): unknown {
   return new BoughError(`${message}\nIts output${beginning}:\n${text}`, {
     kind,
     cause: error,
-    ...(hint === undefined ? {} : { hint }),
+    hint,
   });
 }
