@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 
 /** A `COPY --from` that has made a layer, or has reused the layer of an equal copy. */
-export interface CopyLayer {
+interface CopyLayer {
   /** The hash of everything that the copy is made from. */
   hash: string;
   /** The same hash without the source image. */

@@ -33,7 +33,7 @@ interface SessionSummary {
 }
 
 /** The tip of a branch. */
-export type BranchTip = Pick<HistoryEntry, "id" | "image" | "title" | "operation" | "createdAt">;
+type BranchTip = Pick<HistoryEntry, "id" | "image" | "title" | "operation" | "createdAt">;
 
 export type NewEntry = Pick<HistoryEntry, "parent" | "image" | "kind" | "title" | "operation">;
 

@@ -5,7 +5,7 @@ import type { EarlySync } from "./early-sync.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { type CopyProblem, createLargeCopier, createSmallCopier, smallBytes } from "./verified-copy.ts";
 
-export interface FileCopier extends Disposable {
+interface FileCopier extends Disposable {
   /** Await its result before the next call. Rejects or throws, also with the error of an earlier file. */
   copy(file: PlacedFile, target: string): Promise<void> | undefined;
   /** Resolves when all files are copied. */

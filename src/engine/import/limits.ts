@@ -20,7 +20,7 @@ export const maxLayers = 1_000;
 export const maxArchiveEntries = 50_000;
 
 /** The space that an import has used so far: bytes and entries unpacked, and other bytes `written`. */
-export type ImportUsage = Partial<ImportLimits & { written: number }>;
+type ImportUsage = Partial<ImportLimits & { written: number }>;
 
 /** The space that an import may use. */
 export interface Budget {

@@ -84,7 +84,7 @@ export interface SshMount extends Access {
 }
 
 /** A file or directory of this machine. */
-export interface HostMount {
+interface HostMount {
   type: "host";
   source: string;
   readonly: boolean;

@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { coveredDirectories } from "../sandbox/root/mount-points.ts";
 
 /** A mount in a sandbox. */
-export interface Mounted {
+interface Mounted {
   /** The mount's path as the image sees it, without links. */
   at: string;
   /** The path of its contents on this machine; `undefined`: they don't exist before the sandbox runs. */

@@ -33,7 +33,7 @@ export interface StoredImage {
   isInUse: boolean;
 }
 
-export interface StoredLayer {
+interface StoredLayer {
   id: number;
   parent: number | null;
   isImported: boolean;

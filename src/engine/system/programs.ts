@@ -29,7 +29,7 @@ const furtherPackages = {
 
 const allPackages = { ...packages, ...furtherPackages };
 
-export type ProgramName = keyof typeof allPackages;
+type ProgramName = keyof typeof allPackages;
 
 /** Thrown if the machine lacks something that the engine needs; the response's status is 501. */
 export class MissingProgramError extends BoughError {}

@@ -10,7 +10,7 @@ const maxBytes = 65_536;
 /** Attributes that belong to the file system that a file is on, not to the file. */
 const foreign = /^(trusted|user)\.overlay\.|^security\.selinux$/;
 
-export interface Attribute {
+interface Attribute {
   name: string;
   value: Buffer;
 }

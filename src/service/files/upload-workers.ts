@@ -4,7 +4,7 @@ import { childOf } from "../http/abort.ts";
 import { createRequestDeadline, type RequestDeadline } from "../http/deadline.ts";
 import type { LocalFile } from "./upload.ts";
 
-export interface UploadWorkers {
+interface UploadWorkers {
   /** Sends all files, each taken from the iterable when a worker is free. The first failure stops the others. */
   sendEach(files: Iterable<LocalFile>, parent: AbortSignal, send: SendFile): Promise<void>;
 }

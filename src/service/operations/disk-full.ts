@@ -4,7 +4,7 @@ import type { OperationOutcome, OutputChunk } from "../service.ts";
 const diskFullText = "No space left on device";
 
 /** Detects in a command's output that a program found no space left. */
-export interface DiskFullWatch {
+interface DiskFullWatch {
   see(chunk: OutputChunk): void;
   saysDiskFull(): boolean;
 }
