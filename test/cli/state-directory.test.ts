@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFile
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { openTargets } from "../support/descriptors.ts";
 import { writeFiles } from "../support/files.ts";
 
 let context: string;
@@ -199,6 +200,15 @@ describe("a disk", () => {
     expect(ended.stderr).toMatch(/\[ERROR\] \S*Dockerfile:4: the command failed with exit code 7/);
     expect(ended.exitCode).toBe(1);
   });
+});
+
+test("the state is closed after an error, since a call of bough mcp can fail often", async () => {
+  const { stderr } = await runBough(["images", "--url", service.url, "--token", "two words"], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
+  expect(stderr).toContain("invalid token");
+  expect(openTargets().filter((path) => path.startsWith(state))).toEqual([]);
 });
 
 /** The same length, with other bytes from `start` on. */

@@ -1,4 +1,5 @@
 import { createService, type Service } from "../../service/client.ts";
+import type { ServiceChoice } from "../../service/profiles/profile.ts";
 import type { Fetch, ServedTime } from "../../service/service.ts";
 import { openStore, type Store } from "../../store/store.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -31,6 +32,20 @@ export async function connect(
     onDamaged: (name) =>
       log.warn(`the state file was damaged: it was renamed to ${name}, and layers are built again`),
   });
+  try {
+    return await connectWith(store, choice, { runtime, log }, watcher);
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+async function connectWith(
+  store: Store,
+  choice: ServiceChoice,
+  { runtime, log }: Pick<Invocation, "runtime" | "log">,
+  watcher: ServiceWatcher | undefined,
+): Promise<Connection> {
   const shared = {
     userAgent: userAgentOf(runtime),
     clock: runtime.clock,
