@@ -1,11 +1,12 @@
 /** An image's layers are mounted for one process: by bough itself, or by mount(8) where bough can't. */
 import { expect, test } from "bun:test";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { type Layout, makeLayout } from "../../src/engine/layout.ts";
+import { mountForProcess } from "../../src/engine/sandbox/root/mount-for-process.ts";
 import { enterMountNamespace, startNamespace } from "../../src/engine/sandbox/root/mount-namespace.ts";
-import { mountOverlay } from "../../src/engine/sandbox/root/mount-overlay.ts";
+import { noSwap } from "../../src/engine/sandbox/root/namespace-mount.ts";
 import { endHelper, type Helper } from "../../src/engine/system/helper.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
@@ -29,29 +30,39 @@ async function withNamespace(layout: Layout, use: (helper: Helper) => Promise<vo
   }
 }
 
+function wordsFor(layout: Layout) {
+  return { inUserNamespace: false, clock: systemClock, file: join(layout.scratch, "words") };
+}
+
 /** Returns what a change of this process's root or working directory would change. */
 function ownView(): string[][] {
   return [readdirSync("."), readdirSync("/"), [process.cwd()]];
 }
 
-test.each<[string, typeof mountOverlay, boolean]>([
-  ["bough mounts the layers for a process, and nowhere else", mountOverlay, true],
-  ["mount(8) mounts them where bough can't", () => false, false],
+test.each<[string, typeof mountForProcess, number]>([
+  ["bough mounts the layers and memory for a process, and nowhere else", mountForProcess, 2],
+  ["mount(8) mounts what bough can't", () => 0, 0],
 ])("%s", async (_, mountFromHere, expected) => {
   const layout = makeLayers();
   const before = ownView();
   await withNamespace(layout, async (helper) => {
-    const file = join(layout.scratch, "words");
-    const words = { layers: [1], inUserNamespace: false, clock: systemClock, file };
-    let isMounted: boolean | undefined;
-    const { root } = await enterMountNamespace(layout, environment, helper, words, (...mount) => {
-      isMounted = mountFromHere(...mount);
-      return isMounted;
+    // Linux before 6.4 refuses the last option.
+    const options = `mode=0700,nosuid,nodev,size=1m${noSwap}`;
+    const memory = { type: "tmpfs", options, place: layout.blobs } as const;
+    const words = { ...wordsFor(layout), layers: [1], mounts: [memory] };
+    let made: number | undefined;
+    const { root, machine } = await enterMountNamespace(layout, environment, helper, words, (...mounts) => {
+      made = mountFromHere(...mounts);
+      return made;
     });
-    expect(isMounted).toBe(expected);
+    expect(made).toBe(expected);
     expect(readdirSync(root)).toEqual(["hello"]);
     expect(() => writeFileSync(join(root, "new"), "")).toThrow("EROFS");
-    expect(readdirSync(layout.root)).toEqual([]);
+    expect(statfsSync(join(machine, layout.blobs))).toMatchObject({ type: 0x01021994, blocks: 256 });
+    const mounts = readFileSync(`/proc/${helper.pid}/mountinfo`, "utf8").split("\n");
+    expect(mounts.find((line) => line.includes(layout.blobs))).toContain("nosuid,nodev,");
+    expect([readdirSync(layout.root), readdirSync(layout.blobs)]).toEqual([[], []]);
+    expect(statfsSync(layout.blobs).type).not.toBe(0x01021994);
   });
   expect(ownView()).toEqual(before);
 });
@@ -60,8 +71,7 @@ test("a missing layer is an error with mount's reason, and bough stays where it 
   const layout = makeLayers();
   const before = ownView();
   await withNamespace(layout, async (helper) => {
-    const file = join(layout.scratch, "words");
-    const words = { layers: [2], inUserNamespace: false, clock: systemClock, file };
+    const words = { ...wordsFor(layout), layers: [2] };
     await expect(enterMountNamespace(layout, environment, helper, words)).rejects.toThrow(
       /^the image's layers could not be mounted: mount: /,
     );
@@ -73,7 +83,7 @@ test("nothing is mounted for a process that has ended", async () => {
   const layout = makeLayers();
   const ended = Bun.spawn(["true"]);
   await ended.exited;
-  const overlay = { from: layout.layers, place: "../root", options: "lowerdir=1:../empty" };
-  expect(mountOverlay(ended.pid, overlay)).toBe(false);
+  const overlay = { type: "overlay", place: "../root", options: "lowerdir=1:../empty" } as const;
+  expect(mountForProcess(ended.pid, layout.layers, [overlay])).toBe(0);
   expect(readdirSync(layout.root)).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { errorCode } from "../../system-error.ts";
 import { releaseCaches } from "../records/caches.ts";
 import { layerChain, overlayOptions } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
-import type { NamespaceMount } from "../sandbox/root/mount-namespace.ts";
+import type { NamespaceMount } from "../sandbox/root/namespace-mount.ts";
 import type { RequestMounts } from "../sandbox/sandbox-request.ts";
 import type { EngineState } from "../state.ts";
 import { openAgentSocket } from "./agent-socket.ts";

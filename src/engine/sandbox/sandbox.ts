@@ -18,7 +18,7 @@ import {
   removeMountPoints,
 } from "./root/mount-points.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
-import { runCommand } from "./runtime/runtime.ts";
+import { runCommand, runtimeMounts } from "./runtime/runtime.ts";
 import { sandboxConfig } from "./sandbox-config.ts";
 import type { SandboxMount } from "./sandbox-mounts.ts";
 import { processConfig, type SandboxProcess } from "./sandbox-process.ts";
@@ -51,7 +51,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       layers: request.layers,
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
-      mounts: request.mounts.inNamespace,
+      mounts: [...runtimeMounts(runtime), ...request.mounts.inNamespace],
       clock: host.clock,
       command: [
         ...guard.niceness,

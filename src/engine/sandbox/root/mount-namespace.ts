@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { release } from "node:os";
 import { relative } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
@@ -17,7 +18,8 @@ import {
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
 import { type Crun, crunDescriptors, crunVariables } from "../runtime/crun.ts";
-import { mountOverlay } from "./mount-overlay.ts";
+import { mountForProcess } from "./mount-for-process.ts";
+import { canForbidSwap, forbidSwap, type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /**
  * A process that has mounted an image's root file system in a mount namespace of its own. When the last process in the namespace
@@ -36,17 +38,13 @@ export interface MountNamespace {
 }
 
 /**
- * If it becomes crun, the process first mounts memory for crun's configuration and state, and enters its control groups (the
- * first process to do so after a while waits for some milliseconds). It prints an empty line. Then it reads what to mount, mounts
- * it and prints an empty line, until it reads its command, which it becomes. All further output is the command's. What it reads
- * comes in files, since a shell reads a pipe byte by byte. Other sandboxes may change the source of a bind mount, so the process
- * enters that directory and checks where it is. Descriptor 4 is the command's terminal, if it has one.
+ * The process first enters its control groups, if it has any (the first process to do so after a while waits for some
+ * milliseconds), and prints an empty line. Then it reads what to mount, mounts it and prints an empty line, until it reads its
+ * command, which it becomes. All further output is the command's. What it reads comes in files, since a shell reads a pipe byte by
+ * byte. Other sandboxes may change the source of a bind mount, so the process enters that directory and checks where it is.
+ * Descriptor 4 is the command's terminal, if it has one.
  */
-const script = (memory: string) => `memory() {
-  ${memory}
-}
-if [ -n "$1" ]; then
-  memory mode=0700,size=64m "$1" && shift || exit 125
+const script = `if [ $# -gt 0 ]; then
   ${enterGroups}
 fi
 echo
@@ -57,7 +55,7 @@ while read -r words && . "$words" || exit 125; [ "$1" != -- ]; do
         echo "a directory of a cache is being changed by another command" >&2
         false
       } ;;
-      tmpfs) memory "$2" "$3" ;;
+      tmpfs) mount -t tmpfs -o "$2" tmpfs "$3" 2>/dev/null || mount -t tmpfs -o "\${2%${noSwap}}" tmpfs "$3" ;;
       *) mount -t "$1" -o "$2" "$1" "$3" ;;
     esac || exit 125
     shift 3
@@ -67,26 +65,6 @@ done
 shift
 [ -t 4 ] && exec 2>&4 4>&-
 exec "$@"`;
-
-const memoryMount = 'mount -t tmpfs -o "$1" tmpfs "$2"';
-/** The memory is never swapped to a disk. Linux may have been built without swap, so it can be refused. */
-const unswappedMount = `mount -t tmpfs -o "$1,noswap" tmpfs "$2" 2>/dev/null || ${memoryMount}`;
-
-/**
- * Linux supports `noswap` from 6.4 on, and not in a user namespace (tmpfs(5)). It isn't tried elsewhere: each refusal is a line in
- * the machine's kernel log. `release`: that of `uname`.
- */
-export function canForbidSwap(release: string, inUserNamespace: boolean): boolean {
-  const [major = 0, minor = 0] = release.split(/[.-]/).map(Number);
-  return !inUserNamespace && (major > 6 || (major === 6 && minor >= 4));
-}
-
-/** A mount at the absolute path `place` that only processes of the namespace see. */
-export type NamespaceMount = { place: string } & (
-  | { type: "overlay" | "tmpfs"; options: string }
-  /** `source`: a directory whose path contains no links. */
-  | { type: "bind"; source: string }
-);
 
 /** Bytes. */
 const maxComplaint = 64 * 1024;
@@ -116,8 +94,6 @@ export function startNamespace(
   environment: Environment,
   options: {
     forCommand: boolean;
-    /** See `canForbidSwap`; for memory that is mounted. */
-    forbidsSwap?: boolean;
     /** An open file that the command inherits as descriptor 3. */
     descriptor?: number | undefined;
     /** A terminal that becomes the command's standard error. */
@@ -129,7 +105,7 @@ export function startNamespace(
   },
 ): Helper {
   findProgram("mount", environment);
-  const forCrun = options.crun === undefined ? [] : [options.crun.state, ...options.crun.entries, "--"];
+  const forCrun = options.crun === undefined ? [] : [...options.crun.entries, "--"];
   const others = [options.descriptor, options.terminal];
   const start = options.crun !== undefined ? startPipedHelper : startHelper;
   return start(dyingWithParent([...enterCommand(environment, options), "sh", ...forCrun], environment), {
@@ -144,15 +120,15 @@ export function startNamespace(
 
 /**
  * Mounts the overlay of `layers` (uppermost first) at the layout's `root`, and then `mounts`, for the process that
- * `startNamespace` started. `file`: the path to write instructions for the process to. `mountFromHere` makes the overlay where
- * it can; mount(8) does otherwise, which takes some milliseconds more, and knows the reason of a failure.
+ * `startNamespace` started. `file`: the path to write instructions for the process to. `mountFromHere` makes the mounts that
+ * it can. The process makes the others with mount(8), which takes some milliseconds each, and reports why a mount fails.
  */
 export async function enterMountNamespace(
   layout: Layout,
   environment: Environment,
   helper: Helper,
   words: Words & { clock: Clock; file: string },
-  mountFromHere = mountOverlay,
+  mountFromHere = mountForProcess,
 ): Promise<MountNamespace> {
   const { clock, file, layers, operation, inUserNamespace, mounts = [], command = [] } = words;
   const stdout = helper.stdout[Symbol.asyncIterator]();
@@ -173,10 +149,11 @@ export async function enterMountNamespace(
   await untilReady();
   const options = overlayOptions(layout, layers, { operation, inUserNamespace });
   const overlay = { type: "overlay", options, place: relative(layout.layers, layout.root) } as const;
-  const isMounted = isRunning(helper) && mountFromHere(helper.pid, { ...overlay, from: layout.layers });
-  const others = isMounted ? mounts : [overlay, ...mounts];
-  if (others.length > 0) {
-    await instruct(others.flatMap(mountWords));
+  const forbidsSwap = canForbidSwap(release(), inUserNamespace);
+  const all = [overlay, ...(forbidsSwap ? mounts.map(forbidSwap) : mounts)];
+  const made = isRunning(helper) ? mountFromHere(helper.pid, layout.layers, all) : 0;
+  if (made < all.length) {
+    await instruct(all.slice(made).flatMap(mountWords));
     await untilReady();
   }
   return {
@@ -202,13 +179,9 @@ async function mountError({ stderr }: Helper): Promise<BoughError> {
   );
 }
 
-function enterCommand(
-  environment: Environment,
-  { forCommand, forbidsSwap = false }: { forCommand: boolean; forbidsSwap?: boolean },
-): string[] {
+function enterCommand(environment: Environment, { forCommand }: { forCommand: boolean }): string[] {
   const unshare = [findProgram("unshare", environment), "--mount", ...(forCommand ? withProcesses : [])];
-  const memory = forbidsSwap ? unswappedMount : memoryMount;
-  return [...unshare, findProgram("sh", environment), "-c", script(memory)];
+  return [...unshare, findProgram("sh", environment), "-c", script];
 }
 
 function quote(word: string): string {

@@ -1,4 +1,3 @@
-import { release } from "node:os";
 import type { Clock } from "../../../clock.ts";
 import { currentProcess, identify, isAlive } from "../../../process-identity.ts";
 import type { Layout } from "../../layout.ts";
@@ -10,7 +9,7 @@ import { ownHierarchies } from "../limits/hierarchies.ts";
 import { makeGroups, type OwnGroups } from "../limits/own-groups.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { openDevices } from "../sandbox-config.ts";
-import { canForbidSwap, startNamespace } from "./mount-namespace.ts";
+import { startNamespace } from "./mount-namespace.ts";
 
 /** The command that a namespace is made for. */
 interface NextCommand {
@@ -83,9 +82,8 @@ export class NamespaceSupply {
   }
 
   #start({ network, runtime }: NextCommand, terminal?: number): Supplied {
-    const { layout, environment, inUserNamespace } = this.#host;
-    const forbidsSwap = canForbidSwap(release(), inUserNamespace);
-    const options = { forCommand: true, forbidsSwap, descriptor: network?.namespaces, terminal };
+    const { layout, environment } = this.#host;
+    const options = { forCommand: true, descriptor: network?.namespaces, terminal };
     if (runtime.kind === "runc")
       return { helper: startNamespace(layout, environment, options), groups: undefined };
     // The name tells which process made it, should that process be killed.

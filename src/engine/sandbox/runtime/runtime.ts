@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Layout } from "../../layout.ts";
 import { type Environment, findProgram } from "../../system/programs.ts";
+import type { NamespaceMount } from "../root/namespace-mount.ts";
 import { type Crun, crunProgram } from "./crun.ts";
 
 /** The program that starts containers: an OCI runtime that this machine has. */
@@ -29,6 +30,13 @@ export function execCommand(
   { id, log, process, pid }: { id: string; log: string; process: string; pid: string },
 ): string[] {
   return [...commandLine(runtime, layout, log), "exec", "--process", process, "--pid-file", pid, id];
+}
+
+/** Returns the mounts that the runtime needs: memory for crun's configuration and state. */
+export function runtimeMounts(runtime: ContainerRuntime): NamespaceMount[] {
+  return runtime.kind === "runc"
+    ? []
+    : [{ type: "tmpfs", options: "mode=0700,size=64m", place: runtime.state }];
 }
 
 function commandLine(runtime: ContainerRuntime, layout: Layout, log: string): string[] {
