@@ -58,9 +58,7 @@ async function operationsOf(
   statuses: readonly (OperationStatus | undefined)[],
 ): Promise<string[]> {
   const lists = await Promise.all(
-    statuses.map((status) =>
-      service.listOperations({ limit: maxOperations, ...(status === undefined ? {} : { status }) }),
-    ),
+    statuses.map((status) => service.listOperations({ limit: maxOperations, status })),
   );
   return lists.flat().map(({ uuid }) => uuid);
 }

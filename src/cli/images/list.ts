@@ -60,9 +60,7 @@ async function listImages(invocation: Invocation): Promise<void> {
   const found = await service.listImages({
     tagged: values.flag("tagged"),
     sizes: !globals.quiet,
-    ...(tag === undefined ? {} : { tag }),
-    ...(since === undefined ? {} : { since }),
-    ...(until === undefined ? {} : { until }),
+    ...{ tag, since, until },
   });
   if (service.capabilities.lacks("imageList"))
     throw new BoughError(`${service.address} does not support listing images`);

@@ -53,16 +53,14 @@ export const ps = command({
 async function listOperations(invocation: Invocation): Promise<void> {
   const { values, runtime } = invocation;
   const limit = positiveInteger(values.text("limit"), "--limit") ?? 50;
-  const kind = values.text("kind");
+  const given = values.text("kind");
+  const kind = given === undefined ? undefined : oneOf(given, kindNames, "--kind");
   const since = parseTime(values.text("since"), "--since", runtime.clock);
   const until = parseTime(values.text("until"), "--until", runtime.clock);
   const filter: OperationFilter = {
     limit,
-    ...(kind === undefined
-      ? {}
-      : { kind: oneOf(kind, kindNames, "--kind") === "run" ? "instance" : "image_import" }),
-    ...(since === undefined ? {} : { since }),
-    ...(until === undefined ? {} : { until }),
+    kind: kind && (kind === "run" ? "instance" : "image_import"),
+    ...{ since, until },
   };
   const statuses = readStatuses(values.text("status"), values.flag("all"));
   await using connection = await connect(invocation);

@@ -38,10 +38,14 @@ export function addressOf(base: URL): string {
   return `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
 }
 
+/** The parameters of a request. Those that are `undefined` are left out. */
+export type Query = Readonly<Record<string, string | undefined>>;
+
 /** `path` starts with `/v1/`; its parts are already encoded. */
-export function urlOf(address: string, path: string, query?: Record<string, string>): string {
-  const parameters = query === undefined ? "" : new URLSearchParams(query).toString();
-  return `${address}${path}${parameters === "" ? "" : `?${parameters}`}`;
+export function urlOf(address: string, path: string, query: Query = {}): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, value);
+  return `${address}${path}${parameters.size === 0 ? "" : `?${parameters}`}`;
 }
 
 /** Returns the address for messages, without the part between `//` and `@`. */

@@ -6,7 +6,7 @@ import { createFetch } from "ofetch";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../service.ts";
-import { addressOf, parseBaseUrl, urlOf, withoutCredentials } from "./address.ts";
+import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
 import type { CallName } from "./failure-text.ts";
 import { followRedirect } from "./redirect.ts";
 
@@ -27,7 +27,7 @@ export interface RequestParts {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   /** The path from `/v1/` on. */
   path: string;
-  query?: Record<string, string>;
+  query?: Query;
   headers?: Record<string, string>;
   /**
    * Never uses a connection that has been idle: the server may close it at that moment, and it would be unknown whether the

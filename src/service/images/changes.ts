@@ -42,7 +42,7 @@ export function createImageChanges(transport: Transport): ImageChanges {
       const { body } = await transport.call({
         ...withoutTimeout,
         path: `${pathOf(image)}/${encodeURIComponent(layer)}`,
-        ...(limit === undefined ? {} : { query: { limit: String(limit) } }),
+        query: { limit: limit?.toString() },
         requires: aList("changes"),
       });
       const changes = listIn(body, "changes").flatMap(readChange);

@@ -1,6 +1,7 @@
 /** `GET /v1/images`, and what follows from its lists. */
 import { BoughError } from "../../errors.ts";
 import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
+import type { Query } from "../http/address.ts";
 import { aList, maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageRecord } from "../wire/image.ts";
@@ -9,12 +10,12 @@ import { isSameImage } from "./reference.ts";
 
 export interface ImageFilter {
   /** The beginning of a tag. */
-  tag?: string;
+  tag?: string | undefined;
   tagged?: boolean;
   uuid?: string;
   /** Time of creation: ISO 8601. */
-  since?: string;
-  until?: string;
+  since?: string | undefined;
+  until?: string | undefined;
   /** Asks for sizes, if the service can report them. */
   sizes?: boolean;
 }
@@ -167,17 +168,16 @@ function queryOf(
   { tag, tagged, uuid, since, until, sizes }: ImageFilter,
   offset: number,
   { pageSize, onlyTag }: (typeof queryVariants)[number],
-): Record<string, string> {
-  const named = tag === undefined ? {} : { tag };
-  if (onlyTag === true) return named;
+): Query {
+  if (onlyTag === true) return { tag };
   return {
-    ...named,
-    ...(tagged === true ? { tagged: "1" } : {}),
-    ...(uuid === undefined ? {} : { uuid }),
-    ...(since === undefined ? {} : { since }),
-    ...(until === undefined ? {} : { until }),
-    ...(sizes === true ? { sizes: "1" } : {}),
-    ...(pageSize === undefined ? {} : { limit: String(pageSize) }),
-    ...(offset === 0 ? {} : { offset: String(offset) }),
+    tag,
+    tagged: tagged === true ? "1" : undefined,
+    uuid,
+    since,
+    until,
+    sizes: sizes === true ? "1" : undefined,
+    limit: pageSize?.toString(),
+    offset: offset === 0 ? undefined : String(offset),
   };
 }

@@ -59,7 +59,7 @@ export function createImageLayers(transport: Transport): ImageLayers {
       const { body } = await transport.call({
         method: "GET",
         path: `${pathOf(image)}/${encodeURIComponent(layer)}`,
-        ...(clampTo === undefined ? {} : { query: { clamp: String(clampTo) } }),
+        query: { clamp: clampTo?.toString() },
         repeatable: true,
         expects: "stream",
       });

@@ -33,10 +33,10 @@ export interface OperationDetails extends OperationSummary {
 }
 
 export interface OperationFilter {
-  status?: OperationStatus;
-  kind?: OperationKind;
-  since?: string;
-  until?: string;
+  status?: OperationStatus | undefined;
+  kind?: OperationKind | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
   /** Maximum number of operations, the newest. */
   limit: number;
 }

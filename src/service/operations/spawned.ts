@@ -83,7 +83,7 @@ async function readPage(
       kind: "instance",
       since: new Date(sent.at + Math.min(transport.clockOffset(), 0) - clockSkewMilliseconds).toISOString(),
       limit: String(maxListed),
-      ...(offset === 0 ? {} : { offset: String(offset) }),
+      offset: offset === 0 ? undefined : String(offset),
     },
     repeatable: true,
     handles,
