@@ -24,7 +24,7 @@ export function renderTable(
 ): string {
   const lines = [header, ...formatCells(rows, style)].map((cells) => cells.map(printable));
   const natural = header.map((_, column) =>
-    Math.max(...lines.map((cells) => Bun.stringWidth(cells[column] ?? ""))),
+    lines.reduce((widest, cells) => Math.max(widest, Bun.stringWidth(cells[column] ?? "")), 0),
   );
   const isId = header.map((_, column) => rows.some((cells) => idIn(cells[column]) !== undefined));
   const widths = style.columns === undefined ? natural : fitWidths(natural, { header, isId }, style.columns);

@@ -71,6 +71,11 @@ test("a time is whole if cells are not short", () => {
   expect(renderTable(["A"], [[{ time: 0 }]])).toBe("A\n1970-01-01T00:00:00.000Z\n");
 });
 
+test("a table can have more rows than a call has arguments", () => {
+  const rows = Array.from({ length: 1_000_000 }, () => ["x"]);
+  expect(renderTable(["A"], rows)).toHaveLength(2_000_002);
+});
+
 test("a pipe or a file gets everything", () => {
   expect(renderTable(header, rows)).toContain("to be made\n");
 });

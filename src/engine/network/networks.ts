@@ -1,6 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
 import type { NetworkMode } from "../../service/wire/instance.ts";
+import { errorCode } from "../../system-error.ts";
 import type { Environment } from "../system/programs.ts";
 import { findAddresses, privateResolvConf, readHostNetwork, readResolvConf } from "./host-network.ts";
 import { type PrivateNetwork, startPrivateNetwork } from "./private-network.ts";
@@ -39,7 +40,7 @@ export class Networks {
     this.#warn = options.warn;
   }
 
-  /** Starts making the network that `provide` waits for. */
+  /** Starts making the network that `provide` waits for. Throws if too many files are open. */
   start(mode: NetworkMode): PrivateNetwork | undefined {
     const network = mode === "default" ? this.#share() : undefined;
     // Callers that wait for the network get its error.
@@ -79,6 +80,8 @@ export class Networks {
       });
       this.#private = network;
     } catch (error) {
+      // That passes, and is no reason to open the machine's network to commands.
+      if (areTooManyFilesOpen(error)) throw error;
       this.#giveUp(error);
     }
     return this.#private;
@@ -91,4 +94,8 @@ export class Networks {
       `RUN steps use this machine's network, including its loopback services: ${messageOf(error)} (\`bough doctor\` says how to fix it)`,
     );
   }
+}
+
+function areTooManyFilesOpen(error: unknown): boolean {
+  return ["EMFILE", "ENFILE"].includes(errorCode(error) ?? "");
 }

@@ -30,6 +30,19 @@ export function startPrivateNetwork(
 ): PrivateNetwork {
   findProgram("slirp4netns", environment);
   const helpers = new NetworkHelpers(environment, clock);
+  try {
+    return startOn(helpers, addresses, environment);
+  } catch (error) {
+    helpers.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+function startOn(
+  helpers: NetworkHelpers,
+  addresses: PrivateAddresses,
+  environment: Environment,
+): PrivateNetwork {
   const sandboxes = helpers.spawn(namespaceHolder(environment));
   const inner = slirp(environment, {
     network: addresses.inner,
