@@ -312,6 +312,12 @@ describe("a destination", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
+  test("may have the longest name that a file can have", async () => {
+    const name = "\u597d".repeat(85);
+    await bough("images", "export", "app:dev", `tar:${name}`);
+    expect(lstatSync(join(places, name)).size).toBeGreaterThan(0);
+  });
+
   test("that is a device stays one, and a link stays a link", async () => {
     const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", "tar:/dev/null"]);
     expect(stderr).toContain("/dev/null is not a regular file");

@@ -8,7 +8,7 @@ import {
   rmSync,
   statSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
 import { cannotWrite } from "../process/write-error.ts";
@@ -40,7 +40,7 @@ export function writeWholeDirectory<T>(path: string, write: (temporary: string) 
 }
 
 async function writeBeside<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
-  const temporary = join(dirname(path), `.${basename(path).slice(0, 100)}.${crypto.randomUUID()}`);
+  const temporary = join(dirname(path), `.bough-${crypto.randomUUID()}`);
   try {
     const result = await write(temporary);
     renameSync(temporary, path);
