@@ -312,6 +312,12 @@ describe("a destination", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
+  test.each(["tar", "oci", "oci-archive", "dir", "rootfs"])("can't be below a file: %s", async (kind) => {
+    const { exitCode, stderr } = await inHome(home, ["images", "export", "app:dev", `${kind}:/etc/passwd/x`]);
+    expect(stderr).toBe("[ERROR] cannot write /etc/passwd/x: a part of the path is not a directory\n");
+    expect(exitCode).toBe(1);
+  });
+
   test("may have the longest name that a file can have", async () => {
     const name = "\u597d".repeat(85);
     await bough("images", "export", "app:dev", `tar:${name}`);

@@ -6,6 +6,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  type Stats,
   statSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,8 +15,8 @@ import { BoughError } from "../../errors.ts";
 import { cannotWrite } from "../process/write-error.ts";
 
 /** Has a file written under a temporary name in its directory, and renames it when it is complete. */
-export function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
-  const stats = statSync(path, { throwIfNoEntry: false });
+export async function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
+  const stats = statsOf(path, statSync);
   if (stats?.isDirectory() === true)
     throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
   // The file would replace a device or a pipe.
@@ -29,7 +30,10 @@ export function writeWholeFile<T>(path: string, write: (temporary: string) => Pr
 }
 
 /** Does the same for a directory, which must be new or empty. */
-export function writeWholeDirectory<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
+export async function writeWholeDirectory<T>(
+  path: string,
+  write: (temporary: string) => Promise<T>,
+): Promise<T> {
   requireEmpty(path);
   return writeBeside(path, async (temporary) => {
     mkdirSync(temporary);
@@ -52,9 +56,17 @@ async function writeBeside<T>(path: string, write: (temporary: string) => Promis
 }
 
 function requireEmpty(path: string): void {
-  const stats = lstatSync(path, { throwIfNoEntry: false });
+  const stats = statsOf(path, lstatSync);
   if (stats === undefined || (stats.isDirectory() && readdirSync(path).length === 0)) return;
   throw new BoughError(`${displayPath(path)} already exists and is not an empty directory`, {
     hint: "Remove it, or name another place.",
   });
+}
+
+function statsOf(path: string, look: typeof lstatSync): Stats | undefined {
+  try {
+    return look(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
 }
