@@ -66,11 +66,17 @@ function numberIn(path: string, pattern: RegExp): number {
   }
 }
 
-/** Runs the actions in turn, several times, so that other load affects all equally. Returns their medians in order. */
+/**
+ * Runs the actions in turn, several times, so that other load affects all equally. Writes reach the disk before the next action,
+ * which may wait for the disk, as bough's engine does. Returns the medians in order.
+ */
 export async function alternate(times: number, ...actions: (() => Promise<number>)[]): Promise<number[]> {
   const samples = actions.map((): number[] => []);
   for (let round = 0; round < times; round++) {
-    for (const [index, action] of actions.entries()) samples[index]?.push(await action());
+    for (const [index, action] of actions.entries()) {
+      Bun.spawnSync(["sync"]);
+      samples[index]?.push(await action());
+    }
   }
   return samples.map(median);
 }

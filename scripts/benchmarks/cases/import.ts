@@ -30,11 +30,7 @@ export async function measureImport(bench: Bench): Promise<Row[]> {
       ],
       env: { STORAGE_DRIVER: "overlay", HOME: home },
     });
-    const time = async (command: Command) => {
-      // bough waits for the disk, so earlier writes must have ended.
-      Bun.spawnSync(["sync"]);
-      return (await run(command)).milliseconds;
-    };
+    const time = async (command: Command) => (await run(command)).milliseconds;
     let home = "";
     const [own = 0, other = 0, second = 0] = await alternate(
       Math.min(3, bench.times),
