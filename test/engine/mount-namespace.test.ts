@@ -1,6 +1,6 @@
 /** An image's layers are mounted for one process: by bough itself, or by mount(8) where bough can't. */
 import { expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { type Layout, makeLayout } from "../../src/engine/layout.ts";
@@ -8,6 +8,7 @@ import { mountForProcess } from "../../src/engine/sandbox/root/mount-for-process
 import { enterMountNamespace, startNamespace } from "../../src/engine/sandbox/root/mount-namespace.ts";
 import { noSwap } from "../../src/engine/sandbox/root/namespace-mount.ts";
 import { endHelper, type Helper } from "../../src/engine/system/helper.ts";
+import { libc } from "../../src/engine/system/libc.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 const environment = { PATH: process.env.PATH };
@@ -34,10 +35,12 @@ function wordsFor(layout: Layout) {
   return { inUserNamespace: false, clock: systemClock, file: join(layout.scratch, "words") };
 }
 
-/** Returns what a change of this process's root or working directory would change. */
+/** Returns what a change of this process's namespace, root or working directory would change. */
 function ownView(): string[][] {
-  return [readdirSync("."), readdirSync("/"), [process.cwd()]];
+  return [readdirSync("."), readdirSync("/"), [process.cwd(), readlinkSync("/proc/self/ns/mnt")]];
 }
+
+const overlay = { type: "overlay", place: "../root", options: "lowerdir=1:../empty" } as const;
 
 test.each<[string, typeof mountForProcess, number]>([
   ["bough mounts the layers and memory for a process, and nowhere else", mountForProcess, 2],
@@ -83,7 +86,53 @@ test("nothing is mounted for a process that has ended", async () => {
   const layout = makeLayers();
   const ended = Bun.spawn(["true"]);
   await ended.exited;
-  const overlay = { type: "overlay", place: "../root", options: "lowerdir=1:../empty" } as const;
   expect(mountForProcess(ended.pid, layout.layers, [overlay])).toBe(0);
   expect(readdirSync(layout.root)).toEqual([]);
+});
+
+test("bough returns even if a thread has started meanwhile, which shares its root and working directory", async () => {
+  const layout = makeLayers();
+  const before = ownView();
+  const calls = libc();
+  const { mount } = calls;
+  const workers: Worker[] = [];
+  try {
+    Object.assign(calls, {
+      mount: (...words: Parameters<typeof mount>) => {
+        workers.push(new Worker("data:text/javascript,"));
+        return mount(...words);
+      },
+    });
+    await withNamespace(layout, async (helper) => {
+      const { root } = await enterMountNamespace(layout, environment, helper, {
+        ...wordsFor(layout),
+        layers: [1],
+      });
+      expect(readdirSync(root)).toEqual(["hello"]);
+    });
+  } finally {
+    calls.mount = mount;
+    for (const worker of workers) worker.terminate();
+  }
+  expect(workers).toHaveLength(1);
+  expect(ownView()).toEqual(before);
+});
+
+test("nothing is mounted by a process that could not return to its own mount namespace", () => {
+  // Root of a user namespace has no rights over a mount namespace from outside of it.
+  const source = (path: string) => JSON.stringify(join(import.meta.dir, "../../src/engine", path));
+  const script = `
+    import { readlinkSync } from "node:fs";
+    import { mountForProcess } from ${source("sandbox/root/mount-for-process.ts")};
+    import { startNamespace } from ${source("sandbox/root/mount-namespace.ts")};
+    const layout = ${JSON.stringify(makeLayers())};
+    const helper = startNamespace(layout, { PATH: process.env.PATH }, { forCommand: false });
+    await helper.stdout[Symbol.asyncIterator]().next();
+    const before = readlinkSync("/proc/self/ns/mnt");
+    const made = mountForProcess(helper.pid, layout.layers, [${JSON.stringify(overlay)}]);
+    console.log(made, readlinkSync("/proc/self/ns/mnt") === before);
+    process.exit();`;
+  const child = Bun.spawnSync(["unshare", "--user", "--map-root-user", process.execPath, "-e", script]);
+  expect(child.stderr.toString()).toBe("");
+  expect(child.stdout.toString()).toBe("0 true\n");
 });

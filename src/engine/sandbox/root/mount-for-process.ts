@@ -24,15 +24,17 @@ export function mountForProcess(pid: number, from: string, mounts: readonly Name
     return descriptor;
   };
   try {
-    const theirs = { namespace: open(`/proc/${pid}/ns/mnt`, 0), root: open(`/proc/${pid}/root`) };
-    const directory = open(`/proc/${pid}/root${from}`);
-    const own = { namespace: open("/proc/self/ns/mnt", 0), root: open("/") };
-    const current = open(".");
-    // Entering a namespace changes the root and the working directory, which other threads must not share.
-    if (libc().unshare(rootAndWorkingDirectory) !== 0 || libc().setns(theirs.namespace, 0) !== 0) return 0;
-    const made = place(theirs.root, directory) ? mountAll(mounts) : 0;
-    if (libc().setns(own.namespace, 0) !== 0 || !place(own.root, current))
-      throw new Error("bough could not return to its mount namespace");
+    const theirs = {
+      namespace: open(`/proc/${pid}/ns/mnt`, 0),
+      root: open(`/proc/${pid}/root`),
+      directory: open(`/proc/${pid}/root${from}`),
+    };
+    const own = { namespace: open("/proc/self/ns/mnt", 0), root: open("/"), directory: open(".") };
+    const calls = callsFor(mounts);
+    // In a user namespace, a process may be forbidden to enter even its own mount namespace: it could not return to it.
+    if (!enter(own)) return 0;
+    const made = enter(theirs) ? makeAll(calls) : 0;
+    if (!enter(own)) throw new Error("bough could not return to its mount namespace");
     return made;
   } catch (error) {
     // The process has ended, or there is no such library.
@@ -43,29 +45,49 @@ export function mountForProcess(pid: number, from: string, mounts: readonly Name
   }
 }
 
-/** Sets this thread's root and working directory, by descriptors. */
-function place(root: number, directory: number): boolean {
-  const { fchdir, chroot } = libc();
-  return fchdir(root) === 0 && chroot(text(".")) === 0 && fchdir(directory) === 0;
+/** Where a thread is, as open files. */
+interface Place {
+  namespace: number;
+  root: number;
+  directory: number;
 }
 
-function mountAll(mounts: readonly NamespaceMount[]): number {
-  const failed = mounts.findIndex((mount) => {
-    if (mount.type === "bind") return true;
+/** Moves this thread. If it may not enter the namespace, it stays where it is. */
+function enter({ namespace, root, directory }: Place): boolean {
+  const { unshare, setns, fchdir, chroot } = libc();
+  // Entering a namespace changes the root and the working directory, which other threads must not share. JavaScriptCore may have
+  // started a thread since the last call, and it shares them.
+  if (unshare(rootAndWorkingDirectory) !== 0 || setns(namespace, 0) !== 0) return false;
+  return fchdir(root) === 0 && chroot(here) === 0 && fchdir(directory) === 0;
+}
+
+/** The arguments of mount(2). */
+type MountCall = Parameters<ReturnType<typeof libc>["mount"]>;
+
+/** Returns calls for each mount, of which one must succeed. Made in advance, as little should run in another namespace. */
+function callsFor(mounts: readonly NamespaceMount[]): MountCall[][] {
+  return mounts.map((mount) => {
+    if (mount.type === "bind") return [];
     const { type, place, options } = mount;
-    if (mountOne(type, place, options)) return false;
-    return !options.endsWith(noSwap) || !mountOne(type, place, options.slice(0, -noSwap.length));
+    const weaker = options.endsWith(noSwap) ? [options.slice(0, -noSwap.length)] : [];
+    return [options, ...weaker].map((words) => callFor(type, place, words));
   });
-  return failed === -1 ? mounts.length : failed;
 }
 
-function mountOne(type: string, place: string, options: string): boolean {
+function callFor(type: string, place: string, options: string): MountCall {
   const words = options.split(",");
   const flags = words.reduce((sum, word) => sum | (mountFlags.get(word) ?? 0n), 0n);
   const data = words.filter((word) => !mountFlags.has(word)).join(",");
-  return libc().mount(text(type), text(place), text(type), flags, text(data)) === 0;
+  return [text(type), text(place), text(type), flags, text(data)];
+}
+
+function makeAll(calls: readonly MountCall[][]): number {
+  const failed = calls.findIndex((attempts) => !attempts.some((call) => libc().mount(...call) === 0));
+  return failed === -1 ? calls.length : failed;
 }
 
 function text(value: string): Buffer {
   return Buffer.from(`${value}\0`);
 }
+
+const here = text(".");
