@@ -54,6 +54,16 @@ test("a sync that can't be started loses nothing: the next one gets the errors",
   expect(engines.unsynced()).toEqual([]);
 });
 
+test.each(["HUP", "INT", "TERM"])(
+  "SIG%s to all processes of a service does not end a sync",
+  async (signal) => {
+    const { engine, image } = await engines.openWithLayer(`kill -${signal} $$`);
+    await engine.close();
+    expect(engines.warnings).toEqual([]);
+    expect(await engines.hasAfterwards([image])).toEqual([true]);
+  },
+);
+
 test("an early sync fails: its layer is lost, as is what is built on it, but not what was begun later", async () => {
   const { engine, base } = await engines.openWithBase(failFirst);
   const { image = "" } = await engine.runWith(base, engines.lend(manySmall), "true");

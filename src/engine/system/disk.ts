@@ -7,6 +7,11 @@ import { type Environment, findProgram, helperEnvironment } from "./programs.ts"
 const maxSyncSeconds = 1_800;
 const hint = "The disk may be failing: look for the kernel's errors with `dmesg`.";
 
+/** Stopping a service (systemd) or a session sends signals to all of its processes: a sync that they end has an unknown result. */
+const untouched = 'trap "" HUP INT TERM; exec "$@"';
+/** A shell's exit codes for a program that it can't start. */
+const notStarted = [126, 127];
+
 /** A sync that reached the disk and failed. The kernel reports its error to nobody else. */
 export class FailedSyncError extends BoughError {}
 
@@ -19,8 +24,8 @@ export async function syncToDisk(
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const sync = findProgram("sync", host.environment);
-  const { status, stderr } = await runHelper([sync, "-f", path], {
+  const [shell, sync] = [findProgram("sh", host.environment), findProgram("sync", host.environment)];
+  const { status, stderr } = await runHelper([shell, "-c", untouched, "sh", sync, "-f", path], {
     environment: helperEnvironment(host.environment),
     clock: host.clock,
     seconds: maxSyncSeconds,
@@ -29,5 +34,7 @@ export async function syncToDisk(
     if (signal.aborted || !(error instanceof BoughError)) throw error;
     throw new FailedSyncError(error.message, { hint });
   });
-  if (status !== 0) throw new FailedSyncError(`could not write ${path} to disk: ${stderr.trim()}`, { hint });
+  const message = `could not write ${path} to disk: ${stderr.trim()}`;
+  if (notStarted.includes(status)) throw new BoughError(message);
+  if (status !== 0) throw new FailedSyncError(message, { hint });
 }
