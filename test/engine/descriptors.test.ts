@@ -90,12 +90,16 @@ describe("no descriptor stays open after a command", () => {
 
 test("no descriptor stays open after a look into an image whose layers can't be mounted", async () => {
   const [name = ""] = readdirSync(join(engine.directory, "scratch"));
-  const scratch = join(engine.directory, "scratch", name);
-  // The instructions for the mount can't be written.
-  renameSync(scratch, `${scratch}.away`);
-  const look = async () => expect((await engine.fetch("GET", `/v1/inspect/${large}/list`)).status).toBe(500);
-  expect(await leftOpen(look)).toEqual([]);
-  renameSync(`${scratch}.away`, scratch);
+  // Without its lowest directory, bough can't mount the layers itself. Nor can it write the instructions for mount(8).
+  const needed = ["empty", `scratch/${name}`].map((path) => join(engine.directory, path));
+  for (const path of needed) renameSync(path, `${path}.away`);
+  try {
+    const look = async () =>
+      expect((await engine.fetch("GET", `/v1/inspect/${large}/list`)).status).toBe(500);
+    expect(await leftOpen(look)).toEqual([]);
+  } finally {
+    for (const path of needed) renameSync(`${path}.away`, path);
+  }
 });
 
 describe("no descriptor stays open after a client breaks off", () => {
