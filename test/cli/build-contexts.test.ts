@@ -278,6 +278,10 @@ test.each<[given: string, message: string]>([
     "https://me:secret@host.invalid/a.git",
     '--build-context takes NAME=VALUE, not "https://host.invalid/a.git"',
   ],
+  [
+    "https://me:secret@host.invalid/a.git?ref=v1",
+    '--build-context takes NAME=VALUE, not "https://host.invalid/a.git?ref=v1"',
+  ],
   ["=lib", '--build-context takes NAME=VALUE, not "=lib"'],
   ["lib=", '--build-context takes NAME=VALUE, not "lib="'],
   ["Lib=lib", "--build-context Lib: invalid name"],

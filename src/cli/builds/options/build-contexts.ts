@@ -80,7 +80,8 @@ function readContextOptions(options: GivenOptions): GivenContext[] {
 
 function readContext(text: string, { runtime, globals }: GivenOptions): GivenContext {
   const [, word = "", value = ""] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
-  if (word === "") {
+  // An address without a name may have an equals sign in its query.
+  if (word === "" || word.includes("://")) {
     throw new BoughError(`--build-context takes NAME=VALUE, not ${JSON.stringify(redactUrl(text))}`, {
       kind: "usage",
       hint: "As in --build-context lib=../lib, or --build-context alpine=docker-image://alpine:3.20.",
