@@ -132,6 +132,14 @@ describe("a repository", () => {
     expect((await buildFrom(`${server.url}/app.git`)).texts).toMatchObject({ "/x/foo": "another\n" });
   });
 
+  test("--explain names a file that has changed by its path in the image, not in bough's state", async () => {
+    const { url } = serve();
+    await buildFrom(`${url}/app.git#v1:sub`);
+    app.commit({ "sub/bar": "another\n" });
+    const { stderr } = await buildFrom(`${url}/app.git#main:sub`, ["--explain"]);
+    expect(stderr).toContain("not cached: line 3, RUN make: /x/bar has changed: sha256 ");
+  });
+
   test("a local directory with the name of an address is used instead", async () => {
     mkdirSync(join(builds.directory, "git@host:x"));
     writeFiles(builds.directory, { "git@host:x/mine": "mine\n" });

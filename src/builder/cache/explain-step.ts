@@ -1,4 +1,4 @@
-import { relative } from "node:path";
+import { isAbsolute, relative, sep } from "node:path";
 import { layerMakers } from "../commands/layer-makers.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -33,7 +33,8 @@ function withNames(explanation: Explanation, stage: StageState, build: BuildJob)
     case "file": {
       const entry = stage.staged.get(explanation.path);
       if (entry?.type !== "file" || entry.content.kind !== "local") return explanation;
-      return { ...explanation, source: relative(build.context.realPath, entry.content.absolutePath) };
+      const source = sourceOf(entry.content.absolutePath, build);
+      return source === undefined ? explanation : { ...explanation, source };
     }
     case "parent": {
       const title = build.layers.titleOf(explanation.now);
@@ -42,4 +43,19 @@ function withNames(explanation: Explanation, stage: StageState, build: BuildJob)
     default:
       return explanation;
   }
+}
+
+/**
+ * Returns a file's path, relative to the build context. Returns `undefined` for a file of a `--build-context` that was fetched: the
+ * user does not know the place where bough keeps it.
+ */
+function sourceOf(path: string, { context, contexts }: BuildJob): string | undefined {
+  const directories = [context];
+  for (const each of contexts.values())
+    if (each.kind === "directory" && each.source.kind === "local") directories.push(each.source.context);
+  const isGiven = directories.some(({ realPath }) => {
+    const within = relative(realPath, path);
+    return !within.startsWith(`..${sep}`) && !isAbsolute(within);
+  });
+  return isGiven ? relative(context.realPath, path) : undefined;
 }

@@ -39,7 +39,7 @@ export interface FileDifference {
   now: string | undefined;
   /** The number of further files that differ. */
   others: number;
-  /** The path in the build context, if the file comes from there. */
+  /** The path relative to the build context, if the file comes from there or from another directory that the user gave. */
   source?: string;
 }
 
