@@ -90,33 +90,48 @@ test("nothing is mounted for a process that has ended", async () => {
   expect(readdirSync(layout.root)).toEqual([]);
 });
 
-test("bough returns even if a thread has started meanwhile, which shares its root and working directory", async () => {
-  const layout = makeLayers();
-  const before = ownView();
-  const calls = libc();
-  const { mount } = calls;
-  const workers: Worker[] = [];
-  try {
-    Object.assign(calls, {
-      mount: (...words: Parameters<typeof mount>) => {
-        workers.push(new Worker("data:text/javascript,"));
+test.each<["mount" | "setns", number]>([
+  ["mount", 1],
+  // bough enters its own namespace, that of the process, and its own again.
+  ["setns", 3],
+])(
+  "bough returns even if a thread starts before %s and shares its working directory",
+  async (name, count) => {
+    const layout = makeLayers();
+    const before = ownView();
+    const calls = libc();
+    const { mount, setns } = calls;
+    const workers: Worker[] = [];
+    let left = count;
+    const startThread = () => {
+      left--;
+      if (left === 0) workers.push(new Worker("data:text/javascript,"));
+    };
+    const changed = {
+      mount(...words: Parameters<typeof mount>) {
+        startThread();
         return mount(...words);
       },
-    });
-    await withNamespace(layout, async (helper) => {
-      const { root } = await enterMountNamespace(layout, environment, helper, {
-        ...wordsFor(layout),
-        layers: [1],
+      setns(...words: Parameters<typeof setns>) {
+        startThread();
+        return setns(...words);
+      },
+    };
+    try {
+      Object.assign(calls, { [name]: changed[name] });
+      await withNamespace(layout, async (helper) => {
+        await helper.stdout[Symbol.asyncIterator]().next();
+        expect(mountForProcess(helper.pid, layout.layers, [overlay])).toBe(1);
+        expect(readdirSync(`/proc/${helper.pid}/root${layout.root}`)).toEqual(["hello"]);
       });
-      expect(readdirSync(root)).toEqual(["hello"]);
-    });
-  } finally {
-    calls.mount = mount;
-    for (const worker of workers) worker.terminate();
-  }
-  expect(workers).toHaveLength(1);
-  expect(ownView()).toEqual(before);
-});
+    } finally {
+      Object.assign(calls, { mount, setns });
+      for (const worker of workers) worker.terminate();
+    }
+    expect(workers).toHaveLength(1);
+    expect(ownView()).toEqual(before);
+  },
+);
 
 test("nothing is mounted by a process that could not return to its own mount namespace", () => {
   // Root of a user namespace has no rights over a mount namespace from outside of it.

@@ -34,7 +34,8 @@ export function mountForProcess(pid: number, from: string, mounts: readonly Name
     // In a user namespace, a process may be forbidden to enter even its own mount namespace: it could not return to it.
     if (!enter(own)) return 0;
     const made = enter(theirs) ? makeAll(calls) : 0;
-    if (!enter(own)) throw new Error("bough could not return to its mount namespace");
+    // The second time succeeds if a thread has started just before the first.
+    if (!enter(own) && !enter(own)) throw new Error("bough could not return to its mount namespace");
     return made;
   } catch (error) {
     // The process has ended, or there is no such library.
