@@ -49,9 +49,10 @@ export async function stageCopy(
     return stagePlain(some, before);
   };
   const unpacking = { destination, owner, line, words, stageBetween };
+  // Of the whole plan: what may be beside an archive becomes a plain list, which can not find them.
+  const hasLinks = build.mode === "docker" && groupLinks(plan.items);
   const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
-  const hasLinks = build.mode === "docker" && groupLinks(items);
   const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
   const known =
     state !== undefined && build.useCache && build.fileStates.hasCopy(state.copy) ? state : undefined;
@@ -80,9 +81,8 @@ export async function stageCopy(
 }
 
 /** Finds the hard links within each directory, which BuildKit keeps. Returns whether there are any. */
-function groupLinks(items: Iterable<PlannedItem>): boolean {
-  if (!(items instanceof PlannedItems)) return false;
-  return items.matches.map(({ entries }) => entries.groupLinks()).includes(true);
+function groupLinks({ matches }: PlannedItems): boolean {
+  return matches.map(({ entries }) => entries.groupLinks()).includes(true);
 }
 
 async function hashEntries(
