@@ -180,6 +180,7 @@ function writeContext(text: string): { context: string; dockerfile: string } {
     ".dockerignore": "ignored*\n",
     ignored: "",
     "ignored-too/in": "",
+    "ignored-too/up": { link: ".." },
     f: "",
     "d/f/in": "",
     "d2/f": "",

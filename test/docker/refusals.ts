@@ -184,6 +184,12 @@ export const refusals: readonly Refusal[] = [
     bough: "no such file or directory in the build context: ignored",
   },
   {
+    what: "a link to the context's root that an ignore rule excludes",
+    dockerfile: "FROM busybox:1\nCOPY ignored-too/up /x\n",
+    docker: '"/ignored-too/up" not found',
+    bough: "no such file or directory in the build context: ignored-too/up",
+  },
+  {
     what: "a directory over a file of an earlier COPY",
     dockerfile: "FROM busybox:1\nCOPY Dockerfile /d\nCOPY . /d\n",
     docker: "cannot copy to non-directory: ",

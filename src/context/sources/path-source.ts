@@ -26,7 +26,8 @@ export async function resolvePathSource(search: SourceSearch, source: string): P
   if (outcome.special !== undefined && !found.stats.isDirectory())
     throw specialSource(source, specialKind(found.stats));
   if (ignoredBy === undefined) return outcome;
-  const isMissing = outcome.matches.length === 0 && found.contextPath !== "";
+  // A link that a rule leaves out is missing, even one to the root, which never is.
+  const isMissing = outcome.matches.length === 0 && contextPathOf(source) !== "";
   const warning = ignoredSourceWarning(source, ignoredBy);
   return { ...outcome, warnings: [warning], ...(isMissing && { refusal: ignoredSource(source, search) }) };
 }
