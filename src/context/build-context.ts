@@ -19,6 +19,8 @@ export interface BuildContext {
   isRepository?: boolean;
   /** True for the file that the address of a `--build-context` leads to: the file `context`, alone. */
   isFile?: boolean;
+  /** True if no ignore file applies, so that no rule in one can leave files out. */
+  isTakenWhole?: boolean;
 }
 
 /**

@@ -243,6 +243,13 @@ describe("a file", () => {
     expect(times.sort()).toEqual([0, modified.getTime()]);
   });
 
+  test("however large, there is no advice on an ignore file, which would not apply", async () => {
+    writeFiles(builds.directory, { Dockerfile: "FROM base:1\nCOPY --from=src . /x\nCOPY none /x\n" });
+    const { stderr } = await buildFrom(serveFile(new Uint8Array(201_000_000)));
+    expect(stderr).toContain("Dockerfile:3: ");
+    expect(stderr).not.toContain(".dockerignore");
+  });
+
   test("is all that the context has", async () => {
     writeFiles(builds.directory, { Dockerfile: copyAll.replace(" . ", " a ") });
     const { exitCode, stderr } = await buildFrom(serveFile(archive));

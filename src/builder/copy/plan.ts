@@ -40,7 +40,7 @@ export interface CopyPlan {
   excluded: readonly string[];
   /** Docker's reason to refuse the instruction; by default it is only a warning. */
   refusal: BoughError | undefined;
-  /** Set if the context is larger than the user probably meant. */
+  /** Set if the context is larger than the user probably meant, and an ignore file can change that. */
   largeContext: LargeContext | undefined;
 }
 
@@ -103,7 +103,8 @@ export async function planCopy(
     warnings,
     excluded,
     refusal,
-    largeContext: findLargeContext(matches),
+    // What it reports is advice on rules for an ignore file.
+    largeContext: options.context.isTakenWhole === true ? undefined : findLargeContext(matches),
   };
 }
 

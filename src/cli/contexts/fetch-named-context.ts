@@ -43,7 +43,7 @@ export async function fetchNamedContext(
     settings.log.warn(`.dockerignore is not applied to ${fetched.name}, as in Docker`);
   return {
     files: {
-      context: { name: address.name, path, absolutePath: tree, realPath, isFile },
+      context: { name: address.name, path, absolutePath: tree, realPath, isFile, isTakenWhole: true },
       ignore: ignoreRules([], { defaultExcludes: false }),
     },
     fetched,

@@ -54,6 +54,7 @@ export async function openFetchedContext(
   const context: BuildContext = {
     ...{ path: fetched.name, absolutePath: tree, realPath: localPath(realpathSync(tree)) },
     isRepository: fetched.repository !== undefined,
+    isTakenWhole: settings.mode === "docker",
   };
   const opened = stack.move();
   return { context, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
