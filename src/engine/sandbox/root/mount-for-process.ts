@@ -4,6 +4,7 @@ import { type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /** The value of `CLONE_FS` in linux/sched.h. */
 const rootAndWorkingDirectory = 0x200;
+const maxReturns = 20;
 /** Options that are flags of mount(2), by their values in linux/mount.h. */
 const mountFlags: ReadonlyMap<string, bigint> = new Map([
   ["nosuid", 2n],
@@ -34,8 +35,9 @@ export function mountForProcess(pid: number, from: string, mounts: readonly Name
     // In a user namespace, a process may be forbidden to enter even its own mount namespace: it could not return to it.
     if (!enter(own)) return 0;
     const made = enter(theirs) ? makeAll(calls) : 0;
-    // The second time succeeds if a thread has started just before the first.
-    if (!enter(own) && !enter(own)) throw new Error("bough could not return to its mount namespace");
+    // It fails if a thread starts at that moment, of which there are a few.
+    for (let attempt = 1; !enter(own); attempt++)
+      if (attempt === maxReturns) throw new Error("bough could not return to its mount namespace");
     return made;
   } catch (error) {
     // The process has ended, or there is no such library.
