@@ -181,6 +181,7 @@ function writeContext(text: string): { context: string; dockerfile: string } {
     ignored: "",
     "ignored-too/in": "",
     "ignored-too/up": { link: ".." },
+    "linked/to-ignored": { link: "../ignored-too" },
     f: "",
     "d/f/in": "",
     "d2/f": "",

@@ -190,6 +190,12 @@ export const refusals: readonly Refusal[] = [
     bough: "no such file or directory in the build context: ignored-too/up",
   },
   {
+    what: "a pattern that matches a link to what an ignore rule excludes",
+    dockerfile: "FROM busybox:1\nCOPY linked/* Dockerfile /x/\n",
+    docker: '"/ignored-too" not found',
+    bough: "no such file or directory in the build context: linked/to-ignored",
+  },
+  {
     what: "a directory over a file of an earlier COPY",
     dockerfile: "FROM busybox:1\nCOPY Dockerfile /d\nCOPY . /d\n",
     docker: "cannot copy to non-directory: ",

@@ -29,12 +29,18 @@ import { readNames, statChild } from "./walk.ts";
 
 /** Resolves a source with wildcards: each match is a source of its own. */
 export async function resolveGlobSource(search: SourceSearch, source: string): Promise<SourceResult> {
-  const { paths, ignoredBy, excluded, refusal } = await expandGlob(search, source, contextPathOf(source));
+  const { paths, ignoredBy, excluded, ...none } = await expandGlob(search, source, contextPathOf(source));
+  let { refusal } = none;
   const outcomes = [];
-  for (const path of paths)
-    outcomes.push(
-      await resolveFoundPath(search, source, findSourcePath(search, path, path), { byName: false }),
-    );
+  for (const path of paths) {
+    const found = findSourcePath(search, path, path);
+    const outcome = await resolveFoundPath(search, source, found, { byName: false });
+    outcomes.push(outcome);
+    const isIgnored = outcome.matches.length === 0 && outcome.ignoredBy !== undefined;
+    // A link that is ignored itself does not match. One that leads to what is ignored is like a dangling one.
+    if (isIgnored && found.links.length > 0 && failingRule(ignoreFilters(search, path)) === undefined)
+      refusal ??= ignoredSource(path, search);
+  }
   const matches = outcomes.flatMap((outcome) => outcome.matches);
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
   const rule = outcomes.find((outcome) => outcome.ignoredBy !== undefined)?.ignoredBy ?? ignoredBy;
@@ -42,6 +48,7 @@ export async function resolveGlobSource(search: SourceSearch, source: string): P
     return {
       matches,
       special,
+      refusal,
       excluded: [...excluded, ...outcomes.flatMap(({ excluded = [] }) => excluded)],
     };
   if (rule !== undefined) return { matches, warnings: [ignoredSourceWarning(source, rule)], refusal };
