@@ -82,6 +82,16 @@ test.each([".users", ".removers"])("a context without its %s is fetched again", 
   expect(kept()).toEqual(["commit"]);
 });
 
+test("a context of an earlier boot is fetched again, as a power failure may have cut off its files", () => {
+  const path = keep("commit", ["file", "other"]);
+  writeFileSync(join(path, ".boot"), crypto.randomUUID());
+  expect(contexts.find("group", "commit")).toBeUndefined();
+  expect(readdirSync(join(path, ".users"))).toEqual([]);
+  expect(keep("commit")).toBe(path);
+  expect(existsSync(join(path, "other"))).toBe(false);
+  expect(contexts.find("group", "commit")?.path).toBe(path);
+});
+
 test("a context that is being removed is not found; the one that is fetched instead is used once", () => {
   const path = keep("commit", ["old"]);
   writeFileSync(join(path, ".removers", `${table}_${identify(process.ppid)}_${id}`), "");
@@ -104,7 +114,7 @@ test("a context whose removal was killed is not found if files are missing", asy
   const script = `import { removeKeptContexts } from ${JSON.stringify(join(import.meta.dir, "../../src/cli/contexts/kept-contexts.ts"))};
     removeKeptContexts(${JSON.stringify(home)}, "group");`;
   const removing = Bun.spawn([process.execPath, "-e", script]);
-  const isWhole = () => existsSync(path) && readdirSync(path).length === files.length + 2;
+  const isWhole = () => existsSync(path) && readdirSync(path).length === files.length + 3;
   while (isWhole() && removing.exitCode === null) await Bun.sleep(0);
   removing.kill("SIGKILL");
   await removing.exited;

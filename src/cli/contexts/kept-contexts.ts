@@ -1,6 +1,7 @@
 import {
   existsSync,
   mkdirSync,
+  readFileSync,
   renameSync,
   rmdirSync,
   rmSync,
@@ -13,6 +14,7 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { hasLivingOwner, namesIn, ownName, removeAbandoned, removeTree } from "../../left-behind.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
+import { bootId } from "../../process-identity.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { contextGroupOf } from "./context-source.ts";
 
@@ -47,6 +49,8 @@ const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
 const users = ".users";
 /** The directory with a file for each process that is about to remove a context. */
 const removers = ".removers";
+/** The file with the boot ID of when the context was made. Nothing waits until its files are on the disk. */
+const madeIn = ".boot";
 const maxAttempts = 10;
 /** Names of directories that a process is making or removing: a dot, and the process's name. */
 const unfinished = /^\./;
@@ -69,10 +73,12 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
     try {
       writeFileSync(user, "");
       // A process that removes it writes a file, too, and then looks for users: one of the two sees the other, and gives up.
-      if (!hasLivingOwner(join(path, removers)) && existsSync(user)) return hold(path, own);
+      const isComplete = readFileSync(join(path, madeIn), "utf8") === currentBoot();
+      if (isComplete && !hasLivingOwner(join(path, removers)) && existsSync(user)) return hold(path, own);
       rmSync(user, { force: true });
       return undefined;
     } catch (error) {
+      rmSync(user, { force: true });
       if (errorCode(error) === "ENOENT") return undefined;
       throw cannotKeep(path, error);
     }
@@ -85,6 +91,7 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
       requireOwnDirectory(parent, { isLinkable: true });
       for (const name of [users, removers]) makeDirectory(join(path, name));
       writeFileSync(join(path, users, own), "");
+      writeFileSync(join(path, madeIn), currentBoot());
     } catch (error) {
       if (error instanceof BoughError) throw error;
       throw cannotKeep(path, error);
@@ -186,6 +193,11 @@ function removeRest(directory: string): void {
   } catch {
     // It is not empty.
   }
+}
+
+/** A power failure may have cut off files of an earlier boot. Other systems than Linux have no boot ID. */
+function currentBoot(): string {
+  return bootId() ?? "";
 }
 
 /** Makes a directory. Retries, since another process may find a parent directory empty and remove it. */
