@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 
-/** The folders or single files that a folder may import, besides itself and the shared files of src/. */
+/** The folders or single files that a folder may import, besides itself and the shared files. */
 const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   context: [],
@@ -30,28 +30,28 @@ const allowed: Record<string, readonly string[]> = {
   cli: ["check", "builder", "dockerfile", "context", "service", "store", "image", "engine", "terminal"],
 };
 
-/** Files directly in src/ that every folder may import. */
+/** Files that every folder may import. */
 const shared = [
+  "columns/grow-buffer.ts",
+  "columns/persistent-map.ts",
+  "columns/text-column.ts",
+  "columns/text-index.ts",
+  "columns/text-map.ts",
   "account-rows.ts",
   "system-error.ts",
   "errors.ts",
-  "grow-buffer.ts",
   "clock.ts",
   "database.ts",
   "left-behind.ts",
   "open-for-reading.ts",
   "own-path.ts",
   "pace.ts",
-  "persistent-map.ts",
   "process-identity.ts",
   "sha256.ts",
   "state-failure.ts",
   "slots.ts",
   "streams.ts",
   "suggest.ts",
-  "text-column.ts",
-  "text-index.ts",
-  "text-map.ts",
   "thread.ts",
   "version.ts",
   "visible.ts",

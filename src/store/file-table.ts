@@ -1,4 +1,4 @@
-import { TextIndex } from "../text-index.ts";
+import { TextIndex } from "../columns/text-index.ts";
 import type { FileColumns, FileState } from "./file-columns.ts";
 
 /** The remembered files of a context. */

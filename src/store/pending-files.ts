@@ -1,4 +1,4 @@
-import { TextIndex } from "../text-index.ts";
+import { TextIndex } from "../columns/text-index.ts";
 import { FileColumns, type FileState } from "./file-columns.ts";
 
 /** Files in the order in which they were added. A path that is added again gets a new row, which replaces the old one. */

@@ -1,4 +1,4 @@
-import type { Column } from "../../src/text-map.ts";
+import type { Column } from "../../src/columns/text-map.ts";
 
 /** The simplest column: an array. */
 export class ArrayColumn<Value> extends Array<Value> implements Column<Value> {

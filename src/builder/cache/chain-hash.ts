@@ -1,9 +1,9 @@
 import { edenGC } from "bun:jsc";
+import { TextColumn } from "../../columns/text-column.ts";
 import { createPace } from "../../pace.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
 import { sha256Of } from "../../sha256.ts";
-import { TextColumn } from "../../text-column.ts";
 import { defaultPlatform } from "../bases/platform.ts";
 import { effectiveEnv } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";

@@ -1,8 +1,8 @@
 import { posix } from "node:path";
+import { TextColumn } from "../../columns/text-column.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
-import { TextColumn } from "../../text-column.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { beginAddition } from "../staging/add-staged.ts";

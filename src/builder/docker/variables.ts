@@ -1,5 +1,5 @@
+import { extend } from "../../columns/persistent-map.ts";
 import type { ArgInstruction } from "../../dockerfile/instruction.ts";
-import { extend } from "../../persistent-map.ts";
 import type { Arguments, StageScope } from "../interpreter/scope.ts";
 
 /**

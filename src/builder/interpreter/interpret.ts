@@ -1,6 +1,6 @@
+import { extend } from "../../columns/persistent-map.ts";
 import type { FromInstruction, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
-import { extend } from "../../persistent-map.ts";
 import { expandBase, scratch } from "../bases/base.ts";
 import { type Platform, platformArguments } from "../bases/platform.ts";
 import { copyOfDirectory, explainDirectoryBase } from "../contexts/directory-base.ts";

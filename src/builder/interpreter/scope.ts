@@ -1,8 +1,8 @@
+import { extend } from "../../columns/persistent-map.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesIn } from "../../dockerfile/words/references.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";
-import { extend } from "../../persistent-map.ts";
 
 /** The variables that the words of a stage can use. */
 export interface Scope {

@@ -1,4 +1,4 @@
-import { PersistentMap } from "../../persistent-map.ts";
+import { PersistentMap } from "../../columns/persistent-map.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
 import { stagedMap } from "./staged-column.ts";
 

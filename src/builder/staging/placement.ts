@@ -1,5 +1,5 @@
+import { PersistentMap } from "../../columns/persistent-map.ts";
 import { createPace } from "../../pace.ts";
-import { PersistentMap } from "../../persistent-map.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { StageState } from "../interpreter/state.ts";

@@ -1,5 +1,5 @@
-import { growBuffer } from "../../grow-buffer.ts";
-import { type Column, TextMap } from "../../text-map.ts";
+import { growBuffer } from "../../columns/grow-buffer.ts";
+import { type Column, TextMap } from "../../columns/text-map.ts";
 import { ContextFile } from "./context-file.ts";
 import type { StagedDirectory, StagedEntry } from "./staged.ts";
 

@@ -43,7 +43,7 @@ export function fetchFile(
   });
 }
 
-/** As in BuildKit, only root may read the file. */
+/** Writes the file. Only root may read it, as in BuildKit. */
 async function write(
   content: AsyncIterable<Uint8Array>,
   path: string,
@@ -70,7 +70,7 @@ async function write(
   return { sha256: hasher.digest("hex"), bytes, isArchive };
 }
 
-/** As in Docker, a file without a time from the server is of 1970. */
+/** Returns the file's time by the server, in seconds; 1970 if the server gives none, as in Docker. */
 function modifiedSeconds(headers: Headers): number {
   const seconds = Date.parse(headers.get("last-modified") ?? "") / 1000;
   return Number.isNaN(seconds) ? 0 : Math.max(seconds, 0);

@@ -1,7 +1,7 @@
 import { constants, type Stats } from "node:fs";
 import { posix } from "node:path";
-import { growBuffer } from "../../grow-buffer.ts";
-import { TextColumn } from "../../text-column.ts";
+import { growBuffer } from "../../columns/grow-buffer.ts";
+import { TextColumn } from "../../columns/text-column.ts";
 import type { ContextEntry, EntryPaths, FileEntry } from "./entry.ts";
 
 /**

@@ -1,6 +1,6 @@
 /** The entries that COPY and ADD sources have in the build context. */
 
-/** Where an entry is: in the context, on disk and in the image. */
+/** The places of an entry: in the context, on disk and in the image. */
 export interface EntryPaths {
   /** POSIX path relative to the context root, for messages and ignore rules. */
   contextPath: string;

@@ -1,7 +1,7 @@
 /** Records the state of paths, and compares them with it later. */
 import { lstatSync, type Stats, statSync } from "node:fs";
+import { growBuffer } from "../../../columns/grow-buffer.ts";
 import { isSettled } from "../../../context/hashing/stat-cache.ts";
-import { growBuffer } from "../../../grow-buffer.ts";
 import { sha256Of } from "../../../sha256.ts";
 
 /** Paths, and digests of their `stat` results. Each digest covers `pathsPerDigest` paths, so that a comparison can end early. */

@@ -48,7 +48,7 @@ export function mountForProcess(pid: number, from: string, mounts: readonly Name
   }
 }
 
-/** Where a thread is, as open files. */
+/** The place of a thread, as open files. */
 interface Place {
   namespace: number;
   root: number;

@@ -1,9 +1,9 @@
 /** Compares columns of texts and maps of them with arrays and plain maps. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { lengthsOf, TextColumn } from "../src/text-column.ts";
-import { TextMap } from "../src/text-map.ts";
-import { ArrayColumn } from "./support/array-column.ts";
+import { lengthsOf, TextColumn } from "../../src/columns/text-column.ts";
+import { TextMap } from "../../src/columns/text-map.ts";
+import { ArrayColumn } from "../support/array-column.ts";
 
 /** Texts with characters of one, two and four bytes, with lone surrogates, which UTF-8 does not have, and long ones. */
 const text = fc.oneof(

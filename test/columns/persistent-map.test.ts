@@ -1,9 +1,9 @@
 /** Compares the persistent map with plain maps: changes to one version never change another. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { extend, PersistentMap } from "../src/persistent-map.ts";
-import { TextMap } from "../src/text-map.ts";
-import { ArrayColumn } from "./support/array-column.ts";
+import { extend, PersistentMap } from "../../src/columns/persistent-map.ts";
+import { TextMap } from "../../src/columns/text-map.ts";
+import { ArrayColumn } from "../support/array-column.ts";
 
 type Version = { map: PersistentMap<number>; model: ReadonlyMap<string, number> };
 
