@@ -19,7 +19,10 @@ export type SandboxNetwork =
 export interface ProvidedNetwork {
   /** `undefined` if sandboxes don't share the network. */
   shared: PrivateNetwork | undefined;
-  /** Never rejects: if a private network can't be made, it is the machine's, after one warning. */
+  /**
+   * If a private network can't be made, it is the machine's, after one warning. Rejects only if too many files are open; callers
+   * may ignore it.
+   */
   ready: Promise<SandboxNetwork>;
 }
 
@@ -63,6 +66,8 @@ export class Networks {
         return host;
       },
     );
+    // A sandbox that fails in another way doesn't wait for it.
+    ready.catch(() => undefined);
     return { shared: network, ready };
   }
 
@@ -80,14 +85,14 @@ export class Networks {
       });
       this.#private = network;
     } catch (error) {
-      // That passes, and is no reason to open the machine's network to commands.
-      if (areTooManyFilesOpen(error)) throw error;
       this.#giveUp(error);
     }
     return this.#private;
   }
 
   #giveUp(error: unknown): void {
+    // That passes, and is no reason to open the machine's network to commands.
+    if (areTooManyFilesOpen(error)) throw error;
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     this.#warn(

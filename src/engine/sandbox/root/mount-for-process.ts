@@ -1,4 +1,5 @@
 import { closeSync, constants, openSync } from "node:fs";
+import { errorCode } from "../../../system-error.ts";
 import { libc } from "../../system/libc.ts";
 import { type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
@@ -41,7 +42,7 @@ export function mountForProcess(pid: number, from: string, mounts: readonly Name
     return made;
   } catch (error) {
     // The process has ended, or there is no such library.
-    if (error instanceof Error && "code" in error) return 0;
+    if (errorCode(error) !== undefined) return 0;
     throw error;
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
