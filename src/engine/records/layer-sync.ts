@@ -17,7 +17,7 @@ import {
 /** Milliseconds for which a layer may be only in memory. */
 const delay = 1_000;
 
-export interface LayerSyncHost {
+interface LayerSyncHost {
   database: Database;
   layout: Layout;
   clock: Clock;
