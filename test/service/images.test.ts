@@ -322,7 +322,7 @@ describe("the list of operations", () => {
     ];
     const { service } = await start({
       intercept: (_, { query }) => {
-        const offset = Number(query.offset);
+        const offset = Number(query.offset ?? 0);
         return Response.json(all.slice(offset, offset + Number(query.limit)));
       },
     });
@@ -356,7 +356,7 @@ describe("the list of operations", () => {
       const all = ["five", "four", "three", "two", "one"].map((uuid) => ({ uuid, kind: "instance" }));
       const { service } = await start({
         intercept: (_, { query }) => {
-          const offset = Number(query.offset);
+          const offset = Number(query.offset ?? 0);
           return Response.json(all.slice(offset, offset + Math.min(2, Number(query.limit))), {
             status: offset < all.length ? 200 : status,
           });

@@ -1,9 +1,10 @@
 /** Records of operations, whichever client has started them: their list, one record, its output. */
-import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
-import { asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
-import { aList, listIn, maxListed } from "../http/requirements.ts";
+import { type LearntCapabilities, unsupportedStatuses } from "../capabilities.ts";
+import { asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
+import { maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { bytesOf, type OperationKind, type OperationStatus } from "../wire/operation.ts";
+import { readOperationPages } from "./operation-pages.ts";
 import { getRecord } from "./polling.ts";
 import { outputPlaces, readOperation, usualStatus } from "./record.ts";
 
@@ -50,39 +51,21 @@ export interface OperationRecords {
   recordedOutput(operation: string): Promise<Record<"stdout" | "stderr", Uint8Array>>;
 }
 
-const pageSize = 1000;
-
 export function createOperationRecords(
   transport: Transport,
   capabilities: LearntCapabilities,
 ): OperationRecords {
   return {
     async listOperations({ limit, ...filter }) {
-      const listed = new Set<string>();
       const found: OperationSummary[] = [];
-      while (found.length < limit && listed.size < maxListed && !capabilities.lacks("operationList")) {
-        // A service that ignores the filter has more entries to read than are asked for.
-        const wanted = listed.size === 0 ? Math.min(pageSize, limit) : pageSize;
-        const answer = await transport.call({
-          method: "GET",
-          path: "/v1/operations",
-          query: { ...filter, limit: String(wanted), offset: String(listed.size) },
-          repeatable: true,
-          handles: listed.size === 0 ? unsupportedStatuses : pastEndStatuses,
-          requires: aList("operations"),
-        });
-        if (listed.size > 0 && pastEndStatuses.includes(answer.status)) break;
-        if (unsupportedStatuses.includes(answer.status)) {
-          capabilities.learn("operationList", false);
-          return [];
-        }
-        const page = readList(answer.body);
-        const fresh = page.filter(({ uuid }) => !listed.has(uuid));
-        for (const { uuid } of fresh) listed.add(uuid);
-        found.push(...fresh.filter((operation) => passes(operation, filter)));
-        // A short page may not be the last, since a service may return fewer than requested. A server that ignores the offset
-        // returns the same page forever.
-        if (fresh.length === 0) break;
+      const pages = readOperationPages(
+        { transport, capabilities },
+        { filter, wanted: limit, maxListed, lacking: unsupportedStatuses },
+      );
+      for await (const page of pages) {
+        const summaries = page.map(({ uuid, record }) => summarize(uuid, record));
+        found.push(...summaries.filter((operation) => passes(operation, filter)));
+        if (found.length >= limit) break;
       }
       return found.slice(0, limit);
     },
@@ -119,14 +102,6 @@ function passes(
     (filter.since === undefined || !isBefore(created, Date.parse(filter.since))) &&
     (filter.until === undefined || !isBefore(Date.parse(filter.until), created))
   );
-}
-
-function readList(body: unknown): OperationSummary[] {
-  return listIn(body, "operations").flatMap((item) => {
-    const record = asRecord(item);
-    const uuid = idIn(record);
-    return record === undefined || uuid === undefined ? [] : [summarize(uuid, record)];
-  });
 }
 
 function summarize(uuid: string, record: JsonRecord): OperationSummary {

@@ -1,9 +1,9 @@
 /** Looks for the operation of a request whose response never came. */
 import type { Clock } from "../../clock.ts";
-import { type LearntCapabilities, pastEndStatuses, unavailableStatuses } from "../capabilities.ts";
-import { asRecord, asText, idIn } from "../http/json.ts";
-import { aList, listIn } from "../http/requirements.ts";
+import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
+import { asRecord, asText } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
+import { readOperationPages } from "./operation-pages.ts";
 import { getRecord } from "./polling.ts";
 import { outputLimitIn } from "./request-id.ts";
 
@@ -38,21 +38,12 @@ const maxLookedAt = 25;
 /** Searches once in what the service has started since. */
 export async function searchSpawned(options: SearchOptions, sent: Sent): Promise<SpawnSearch> {
   const { capabilities, transport, signal } = options;
-  if (capabilities.lacks("operationList")) return { kind: "unsupported" };
-  const seen = new Set<string>();
+  const since = new Date(sent.at + Math.min(transport.clockOffset(), 0) - clockSkewMilliseconds);
+  const filter = { kind: "instance", since: since.toISOString() };
   const similar: string[] = [];
   let looks = 0;
-  while (seen.size < maxListed) {
-    const offset = seen.size;
-    const page = await readPage(options, sent, offset);
-    if (page === undefined && offset === 0) {
-      capabilities.learn("operationList", false);
-      return { kind: "unsupported" };
-    }
-    for (const listed of page ?? []) {
-      const operation = idIn(asRecord(listed));
-      if (operation === undefined || seen.has(operation)) continue;
-      seen.add(operation);
+  for await (const page of readOperationPages(options, { filter, maxListed, lacking: unavailableStatuses })) {
+    for (const { uuid: operation, record: listed } of page) {
       let record: unknown = listed;
       if (outputLimitIn(record) === undefined && looks < maxLookedAt) {
         looks++;
@@ -63,34 +54,8 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
       if (outputLimitIn(record) === undefined && command !== undefined && command === sent.command)
         similar.push(operation);
     }
-    // A short page may not be the last: some services return fewer entries per page than requested.
-    if (seen.size === offset) break;
   }
-  return { kind: "not there", similar };
-}
-
-/** Returns a page of what the service has started since; `undefined` if it has no list, or no such page. */
-async function readPage(
-  { transport, signal }: SearchOptions,
-  sent: Sent,
-  offset: number,
-): Promise<readonly unknown[] | undefined> {
-  const handles = offset === 0 ? unavailableStatuses : [...unavailableStatuses, ...pastEndStatuses];
-  const { status, body } = await transport.call({
-    method: "GET",
-    path: "/v1/operations",
-    query: {
-      kind: "instance",
-      since: new Date(sent.at + Math.min(transport.clockOffset(), 0) - clockSkewMilliseconds).toISOString(),
-      limit: String(maxListed),
-      offset: offset === 0 ? undefined : String(offset),
-    },
-    repeatable: true,
-    handles,
-    requires: aList("operations"),
-    signal,
-  });
-  return handles.includes(status) ? undefined : listIn(body, "operations");
+  return capabilities.lacks("operationList") ? { kind: "unsupported" } : { kind: "not there", similar };
 }
 
 /** Time for an operation to appear: a proxy that has given up does not stop the service behind it. */
