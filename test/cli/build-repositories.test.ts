@@ -13,6 +13,7 @@ import {
   type Repository,
   repositoriesDirectory,
   type serveRepositories,
+  withoutObjects,
 } from "../support/git-server.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
@@ -465,15 +466,7 @@ describe("refused", () => {
 test("Ctrl-C ends git", async () => {
   const interruption = new AbortController();
   const asked = Promise.withResolvers<void>();
-  let posts = 0;
-  const { url } = serve({
-    answer({ method }) {
-      // The first two requests ask for names of refs, the third for objects.
-      if (method !== "POST" || ++posts < 3) return undefined;
-      asked.resolve();
-      return new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
-    },
-  });
+  const { url } = serve(withoutObjects(asked.resolve));
   const ending = build(`ADD ${url}/app.git /x`, ["--docker"], { signal: interruption.signal });
   await asked.promise;
   expect(processesOf(scratch)).not.toEqual([]);

@@ -1,19 +1,23 @@
 /** `bough build --build-context NAME=ADDRESS`: git repositories, and files by HTTP. */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { cpSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { openKeptContexts } from "../../src/cli/contexts/kept-contexts.ts";
 import { systemClock } from "../../src/clock.ts";
 import { BoughError } from "../../src/errors.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
-import { runBough } from "../support/bough.ts";
 import { type FetchingBuilds, startFetchingBuilds } from "../support/fetching-builds.ts";
 import { writeFiles } from "../support/files.ts";
-import { commitTime, makeRepository, type Repository, repositoriesDirectory } from "../support/git-server.ts";
+import {
+  commitTime,
+  makeTemplate,
+  type RepositoriesTemplate,
+  type Repository,
+  withoutObjects,
+} from "../support/git-server.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
-/** Repositories of which each test gets a copy. */
-let template: string;
+let template: RepositoriesTemplate;
 let root: string;
 let app: Repository;
 let builds: FetchingBuilds;
@@ -23,23 +27,15 @@ let kept: FetchingBuilds["kept"];
 const copyAll = "FROM base:1\nCOPY --from=src . /x\nRUN make\n";
 
 beforeAll(() => {
-  template = repositoriesDirectory();
-  makeRepository(join(template, "library.git")).commit({ "lib.txt": "library\n" });
-  const made = makeRepository(join(template, "app.git"));
-  made.commit({
+  template = makeTemplate({
     ".dockerignore": "foo\n",
     foo: "first\n",
     "run.sh": { text: "#!/bin/sh\n", mode: 0o755 },
     "sub/bar": "bar\n",
   });
-  made.git("tag", "v1");
-  made.git("submodule", "--quiet", "add", "../library.git", "module");
-  made.commit({ foo: "latest\n" });
 });
 beforeEach(async () => {
-  root = repositoriesDirectory();
-  cpSync(template, root, { recursive: true, verbatimSymlinks: true });
-  app = makeRepository(join(root, "app.git"));
+  ({ root, app } = template.copy());
   builds = await startFetchingBuilds();
   ({ build, kept } = builds);
   writeFiles(builds.directory, { Dockerfile: copyAll, ".dockerignore": "*\n" });
@@ -52,11 +48,6 @@ const buildFrom = (
   words: readonly string[] = [],
   options?: Parameters<typeof build>[1],
 ): ReturnType<typeof build> => build([".", "--build-context", `src=${address}`, ...words], options);
-const bough = (...words: string[]) =>
-  runBough(words, {
-    workingDirectory: builds.directory,
-    environment: { CONTREE_URL: builds.service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: builds.home },
-  });
 
 const ignore = { "/x/.dockerignore": "foo\n" };
 const firstFiles = { ...ignore, "/x/foo": "first\n", "/x/run.sh": "#!/bin/sh\n", "/x/sub/bar": "bar\n" };
@@ -178,7 +169,7 @@ describe("a repository", () => {
     await buildFrom(`${url}/app.git#v1`);
     const [path = ""] = kept();
     const [session = "", address] = basename(join(path, "..")).split("-");
-    const remove = async (key: string) => (await bough("session", "delete", key)).exitCode;
+    const remove = async (key: string) => (await builds.bough(["session", "delete", key])).exitCode;
     {
       using _held = openKeptContexts(builds.home, systemClock).find(`${session}-${address}`, basename(path));
       expect(await remove(`build:${session}`)).toBe(0);
@@ -195,15 +186,8 @@ describe("a repository", () => {
 
   test("Ctrl-C ends git, and nothing is left", async () => {
     const interruption = new AbortController();
-    let posts = 0;
-    const { url } = serve({
-      answer({ method }) {
-        // The first two requests ask for names of refs, the third for objects.
-        if (method !== "POST" || ++posts < 3) return undefined;
-        interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
-        return new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
-      },
-    });
+    const interrupted = new BoughError("interrupted", { kind: "interrupted" });
+    const { url } = serve(withoutObjects(() => interruption.abort(interrupted)));
     const { exitCode } = await buildFrom(`${url}/app.git`, [], { signal: interruption.signal });
     expect(exitCode).toBe(130);
     expect(kept()).toEqual([]);

@@ -1,32 +1,30 @@
 /** Build contexts that are git repositories. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { cpSync, mkdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { openKeptContexts } from "../../src/cli/contexts/kept-contexts.ts";
 import { BoughError } from "../../src/errors.ts";
 import { identify } from "../../src/process-identity.ts";
 import { sha256Of } from "../../src/sha256.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { type FetchingBuilds, startFetchingBuilds } from "../support/fetching-builds.ts";
 import { writeFiles } from "../support/files.ts";
 import {
   commitTime,
-  makeRepository,
+  makeTemplate,
+  type RepositoriesTemplate,
   type Repository,
-  repositoriesDirectory,
   type serveRepositories,
+  withoutObjects,
 } from "../support/git-server.ts";
 import { runOnSmallDisk } from "../support/small-disk.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
-/** Repositories of which each test gets a copy. */
-let template: string;
+let template: RepositoriesTemplate;
 let root: string;
 let app: Repository;
-/** The hash of the first commit. */
-let first: string;
 let builds: FetchingBuilds;
 let service: FetchingBuilds["service"];
 let directory: FetchingBuilds["directory"];
@@ -38,10 +36,7 @@ let kept: FetchingBuilds["kept"];
 const dockerfile = "FROM base:1\nCOPY . /x\nRUN make\n";
 
 beforeAll(() => {
-  template = repositoriesDirectory();
-  makeRepository(join(template, "library.git")).commit({ "lib.txt": "library\n" });
-  const made = makeRepository(join(template, "app.git"));
-  first = made.commit({
+  template = makeTemplate({
     Dockerfile: dockerfile,
     "Other.Dockerfile": "FROM base:1\nCOPY foo /other\nRUN make\n",
     ".dockerignore": "**/*ockerfile\n.dockerignore\nignored\n",
@@ -52,14 +47,9 @@ beforeAll(() => {
     "sub/bar": "bar\n",
     link: { link: "foo" },
   });
-  made.git("tag", "v1");
-  made.git("submodule", "--quiet", "add", "../library.git", "module");
-  made.commit({ foo: "latest\n" });
 });
 beforeEach(async () => {
-  root = repositoriesDirectory();
-  cpSync(template, root, { recursive: true, verbatimSymlinks: true });
-  app = makeRepository(join(root, "app.git"));
+  ({ root, app } = template.copy());
   builds = await startFetchingBuilds();
   ({ service, directory, home, scratch, build, kept } = builds);
 });
@@ -151,19 +141,16 @@ test("a second build fetches nothing and runs nothing; commits share layers", as
   expect((await build(["--explain", `${server.url}/app.git#v1`])).stderr).toContain(
     "not cached: line 3, RUN make: /x/.gitmodules is gone",
   );
-  const { stdout } = await runBough(["session", "list", "-f", "json"], {
-    workingDirectory: directory,
-    environment: { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home },
-  });
+  const { stdout } = await builds.bough(["session", "list", "-f", "json"]);
   const key = `build:${sha256Of(`${server.url}/app.git`).slice(0, 16)}`;
   expect(JSON.parse(stdout)).toEqual([expect.objectContaining({ key, context: `${server.url}/app.git` })]);
 });
 
 test("a commit that is kept needs no server", async () => {
   const server = serve();
-  await build([`${server.url}/app.git#${first}`]);
+  await build([`${server.url}/app.git#${template.first}`]);
   await server.stop();
-  expect((await build([`${server.url}/app.git#${first}`])).stderr).toContain("1 of 1 layer cached");
+  expect((await build([`${server.url}/app.git#${template.first}`])).stderr).toContain("1 of 1 layer cached");
 });
 
 test("the latest four commits are kept until their session is deleted or their use ends; a dead process's files are removed at once", async () => {
@@ -189,10 +176,7 @@ test("the latest four commits are kept until their session is deleted or their u
     expect(database.query(`SELECT context FROM ${table}`).all()).toEqual([{ context: `${url}/app.git` }]);
   const key = `build:${sha256Of(`${url}/app.git`).slice(0, 16)}`;
   const deleteSession = async () => {
-    const { exitCode } = await runBough(["session", "delete", key], {
-      workingDirectory: directory,
-      environment: { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home },
-    });
+    const { exitCode } = await builds.bough(["session", "delete", key]);
     expect(exitCode).toBe(0);
   };
   const used = kept().find((path) => path.includes(latest)) ?? "";
@@ -329,15 +313,8 @@ test.each(["Dockerfile", ".dockerignore", "Dockerfile.dockerignore"])(
 
 test("Ctrl-C ends git, and the fetched files are removed", async () => {
   const interruption = new AbortController();
-  let posts = 0;
-  const { url } = serve({
-    answer({ method }) {
-      // The first two requests ask for names of refs, the third for objects.
-      if (method !== "POST" || ++posts < 3) return undefined;
-      interruption.abort(new BoughError("interrupted", { kind: "interrupted" }));
-      return new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
-    },
-  });
+  const interrupted = new BoughError("interrupted", { kind: "interrupted" });
+  const { url } = serve(withoutObjects(() => interruption.abort(interrupted)));
   expect((await build([`${url}/app.git`], { signal: interruption.signal })).exitCode).toBe(130);
   expect(kept()).toEqual([]);
 });

@@ -14,6 +14,8 @@ export interface FetchingBuilds {
   home: string;
   /** The directory for temporary files, in which nothing may be left. */
   scratch: string;
+  /** Runs bough there. */
+  bough(words: readonly string[], options?: Partial<BoughOptions>): Promise<Ended>;
   build(words: readonly string[], options?: Partial<BoughOptions>): Promise<FetchingBuild>;
   /** Paths of the contexts that are kept, including incomplete ones. */
   kept(): string[];
@@ -46,18 +48,21 @@ export async function startFetchingBuilds(): Promise<FetchingBuilds> {
     return Buffer.from(file?.content ?? "").toString();
   }
 
+  const bough: FetchingBuilds["bough"] = (words, { environment, ...options } = {}) =>
+    runBough(words, {
+      workingDirectory: directory,
+      ...options,
+      environment: {
+        ...{ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home, TMPDIR: scratch },
+        ...environment,
+      },
+    });
+
   return {
-    ...{ service, directory, home, scratch },
-    async build(words, { environment, ...options } = {}) {
+    ...{ service, directory, home, scratch, bough },
+    async build(words, options) {
       const before = service.requests.length;
-      const ended = await runBough(["build", ...words], {
-        workingDirectory: directory,
-        ...options,
-        environment: {
-          ...{ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home, TMPDIR: scratch },
-          ...environment,
-        },
-      });
+      const ended = await bough(["build", ...words], options);
       const requests = service.requests.slice(before);
       const files = filesOf(requests);
       return {

@@ -1,5 +1,5 @@
 /** git repositories, and an HTTP server for them that uses git's CGI program. */
-import { mkdirSync } from "node:fs";
+import { cpSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "./bough.ts";
 import { type FileSpec, writeFiles } from "./files.ts";
@@ -31,6 +31,32 @@ export function makeRepository(directory: string, { format = "sha1" } = {}): Rep
   };
 }
 
+/** Repositories of which each test gets a copy. */
+export interface RepositoriesTemplate {
+  /** The hash of the first commit of `app.git`. */
+  first: string;
+  copy(): { root: string; app: Repository };
+}
+
+/** Makes `app.git` with these files, tagged `v1`, and a later commit, in which `library.git` is its submodule `module`. */
+export function makeTemplate(files: Record<string, FileSpec>): RepositoriesTemplate {
+  const template = repositoriesDirectory();
+  makeRepository(join(template, "library.git")).commit({ "lib.txt": "library\n" });
+  const made = makeRepository(join(template, "app.git"));
+  const first = made.commit(files);
+  made.git("tag", "v1");
+  made.git("submodule", "--quiet", "add", "../library.git", "module");
+  made.commit({ foo: "latest\n" });
+  return {
+    first,
+    copy() {
+      const root = repositoriesDirectory();
+      cpSync(template, root, { recursive: true, verbatimSymlinks: true });
+      return { root, app: makeRepository(join(root, "app.git")) };
+    },
+  };
+}
+
 export interface GitServer {
   url: string;
   /** Method and path of each request. */
@@ -45,6 +71,19 @@ interface GitServerOptions {
   isDumb?: boolean;
   /** Responds in place of git, unless it returns `undefined`. */
   answer?(request: Request): Response | undefined;
+}
+
+/** Lets git wait forever for the objects that it asks for. Calls `onAsked` then. */
+export function withoutObjects(onAsked: () => void): Pick<GitServerOptions, "answer"> {
+  let posts = 0;
+  return {
+    answer({ method }) {
+      // The first two requests ask for names of refs, the third for objects.
+      if (method !== "POST" || ++posts < 3) return undefined;
+      onAsked();
+      return new Response(new ReadableStream({ pull: () => new Promise(() => {}) }));
+    },
+  };
 }
 
 /** Serves the repositories below `root`. */
