@@ -22,6 +22,17 @@ export function isStateDiskFull(error: unknown): boolean {
   return error instanceof Error && isStateDiskFull(error.cause);
 }
 
+/** Performs a write of bough's own state. Returns `undefined` if the disk is full: then another result or error matters more. */
+export function unlessStateDiskFull<Result>(write: () => Result, onFull?: () => void): Result | undefined {
+  try {
+    return write();
+  } catch (error) {
+    if (!isStateDiskFull(error)) throw error;
+    onFull?.();
+    return undefined;
+  }
+}
+
 /** It is known by name, since a command that needs no database does not load SQLite. */
 function isFromSqlite(error: unknown): error is Error & { code: string } {
   return error instanceof Error && error.name === "SQLiteError" && "code" in error;

@@ -39,6 +39,13 @@ test("marks of another user's dead process are ignored", () => {
   expect(existsSync(path)).toBe(false);
 });
 
+test("a context whose marks can't be written is an error for users", () => {
+  const path = keep("commit");
+  rmSync(join(path, ".users"), { recursive: true });
+  writeFileSync(join(path, ".users"), "");
+  expect(() => contexts.find("group", "commit")).toThrow(`cannot store the build context in ${path}: `);
+});
+
 /** Keeps a context with these files, calls `use` while it is in use, and returns its path. */
 function keep(name: string, files = ["file"], use = (_path: string) => {}): string {
   using held = fetchNew(name, files);

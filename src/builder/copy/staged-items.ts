@@ -1,5 +1,6 @@
 import { sha256Of } from "../../sha256.ts";
 import type { BuildJob } from "../job.ts";
+import { modifiedSeconds } from "../remote-files/source-url.ts";
 import { ContextFile } from "../staging/context-file.ts";
 import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { stageDirectory } from "./made-directories.ts";
@@ -63,8 +64,6 @@ export async function stageUrl(
 ): Promise<StagedFile> {
   const { addFromUrl } = await import("../remote-files/download.ts");
   const { sha256, size, lastModified } = await addFromUrl(url, checksum, build);
-  const modifiedSeconds = Date.parse(lastModified ?? "") / 1000;
-  // As in Docker, a file without a time from the server is of 1970.
-  const mtime = Number.isNaN(modifiedSeconds) ? 0 : Math.max(modifiedSeconds, 0);
+  const mtime = modifiedSeconds(lastModified);
   return { type: "file", sha256, size, mode, content: { kind: "url", url }, mtime, ...owned };
 }

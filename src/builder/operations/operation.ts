@@ -5,7 +5,7 @@ import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import { isStateDiskFull } from "../../state-failure.ts";
+import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { EmitInStep } from "../events.ts";
 import type { BuildJob } from "../job.ts";
 import { abandonmentOf } from "../stages/abandoned.ts";
@@ -133,11 +133,7 @@ export function finishOperations(keys: readonly string[], { store, session, owne
 
 /** Forgets an operation without a result. On a full disk a later build looks for it in vain, and its error is reported here. */
 function forgetFailed(key: string, build: BuildJob): void {
-  try {
-    finishOperations([key], build);
-  } catch (error) {
-    if (!isStateDiskFull(error)) throw error;
-  }
+  unlessStateDiskFull(() => finishOperations([key], build));
 }
 
 export function isSuccess({ status, exitCode, timedOut }: OperationOutcome): boolean {

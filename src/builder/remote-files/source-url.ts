@@ -40,3 +40,9 @@ function decode(text: string): string {
     return text;
   }
 }
+
+/** Returns the time of a URL's content by the header `Last-Modified`, in seconds; 1970 if the server gives none, as in Docker. */
+export function modifiedSeconds(lastModified: string | null): number {
+  const seconds = Date.parse(lastModified ?? "") / 1000;
+  return Number.isNaN(seconds) ? 0 : Math.max(seconds, 0);
+}

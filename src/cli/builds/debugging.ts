@@ -1,7 +1,7 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import { FailedStepError } from "../../builder/operations/failed-step.ts";
 import { BoughError } from "../../errors.ts";
-import { isStateDiskFull } from "../../state-failure.ts";
+import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { Store } from "../../store/store.ts";
 import { commandLine } from "../command-line/documentation.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
@@ -35,7 +35,9 @@ function waysInto(step: FailedStepError, session: string, globals: GlobalOptions
       `${line("run", "-D", "--")} COMMAND`,
     ];
   }
-  const missing = keepUnlessFull(session, step, step.place, store);
+  const { place } = step;
+  // The step's own error is the one to report.
+  const missing = unlessStateDiskFull(() => keepFailedStep(session, step, place, store));
   if (missing === undefined) return [];
   const without = missing.length === 0 ? "" : ` (without ${missing.join(", ")})`;
   return [
@@ -43,16 +45,6 @@ function waysInto(step: FailedStepError, session: string, globals: GlobalOptions
     line("shell", "--failed-step"),
     `${line("run", "-D", "--failed-step", "--")} COMMAND`,
   ];
-}
-
-/** Returns `undefined` if the disk of bough's state is full. The step's own error is the one to report. */
-function keepUnlessFull(...step: Parameters<typeof keepFailedStep>): string[] | undefined {
-  try {
-    return keepFailedStep(...step);
-  } catch (error) {
-    if (isStateDiskFull(error)) return undefined;
-    throw error;
-  }
 }
 
 /** Finds the error of a failed step. An error that has its place in the Dockerfile is wrapped around it. */

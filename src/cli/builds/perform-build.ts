@@ -12,7 +12,7 @@ import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import { currentProcess, isAlive } from "../../process-identity.ts";
-import { isStateDiskFull } from "../../state-failure.ts";
+import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -150,12 +150,9 @@ async function readCheckedDockerfile(
 
 /** Writes what only helps later builds. The build's own result or error stands even if the disk is full. */
 function remember(write: () => void, log?: Pick<Progress["log"], "warn">): void {
-  try {
-    write();
-  } catch (error) {
-    if (!isStateDiskFull(error)) throw error;
-    log?.warn("there is no space left for bough's state: the next build hashes files again");
-  }
+  unlessStateDiskFull(write, () =>
+    log?.warn("there is no space left for bough's state: the next build hashes files again"),
+  );
 }
 
 /** Saves the hashes after a failed build, since they are still valid. Ignores errors: the build's error is the one to report. */

@@ -1,14 +1,16 @@
-import { closeSync, mkdirSync, openSync, utimesSync, writeSync } from "node:fs";
+import { mkdirSync, utimesSync } from "node:fs";
 import { join } from "node:path";
-import { isHeader } from "../../builder/archives/open-archive.ts";
-import { redactUrl } from "../../builder/remote-files/source-url.ts";
+import { createHashedStream } from "../../builder/archives/hashed-stream.ts";
+import { isHeader, peek } from "../../builder/archives/open-archive.ts";
+import { modifiedSeconds, redactUrl } from "../../builder/remote-files/source-url.ts";
 import { detectCompression } from "../../image/compression.ts";
 import { blockBytes } from "../../image/tar-header.ts";
+import { tap } from "../../streams.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { contextGroup } from "./context-source.ts";
 import { download, type Fetching } from "./fetch-archive.ts";
 import type { FetchedContext } from "./fetched-context.ts";
-import { onDisk, requireSize } from "./unpack-context.ts";
+import { onDisk, requireSize, writeContent } from "./unpack-context.ts";
 
 /** BuildKit's name for the file. */
 const fileName = "context";
@@ -29,7 +31,7 @@ export function fetchFile(
     using started = contexts.begin(group);
     const tree = join(started.path, "tree");
     onDisk(tree, () => mkdirSync(tree));
-    const modified = modifiedSeconds(headers);
+    const modified = modifiedSeconds(headers.get("last-modified"));
     const limits = { name, maxBytes: access.maxAddBytes };
     const { sha256, bytes, isArchive } = await write(content, join(tree, fileName), limits);
     onDisk(tree, () => utimesSync(join(tree, fileName), modified, modified));
@@ -49,29 +51,14 @@ async function write(
   path: string,
   limits: Parameters<typeof requireSize>[1],
 ): Promise<{ sha256: string; bytes: number; isArchive: boolean }> {
-  const hasher = new Bun.CryptoHasher("sha256");
-  const file = onDisk(path, () => openSync(path, "wx", 0o600));
   let bytes = 0;
-  let beginning = Buffer.alloc(0);
-  try {
-    for await (const chunk of content) {
-      bytes += chunk.byteLength;
-      requireSize(bytes, limits);
-      hasher.update(chunk);
-      if (beginning.byteLength < blockBytes)
-        beginning = Buffer.concat([beginning, chunk.subarray(0, blockBytes - beginning.byteLength)]);
-      for (let written = 0; written < chunk.byteLength; )
-        written += onDisk(path, () => writeSync(file, chunk, written));
-    }
-  } finally {
-    closeSync(file);
-  }
+  const counted = tap(content, (chunk) => {
+    bytes += chunk.byteLength;
+    requireSize(bytes, limits);
+  });
+  await using hashed = createHashedStream(counted);
+  const { beginning, whole } = await peek(hashed, blockBytes);
+  await writeContent(whole(), path, path);
   const isArchive = detectCompression(beginning) !== "none" || isHeader(beginning);
-  return { sha256: hasher.digest("hex"), bytes, isArchive };
-}
-
-/** Returns the file's time by the server, in seconds; 1970 if the server gives none, as in Docker. */
-function modifiedSeconds(headers: Headers): number {
-  const seconds = Date.parse(headers.get("last-modified") ?? "") / 1000;
-  return Number.isNaN(seconds) ? 0 : Math.max(seconds, 0);
+  return { sha256: await hashed.finish(), bytes, isArchive };
 }

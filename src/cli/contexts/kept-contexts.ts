@@ -75,13 +75,11 @@ export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): Kep
       // A process that removes it writes a file, too, and then looks for users: one of the two sees the other, and gives up.
       const isComplete = readFileSync(join(path, madeIn), "utf8") === currentBoot();
       if (isComplete && !hasLivingOwner(join(path, removers)) && existsSync(user)) return hold(path, own);
-      rmSync(user, { force: true });
-      return undefined;
     } catch (error) {
-      rmSync(user, { force: true });
-      if (errorCode(error) === "ENOENT") return undefined;
-      throw cannotKeep(path, error);
+      if (errorCode(error) !== "ENOENT") throw cannotKeep(path, error);
     }
+    rmSync(user, { force: true });
+    return undefined;
   }
 
   function begin(group: string): StartedContext {

@@ -131,7 +131,12 @@ async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking
   rmSync(contents, { recursive: true });
 }
 
-async function writeContent(content: AsyncIterable<Uint8Array>, path: string, place: string): Promise<void> {
+/** Writes a new file that only its owner may read, as BuildKit does with the file of a URL. An entry gets its own mode later. */
+export async function writeContent(
+  content: AsyncIterable<Uint8Array>,
+  path: string,
+  place: string,
+): Promise<void> {
   const file = onDisk(place, () => openSync(path, "wx", 0o600));
   try {
     for await (const chunk of content)
