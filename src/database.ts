@@ -48,9 +48,15 @@ export function makeFile(path: string): bigint {
   }
 }
 
-/** True for SQLite's errors that a file is not a database, or is damaged. */
+/** True for SQLite's errors that a file is not a database, or is damaged, and for errors wrapped around one. */
 export function isDamaged(error: unknown): boolean {
-  return /^SQLITE_(NOTADB|CORRUPT)/.test(errorCode(error) ?? "");
+  return damageOf(error) !== undefined;
+}
+
+/** Returns SQLite's error itself; see `isDamaged`. */
+export function damageOf(error: unknown): Error | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return /^SQLITE_(NOTADB|CORRUPT)/.test(errorCode(error) ?? "") ? error : damageOf(error.cause);
 }
 
 /** Runs `work` in a transaction that holds the database's write lock. It is rolled back if `work` throws. */

@@ -11,21 +11,25 @@ export async function withEngineDirectory<T>(
   directory: string,
   use: (database: Database, layout: Layout) => T | Promise<T>,
 ): Promise<T> {
-  const { layout, database } = open(resolve(directory));
+  const { layout, database } = openEngineDirectory(directory);
   try {
     return await use(database, layout);
+  } catch (error) {
+    // Some damage appears only when records are read.
+    throw isDamaged(error) ? describeUnusable(error, directory) : error;
   } finally {
     database.close();
     rmSync(layout.scratch, { recursive: true, force: true });
   }
 }
 
-/** Throws errors of a damaged database unchanged. */
-function open(directory: string): { layout: Layout; database: Database } {
+/** Opens an engine's records; makes what is missing of its directory. */
+export function openEngineDirectory(given: string): { layout: Layout; database: Database } {
+  const directory = resolve(given);
   try {
     const layout = makeLayout(directory);
     return { layout, database: openDatabase(layout.database, migrations) };
   } catch (error) {
-    throw isDamaged(error) ? error : describeUnusable(error, directory);
+    throw describeUnusable(error, directory);
   }
 }

@@ -1,20 +1,15 @@
-import type { Database } from "bun:sqlite";
 import { rmdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { resolve } from "node:path";
 import type { Clock } from "../clock.ts";
-import { openDatabase } from "../database.ts";
 import { BoughError } from "../errors.ts";
 import { bootId } from "../process-identity.ts";
 import type { LendFiles } from "../service/wire/file.ts";
-import { describeUnusable } from "./faults.ts";
+import { openEngineDirectory } from "./engine-directory.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
-import { type Layout, makeLayout } from "./layout.ts";
 import { Networks } from "./network/networks.ts";
 import { EventFiles } from "./records/event-files.ts";
 import { LayerSync } from "./records/layer-sync.ts";
-import { migrations } from "./records/schema.ts";
 import { recover } from "./recovery.ts";
 import { keepReserve } from "./reserve.ts";
 import { changeRoutes } from "./routes/changes.ts";
@@ -69,7 +64,8 @@ export interface Engine {
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { clock, environment, isServer = false, importLimits = defaultImportLimits } = options;
   requireRoot();
-  const { layout, database } = openDirectory(resolve(options.directory));
+  const { layout, database } = openEngineDirectory(options.directory);
+  keepReserve(layout.directory);
   const closing = new AbortController();
   const boot = bootId() ?? "";
   const warn = options.warn ?? (() => undefined);
@@ -145,15 +141,4 @@ function requireRoot(): void {
   throw new BoughError("the embedded engine needs root, or a user namespace in which it is root", {
     hint: "Run it under: unshare --user --map-root-user --map-auto --mount",
   });
-}
-
-function openDirectory(directory: string): { layout: Layout; database: Database } {
-  try {
-    const layout = makeLayout(directory);
-    const database = openDatabase(layout.database, migrations);
-    keepReserve(layout.directory);
-    return { layout, database };
-  } catch (error) {
-    throw describeUnusable(error, directory);
-  }
 }

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
+import { checkQuickly } from "../../src/engine/check/check.ts";
 import { openEngine } from "../../src/engine/engine.ts";
 import { describeFault } from "../../src/engine/faults.ts";
 import { nameSeconds } from "../../src/engine/system/seconds.ts";
@@ -156,12 +157,14 @@ describe("the engine's directory", () => {
     writeFileSync(join(damaged, "engine.db"), "garbage".repeat(1000));
     const file = join(scratch, "file");
     writeFileSync(file, "");
-    for (const [directory, hint] of [
-      [damaged, /^Move the directory away/],
-      [join(file, "below"), /^Check its permissions/],
+    const open = (directory: string) => openEngine({ directory, clock: systemClock, environment: {} });
+    for (const [directory, use, hint] of [
+      [damaged, open, /^Move the directory away/],
+      [damaged, checkQuickly, /^Move the directory away/],
+      [join(file, "below"), open, /^Check its permissions/],
+      [join(file, "below"), checkQuickly, /^Check its permissions/],
     ] as const) {
-      const opening = openEngine({ directory, clock: systemClock, environment: {} });
-      await expect(opening).rejects.toMatchObject({
+      await expect(use(directory)).rejects.toMatchObject({
         message: expect.stringContaining(`the engine's directory ${directory} cannot be used: `),
         hint: expect.stringMatching(hint),
       });

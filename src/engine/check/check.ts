@@ -1,6 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { isDamaged } from "../../database.ts";
-import { messageOf } from "../../errors.ts";
+import { damageOf } from "../../database.ts";
 import { createPace } from "../../pace.ts";
 import { withEngineDirectory } from "../engine-directory.ts";
 import type { Layout } from "../layout.ts";
@@ -26,9 +25,10 @@ export async function checkEngine(
   try {
     return await withEngineDirectory(directory, (database, layout) => checkAll(database, layout, options));
   } catch (error) {
-    if (!isDamaged(error)) throw error;
+    const damage = damageOf(error);
+    if (damage === undefined) throw error;
     const report = emptyReport();
-    add({ report }, { kind: "database", name: "engine.db", problem: messageOf(error) });
+    add({ report }, { kind: "database", name: "engine.db", problem: damage.message });
     return report;
   }
 }
