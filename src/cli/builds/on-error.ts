@@ -28,10 +28,8 @@ export async function openShellAfter(
   await runToItsEnd(
     {
       key: sessionKey(invocation),
-      use: undefined,
-      otherwise: undefined,
+      place: { kind: "step", step: failedStepOf(step, step.place) },
       command: "shell",
-      step: failedStepOf(step, step.place),
       env: {},
       cwd: undefined,
       user: undefined,

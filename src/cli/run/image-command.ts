@@ -4,26 +4,31 @@ import { BoughError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { findDescription } from "../images/description.ts";
 import type { Connection } from "../service/connection.ts";
-import { type FailedStep, requireFailedStep } from "./failed-step.ts";
+import { requireFailedStep } from "./failed-step.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
-import type { RunRequest } from "./request.ts";
+import type { RunPlace, RunRequest } from "./request.ts";
 
 /** A run as the command line asks for it. */
-export interface AskedRun extends Omit<RunRequest, "command" | "title" | "step"> {
+export interface AskedRun extends Omit<RunRequest, "command" | "title" | "place"> {
   /** `undefined` for the image's own command, `"shell"` for a shell of the image. */
   command: ExpandedCommand | "shell" | undefined;
-  /** `"latest"` for the failed step of the session's latest build. */
-  step: FailedStep | "latest" | undefined;
+  place: RunPlace | LatestStep;
   /** The user's words, if the command was made from them and differs: a script and its arguments. */
   originalWords?: readonly string[] | undefined;
 }
 
+/** The failed step of the session's latest build. */
+export interface LatestStep {
+  kind: "latest step";
+}
+
 /** A run whose step is resolved. */
-export type ReadyRun = AskedRun & Pick<RunRequest, "step">;
+export type ReadyRun = AskedRun & Pick<RunRequest, "place">;
 
 export function withStep(asked: AskedRun, store: Connection["store"]): ReadyRun {
-  const { step, key } = asked;
-  return { ...asked, step: step === "latest" ? requireFailedStep(key, store) : step };
+  const { place, key } = asked;
+  const isLatest = place.kind === "latest step";
+  return { ...asked, place: isLatest ? { kind: "step", step: requireFailedStep(key, store) } : place };
 }
 
 /** Returns the request with its command: the given one, else the image's ENTRYPOINT and CMD. */

@@ -25,11 +25,9 @@ import { requireVolumes } from "./volume-argument.ts";
 
 /** A resolved request of `bough run`. */
 export interface RunRequest extends GivenSurroundings {
+  /** The key of the session. */
   key: string;
-  /** The image to use instead of the session's. */
-  use: string | undefined;
-  /** The hint of the error if there is no such image. */
-  otherwise: string | undefined;
+  place: RunPlace;
   /** The title in the session's history. */
   title: string;
   timeoutSeconds: number;
@@ -42,26 +40,42 @@ export interface RunRequest extends GivenSurroundings {
   /** Standard input, instead of what is piped in. */
   input: Uint8Array | undefined;
   isDisposable: boolean;
-  /** The failed step of a build to run in place of, instead of in an image. */
-  step: FailedStep | undefined;
   /** True if the command gets the user's terminal. */
   hasTerminal: boolean;
 }
+
+/** What a command starts from. */
+export type RunPlace =
+  /** The session's image. */
+  | { kind: "session" }
+  /** An image as the user named it. `otherwise`: the hint of the error if there is none. */
+  | { kind: "image"; image: string; otherwise?: string }
+  /** A build's failed step, which the command replaces. */
+  | { kind: "step"; step: FailedStep };
 
 /** Bytes of each output stream that the service should keep. */
 const outputLimit = 16 * 1024 * 1024;
 
 /** Returns the image that the command starts from. */
 export async function startImage(
-  request: Pick<RunRequest, "key" | "use" | "otherwise" | "limits" | "step" | "volumes">,
+  { key, place, limits, volumes }: Pick<RunRequest, "key" | "place" | "limits" | "volumes">,
   connection: Connection,
 ): Promise<string> {
-  await requireLimits(connection.service, request.limits);
-  await requireVolumes(connection.service, request.volumes);
-  if (request.step !== undefined) return request.step.fields.image;
-  return request.use === undefined
-    ? requireSessionImage(connection.store, request.key)
-    : await resolveImageArgument(connection, request.use, request.otherwise);
+  await requireLimits(connection.service, limits);
+  await requireVolumes(connection.service, volumes);
+  switch (place.kind) {
+    case "session":
+      return requireSessionImage(connection.store, key);
+    case "image":
+      return await resolveImageArgument(connection, place.image, place.otherwise);
+    case "step":
+      return place.step.fields.image;
+  }
+}
+
+/** Returns the failed step that the command replaces, if it replaces one. */
+export function stepOf(place: RunPlace): FailedStep | undefined {
+  return place.kind === "step" ? place.step : undefined;
 }
 
 /**
@@ -77,7 +91,7 @@ export async function withInstance<Result>(
 ): Promise<Result> {
   const { runtime, log } = invocation;
   if (request.network === "host") await requireHostNetwork(connection.service);
-  const surroundings = await findSurroundings(request, image, connection);
+  const surroundings = await findSurroundings({ ...request, step: stepOf(request.place) }, image, connection);
   const staged = await stageLocalFiles(request.files, {
     workingDirectory: runtime.workingDirectory,
     cwd: surroundings.cwd,
@@ -102,10 +116,11 @@ export async function withInstance<Result>(
 }
 
 async function lendAgain(
-  { step }: RunRequest,
+  { place }: RunRequest,
   invocation: Invocation,
   { service }: Connection,
 ): Promise<Loan | undefined> {
+  const step = stepOf(place);
   if (step === undefined || step.lent.length === 0 || service.lendFiles === undefined) return undefined;
   const { findLentFiles } = await import("./changed-files.ts");
   return service.lendFiles(await findLentFiles(step, service, invocation));
@@ -119,7 +134,7 @@ async function makeInstance(
   { runtime, log }: Invocation,
   { service }: Connection,
 ): Promise<InstanceRequest> {
-  const fields: Partial<FailedStep["fields"]> = request.step?.fields ?? {};
+  const fields: Partial<FailedStep["fields"]> = stepOf(request.place)?.fields ?? {};
   const { entries, copies, mounts, networking } = fields;
   const ids = await service.uploadFiles(localFiles(staged.values()));
   const files = { ...fields.files, ...instanceFiles(staged, ids, { times: false, links: false }) };

@@ -9,7 +9,7 @@ import { runDetached } from "./detached.ts";
 import { type AskedRun, whichCommand } from "./image-command.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
 import { readScript } from "./script.ts";
-import { readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
+import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
 import { requireTerminal, terminalSeconds } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
@@ -107,7 +107,7 @@ function readRequest(invocation: Invocation): AskedRun {
   const script = file === undefined ? undefined : readScript(file, runtime);
   return {
     key: sessionKey(invocation),
-    ...readImage(values),
+    place: readFailedStep(values) ?? readPlace(values),
     command:
       script === undefined
         ? readCommand(values, runtime.stdin.isTerminal && !hasTerminal)
@@ -137,12 +137,13 @@ function checkTerminal({ values, globals, runtime }: Invocation): void {
   requireTerminal(runtime, "bough run -it", hint);
 }
 
-function readImage(values: Values): Pick<AskedRun, "use" | "otherwise"> {
+function readPlace(values: Values): AskedRun["place"] {
   const use = values.text("use");
   const [place] = values.positionals;
-  if (place === undefined) return { use, otherwise: undefined };
   // With --use and --script, the positional words are the script's arguments.
-  if (use !== undefined && values.text("script") !== undefined) return { use, otherwise: undefined };
+  if (use !== undefined && (place === undefined || values.text("script") !== undefined))
+    return { kind: "image", image: use };
+  if (place === undefined) return { kind: "session" };
   if (use !== undefined) {
     throw new BoughError(`bough run: two images are given, ${place} and ${use}`, {
       kind: "usage",
@@ -151,7 +152,8 @@ function readImage(values: Values): Pick<AskedRun, "use" | "otherwise"> {
   }
   const line = [place, ...(values.rest ?? [])].map(quote).join(" ");
   return {
-    use: place,
+    kind: "image",
+    image: place,
     otherwise: `\`bough images import ${quote(place)}\` may import it. A command for the session's image goes after --: bough run -- ${line}`,
   };
 }

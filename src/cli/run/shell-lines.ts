@@ -5,7 +5,7 @@ import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import { runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
-import { type RunRequest, withInstance } from "./request.ts";
+import { type RunPlace, type RunRequest, withInstance } from "./request.ts";
 
 /**
  * Runs a shell line by line, each as a command on the image that the one before has left. `cd` affects later lines, `exit` ends
@@ -43,7 +43,7 @@ export async function runLines(
     if (isMove && ended.exitCode === 0) next.cwd = ended.stdout.text.trim();
     outcome = { ...ended, image: ended.image ?? outcome.image };
     // Files that were placed first are in the image now.
-    next = { ...next, files: [], ...(next.step && { step: withoutFiles(next.step) }) };
+    next = { ...next, files: [], place: withoutFiles(next.place) };
   };
   interrupts.add(interrupt);
   try {
@@ -74,9 +74,10 @@ const nothingRun = {
   stderr: { text: "", truncated: false },
 } as const;
 
-function withoutFiles(step: NonNullable<RunRequest["step"]>): RunRequest["step"] {
-  const { files: _, entries: __, copies: ___, ...fields } = step.fields;
-  return { ...step, fields, lent: [] };
+function withoutFiles(place: RunPlace): RunPlace {
+  if (place.kind !== "step") return place;
+  const { files: _, entries: __, copies: ___, ...fields } = place.step.fields;
+  return { ...place, step: { ...place.step, fields, lent: [] } };
 }
 
 interface LinePlace {

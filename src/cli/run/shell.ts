@@ -4,7 +4,7 @@ import { type Connection, connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { type AskedRun, withStep } from "./image-command.ts";
 import { startImage } from "./request.ts";
-import { readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
+import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
 import { requireTerminal, terminalSeconds } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
@@ -45,11 +45,14 @@ async function openShell(invocation: Invocation): Promise<number> {
       hint: "`bough run -f json` prints the result of a command.",
     });
   }
+  const step = readFailedStep(values);
   const surroundings = readSurroundings(invocation);
   const isDisposable = !values.flag("keep");
   await using connection = await connectQuietly(invocation);
   const asked: AskedRun = {
-    ...(await findPlace(invocation, connection)),
+    ...(step === undefined
+      ? await findPlace(invocation, connection)
+      : { key: sessionKey(invocation), place: step }),
     ...surroundings,
     command: "shell",
     input: undefined,
@@ -69,12 +72,13 @@ async function openShell(invocation: Invocation): Promise<number> {
 async function findPlace(
   invocation: Invocation,
   { service, store }: Connection,
-): Promise<Pick<AskedRun, "key" | "use" | "otherwise">> {
+): Promise<Pick<AskedRun, "key" | "place">> {
   const [given] = invocation.values.positionals;
   const key = sessionKey(invocation);
-  const isSession = given !== undefined && store.sessions.history(given) !== undefined;
-  const image = given !== undefined && isSession ? await service.findImage(given) : undefined;
-  if (given !== undefined && isSession && (image === undefined || image === "unsupported"))
-    return { key: given, use: undefined, otherwise: undefined };
-  return { key, use: given, otherwise: undefined };
+  if (given === undefined) return { key, place: { kind: "session" } };
+  if (store.sessions.history(given) !== undefined) {
+    const image = await service.findImage(given);
+    if (image === undefined || image === "unsupported") return { key: given, place: { kind: "session" } };
+  }
+  return { key, place: { kind: "image", image: given } };
 }

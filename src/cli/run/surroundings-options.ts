@@ -1,10 +1,10 @@
 /** Options shared by commands that run something in an image: its environment, user, limits, files and network. */
 import { BoughError } from "../../errors.ts";
-import type { ArgumentDefinitions } from "../command-line/arguments.ts";
+import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { readEnvironment, readEnvironmentFiles } from "./environment.ts";
 import { parseFileArgument } from "./file-argument.ts";
-import type { AskedRun } from "./image-command.ts";
+import type { AskedRun, LatestStep } from "./image-command.ts";
 import { limitDefinitions, readLimitOptions } from "./limit-options.ts";
 import { networkDefinition, readNetworkMode } from "./network-option.ts";
 import { parseVolume } from "./volume-argument.ts";
@@ -72,9 +72,21 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
   network: networkDefinition("the command"),
 };
 
+/** Reads `--failed-step`. */
+export function readFailedStep(values: Values): LatestStep | undefined {
+  if (!values.flag("failed-step")) return undefined;
+  if (values.positionals.length > 0 || values.text("use") !== undefined) {
+    throw new BoughError("--failed-step runs in that step's image: no other image can be given", {
+      kind: "usage",
+      hint: "Give the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
+    });
+  }
+  return { kind: "latest step" };
+}
+
 type AskedSurroundings = Pick<
   AskedRun,
-  "env" | "cwd" | "user" | "ignoresConfig" | "step" | "limits" | "files" | "excludes" | "volumes" | "network"
+  "env" | "cwd" | "user" | "ignoresConfig" | "limits" | "files" | "excludes" | "volumes" | "network"
 >;
 
 export function readSurroundings({ values, runtime }: Invocation): AskedSurroundings {
@@ -82,12 +94,6 @@ export function readSurroundings({ values, runtime }: Invocation): AskedSurround
   if (cwd?.startsWith("/") === false) {
     throw new BoughError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`, {
       kind: "usage",
-    });
-  }
-  if (values.flag("failed-step") && (values.positionals.length > 0 || values.text("use") !== undefined)) {
-    throw new BoughError("--failed-step runs in that step's image: no other image can be given", {
-      kind: "usage",
-      hint: "Give the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
     });
   }
   return {
@@ -98,7 +104,6 @@ export function readSurroundings({ values, runtime }: Invocation): AskedSurround
     cwd,
     user: values.text("user"),
     ignoresConfig: values.flag("no-config"),
-    step: values.flag("failed-step") ? "latest" : undefined,
     limits: readLimitOptions(values),
     files: values.list("file").map(parseFileArgument),
     excludes: values.list("file-excludes"),

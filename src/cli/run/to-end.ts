@@ -16,7 +16,7 @@ import { appendEntries, type WorkingBranch, workingBranch } from "../sessions/wo
 import { type AskedRun, type ReadyRun, withCommand, withStep } from "./image-command.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
-import { type RunRequest, startImage, withInstance } from "./request.ts";
+import { type RunRequest, startImage, stepOf, withInstance } from "./request.ts";
 import { passTerminal } from "./terminal.ts";
 
 /** Runs the command and returns its exit code. */
@@ -108,7 +108,8 @@ async function runOnce(
 }
 
 /** Returns the branch to continue. Results of a failed step go to a branch beside the layer that the step began with. */
-function startBranch({ key, step }: ReadyRun, store: Connection["store"]): WorkingBranch {
+function startBranch({ key, place }: ReadyRun, store: Connection["store"]): WorkingBranch {
+  const step = stepOf(place);
   if (step === undefined) return workingBranch(store, key);
   return { key, branch: step.branch, head: store.sessions.findBranch(key, step.branch) };
 }
@@ -127,10 +128,12 @@ function keep(
       `operation ${outcome.operation} succeeded, but the service reported no resulting image`,
     );
   }
-  const { use, key, title } = request;
+  const { place, key, title } = request;
   const result = outcome.image;
   const entries: Omit<NewEntry, "parent">[] = [
-    ...(use === undefined ? [] : [{ image, kind: "use" as const, title: `use ${use}`, operation: null }]),
+    ...(place.kind === "image"
+      ? [{ image, kind: "use" as const, title: `use ${place.image}`, operation: null }]
+      : []),
     ...(result === image
       ? []
       : [{ image: result, kind: "run" as const, title, operation: outcome.operation }]),
