@@ -37,9 +37,8 @@ export async function resolveGlobSource(search: SourceSearch, source: string): P
     const outcome = await resolveFoundPath(search, source, found, { byName: false });
     outcomes.push(outcome);
     const isIgnored = outcome.matches.length === 0 && outcome.ignoredBy !== undefined;
-    // A link that is ignored itself does not match. One that leads to what is ignored is like a dangling one.
-    if (isIgnored && found.links.length > 0 && failingRule(ignoreFilters(search, path)) === undefined)
-      refusal ??= ignoredSource(path, search);
+    // A link that leads to what is ignored is like a dangling one.
+    if (isIgnored && found.links.length > 0) refusal ??= ignoredSource(path, search);
   }
   const matches = outcomes.flatMap((outcome) => outcome.matches);
   const special = outcomes.flatMap((outcome) => outcome.special ?? []);
@@ -122,14 +121,16 @@ async function findMatches(
       if (!matched && next.length === 0) continue;
       const below = enterFilters(filters, name);
       const child = childPaths(parent, name);
-      if (!mayKeepBelow(below)) {
-        const rule = failingRule(below);
+      const isDirectory = () => statChild(parent, name, files).isDirectory();
+      const rule = failingRule(below);
+      // A rule may keep something below an ignored directory.
+      if (rule !== undefined && !(mayKeepBelow(below) && isDirectory())) {
         ignoredBy ??= rule;
-        if (matched && rule?.origin.kind === "default") excluded.push(child.contextPath);
+        if (matched && rule.origin.kind === "default") excluded.push(child.contextPath);
         continue;
       }
       if (matched) paths.push(child.contextPath);
-      else if (statChild(parent, name, files).isDirectory()) await visit(child, next, below);
+      else if (isDirectory()) await visit(child, next, below);
     }
   };
   await visit(base, patternStart, ignoreFilters(search, base.contextPath));
