@@ -37,16 +37,22 @@ export type RemoteSource =
  * @throws BoughError of kind `usage` for an invalid address
  */
 export function readContextSource(word: string, workingDirectory: string): ContextSource {
+  const source = findContextSource(word, workingDirectory);
+  if (source !== undefined) return source;
+  throw new BoughError(`the build context ${redactUrl(word)}: unsupported address`, {
+    kind: "usage",
+    hint: "Give https://HOST/X.git, git@HOST:X, ssh:// or git:// for a git repository, https:// for an archive, or the path of a directory.",
+  });
+}
+
+/** As `readContextSource`, but returns `undefined` for an address of an unsupported kind. */
+export function findContextSource(word: string, workingDirectory: string): ContextSource | undefined {
   if (word === "-") return { kind: "stdin" };
   if (isDirectory(resolve(workingDirectory, word))) return { kind: "directory", path: word };
   const address = parseRepositoryAddress(withScheme(word));
   if (address !== undefined) return { kind: "repository", address };
   if (isUrl(word)) return { kind: "url", url: word };
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word))
-    throw new BoughError(`the build context ${redactUrl(word)}: unsupported address`, {
-      kind: "usage",
-      hint: "Give https://HOST/X.git, git@HOST:X, ssh:// or git:// for a git repository, https:// for an archive, or the path of a directory.",
-    });
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(word)) return undefined;
   return { kind: "directory", path: word };
 }
 

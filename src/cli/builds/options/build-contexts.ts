@@ -12,7 +12,7 @@ import { readIgnoreRules } from "../../../context/patterns/ignore-file.ts";
 import { BoughError, messageOf } from "../../../errors.ts";
 import { parseReference } from "../../../service/images/reference.ts";
 import type { Invocation } from "../../command-line/command.ts";
-import { type ContextSource, type RemoteSource, readContextSource } from "../../contexts/context-source.ts";
+import { type ContextSource, findContextSource, type RemoteSource } from "../../contexts/context-source.ts";
 import type { PrepareFetch } from "../../contexts/prepare-fetches.ts";
 import { isEmbedded } from "../../service/choice.ts";
 import { layoutReference } from "./layout-reference.ts";
@@ -158,13 +158,13 @@ function readPlace(name: string, value: string, workingDirectory: string): Given
       hint: `Build the target with a tag, then give its image: ${name}=docker-image://TAG.`,
     });
   }
-  if (/^(?!(https?|git|ssh):)[a-z][a-z0-9+.-]*:\/\//i.test(value)) {
+  const source = findSource(name, value, workingDirectory);
+  if (source === undefined) {
     throw new BoughError(`${shown}: unknown kind of context`, {
       kind: "usage",
       hint: "Give the path of a directory, docker-image://REFERENCE, oci-layout://PATH:TAG, or the address of a git repository or file.",
     });
   }
-  const source = readAddress(name, value, workingDirectory);
   // Standard input can only be CONTEXT.
   if (source.kind === "directory" || source.kind === "stdin") return { kind: "directory", name, path: value };
   if (source.kind === "url" && !URL.canParse(source.url))
@@ -172,9 +172,9 @@ function readPlace(name: string, value: string, workingDirectory: string): Given
   return { kind: "remote", name, source };
 }
 
-function readAddress(name: string, value: string, workingDirectory: string): ContextSource {
+function findSource(name: string, value: string, workingDirectory: string): ContextSource | undefined {
   try {
-    return readContextSource(value, workingDirectory);
+    return findContextSource(value, workingDirectory);
   } catch (error) {
     throw new BoughError(`--build-context ${name}=${messageOf(error)}`, { kind: "usage", cause: error });
   }
