@@ -1,4 +1,5 @@
-import { isAbsolute, relative, sep } from "node:path";
+import { relative } from "node:path";
+import { pathWithin } from "../../context/file-system/path-within.ts";
 import { layerMakers } from "../commands/layer-makers.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -53,9 +54,6 @@ function sourceOf(path: string, { context, contexts }: BuildJob): string | undef
   const directories = [context];
   for (const each of contexts.values())
     if (each.kind === "directory" && each.source.kind === "local") directories.push(each.source.context);
-  const isGiven = directories.some(({ realPath }) => {
-    const within = relative(realPath, path);
-    return !within.startsWith(`..${sep}`) && !isAbsolute(within);
-  });
+  const isGiven = directories.some(({ realPath }) => pathWithin(realPath, path) !== undefined);
   return isGiven ? relative(context.realPath, path) : undefined;
 }

@@ -1,7 +1,8 @@
-import { basename, isAbsolute, join, relative, sep } from "node:path";
+import { basename, join, relative } from "node:path";
 import { createLayerCache } from "../../builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../builder/cache/step-memory.ts";
 import type { BuildJob } from "../../builder/job.ts";
+import { pathWithin } from "../../context/file-system/path-within.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
@@ -52,17 +53,12 @@ export async function openBuildCache(
     { ...choice, from: values.flag("no-cache") ? [] : choice.from },
     {
       ...{ ...own, ...keys, session, clock, signal, log },
-      dockerfile: nameIn(context.absolutePath, absolutePath),
+      // The same on every machine, wherever its checkout is.
+      dockerfile: pathWithin(context.absolutePath, absolutePath) ?? basename(absolutePath),
       // A failed stage aborts the build's own requests, but its scope is still written.
       service: serviceFor(signal),
     },
   );
-}
-
-/** Returns the Dockerfile's name, which is the same on every machine, wherever its checkout is. */
-function nameIn(context: string, dockerfile: string): string {
-  const path = relative(context, dockerfile);
-  return path.startsWith("..") || isAbsolute(path) ? basename(path) : path.replaceAll(sep, "/");
 }
 
 function describeChoice({ from, to }: Pick<ScopeOptions, "from" | "to">): string {

@@ -1,7 +1,8 @@
-import { basename, isAbsolute, relative, sep } from "node:path";
+import { basename } from "node:path";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { InputObserver } from "../../builder/input-observer.ts";
 import { type GivenSecrets, secretTexts } from "../../builder/mounts/secrets.ts";
+import { pathWithin } from "../../context/file-system/path-within.ts";
 import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { isSecretValue } from "../../dockerfile/secret-value.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
@@ -34,10 +35,9 @@ export function gatherProvenance(
   const repositories = new Map<string, { uri: string; commit: string }>();
   const files = new Map<string, string>();
   const named = new Map<string, Map<string, string>>();
-  const path = relative(context.absolutePath, dockerfile.absolutePath);
-  const isOutside = path.startsWith(`..${sep}`) || isAbsolute(path);
+  const { absolutePath } = dockerfile;
   const externalParameters = {
-    dockerfile: isOutside ? basename(path) : path.replaceAll(sep, "/"),
+    dockerfile: pathWithin(context.absolutePath, absolutePath) ?? basename(absolutePath),
     mode,
     ...(target === undefined ? {} : { target }),
     ...withoutSecrets(buildArgs, given),
