@@ -111,6 +111,7 @@ class Output implements AsyncIterable<Uint8Array> {
 /** Opens a pipe of which this process has the `end`. That is non-blocking; the program's end blocks, as programs expect. */
 function openPipe(end: "read" | "write"): { own: number; theirs: number } {
   const ends = new Int32Array(2);
+  // It fails with EMFILE or ENFILE only; the other errors in its manual are of wrong arguments.
   if (libc().pipe2(ends, closeOnExec) !== 0) throw tooManyFiles();
   const [read = -1, write = -1] = ends;
   const [blocking, theirs] = end === "read" ? [read, write] : [write, read];
