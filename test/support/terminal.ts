@@ -28,12 +28,15 @@ export interface TerminalOptions {
   rows: number;
   workingDirectory: string;
   environment: Record<string, string>;
+  /** An interactive shell whose prompt is `$ `; bash, if none is given. */
+  shell?: readonly string[];
 }
 
 const maxWaitMilliseconds = 20_000;
+const bash = ["bash", "--norc", "--noprofile", "-i"];
 
 export async function openTerminal(options: TerminalOptions): Promise<Terminal> {
-  const { columns, rows, workingDirectory, environment } = options;
+  const { columns, rows, workingDirectory, environment, shell = bash } = options;
   // If a test is killed, this is removed with the home of the tests.
   const directory = temporaryDirectory();
   const tmux = (...words: string[]) =>
@@ -48,7 +51,6 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
   const variables = { ...environment, PS1: "$ ", LC_ALL: "C.UTF-8" };
   const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
   const size = ["-x", String(columns), "-y", String(rows)];
-  const shell = ["bash", "--norc", "--noprofile", "-i"];
   call("new-session", "-d", ...size, "-c", workingDirectory, "env", ...settings, ...shell);
 
   const capture = (...words: string[]): string =>

@@ -1,6 +1,6 @@
-/** bough at a real terminal, except for builds: completion in bash, questions without echo, tables that fit. */
+/** bough at a real terminal, except for builds: questions without echo, tables that fit. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -16,8 +16,6 @@ let home: string;
 beforeAll(async () => {
   service = await startFakeService();
   for (const tag of ["app:dev", "app:latest", "base:1"]) service.state.addImage(tag);
-  service.state.tree.set("/etc", { type: "directory" });
-  service.state.tree.set("/etc/motd", { type: "file", content: "welcome" });
   programs = temporaryDirectory();
   writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
   chmodSync(join(programs, "bough"), 0o755);
@@ -30,8 +28,6 @@ afterEach(() => {
 
 async function open(environment: Record<string, string> = {}, columns = 80): Promise<Terminal> {
   home = temporaryDirectory();
-  mkdirSync(join(home, "context-directory"));
-  writeFileSync(join(home, "contents"), "");
   terminal = await openTerminal({
     columns,
     rows: 24,
@@ -49,38 +45,6 @@ async function open(environment: Record<string, string> = {}, columns = 80): Pro
 /** Waits until the last line of the screen is `expected`. */
 const waitForLastLine = (shown: Terminal, expected: string) =>
   shown.waitFor(new RegExp(`(^|\\n)${expected.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`));
-
-test("bash completes commands, options, tags, sessions, branches, files and paths in images", async () => {
-  const shown = await open({ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" });
-  shown.type(
-    "bind 'set bell-style none'; source <(bough completion bash); bough -q -S k use app:dev; bough -q -S k session branch try/2; clear",
-  );
-  await waitForLastLine(shown, "$");
-  const cases: [typed: string, completed: string][] = [
-    ["bough sess", "bough session "],
-    ["bough session che", "bough session checkout "],
-    ["bough -S k session checkout tr", "bough -S k session checkout try/2 "],
-    ["bough session show ", "bough session show k "],
-    ["bough run -S ", "bough run -S k "],
-    ["bough use tag:app:d", "bough use tag:app:dev "],
-    ["bough run --use base", "bough run --use base:1 "],
-    ["bough run -D app:d", "bough run -D app:dev "],
-    ["bough run app:dev cat conte", "bough run app:dev cat conte"],
-    ["bough -f js", "bough -f json "],
-    ["bough build --no-c", "bough build --no-cache "],
-    ["bough build context", "bough build context-directory/"],
-    ["bough run -D -- cat conte", "bough run -D -- cat conte"],
-    ["bough cat app:dev:/e", "bough cat app:dev:/etc/"],
-    ["bough -S k cat /etc/m", "bough -S k cat /etc/motd "],
-  ];
-  for (const [typed, completed] of cases) {
-    shown.write(typed);
-    shown.press("Tab");
-    await waitForLastLine(shown, `$ ${completed.trimEnd()}`);
-    shown.press("C-u");
-    await waitForLastLine(shown, "$");
-  }
-});
 
 test("a token that is typed is not shown, and backspace works", async () => {
   const shown = await open();

@@ -63,6 +63,7 @@ const definitions: ArgumentDefinitions = {
   },
   "build-context": {
     type: "string",
+    completes: "named-file",
     valueHint: "NAME=VALUE",
     multiple: true,
     description:
@@ -70,6 +71,7 @@ const definitions: ArgumentDefinitions = {
   },
   secret: {
     type: "string",
+    completes: "named-file",
     valueHint: "id=ID[,src=FILE|,env=NAME]",
     multiple: true,
     description:
@@ -77,6 +79,7 @@ const definitions: ArgumentDefinitions = {
   },
   ssh: {
     type: "string",
+    completes: "named-file",
     valueHint: "default|ID[=SOCKET]",
     multiple: true,
     description:
@@ -172,6 +175,7 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     alias: "o",
     multiple: true,
+    completes: "named-file",
     valueHint: "type=TYPE,dest=PATH",
     description:
       "Write the image: type=oci, docker or tar to a file, local to a directory, registry as --push; DIR is type=local",
@@ -199,11 +203,13 @@ const definitions: ArgumentDefinitions = {
   },
   "metadata-file": {
     type: "string",
+    completes: "file",
     valueHint: "PATH",
     description: "Write the image, tag, session and every step as JSON, once the build has succeeded",
   },
   iidfile: {
     type: "string",
+    completes: "file",
     valueHint: "PATH",
     description: "Write the image's UUID, once the build has succeeded",
   },

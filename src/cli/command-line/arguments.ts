@@ -5,7 +5,7 @@ import { type OptionShape, type Token, tokenize } from "./tokens.ts";
 
 /** A citty argument; `multiple` ones may be repeated, and keep every value. */
 export type ArgumentDefinition = ArgDef & { multiple?: boolean; completes?: Completes };
-/** The shell completions of an argument: these words, or all names of a kind. */
+/** The shell completions of an argument: these words, or all names of a kind. `named-file` is one as in `oci:FILE` or `src=FILE`. */
 export type Completes = readonly string[] | CompletedKind;
 export type CompletedKind =
   | "image"
@@ -18,6 +18,7 @@ export type CompletedKind =
   | "running-operation"
   | "scope"
   | "file"
+  | "named-file"
   | "directory";
 export type ArgumentDefinitions = Record<string, ArgumentDefinition>;
 

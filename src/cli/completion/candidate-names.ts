@@ -16,7 +16,7 @@ const maxRequestMilliseconds = 2000;
 const maxOperations = 50;
 
 type Context = Pick<Invocation, "runtime" | "globals">;
-type NamedKind = Exclude<CompletedKind, "file" | "directory">;
+type NamedKind = Exclude<CompletedKind, "file" | "named-file" | "directory">;
 
 /** Returns all names of one kind. */
 export async function findNames(kind: NamedKind, current: string, context: Context): Promise<string[]> {

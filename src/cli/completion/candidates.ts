@@ -113,6 +113,7 @@ function findOption(
 }
 
 async function offer(place: Place, current: string, runtime: Runtime): Promise<string[]> {
+  if (place.isRest) return [":files"];
   const inline = /^(--[^=]+=)(.*)$/s.exec(current);
   if (inline !== null && place.awaiting === undefined) {
     const definition = findOption(current, place.definitions)?.definition;
@@ -120,7 +121,6 @@ async function offer(place: Place, current: string, runtime: Runtime): Promise<s
     return values.map((value) => (value.startsWith(":") ? value : `${inline[1]}${value}`));
   }
   if (place.awaiting !== undefined) return offerValues(place.awaiting.completes, current, place, runtime);
-  if (place.isRest) return [":files"];
   if (current.startsWith("-")) return offerOptions(place, current);
   const names = Object.entries(place.table ?? {}).filter(([name]) => name.startsWith(current));
   if (names.length > 0) return names.map(([name, { summary }]) => `${name}\t${summary}`);
@@ -151,6 +151,7 @@ async function offerValues(
 ): Promise<string[]> {
   if (completes === undefined) return [];
   if (completes === "file") return [":files"];
+  if (completes === "named-file") return /[:=]/.test(current) ? [":named-files"] : [];
   if (completes === "directory") return [":directories"];
   const names =
     typeof completes === "string"

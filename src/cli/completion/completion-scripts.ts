@@ -3,42 +3,47 @@ export type Shell = (typeof shells)[number];
 
 /**
  * The completion scripts. Each asks bough for candidates: one a line, with a tab and a description if it has one. `:files` and
- * `:directories` stand for the shell's own completion of these.
+ * `:directories` stand for the shell's own completion of these, and `:named-files` for files after the last `:` or `=`. If the
+ * program is named in a way that only a command line understands (an alias, `~/bin/bough`), the one in PATH is asked.
  */
 export const scripts: Readonly<Record<Shell, string>> = {
-  // bash splits a word at `:` and `=`, and replaces only its last part.
+  // bash splits a word at `:` and `=` before its first quote, and replaces only its last part.
   bash: `# bash completion for bough
 _bough() {
-  local line=\${COMP_LINE:0:COMP_POINT} word prefix='' candidate
+  local line=\${COMP_LINE:0:COMP_POINT} program word prefix='' candidate
+  program=$(type -P "\${COMP_WORDS[0]}") || program=bough
   word=\${line##*[[:space:]]}
+  word=\${word%%[\\"\\']*}
   if [[ $COMP_WORDBREAKS == *:* && $word == *[:=]* ]]; then
     prefix=\${word%"\${word##*[:=]}"}
   fi
   COMPREPLY=()
   while IFS=$'\\t' read -r candidate _; do
     case $candidate in
-      :files) compopt -o default -o filenames 2>/dev/null ;;
+      :files|:named-files) compopt -o default -o filenames 2>/dev/null ;;
       :directories) compopt -o dirnames -o filenames 2>/dev/null ;;
       */) compopt -o nospace 2>/dev/null; COMPREPLY+=("\${candidate#"$prefix"}") ;;
       *) COMPREPLY+=("\${candidate#"$prefix"}") ;;
     esac
-  done < <("\${COMP_WORDS[0]}" completion candidates -- "$line" 2>/dev/null)
+  done < <("$program" completion candidates -- "$line" 2>/dev/null)
 }
 complete -F _bough bough
 `,
 
   zsh: `#compdef bough
 _bough() {
-  local line="\${(j: :)words[1,CURRENT-1]} $PREFIX" candidate description
+  local line="\${(j: :)words[1,CURRENT-1]} $PREFIX" program candidate description
+  program=$(whence -p -- "\${words[1]}") || program=bough
   local -a plain described directories
   while IFS=$'\\t' read -r candidate description; do
     case $candidate in
-      :files) _files ;;
-      :directories) _files -/ ;;
+      :files) [[ $PREFIX == -* ]] && compset -P 1 '*='; _files ;;
+      :directories) [[ $PREFIX == -* ]] && compset -P 1 '*='; _files -/ ;;
+      :named-files) compset -P '*[:=]'; _files ;;
       */) directories+=("$candidate") ;;
       *) plain+=("$candidate"); described+=("$candidate\${description:+ -- $description}") ;;
     esac
-  done < <("\${words[1]}" completion candidates -- "$line" 2>/dev/null)
+  done < <("$program" completion candidates -- "$line" 2>/dev/null)
   (( $#directories )) && compadd -S '' -- $directories
   (( $#plain )) && compadd -l -d described -- $plain
 }
@@ -48,16 +53,26 @@ if [[ $funcstack[1] == _bough ]]; then _bough "$@"; else compdef _bough bough; f
   fish: `# fish completion for bough
 function __bough_candidates
   set -l line (commandline -cp)
-  set -l words (commandline -opc)
-  for candidate in ($words[1] completion candidates -- "$line" 2>/dev/null)
+  set -l program (commandline -opc)[1]
+  command -q -- $program; or set program bough
+  for candidate in ($program completion candidates -- "$line" 2>/dev/null)
     switch $candidate
       case :files
-        __fish_complete_path (commandline -ct)
+        __bough_files '-[^=]*='
       case :directories
-        __fish_complete_directories (commandline -ct)
+        __bough_files '-[^=]*=' | string match -r '^[^\\t]*/(?:\\t.*)?$'
+      case :named-files
+        __bough_files '.*[:=]'
       case '*'
         echo $candidate
     end
+  end
+end
+# Completes the part of the word after what matches the pattern.
+function __bough_files
+  set -l parts (string match -r -- "^((?:$argv[1])?)(.*)" (commandline -ct))
+  for path in (complete -C "'' $parts[3]")
+    echo "$parts[2]$path"
   end
 end
 complete -c bough -f -a '(__bough_candidates)'

@@ -11,6 +11,7 @@ export const exportCommand = command({
     image: { type: "positional", completes: "image", required: true, description: imageDescription },
     destination: {
       type: "positional",
+      completes: "named-file",
       required: true,
       description:
         "oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR or tar:FILE; - for FILE is standard output",

@@ -20,6 +20,7 @@ export const importCommand = command({
   args: {
     reference: {
       type: "positional",
+      completes: "named-file",
       required: true,
       multiple: true,
       description: "What to import: alpine:3.20, docker://host/app:1, oci:/path:tag, ...",

@@ -1,0 +1,124 @@
+/** The completions of bash, zsh and fish, at a real terminal. */
+import { afterAll, beforeAll, describe, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
+import { openTerminal, type Terminal } from "../support/terminal.ts";
+
+setDefaultTimeout(120_000);
+
+let service: FakeService;
+let programs: string;
+beforeAll(async () => {
+  service = await startFakeService();
+  for (const tag of ["app:dev", "app:latest", "base:1", "host:5000/team/app:1"]) service.state.addImage(tag);
+  service.state.tree.set("/etc", { type: "directory" });
+  service.state.tree.set("/etc/motd", { type: "file", content: "welcome" });
+  programs = temporaryDirectory();
+  writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
+  chmodSync(join(programs, "bough"), 0o755);
+});
+afterAll(() => service.close());
+
+const shells = {
+  bash: {
+    command: ["bash", "--norc", "--noprofile", "-i"],
+    setUp: "bind 'set bell-style none'; source <(bough completion bash)",
+  },
+  zsh: {
+    command: ["zsh", "-f", "-i"],
+    setUp: "unsetopt beep; autoload -U compinit; compinit -u; source <(bough completion zsh)",
+  },
+  fish: {
+    command: [
+      ...["fish", "--no-config", "--interactive"],
+      ...["--init-command", "function fish_prompt; echo '$ '; end; set fish_greeting"],
+    ],
+    setUp: "set -g fish_autosuggestion_enabled 0; bough completion fish | source",
+  },
+};
+
+const cases: [typed: string, completed: string][] = [
+  ["bough sess", "bough session"],
+  ["bough session che", "bough session checkout"],
+  ["bough -S k session checkout tr", "bough -S k session checkout try/2"],
+  ["bough session show ", "bough session show k"],
+  ["bough run -S ", "bough run -S k"],
+  ["bough -f js", "bough -f json"],
+  ["bough build --no-c", "bough build --no-cache"],
+  ["bough build ü --label a=b --progress=com", "bough build ü --label a=b --progress=compact"],
+  ["~/bin/bough bui", "~/bin/bough build"],
+
+  ["bough use tag:app:d", "bough use tag:app:dev"],
+  ["bough run --use base", "bough run --use base:1"],
+  ["bough run -D app:d", "bough run -D app:dev"],
+  ["bough rmi app:dev host:5000/te", "bough rmi app:dev host:5000/team/app:1"],
+  ["bough rmi 'host:5000/te", "bough rmi 'host:5000/team/app:1'"],
+  ["bough cat app:dev:/e", "bough cat app:dev:/etc/"],
+  ["bough -S k cat /etc/m", "bough -S k cat /etc/motd"],
+
+  ["bough build context", "bough build context-directory/"],
+  ["bough build two", "bough build two\\ words/"],
+  ["bough build --dockerfile=note", "bough build --dockerfile=notes.txt"],
+  ["bough build --iidfile two\\ words/in", "bough build --iidfile two\\ words/inside"],
+  ["bough build --iidfile=two\\ words/in", "bough build --iidfile=two\\ words/inside"],
+  ["bough run app:dev cat note", "bough run app:dev cat notes.txt"],
+  ["bough run -D -- cat --of=note", "bough run -D -- cat --of=notes.txt"],
+  ["bough images export app:dev docker-archive:note", "bough images export app:dev docker-archive:notes.txt"],
+  ["bough build -o type=oci,dest=note", "bough build -o type=oci,dest=notes.txt"],
+  ["bough build --build-context a=two", "bough build --build-context a=two\\ words/"],
+];
+
+/** The cases in which shells differ: zsh drops the quotes when it replaces a word. */
+const quotedCases: Record<keyof typeof shells, string> = {
+  bash: 'bough run --use="app:dev"',
+  zsh: "bough run --use=app:dev",
+  fish: 'bough run --use="app:dev"',
+};
+
+describe.each(["bash", "zsh", "fish"] as const)("%s", (name) => {
+  test("completes commands, options, names of all kinds, and files", async () => {
+    const { command, setUp } = shells[name];
+    const shown = await open(command);
+    try {
+      shown.type(`${setUp}; bough -q -S k use app:dev; bough -q -S k session branch try/2; clear`);
+      await waitForLastLine(shown, "$");
+      for (const [typed, completed] of [...cases, ['bough run --use="app:d', quotedCases[name]] as const]) {
+        shown.write(typed);
+        shown.press("Tab");
+        await waitForLastLine(shown, `$ ${completed}`);
+        shown.press("C-u");
+        await waitForLastLine(shown, "$");
+      }
+    } finally {
+      shown.close();
+    }
+  });
+});
+
+async function open(shell: readonly string[]): Promise<Terminal> {
+  const home = temporaryDirectory();
+  mkdirSync(join(home, "context-directory"));
+  mkdirSync(join(home, "two words"));
+  writeFileSync(join(home, "two words/inside"), "");
+  writeFileSync(join(home, "notes.txt"), "");
+  return await openTerminal({
+    columns: 80,
+    rows: 24,
+    workingDirectory: home,
+    environment: {
+      PATH: `${programs}:${process.env.PATH}`,
+      HOME: home,
+      BOUGH_HOME: join(home, "state"),
+      CONTREE_URL: service.url,
+      CONTREE_TOKEN: "t0ken-t0ken",
+    },
+    shell,
+  });
+}
+
+/** Waits until the last line of the screen is `expected`. */
+const waitForLastLine = (shown: Terminal, expected: string) =>
+  shown.waitFor(new RegExp(`(^|\\n)${expected.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`));
