@@ -1,16 +1,10 @@
 /** `POST /v1/images/{uuid}/config`: the same files with another configuration. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { ImageConfig } from "../../src/image/config.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
-import { TestEngine } from "../support/engine.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 const configure = (image: string, config: unknown) =>
   engine.fetch("POST", `/v1/images/${image}/config`, { config });

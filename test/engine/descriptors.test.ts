@@ -10,23 +10,16 @@ import { listen } from "../../src/cli/engine/listen.ts";
 import { withGzip } from "../../src/engine/http/gzip.ts";
 import { readTar } from "../../src/image/tar-reader.ts";
 import { leftOpen } from "../support/descriptors.ts";
-import { openInput, TestEngine } from "../support/engine.ts";
+import { openInput } from "../support/engine.ts";
 import { archiveOf, dockerFiles, ociFiles, type RawImage } from "../support/image-bytes.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
-let engine: TestEngine;
-let base: string;
-let large: string;
+const { engine, base } = await openSharedEngine();
 let count = 0;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-  // The content is larger than all buffers, and cannot be compressed.
-  await engine.run(base, "true");
-  large = (await engine.run(base, "head -c 30000000 /dev/urandom > /large")).image ?? "";
-});
-afterAll(() => engine.close());
+await engine.run(base, "true");
+// The content is larger than all buffers, and cannot be compressed.
+const large = (await engine.run(base, "head -c 30000000 /dev/urandom > /large")).image ?? "";
 
 describe("no descriptor stays open after an import of", () => {
   const image = (more: Partial<RawImage> = {}): RawImage => ({

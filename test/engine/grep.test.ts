@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { lastingProcesses } from "../support/processes.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
 interface Found {
   matches: { line_number: number; type: string }[];
   truncated: boolean;
 }
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 test.each([
   ["as many as asked for, with their context", 2, [1, 2, 3, 4], true],

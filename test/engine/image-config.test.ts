@@ -1,5 +1,5 @@
 /** An image's configuration in the engine, from its import to the responses for later builds. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { openDatabase } from "../../src/database.ts";
 import { describeImage } from "../../src/engine/records/image-list.ts";
@@ -8,7 +8,7 @@ import type { ImageConfig } from "../../src/image/config.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
-import { TestEngine } from "../support/engine.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
 const whole: ImageConfig & { Hostname: string } = {
   User: "1000:50",
@@ -27,15 +27,7 @@ const whole: ImageConfig & { Hostname: string } = {
   Hostname: "of others",
 };
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importConfigured({ configuration: { ...whole } });
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine({ configuration: { ...whole } });
 
 const recordsOf = async (query: string) =>
   (await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images${query}`)).images;

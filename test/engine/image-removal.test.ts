@@ -1,26 +1,16 @@
 /** Sizes of images, and removing images. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
-import { openInput, TestEngine } from "../support/engine.ts";
+import { openInput } from "../support/engine.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
+const { engine, base } = await openSharedEngine();
 /** The images are base <- middle <- top and middle <- side. */
-let middle: string;
-let top: string;
-let side: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-  middle = (await engine.run(base, "head -c 3000000 /dev/zero > /middle")).image ?? "";
-  top = (await engine.run(middle, "head -c 5000000 /dev/zero > /top")).image ?? "";
-  side = (await engine.run(middle, "touch /side")).image ?? "";
-});
-
-afterAll(() => engine.close());
+const middle = (await engine.run(base, "head -c 3000000 /dev/zero > /middle")).image ?? "";
+const top = (await engine.run(middle, "head -c 5000000 /dev/zero > /top")).image ?? "";
+const side = (await engine.run(middle, "touch /side")).image ?? "";
 
 const list = async (query: string) =>
   (await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images${query}`)).images;

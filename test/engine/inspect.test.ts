@@ -1,22 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { TestEngine } from "../support/engine.ts";
+import { describe, expect, test } from "bun:test";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-let image: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-  const made = await engine.run(
-    base,
-    `mkdir -p /d/sub; printf hello > /d/file; chown 5:6 /d/file; chmod 4750 /d/file; touch -d '2001-02-03 04:05:06' /d/file
-     ln -s file /d/link; ln -s /d /absolute; ln /d/file /d/twin; mkfifo /d/pipe; rm /etc/group`,
-  );
-  image = made.image ?? "";
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
+const made = await engine.run(
+  base,
+  `mkdir -p /d/sub; printf hello > /d/file; chown 5:6 /d/file; chmod 4750 /d/file; touch -d '2001-02-03 04:05:06' /d/file
+   ln -s file /d/link; ln -s /d /absolute; ln /d/file /d/twin; mkfifo /d/pipe; rm /etc/group`,
+);
+const image = made.image ?? "";
 
 const inspect = (what: string, path: string, method = "GET") =>
   engine.fetch(method, `/v1/inspect/${image}/${what}?path=${encodeURIComponent(path)}`);

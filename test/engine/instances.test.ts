@@ -1,19 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
-import { decode, TestEngine } from "../support/engine.ts";
+import { decode } from "../support/engine.ts";
 import { runUntilExpired } from "../support/expired-command.ts";
 import { commandLines } from "../support/processes.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 describe("a command's exit code and error output:", () => {
   test.each([

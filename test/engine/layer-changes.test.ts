@@ -1,12 +1,7 @@
 /** `GET /v1/images/{uuid}/changes`: the files that each layer adds, changes and deletes. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { ImageLayerChanges, LayerChange } from "../../src/service/wire/layer-changes.ts";
-import { TestEngine } from "../support/engine.ts";
-
-let engine: TestEngine;
-let image: string;
-/** An image with a layer that `image` does not have. */
-let other: string;
+import { openSharedEngine } from "../support/shared-engine.ts";
 
 /** Commands, each making a layer on the one before, and the layer's changes. */
 const steps: [command: string, changes: string[]][] = [
@@ -42,13 +37,11 @@ const steps: [command: string, changes: string[]][] = [
   ["rm /d; mkdir /d; echo > /d/g", ["added file 0644 /d/g 1", "changed directory 0755 /d 0 hides 1 of 6"]],
 ];
 
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  image = await engine.importBase();
-  other = (await engine.run(image, "touch /other")).image ?? "";
-  for (const [command] of steps) image = (await engine.run(image, command)).image ?? "";
-}, 60_000);
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
+/** An image with a layer that `image` does not have. */
+const other = (await engine.run(base, "touch /other")).image ?? "";
+let image = base;
+for (const [command] of steps) image = (await engine.run(image, command)).image ?? "";
 
 const summaries = async (of = image) =>
   (await engine.json<{ layers: ImageLayerChanges[] }>("GET", `/v1/images/${of}/changes`)).layers;

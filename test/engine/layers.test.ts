@@ -1,17 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { TestEngine } from "../support/engine.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 describe("the next command finds the previous one's changes:", () => {
   test.each([

@@ -1,5 +1,5 @@
 /** Files of this machine that the engine reads from their paths: the extension `lent-files`. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
   mkdirSync,
@@ -14,11 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LentFile } from "../../src/service/wire/file.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
-import { TestEngine } from "../support/engine.ts";
-
-let engine: TestEngine;
-let base: string;
-let directory: string;
+import { openSharedEngine } from "../support/shared-engine.ts";
 
 function prepare(root: string): void {
   mkdirSync(join(root, "usr/lib/taken"), { recursive: true });
@@ -27,16 +23,9 @@ function prepare(root: string): void {
   symlinkSync("/etc/passwd", join(root, "usr/lib/outward"));
 }
 
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importConfigured({ prepare });
-  directory = mkdtempSync(join(tmpdir(), "bough-lent-"));
-});
-
-afterAll(async () => {
-  await engine.close();
-  rmSync(directory, { recursive: true, force: true });
-});
+const { engine, base } = await openSharedEngine({ prepare });
+const directory = mkdtempSync(join(tmpdir(), "bough-lent-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 let made = 0;
 

@@ -1,20 +1,13 @@
 /** An event that can't be written, as on a full disk, fails only its own operation. An unhandled rejection would fail the test. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { digestOf } from "../../src/image/digest.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
-import { TestEngine } from "../support/engine.ts";
 import { lastingProcesses } from "../support/processes.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 /** Puts a directory in the place of an operation's log, as soon as that has an event of this type. */
 async function loseEventsAfter(type: string, { uuid }: { uuid: string }): Promise<void> {

@@ -1,5 +1,5 @@
 /** The namespaces of the next command are made while one runs, which changes nothing but the time. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { systemClock } from "../../src/clock.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
@@ -10,15 +10,9 @@ import type { NetworkMode } from "../../src/service/wire/instance.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { usableRuntimes } from "../support/runtimes.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 /** Returns child processes that wait for the mounts of the next command. */
 function waiting(): number[] {

@@ -1,19 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { OperationEvent, OperationRecord, WireBytes } from "../../src/service/wire/operation.ts";
 import { TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 const list = (query: string) => engine.json<OperationRecord[]>("GET", `/v1/operations${query}`);
 const get = (uuid: string) => engine.json<OperationRecord>("GET", `/v1/operations/${uuid}`);

@@ -1,17 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TestEngine } from "../support/engine.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 const run = async (command: string, image = base) => (await engine.run(image, command)).stdout;
 

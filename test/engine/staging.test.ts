@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { TestEngine } from "../support/engine.ts";
-
-let engine: TestEngine;
-let base: string;
-let content: string;
+import { openSharedEngine } from "../support/shared-engine.ts";
 
 /** An image whose directories are links of every kind. */
 function prepare(root: string): void {
@@ -21,13 +17,8 @@ function prepare(root: string): void {
   symlinkSync("/etc/passwd", join(root, "usr/lib/outward"));
 }
 
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importConfigured({ prepare });
-  content = (await engine.upload("new")).uuid;
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine({ prepare });
+const { uuid: content } = await engine.upload("new");
 
 const stage = (path: string, command: string, details = {}) =>
   engine.run(base, command, {

@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { InstanceResult, OperationEvent } from "../../src/service/wire/operation.ts";
 import { decode, openInput, TestEngine } from "../support/engine.ts";
 import { commandLines } from "../support/processes.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 /** Keeps an instance running during `use`. */
 async function whileRunning<T>(

@@ -1,15 +1,10 @@
 /** The extension `terminals`: a command on a terminal, over the API. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
-import { openInput, TestEngine } from "../support/engine.ts";
+import { openInput } from "../support/engine.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 const size = { columns: 91, rows: 33 };
 const start = (command: string, request: Partial<InstanceRequest> = {}) =>

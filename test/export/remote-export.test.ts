@@ -5,17 +5,14 @@ import { join } from "node:path";
 import { readTree } from "../differential/tree.ts";
 import { hideExtensions } from "../docker/plain-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
-import { TestEngine } from "../support/engine.ts";
 import { writeFiles } from "../support/files.ts";
 import { problemsOfLayout } from "../support/image-spec.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
 setDefaultTimeout(120_000);
 
 const places = temporaryDirectory();
 const state = temporaryDirectory();
-let engine: TestEngine;
-let own: ReturnType<typeof serve>;
-let other: ReturnType<typeof serve>;
 
 type FetchHandler = (request: Request) => Promise<Response>;
 
@@ -23,21 +20,17 @@ function serve(fetch: FetchHandler) {
   return Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch });
 }
 
+const { engine } = await openSharedEngine();
+const answer: FetchHandler = (request) => engine.engine.fetch(request);
+const [own, other] = [serve(answer), serve(hideExtensions(answer))];
+afterAll(() => Promise.all([own.stop(true), other.stop(true)]));
+
 beforeAll(async () => {
-  engine = await TestEngine.open();
-  await engine.importBase();
-  const answer: FetchHandler = (request) => engine.engine.fetch(request);
-  own = serve(answer);
-  other = serve(hideExtensions(answer));
   writeFiles(join(places, "context"), {
     Dockerfile: "FROM busybox:latest\nRUN mkdir /made && echo hi > /made/file && rm /etc/group\n",
   });
   const built = await on(own, "build", "context", "--tag", "app:1");
   if (built.exitCode !== 0) throw new Error(built.stderr);
-});
-afterAll(async () => {
-  await Promise.all([own.stop(true), other.stop(true)]);
-  await engine.close();
 });
 
 const on = ({ url }: { url: URL }, ...words: string[]) =>

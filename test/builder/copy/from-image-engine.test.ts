@@ -1,9 +1,9 @@
 /** Copies from an image on the engine, without its extension for copies: a command in the result shows its files. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeEach, expect, test } from "bun:test";
 import type { Fetch } from "../../../src/service/service.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
-import { TestEngine } from "../../support/engine.ts";
-import { createImageCopyBuild, type ImageCopyBuild } from "./image-copy-build.ts";
+import { openSharedEngine } from "../../support/shared-engine.ts";
+import { createImageCopyBuild } from "./image-copy-build.ts";
 
 const manyFiles = 1300;
 const longName = "n".repeat(120);
@@ -20,29 +20,19 @@ const makeTree = `
   touch -d @1000000000 990
   ln -s 1200 link`;
 
-let engine: TestEngine;
-let build: ImageCopyBuild;
-let base: string;
-let source: string;
-let calls: string[];
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-  source = (await engine.run(base, makeTree)).image ?? "";
-  const fetch: Fetch = async (input, init) => {
-    const request = input instanceof Request ? input : new Request(input, init);
-    calls.push(`${request.method} ${new URL(request.url).pathname}`);
-    return engine.engine.fetch(request);
-  };
-  build = createImageCopyBuild(temporaryDirectory(), { fetch, baseUrl: "http://engine" });
-});
+const { engine, base } = await openSharedEngine();
+const source = (await engine.run(base, makeTree)).image ?? "";
+let calls: string[] = [];
+const fetch: Fetch = async (input, init) => {
+  const request = input instanceof Request ? input : new Request(input, init);
+  calls.push(`${request.method} ${new URL(request.url).pathname}`);
+  return engine.engine.fetch(request);
+};
+const build = createImageCopyBuild(temporaryDirectory(), { fetch, baseUrl: "http://engine" });
 beforeEach(() => {
   calls = [];
 });
-afterAll(async () => {
-  build.close();
-  await engine.close();
-});
+afterAll(() => build.close());
 
 async function outputIn(image: string, command: string): Promise<string> {
   const { stdout, stderr } = await engine.run(image, command, {

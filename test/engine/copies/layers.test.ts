@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { checkEngine } from "../../../src/engine/check/check.ts";
@@ -8,14 +8,9 @@ import { isOpaque, readAttributes, writeAttributes } from "../../../src/engine/s
 import type { ImageCopy } from "../../../src/service/wire/instance.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { keeping } from "../../support/prune-selection.ts";
+import { openSharedEngine } from "../../support/shared-engine.ts";
 
-let engine: TestEngine;
-let busybox: string;
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  busybox = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base: busybox } = await openSharedEngine();
 
 async function run(image: string, command: string): Promise<string> {
   const finished = await engine.run(image, command);

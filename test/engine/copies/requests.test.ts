@@ -1,14 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { TestEngine } from "../../support/engine.ts";
+import { describe, expect, test } from "bun:test";
+import { openSharedEngine } from "../../support/shared-engine.ts";
 import { expectRefusal } from "../refused-request.ts";
 
-let engine: TestEngine;
-let base: string;
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 test("the extensions are announced", async () => {
   const { extensions } = await engine.json<{ extensions: string[] }>("GET", "/v1/whoami");

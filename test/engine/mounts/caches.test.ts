@@ -1,5 +1,5 @@
 /** Mounts of type cache: their identity, contents, sharing and removal. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "../../../src/database.ts";
@@ -10,14 +10,9 @@ import { migrations } from "../../../src/engine/records/schema.ts";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
 import { keeping } from "../../support/prune-selection.ts";
+import { openSharedEngine } from "../../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 type Cache = Extract<InstanceMount, { type: "cache" }>;
 const cache = (id: string, sharing: Cache["sharing"] = "shared", more: Partial<Cache> = {}): Cache => ({

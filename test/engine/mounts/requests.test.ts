@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { openDatabase } from "../../../src/database.ts";
 import { imagesInUse } from "../../../src/engine/records/operations.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
+import { openSharedEngine } from "../../support/shared-engine.ts";
 import { expectRefusal } from "../refused-request.ts";
 
-let engine: TestEngine;
-let base: string;
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 test("the extensions are announced, ssh-mounts only to a client in the same process", async () => {
   const announced = async (asked: TestEngine) =>

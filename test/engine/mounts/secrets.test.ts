@@ -1,11 +1,12 @@
 /** The bytes of a secret are never in the engine's directory, however the command with the secret ends. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { release } from "node:os";
 import { join } from "node:path";
 import { canForbidSwap } from "../../../src/engine/sandbox/root/namespace-mount.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { runs } from "../../support/random.ts";
+import { openSharedEngine } from "../../support/shared-engine.ts";
 import { openUserEngine } from "../../support/user-engine.ts";
 
 const secret = `s3cret-${crypto.randomUUID()}`;
@@ -22,13 +23,7 @@ const traces = [
   sha256.toString("base64"),
 ];
 
-let engine: TestEngine;
-let base: string;
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 /** Returns files and names below the engine's directory with a trace of the secret. */
 async function findTraces(directory = engine.directory): Promise<string[]> {

@@ -1,36 +1,26 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { openAgentSocket } from "../../../src/engine/mounts/agent-socket.ts";
 import { tinyProgram } from "../../../src/engine/sandbox/runtime/tiny-program.ts";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { leftOpen } from "../../support/descriptors.ts";
-import { TestEngine } from "../../support/engine.ts";
+import { openSharedEngine } from "../../support/shared-engine.ts";
 
 type SshMount = Extract<InstanceMount, { type: "ssh" }>;
 
-let engine: TestEngine;
-let base: string;
-let agent: string;
-let server: Server;
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-  for (const command of ["true", "true"]) await engine.run(base, command);
-  agent = join(temporaryDirectory(), "agent");
-  // An agent that sends back its input in upper case.
-  server = createServer((socket) => {
-    socket.on("data", (chunk) => socket.end(chunk.toString().toUpperCase()));
-    socket.on("error", () => undefined);
-  });
-  await new Promise<void>((resolve) => server.listen(agent, resolve));
+const { engine, base } = await openSharedEngine();
+for (const command of ["true", "true"]) await engine.run(base, command);
+const agent = join(temporaryDirectory(), "agent");
+// An agent that sends back its input in upper case.
+const server = createServer((socket) => {
+  socket.on("data", (chunk) => socket.end(chunk.toString().toUpperCase()));
+  socket.on("error", () => undefined);
 });
-afterAll(async () => {
-  server.close();
-  await engine.close();
-});
+await new Promise<void>((resolve) => server.listen(agent, resolve));
+afterAll(() => void server.close());
 
 const path = "/run/agent\0";
 const address = `\x01\0${path}`;

@@ -1,18 +1,10 @@
 /** Malicious user tables and links in images. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { clientOf } from "../../service/client.ts";
-import { TestEngine } from "../../support/engine.ts";
 import { usableRuntimes } from "../../support/runtimes.ts";
+import { openSharedEngine } from "../../support/shared-engine.ts";
 
-let engine: TestEngine;
-let base: string;
-
-beforeAll(async () => {
-  engine = await TestEngine.open();
-  base = await engine.importBase();
-});
-
-afterAll(() => engine.close());
+const { engine, base } = await openSharedEngine();
 
 const user = "mallory:x:1000:1000::/:/bin/sh";
 
