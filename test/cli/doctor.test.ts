@@ -230,13 +230,16 @@ test.each<[string, LimitFacts, Partial<CheckResult>]>([
     {
       detail:
         "no control group for memory, processes, processors; memory, processes are checked by bough itself, which may notice an excess a moment late; --cpus is not supported",
-      fix: "With systemd: systemd-run --user --scope -p Delegate=yes bough ..., or run bough as root.",
+      fix: "With systemd, if you have logged in (ssh, console or desktop; not su): systemd-run --user --scope -p Delegate=yes bough ... Or run bough as root.",
     },
   ],
   [
     "an ordinary user, version 2 without processors",
     { isRoot: false, hasVersionTwo: true, controllers: { memory: two, pids: two } },
-    { detail: "no control group for processors; --cpus is not supported" },
+    {
+      detail: "no control group for processors; --cpus is not supported",
+      fix: expect.stringContaining("Delegate=cpu memory pids"),
+    },
   ],
   [
     "an ordinary user, version 1",

@@ -49,12 +49,15 @@ export function diagnoseLimits(facts: LimitFacts, unmet: "failed" | "warning"): 
   return { check, status: "warning", detail: details.join("; "), fix: fixFor(facts) };
 }
 
-function fixFor({ isRoot, hasVersionTwo, crowdedGroup: group }: LimitFacts): string {
+function fixFor({ controllers, isRoot, hasVersionTwo, crowdedGroup: group }: LimitFacts): string {
   if (isRoot && group !== undefined)
     return `Move this container's processes into a group below: mkdir ${group}/init && xargs -rn1 < ${group}/cgroup.procs > ${group}/init/cgroup.procs`;
   if (isRoot) return "Mount /sys/fs/cgroup writable (inside of a container: --privileged).";
+  // systemd gives a user's own groups some controllers, depending on its version.
+  if (hasVersionTwo && Object.keys(controllers).length > 0)
+    return "With systemd, as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' > /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload. Then log in again.";
   if (hasVersionTwo)
-    return "With systemd: systemd-run --user --scope -p Delegate=yes bough ..., or run bough as root.";
+    return "With systemd, if you have logged in (ssh, console or desktop; not su): systemd-run --user --scope -p Delegate=yes bough ... Or run bough as root.";
   return "Run bough as root, or start Linux with systemd.unified_cgroup_hierarchy=1.";
 }
 
