@@ -40,6 +40,7 @@ const shared = [
   "account-rows.ts",
   "system-error.ts",
   "errors.ts",
+  "home-directory.ts",
   "clock.ts",
   "database.ts",
   "left-behind.ts",

@@ -80,6 +80,24 @@ test("a context that is an archive with directories without permissions is remov
   expect(readdirSync(join(place, "tmp"))).toEqual([".keep"]);
 });
 
+test("without HOME, the state is in the home that /etc/passwd names", () => {
+  const other = makeOrdinaryUser();
+  const command = ["env", "-i", `PATH=${process.env.PATH}`, other.giveBough(), "images"];
+  const known = Bun.spawnSync([...other.prefix, ...command]);
+  const unknown = Bun.spawnSync(["setpriv", "--reuid=61235", "--regid=61235", "--clear-groups", ...command]);
+  const hasState = existsSync(join(other.home, ".local/state/bough/engine"));
+  other.remove();
+  expect([known.stderr.toString(), known.exitCode, hasState]).toEqual([
+    `[INFO] embedded engine (${other.home}/.local/state/bough/engine)\n`,
+    0,
+    true,
+  ]);
+  expect([unknown.stderr.toString(), unknown.exitCode]).toEqual([
+    "[ERROR] HOME is not set, and /etc/passwd has no entry for this user\nSet HOME to a directory of your own.\n",
+    1,
+  ]);
+});
+
 test("imports and builds; owners, other users and removed files are the same as for root", async () => {
   expect(await run(user, ["images", "import", layout, "--tag", "busybox:1"])).toMatchObject({ exitCode: 0 });
   const context = giveContext({

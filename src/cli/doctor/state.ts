@@ -1,5 +1,6 @@
 import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
+import { reasonOf } from "../../system-error.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -42,7 +43,7 @@ function makeWritable(directory: string): void {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     accessSync(directory, constants.W_OK);
   } catch (error) {
-    throw new BoughError(`${directory} cannot be written to: ${messageOf(error)}`, {
+    throw new BoughError(`${directory} cannot be written to: ${reasonOf(error)}`, {
       hint: "Set BOUGH_HOME to a directory of your own.",
       cause: error,
     });

@@ -1,4 +1,5 @@
 import { isAbsolute, join, resolve } from "node:path";
+import { homeDirectory } from "../../home-directory.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
@@ -6,11 +7,10 @@ import type { Runtime } from "./runtime.ts";
  * `%LOCALAPPDATA%\\bough`.
  */
 export function stateDirectory({ environment, platform }: Pick<Runtime, "environment" | "platform">): string {
-  const { BOUGH_HOME, XDG_STATE_HOME, LOCALAPPDATA, HOME } = environment;
+  const { BOUGH_HOME, XDG_STATE_HOME, LOCALAPPDATA } = environment;
   if (BOUGH_HOME !== undefined && BOUGH_HOME !== "") return resolve(BOUGH_HOME);
   // The XDG specification: a relative path is invalid and ignored.
   if (XDG_STATE_HOME !== undefined && isAbsolute(XDG_STATE_HOME)) return join(XDG_STATE_HOME, "bough");
   if (platform === "win32" && LOCALAPPDATA) return join(LOCALAPPDATA, "bough");
-  // HOME is nearly always set, and loading node:os takes a fifth of the time that bough needs to read its state.
-  return join(HOME || process.getBuiltinModule("node:os").homedir(), ".local", "state", "bough");
+  return join(homeDirectory(environment), ".local", "state", "bough");
 }

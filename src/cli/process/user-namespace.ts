@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { runHelper } from "../../engine/system/helper.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { homeDirectory } from "../../home-directory.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Set for the second run, so that a namespace without root is an error, not an endless recursion. */
@@ -18,7 +19,9 @@ export async function enterUserNamespace(runtime: Runtime): Promise<void> {
   if (!needsUserNamespace(runtime)) return;
   const problem = await findUserNamespaceProblem(runtime);
   if (problem !== undefined) throw problem;
-  runtime.replaceProcess([...leavingProcesses(), ...userNamespaceEntry], { [marker]: "1" });
+  // Without HOME, root of the namespace would get the home of the machine's root.
+  const HOME = homeDirectory(runtime.environment);
+  runtime.replaceProcess([...leavingProcesses(), ...userNamespaceEntry], { [marker]: "1", HOME });
 }
 
 /**

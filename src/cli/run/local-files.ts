@@ -10,7 +10,8 @@ import { ignoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextEntry, FileEntry } from "../../context/sources/entry.ts";
 import { entryOf } from "../../context/sources/entry-of.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
+import { reasonOf } from "../../system-error.ts";
 import type { FileArgument } from "./file-argument.ts";
 
 interface LocalFilesOptions {
@@ -77,7 +78,7 @@ function realPath(host: string, workingDirectory: string): string {
   try {
     return localPath(lstatSync(path).isSymbolicLink() ? realpathSync(path) : path);
   } catch (error) {
-    const reason = isMissing(error) ? "there is no such file or directory" : messageOf(error);
+    const reason = isMissing(error) ? "there is no such file or directory" : reasonOf(error);
     throw new BoughError(`cannot read --file ${host}: ${reason}`, { kind: "usage", cause: error });
   }
 }

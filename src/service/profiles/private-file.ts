@@ -9,7 +9,8 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError } from "../../errors.ts";
+import { reasonOf } from "../../system-error.ts";
 
 /** Writes a file that only its owner can read, completely or not at all. A link at the path stays a link. */
 export function writePrivateFile(path: string, text: string): void {
@@ -31,7 +32,7 @@ export function writePrivateFile(path: string, text: string): void {
       throw error;
     }
   } catch (error) {
-    throw new BoughError(`cannot write ${path}: ${messageOf(error)}`, { cause: error });
+    throw new BoughError(`cannot write ${path}: ${reasonOf(error)}`, { cause: error });
   }
 }
 

@@ -1,8 +1,9 @@
 /** The profile files that the service's clients share. */
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import { BoughError, messageOf } from "../../errors.ts";
-import { errorCode } from "../../system-error.ts";
+import { BoughError } from "../../errors.ts";
+import { homeDirectory } from "../../home-directory.ts";
+import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Environment } from "./profile.ts";
 import type { ProfileFile } from "./profile-text.ts";
 
@@ -12,7 +13,7 @@ export function profileDirectory(environment: Environment): string {
   const configured = environment.XDG_CONFIG_HOME;
   // The XDG specification: a relative path must be ignored.
   if (configured && isAbsolute(configured)) return join(configured, "contree");
-  return join(environment.HOME || process.getBuiltinModule("node:os").homedir(), ".config", "contree");
+  return join(homeDirectory(environment), ".config", "contree");
 }
 
 /** Reads `cli.ini`, then `auth.ini`, which overrides it; only those that exist. */
@@ -27,7 +28,7 @@ export function readProfileFiles(environment: Environment): ProfileFile[] {
     } catch (error) {
       const code = errorCode(error);
       if (code === "ENOENT" || code === "ENOTDIR") return [];
-      throw new BoughError(`cannot read the profiles in ${path}: ${messageOf(error)}`, {
+      throw new BoughError(`cannot read the profiles in ${path}: ${reasonOf(error)}`, {
         kind: "usage",
         cause: error,
       });
