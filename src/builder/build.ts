@@ -6,6 +6,7 @@ import {
   MissingImageError,
   retryAfterLoss,
 } from "./cache/missing-image.ts";
+import { unknownUncachedStages } from "./graph/uncached-stages.ts";
 import type { StageState } from "./interpreter/state.ts";
 import { countEvents } from "./interpreter/step-record.ts";
 import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
@@ -35,6 +36,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   for (const difference of [
     ...unusedBuildArgs(dockerfile, build.buildArgs),
     ...unusedSecrets(dockerfile, given, build),
+    ...unknownUncachedStages(dockerfile, build.uncachedStages),
   ])
     emit({ type: "warning", ...difference, line: undefined });
   const explain = explainReasonsOnce();

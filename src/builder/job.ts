@@ -83,8 +83,10 @@ export interface BuildJob {
   buildArgs: ReadonlyMap<string, string>;
   /** Labels for the image; they override those of the Dockerfile. */
   labels: ReadonlyMap<string, string>;
-  /** False with `--no-cache`: existing layers are not looked up. */
+  /** False with `--no-cache`, and for steps that `--no-cache-filter` concerns: existing layers are not looked up. */
   useCache: boolean;
+  /** `--no-cache-filter`: names or numbers of the stages that are built without existing layers. */
+  uncachedStages: readonly string[];
   /** `--pull`: images of registries are imported even if the service has an image of that name. */
   pullsImages: boolean;
   /** The timeout of each RUN. */

@@ -3,6 +3,7 @@ import type { NetworkPolicy } from "../builder/commands/network.ts";
 import { overrideStages } from "../builder/contexts/override-stages.ts";
 import { findBadReferences, graphOf } from "../builder/graph/stage-references.ts";
 import { staticGlobals } from "../builder/graph/static-globals.ts";
+import { unknownUncachedStages } from "../builder/graph/uncached-stages.ts";
 import { findUnsupported } from "../builder/interpreter/refusals.ts";
 import { unusedBuildArgs } from "../builder/interpreter/unused-arguments.ts";
 import { findMountProblems, findUnsupportedMounts, type GivenIds } from "../builder/mounts/mount-support.ts";
@@ -42,6 +43,8 @@ interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch
   assumeService: () => Promise<AssumedService>;
   /** `--secret` and `--ssh`. */
   given: GivenIds;
+  /** `--no-cache-filter`. */
+  uncachedStages: readonly string[];
 }
 
 /** Parses, plans and lints, without a request to a service and without reading a file of the context. */
@@ -81,6 +84,7 @@ async function checkParsed(
   const unused = [
     ...unusedBuildArgs(dockerfile, options.buildArgs),
     ...unusedSecrets(dockerfile, options.given, options),
+    ...unknownUncachedStages(dockerfile, options.uncachedStages),
   ];
   const mounts = await unsupportedMounts(built, options);
   const warnings = [

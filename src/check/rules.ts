@@ -51,6 +51,8 @@ export const ownRules = [
   "SpecialFileLeftOut",
   /** `--build-arg` of a name that no ARG declares. */
   "UnusedBuildArg",
+  /** `--no-cache-filter` of a stage that the Dockerfile does not have. */
+  "UnusedNoCacheFilter",
   /** `--secret` or `--ssh` of an id that no `RUN --mount` asks for. */
   "UnusedSecret",
 ] as const;

@@ -9,6 +9,8 @@ export function renderExplanation(explanation: Explanation): string {
       return "first build of this context with this Dockerfile";
     case "--no-cache":
       return "--no-cache is given";
+    case "--no-cache-filter":
+      return "--no-cache-filter names its stage, or a stage that it uses";
     case "new instruction":
       return "no earlier build has finished such an instruction here";
     case "layer gone":

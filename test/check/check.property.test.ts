@@ -108,6 +108,7 @@ test("a check of random instructions ends with a report in both formats", async 
           allowsLocalFrom: false,
           mode: "default",
           target: undefined,
+          uncachedStages: [],
           network: { mode: "default", allowsHost: false },
         },
         signal: new AbortController().signal,

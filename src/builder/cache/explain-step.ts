@@ -15,10 +15,11 @@ export function explainStep(
   stage: StageState,
   build: BuildJob,
 ): void {
-  const { memory, useCache } = build;
+  const { memory, useCache, uncachedStages } = build;
   if (!memory.explains) return;
   if (!useCache) {
-    build.emit({ type: "explained", title, line, explanation: { reason: "--no-cache" } });
+    const reason = uncachedStages.length > 0 ? "--no-cache-filter" : "--no-cache";
+    build.emit({ type: "explained", title, line, explanation: { reason } });
     return;
   }
   const titles = layerMakers(build.dockerfile, build.mode).map(titleOf);

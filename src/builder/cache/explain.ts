@@ -5,6 +5,8 @@ export type Explanation =
   /** No earlier build of this context with this Dockerfile has finished a step. */
   | { reason: "first build" }
   | { reason: "--no-cache" }
+  /** The option names the step's stage, or one that the step uses. */
+  | { reason: "--no-cache-filter" }
   /** No earlier build has finished such an instruction. */
   | { reason: "new instruction" }
   | Difference

@@ -15,11 +15,14 @@ export interface Layer {
   operation: string | null;
   /** Set if the layer comes from a scope and was unknown on this machine. */
   from?: SharedFrom;
+  /** True if this build made it without looking for it in the cache. */
+  isRebuilt?: boolean;
 }
 
 /** An image that this build only copies from, and that an earlier build imported or tagged. It is no layer of this build. */
 interface RememberedImage {
   isRemembered: true;
+  isRebuilt?: never;
   /** The chain hash that a FROM of it has. */
   hash: string;
   /** UUID. */

@@ -2,6 +2,7 @@ import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
+import { jobOn } from "../cache/rebuilt.ts";
 import { inputsOf, inputsText } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { knownHash, noteHash } from "../copy/copy-state.ts";
@@ -38,9 +39,10 @@ export async function commitPending(
   return makeLayer(commitSpec(place, stage, build), stage, build);
 }
 
-async function makeLayer(spec: RunSpec, stage: StageState, build: BuildJob): Promise<StageState> {
+async function makeLayer(spec: RunSpec, stage: StageState, given: BuildJob): Promise<StageState> {
   requireStartable(stage);
-  const known = knownHash(stage, spec.directive, build);
+  const build = jobOn([stage.layer, ...(spec.mounts?.losable ?? [])], given);
+  const known = build.useCache ? knownHash(stage, spec.directive, build) : undefined;
   if (known !== undefined && !build.memory.needsInputs(spec, known)) {
     const found = build.layers.find(known, stage.layer);
     if (found !== undefined) return withLayer(stage, await findOrRun(known, { spec, found }, stage, build));
@@ -75,11 +77,12 @@ export async function findOrRun(
   };
   const layer = found ?? (await build.shared.layers(hash, run));
   await build.memory.remember(remembered, layer.hash);
-  if (isMade) return layer;
+  const kept = found === undefined && !build.useCache ? { ...layer, isRebuilt: true } : layer;
+  if (isMade) return kept;
   // Another stage with exactly the same step may have made it just now.
   const { image, from } = layer;
   build.emit({ type: "cached", title: spec.title, layer: layer.hash, image, ...(from && { from }) });
-  return { ...layer, cached: true };
+  return { ...kept, cached: true };
 }
 
 /** Linux starts no program with more in its arguments and environment (fs/exec.c, 3/4 of _STK_LIM). */

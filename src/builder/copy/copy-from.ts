@@ -4,6 +4,7 @@ import { sha256Of } from "../../sha256.ts";
 import { findImageSource } from "../bases/image-source.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { detectLoss } from "../cache/missing-image.ts";
+import { jobOn } from "../cache/rebuilt.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 import { findOrRun } from "../commands/run.ts";
 import type { RunSpec } from "../commands/run-spec.ts";
@@ -26,8 +27,9 @@ export async function copyFromImage(
   instruction: CopyInstruction,
   { words, ordinal }: { words: CopyWords; ordinal: number },
   stage: StageState,
-  build: BuildJob,
+  given: BuildJob,
 ): Promise<StageState> {
+  const build = jobOn([stage.layer], given);
   const line = instruction.range.start;
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
@@ -40,7 +42,9 @@ export async function copyFromImage(
   const hash = sha256Of(`${place} ${source.hash}`);
 
   const made = build.store.copyLayers.get(build.session, hash) ?? hash;
-  const known = build.useCache ? build.layers.find(made, stage.layer) : undefined;
+  // The hash of a rebuilt source says nothing about its files: only equal files make the copy a cached one.
+  const job = jobOn([source.losable], build);
+  const known = job.useCache ? build.layers.find(made, stage.layer) : undefined;
   if (known === undefined && (await isStaged(instruction, words, source.image, build)))
     return detectLoss(source.losable, build, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
@@ -59,7 +63,7 @@ export async function copyFromImage(
   };
   const layer = await detectLoss(source.losable, build, async () => {
     const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, stage.layer, build));
-    return findOrRun(hash, { spec, found }, stage, build);
+    return findOrRun(hash, { spec, found }, stage, job);
   });
   build.store.copyLayers.set(build.session, { hash, place, source: source.image, layer: layer.hash });
   return withLayer(stage, layer);

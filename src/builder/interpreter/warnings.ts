@@ -11,6 +11,7 @@ export interface BuildWarning {
     | "InstructionSkipped"
     | "UndefinedVar"
     | "UnusedBuildArg"
+    | "UnusedNoCacheFilter"
     | "UnusedSecret";
   message: string;
 }

@@ -80,10 +80,12 @@ export function lastStepOf(index: number, { stepsOf }: Pick<StagesAtWork, "steps
 }
 
 /** Returns the job of a step, with its stage's uploads and its place in events. */
-export function jobOf(step: Step, { running, platform, results, feedOf }: StagesAtWork): BuildJob {
-  const { early, ahead } = feedOf(step.stage?.index ?? 0);
+export function jobOf(step: Step, { running, platform, results, feedOf, uncached }: StagesAtWork): BuildJob {
+  const index = step.stage?.index ?? 0;
+  const { early, ahead } = feedOf(index);
   const emit = emitFor(step, running.emit);
-  return { ...running, platform, stages: results, early, ahead, emit };
+  const useCache = running.useCache && !uncached.has(index);
+  return { ...running, platform, stages: results, early, ahead, emit, useCache };
 }
 
 async function performStep(

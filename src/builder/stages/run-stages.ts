@@ -12,6 +12,7 @@ import {
   triggersByFrom,
 } from "../graph/build-graph.ts";
 import { graphOf, requireTarget } from "../graph/stage-references.ts";
+import { uncachedStages } from "../graph/uncached-stages.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import { withLocation } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -65,6 +66,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
   const stages: StagesAtWork = {
     ...{ running, platform, globals, steps, ordinals: ordinalsOf(running), records },
+    uncached: uncachedStages(dockerfile, running.uncachedStages),
     stepsOf: (index) => byStage.get(index) ?? [],
     feedOf(index) {
       // A stage that starts from another stage shares its feed: it waits for files that may still be on their way.

@@ -16,6 +16,8 @@ export interface StagesAtWork {
   /** The steps of one stage. */
   stepsOf(index: number): readonly Step[];
   ordinals: Ordinals;
+  /** Indexes of the stages of `--no-cache-filter`. */
+  uncached: ReadonlySet<number>;
   records: StepRecord[];
   results: StageResults;
   /** Resolves when the other stages have finished what the instruction takes from them. */

@@ -37,6 +37,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
   bough build -f json .                         {"image", "tag", "tags", "session"}
   bough build . --build-arg VERSION=1.2         value of a declared ARG
   bough build . --no-cache                      ignore the layers of earlier builds
+  bough build . --no-cache-filter deps          the same for one stage and what uses it; implies --docker
   bough build . --pull                          ask the registries for FROM's images again
   bough build . --explain                       say why each step was not cached
   bough build . --cache auto                    share layers with other machines, by scopes on the service

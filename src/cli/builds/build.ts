@@ -89,6 +89,12 @@ const definitions: ArgumentDefinitions = {
     type: "boolean",
     description: "Ignore existing layer:<hash> branches and rebuild everything",
   },
+  "no-cache-filter": {
+    type: "string",
+    valueHint: "STAGE[,STAGE...]",
+    multiple: true,
+    description: "Rebuild only these stages, by name or number, and what uses them; implies --docker",
+  },
   pull: {
     type: "boolean",
     description: "Import the images of FROM and --from again, even if they are stored, and move their tags",
@@ -246,7 +252,6 @@ export const build: Command = {
     "--force-rm": "Leave it out: bough keeps no containers.",
     "--squash": "Leave it out: each RUN is a layer. `bough inspect` shows what makes layers large.",
     "--layers": "Leave it out: layers are always reused, unless --no-cache is given.",
-    "--no-cache-filter": "--no-cache builds all steps again.",
     "--call": "--check looks for mistakes.",
     "--builder": "--url or --profile names another service, --local the embedded engine.",
     "--annotation": "--label KEY=VALUE keeps labels in the image's configuration.",

@@ -15,10 +15,12 @@ import { prepareFetches } from "../contexts/prepare-fetches.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
+import { chooseMode } from "./options/build-mode.ts";
 import { splitKeyValue } from "./options/key-value.ts";
 import { readLabels } from "./options/labels.ts";
 import { readPlatform } from "./options/platform-option.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
+import { readUncachedStages } from "./options/uncached-stages.ts";
 
 /** The inputs of a build, as given on the command line. */
 export interface BuildInputs extends OpenedContext {
@@ -35,6 +37,8 @@ export interface BuildInputs extends OpenedContext {
   platform: Platform | undefined;
   /** `--target`. */
   target: string | undefined;
+  /** `--no-cache-filter`. */
+  uncachedStages: readonly string[];
   /** `--secret` and `--ssh`. */
   secrets: SecretOptions;
   /** `--max-add-size`. */
@@ -69,6 +73,7 @@ export async function readBuildInputs(
   const allowsLocalFrom = values.flag("allow-local-from");
   const platform = readPlatform(values.text("platform"));
   const target = values.text("target");
+  const uncachedStages = readUncachedStages(values);
   const secrets = readSecretOptions(given);
   const maxAddBytes = readMaxAddBytes(values.text("max-add-size"));
   const places = locateInputs(given);
@@ -82,7 +87,8 @@ export async function readBuildInputs(
   const opened = holder.use(await open(places));
   return {
     ...{ ...opened, contexts },
-    ...{ buildArgs, labels, allowsLocalFrom, network, mode, platform, target, secrets, maxAddBytes },
+    ...{ buildArgs, labels, allowsLocalFrom, network, mode, platform, target, uncachedStages, secrets },
+    maxAddBytes,
     [Symbol.dispose]: () => holder.dispose(),
   };
 
@@ -131,35 +137,6 @@ export function locateInputs({ values, runtime: { workingDirectory } }: GivenInp
   if (source.kind !== "directory") return { isFetched: true, source, dockerfile };
   const ignore = { contextPath, dockerfilePath: absolutePath };
   return { isFetched: false, source, dockerfile, ignore };
-}
-
-/** Returns the mode that `--docker`, `--no-docker`, `--target` or `--build-context` selects, else `BOUGH_DOCKER`. */
-function chooseMode({ values, runtime: { environment } }: GivenInputs): BuildMode {
-  const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
-  const implied = [
-    ...(isDocker ? ["--docker"] : []),
-    ...(values.text("target") === undefined ? [] : ["--target"]),
-    ...(values.list("build-context").length === 0 ? [] : ["--build-context"]),
-  ];
-  const [chosen] = implied;
-  if (isNotDocker && chosen !== undefined) {
-    throw new BoughError(`${chosen} and --no-docker cannot be used together`, {
-      kind: "usage",
-      hint:
-        chosen === "--build-context"
-          ? "Without --docker, COPY --from is skipped."
-          : "Without --docker every stage is built.",
-    });
-  }
-  if (isNotDocker) return "default";
-  if (chosen !== undefined) return "docker";
-  const { BOUGH_DOCKER: given = "" } = environment;
-  if (given === "" || given === "0") return "default";
-  if (given === "1") return "docker";
-  throw new BoughError(`BOUGH_DOCKER must be 1 or 0, not ${JSON.stringify(given)}`, {
-    kind: "usage",
-    hint: "1 means --docker: build as docker build does.",
-  });
 }
 
 /** Reads `--build-arg`. As in Docker, a name alone takes its value from the environment, and is ignored if it is unset there. */

@@ -79,7 +79,7 @@ export async function performBuild(
     const result = await runBuild({
       ...options,
       ...{ mode, target, dockerfile, context, contexts, ignore, session },
-      ...{ buildArgs, labels, allowsLocalFrom },
+      ...{ buildArgs, labels, allowsLocalFrom, uncachedStages: inputs.uncachedStages },
       ...{ service, store, layers, memory, hashes, fileStates, secrets, signal },
       jobs: jobsIn(mode),
       files: recording?.files ?? localFileSystem,

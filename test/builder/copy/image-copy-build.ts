@@ -65,6 +65,7 @@ export function createImageCopyBuild(
     mode: "docker",
     contexts: new Map(),
     target: undefined,
+    uncachedStages: [],
     jobs: 1,
     stages: {
       baseOf: () => undefined,

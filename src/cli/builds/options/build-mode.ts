@@ -1,0 +1,36 @@
+import type { BuildMode } from "../../../builder/job.ts";
+import { BoughError } from "../../../errors.ts";
+import type { Invocation } from "../../command-line/command.ts";
+
+/** Returns the mode that `--docker`, `--no-docker`, `--target`, `--no-cache-filter` or `--build-context` selects, else `BOUGH_DOCKER`. */
+export function chooseMode({
+  values,
+  runtime: { environment },
+}: Pick<Invocation, "values" | "runtime">): BuildMode {
+  const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
+  const implied = [
+    ...(isDocker ? ["--docker"] : []),
+    ...(values.text("target") === undefined ? [] : ["--target"]),
+    ...(values.list("no-cache-filter").length === 0 ? [] : ["--no-cache-filter"]),
+    ...(values.list("build-context").length === 0 ? [] : ["--build-context"]),
+  ];
+  const [chosen] = implied;
+  if (isNotDocker && chosen !== undefined) {
+    throw new BoughError(`${chosen} and --no-docker cannot be used together`, {
+      kind: "usage",
+      hint:
+        chosen === "--build-context"
+          ? "Without --docker, COPY --from is skipped."
+          : "Without --docker every stage is built.",
+    });
+  }
+  if (isNotDocker) return "default";
+  if (chosen !== undefined) return "docker";
+  const { BOUGH_DOCKER: given = "" } = environment;
+  if (given === "" || given === "0") return "default";
+  if (given === "1") return "docker";
+  throw new BoughError(`BOUGH_DOCKER must be 1 or 0, not ${JSON.stringify(given)}`, {
+    kind: "usage",
+    hint: "1 means --docker: build as docker build does.",
+  });
+}
