@@ -10,7 +10,7 @@ import type { BuildInputs } from "./inputs.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 
 /** The results of earlier builds: those of this machine, and those of other machines in scopes. */
-interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory"> {
+export interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory"> {
   /** Writes the layers that the build made or used to a scope, if one was chosen for writing. */
   finish(): Promise<void>;
 }

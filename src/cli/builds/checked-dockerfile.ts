@@ -1,0 +1,42 @@
+import { overrideStages } from "../../builder/contexts/override-stages.ts";
+import { refuseBadStages } from "../../builder/graph/stage-references.ts";
+import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
+import { refuseBadMounts } from "../../builder/mounts/mount-support.ts";
+import { type CheckDirective, readCheckDirective } from "../../check/check-directive.ts";
+import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { parseDockerfile } from "../../dockerfile/parse.ts";
+import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { BuildInputs } from "./inputs.ts";
+import { idsOf } from "./options/secret-options.ts";
+
+/** Parses the Dockerfile. Throws for what bough does not build, and for findings of Docker's checks if these are errors. */
+export async function readCheckedDockerfile(
+  inputs: BuildInputs,
+  invocation: Invocation,
+): Promise<{ dockerfile: Dockerfile; directive: CheckDirective }> {
+  const { mode, buildArgs, target, contexts } = inputs;
+  const parsed = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
+  const dockerfile = overrideStages(parsed, contexts);
+  refuseUnsupported(dockerfile, inputs.network);
+  refuseBadMounts(dockerfile, idsOf(inputs.secrets), contexts);
+  refuseBadStages(dockerfile, { mode, buildArgs, target, contexts });
+  const directive = readCheckDirective(dockerfile);
+  if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
+  return { dockerfile, directive };
+}
+
+/** Rejects if one of Docker's checks fails, as `# check=error=true` demands, before anything is run. */
+async function requireClean(
+  inputs: BuildInputs,
+  dockerfile: Dockerfile,
+  invocation: Invocation,
+): Promise<void> {
+  const { checkInputs } = await import("./check.ts");
+  const { isDockerRule } = await import("../../check/rules.ts");
+  const { warnings } = await checkInputs(inputs, invocation);
+  const problems = warnings.flatMap(({ rule, message, range }) =>
+    isDockerRule(rule) && range !== undefined ? [{ message: `${message} (${rule})`, range }] : [],
+  );
+  if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+}
