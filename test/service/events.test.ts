@@ -49,7 +49,7 @@ interface Script {
   /** The text that each connection to the events sends before it is closed or left open. */
   streams: { text: string; leavesOpen?: boolean }[];
   /** The record's output, and the number of requests that find the command still running. */
-  record?: { stdout: string; truncated?: boolean; runningFor?: number };
+  record?: { stdout: string; truncated?: boolean; runningFor?: number; state?: object };
   clock?: ReturnType<typeof createManualClock>;
 }
 
@@ -65,7 +65,8 @@ async function start({ streams, record = { stdout: whole }, clock }: Script): Pr
       }
       if (running-- > 0) return Response.json({ status: "EXECUTING" });
       const stdout = { value: record.stdout, encoding: "ascii", truncated: record.truncated ?? false };
-      return Response.json({ status: "SUCCESS", metadata: { result: { state: { exit_code: 0 }, stdout } } });
+      const state = record.state ?? { exit_code: 0 };
+      return Response.json({ status: "SUCCESS", metadata: { result: { state, stdout } } });
     },
   });
   fakes.push(fake);
@@ -276,6 +277,22 @@ describe("the reported output is complete if possible:", () => {
     const { follow } = await start({ streams: [{ text }], record });
     expect(await follow()).toEqual(expected);
   });
+});
+
+test.each<[exit: Record<string, unknown>, state: object, expected: object]>([
+  [{ code: 3, signal: -1, timed_out: false }, {}, { exitCode: 3, timedOut: false }],
+  [{ code: 0, signal: 9, timed_out: true }, { exit_code: null }, { exitCode: 137, timedOut: true }],
+  [{ code: 3 }, { exit_code: 4 }, { exitCode: 4 }],
+])("after the event exit %j, the record's state %j means %j", async (data, state, expected) => {
+  const ended = [
+    { id: 1, ts: "", spid: 1, type: "exit", data },
+    { id: 2, ts: "", spid: 0, type: "completion", data: {} },
+  ];
+  const { service } = await start({
+    streams: [{ text: ended.map(frameOf).join("") }],
+    record: { stdout: "", state },
+  });
+  expect(await service.follow("op")).toMatchObject(expected);
 });
 
 describe("a caller that takes all output", () => {

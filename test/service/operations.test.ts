@@ -330,6 +330,23 @@ describe("polling", () => {
     });
   });
 
+  test.each<[state: object, exitCode: number | undefined]>([
+    [{ exit_code: 0, signal: -1 }, 0],
+    [{ exit_code: 0, signal: 0 }, 0],
+    [{ exit_code: 0, signal: 9 }, 137],
+    [{ exit_code: null, signal: 11 }, 139],
+    [{ exit_code: 137, signal: 9 }, 137],
+    [{ exit_code: -1, signal: 9 }, -1],
+    [{}, undefined],
+  ])("the state %j is that of a command with exit code %p", async (state, exitCode) => {
+    const { service, spawn } = await start({
+      events: false,
+      intercept: ({ method }) =>
+        method === "GET" ? Response.json({ status: "SUCCESS", metadata: { result: { state } } }) : undefined,
+    });
+    expect((await service.follow(await spawn())).exitCode).toBe(exitCode);
+  });
+
   test("waits on an unknown status until the command's time is over, then fails", async () => {
     const clock = impatient();
     const { service, spawn, notices } = await start(

@@ -169,6 +169,10 @@ export function createOperations(options: OperationsOptions): Operations {
     if (end.image !== undefined) options.onImage();
     expected.delete(operation);
     running.delete(nameOf(operation));
+    // Some services report how the process ended only in the events.
+    const exit = readOperation({ state: log.exitState });
+    end.exitCode ??= exit.exitCode;
+    end.timedOut ||= exit.timedOut;
     const stdout = mergeOutput(log.output("stdout"), view.stdout);
     const stderr = mergeOutput(log.output("stderr"), view.stderr);
     return { ...end, operation, status, stdout, stderr, ...(served && { served }) };

@@ -31,6 +31,8 @@ export interface ReceivedEvents extends Pick<ReplayedEvents, "connect"> {
   end(): OutputChunk[];
   /** Returns the output so far. */
   output(stream: StreamName): LoggedOutput;
+  /** The state of the process as its `exit` event reports it, in the form of the record. */
+  readonly exitState: JsonRecord | undefined;
   /**
    * Returns the operation's end in the form of its record, without the output; `undefined` if the events do not report all of it.
    */
@@ -108,6 +110,9 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
     get exited() {
       return exited;
     },
+    get exitState() {
+      return exit && { exit_code: exit.code, signal: exit.signal, timed_out: exit.timed_out };
+    },
     add(frame) {
       const event = asRecord(parse(frame.data));
       const number = asNumber(event?.id);
@@ -162,10 +167,10 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
       return { whole, characters, text: () => "", isHeld: false, begins };
     },
     record() {
+      const state = this.exitState;
       if (skipped || exit === undefined || completion === undefined) return undefined;
       if (asInteger(exit.code) === undefined || asId(completion.result_image_uuid) === undefined)
         return undefined;
-      const state = { exit_code: exit.code, timed_out: exit.timed_out };
       const { status, error, result_image_uuid } = completion;
       const metadata = { result: { state, limits_hit: exit.limits_hit } };
       return { status, error, result_image_uuid, metadata };

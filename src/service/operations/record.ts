@@ -41,7 +41,7 @@ export function readOperation(body: unknown): OperationView {
     unknownStatus: stage === undefined ? statusText : undefined,
     error:
       errorText(record.error) ?? (stage === "FAILED" && statusText !== "FAILED" ? statusText : undefined),
-    exitCode: first(states, (state) => asInteger(state.exit_code) ?? asNumber(state.exit_code)),
+    exitCode: first(states, readExitCode),
     timedOut:
       first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ??
       /^TIMED?_?OUT$/i.test(statusText),
@@ -52,6 +52,13 @@ export function readOperation(body: unknown): OperationView {
     image: asId(record.result_image_uuid) ?? asId(result.image) ?? idIn(asRecord(result.image)),
     served: readServedTime(record),
   };
+}
+
+/** A signal means a failure: a service may report no exit code then, or the 0 that WEXITSTATUS returns for a killed process. */
+function readExitCode({ exit_code, signal }: JsonRecord): number | undefined {
+  const code = asInteger(exit_code) ?? asNumber(exit_code);
+  const number = asInteger(signal) ?? 0;
+  return number > 0 && (code === undefined || code === 0) ? 128 + number : code;
 }
 
 function wordOf(status: string): string {
