@@ -24,6 +24,17 @@ test.each([
   expect(found.truncated).toBe(truncated);
 });
 
+test.each([
+  ["x(", "unclosed group"],
+  ["[z-a]", "invalid character class range, the start must be <= the end"],
+])("the pattern %s is refused for its mistake", async (pattern, reason) => {
+  const answer = await engine.fetch("GET", `/v1/inspect/${base}/grep?pattern=${encodeURIComponent(pattern)}`);
+  expect([answer.status, await answer.json()]).toEqual([
+    400,
+    { error: `invalid pattern: ${reason}`, status: 400 },
+  ]);
+});
+
 test("a search ends with the last match that it returns, however many follow", async () => {
   const data = {
     path: { text: "/x" },

@@ -73,6 +73,7 @@ describe("a field of a request:", () => {
     ["HOME is the user's", { uid: 65534 }, "echo $HOME", "/home\n"],
     ["stdin as text", { stdin: { value: "a\nb", encoding: "ascii" } }, "cat", "a\nb"],
     ["stdin as bytes", { stdin: { value: "AP8K", encoding: "base64" } }, "od -An -tx1", " 00 ff 0a\n"],
+    ["stdin in lines of base64", { stdin: { value: "YWJj\nZA==\n", encoding: "base64" } }, "cat", "abcd"],
     ["without stdin there is nothing to read", {}, "cat; echo read", "read\n"],
   ])("%s", async (_name, request, command, stdout) => {
     const image = await imageWithConfig();
@@ -243,6 +244,7 @@ describe("an invalid request is refused:", () => {
     ["a timeout of a week", { timeout: 604_800 }, 400, "timeout must be at most 86400 seconds"],
     ["a hostname with a slash", { hostname: "a/b" }, 400, "hostname must be"],
     ["an unknown encoding", { stdin: { value: "", encoding: "rot13" } }, 400, "stdin.encoding must be"],
+    ["input that is not base64", { stdin: { value: "aGk!", encoding: "base64" } }, 400, "stdin.value is not"],
     ["a negative uid", { uid: -1 }, 400, "uid must be a whole number of at least 0"],
     [
       "a file at a relative path",

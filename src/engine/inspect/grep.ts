@@ -108,8 +108,15 @@ async function readMatches(
   }
   // Status 1 means no match, 2 an error, even if only one file of many failed.
   if ((await helper.exited) > 1 && matches.length === 0)
-    throw new RequestError(400, (await errorOutput).trim().split("\n")[0] || "the search failed");
+    throw new RequestError(400, reasonIn(await errorOutput));
   return { matches, truncated: false };
+}
+
+/** ripgrep reports an invalid pattern in several lines, of which the last says what is wrong with it. */
+function reasonIn(errorOutput: string): string {
+  const lines = errorOutput.trim().split("\n");
+  const reason = lines.find((line) => line.startsWith("error: "))?.slice("error: ".length);
+  return reason === undefined ? lines[0] || "the search failed" : `invalid pattern: ${reason}`;
 }
 
 function matchIn(line: string, places: readonly GrepPlace[]): GrepMatch | undefined {

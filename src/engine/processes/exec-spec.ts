@@ -80,6 +80,9 @@ export function commandLine({
   return args.length === 0 ? ["/bin/sh", "-c", command] : ["/bin/sh", "-c", `${command} "$@"`, "sh", ...args];
 }
 
+/** Line breaks, missing padding and the alphabet for URLs are accepted. */
+const base64 = /^[\w+/\s-]*[=\s]*$/;
+
 /** `within`: the name of the enclosing field; "" for the body itself. `close`: the default. */
 export function readInput(fields: Fields, within: string, close: boolean): InputSpec {
   const nameOf = (name: string) => (within === "" ? name : `${within}.${name}`);
@@ -88,6 +91,7 @@ export function readInput(fields: Fields, within: string, close: boolean): Input
   if (!["ascii", "utf-8", "base64"].includes(encoding))
     refuse(nameOf("encoding"), "must be ascii, utf-8 or base64");
   const value = optionalString(fields, "value") ?? refuse(nameOf("value"), "is missing");
+  if (encoding === "base64" && !base64.test(value)) refuse(nameOf("value"), "is not base64");
   return { bytes: bytesOf({ value, encoding }), close: optionalBoolean(fields, "close") ?? close };
 }
 
