@@ -52,7 +52,8 @@ function formatCells(rows: readonly (readonly Cell[])[], { now }: TableStyle): s
   );
 }
 
-function formatTime(time: string | number, now: number | undefined): string {
+/** Formats an age, or without `now` a time. A time that cannot be parsed stays as it is. */
+export function formatTime(time: string | number, now: number | undefined): string {
   const moment = new Date(time).getTime();
   if (Number.isNaN(moment)) return typeof time === "string" && time !== "" ? time : "-";
   return now === undefined ? new Date(moment).toISOString() : formatAge(now - moment);

@@ -1,6 +1,7 @@
 /** What users of the service's own client expect: history references, several operations at once, a session for a shell. */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
+import { statusOf } from "../../src/cli/operations/operation-words.ts";
 import { parseHistoryReference } from "../../src/cli/sessions/history-reference.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -131,6 +132,17 @@ test("wait waits for all operations, and returns the exit code of the first one 
     expect((await bough(`${shown} ${late}`)).stdout).toContain("TIMED OUT");
   expect((await bough("wait")).exitCode).toBe(2);
   expect((await bough("wait --all")).exitCode).toBe(0);
+});
+
+test.each<[status: string, exitCode: number | null, shown: string]>([
+  ["SUCCESS", 0, "SUCCESS"],
+  ["SUCCESS", 137, "EXIT 137"],
+  ["FAILED", 3, "EXIT 3"],
+  ["CANCELLED", 137, "CANCELLED"],
+  ["EXECUTING", null, "EXECUTING"],
+])("an operation with the status %s and the exit code %p is shown as %s", (status, exitCode, shown) => {
+  const summary = { uuid: "u", kind: "instance", error: null, createdAt: null, durationSeconds: null };
+  expect(statusOf({ ...summary, command: null, image: null, timedOut: false, status, exitCode })).toBe(shown);
 });
 
 test("wait --timeout leaves operations running; kill --all ends them", async () => {

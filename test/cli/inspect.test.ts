@@ -72,6 +72,11 @@ Wasted: 84 MB in layer 2. Later layers change or delete that.
     expect(lines.some((line) => line.includes("CHANGED"))).toBe(columns >= 64);
   });
 
+  test("has a creation time that cannot be parsed as it is", () => {
+    const shown = renderInspection({ ...inspection, createdAt: "20260101T000000Z" }, { now: 0 });
+    expect(shown).toContain("CREATED   20260101T000000Z\n");
+  });
+
   test("is not cut for a pipe, and has bytes as well", () => {
     const lines = renderInspection(inspection, {}).split("\n");
     expect(lines).toContainEqual(

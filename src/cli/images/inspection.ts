@@ -1,8 +1,8 @@
 /** The text that `bough inspect` shows of an image. */
 import { paintHeading } from "../../terminal/color.ts";
 import { truncateToWidth } from "../../terminal/fit.ts";
-import { formatAge, formatBytes, formatCount } from "../../terminal/quantity.ts";
-import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
+import { formatBytes, formatCount } from "../../terminal/quantity.ts";
+import { type Cell, formatTime, renderTable, type TableStyle } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
 import type { Description } from "./description.ts";
 import { type InspectedLayer, sizeOf } from "./inspected-layers.ts";
@@ -34,7 +34,7 @@ function factsOf(
   const facts: [name: string, values: (string | undefined | null)[]][] = [
     ["IMAGE", [image]],
     ["TAGS", [tags.join(" ")]],
-    ["CREATED", [createdAt && now !== undefined ? formatAge(now - Date.parse(createdAt)) : createdAt]],
+    ["CREATED", [createdAt && now !== undefined ? formatTime(createdAt, now) : createdAt]],
     ["PLATFORM", [platform]],
     ["AUTHOR", [origin.author]],
     ["SIZE", [isMeasured ? `${formatBytes(bytes)} in ${formatCount(layers.length, "layer")}` : undefined]],

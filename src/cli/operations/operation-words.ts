@@ -10,9 +10,9 @@ export function kindOf({ kind }: OperationSummary): string {
 
 /**
  * Returns the service's status. A command that ended with another exit code than 0 has the service's status SUCCESS, but is shown
- * as `EXIT <code>`.
+ * as `EXIT <code>`. A cancelled command has an exit code as well on some services.
  */
 export function statusOf({ status, timedOut, exitCode }: OperationSummary): string {
   if (timedOut) return "TIMED OUT";
-  return exitCode === null || exitCode === 0 ? status : `EXIT ${exitCode}`;
+  return exitCode === null || exitCode === 0 || status === "CANCELLED" ? status : `EXIT ${exitCode}`;
 }
