@@ -1,6 +1,7 @@
 /** Writes images in other programs' formats: OCI layouts, Docker's archives, and skopeo's directories. */
 
 import { BoughError } from "../errors.ts";
+import { type Annotations, annotationField } from "./annotations.ts";
 import { type Attestation, putAttestations } from "./attestation.ts";
 import { type Compression, type Compressor, createCompressor } from "./compress.ts";
 import { decompress } from "./compression.ts";
@@ -25,6 +26,8 @@ export interface ImageToWrite {
   created: string;
   /** The lowest first. */
   layers: readonly LayerContent[];
+  /** `--annotation`. Docker's archives have none. */
+  annotations?: Annotations | undefined;
   /** Called with the manifest's digest for the image's attestations. Only a layout can contain them. */
   attest?: Attest | undefined;
 }
@@ -57,9 +60,9 @@ export async function writeOciLayout(
 ): Promise<WrittenImage> {
   const { layers, manifest } = await writeParts(files, image, compression, blobPath);
   const written = await writeAttestations(files, image, manifest);
-  const annotations = name === undefined ? {} : { annotations: { [nameAnnotation]: name } };
+  const named = name === undefined ? {} : { annotations: { ...written.annotations, [nameAnnotation]: name } };
   putFile(files, "oci-layout", JSON.stringify({ imageLayoutVersion: "1.0.0" }));
-  putFile(files, "index.json", indexOf([...manifests, { ...written, ...annotations }]));
+  putFile(files, "index.json", indexOf([...manifests, { ...written, ...named }]));
   files.finish();
   return { digest: written.digest, layers };
 }
@@ -71,14 +74,17 @@ async function writeAttestations(
   manifest: Descriptor,
 ): Promise<Descriptor> {
   const attestations = (await image.attest?.(image, manifest.digest)) ?? [];
-  if (attestations.length === 0) return manifest;
+  const described = { ...manifest, ...annotationField("manifest-descriptor", image.annotations) };
+  if (attestations.length === 0) return described;
   const put = (mediaType: string, content: string) => putBlob(files, blobPath, mediaType, content);
   const attestation = putAttestations(manifest, attestations, put);
-  return put(mediaTypes.index, indexOf([{ ...manifest, platform: image.platform }, attestation]));
+  const manifests = [{ ...described, platform: image.platform }, attestation];
+  const index = put(mediaTypes.index, indexOf(manifests, annotationField("index", image.annotations)));
+  return { ...index, ...annotationField("index-descriptor", image.annotations) };
 }
 
-function indexOf(manifests: readonly unknown[]): string {
-  return JSON.stringify({ schemaVersion: 2, mediaType: mediaTypes.index, manifests });
+function indexOf(manifests: readonly unknown[], annotations: Pick<Descriptor, "annotations"> = {}): string {
+  return JSON.stringify({ schemaVersion: 2, mediaType: mediaTypes.index, manifests, ...annotations });
 }
 
 /** https://github.com/containers/image/blob/main/docs/containers-transports.5.md */
@@ -127,6 +133,7 @@ async function writeParts(
     mediaType: mediaTypes.manifest,
     config: putBlob(files, place, mediaTypes.config, configurationOf(image, layers)),
     layers: layers.map(({ diffId: _, ...descriptor }) => descriptor),
+    ...annotationField("manifest", image.annotations),
   };
   const placeOfManifest = manifestName === undefined ? place : () => manifestName;
   return { layers, manifest: putBlob(files, placeOfManifest, mediaTypes.manifest, JSON.stringify(manifest)) };

@@ -7,6 +7,7 @@ export interface Descriptor {
   digest: string;
   /** Bytes. */
   size: number;
+  annotations?: Readonly<Record<string, string>>;
 }
 
 export const mediaTypes = {

@@ -55,6 +55,13 @@ const definitions: ArgumentDefinitions = {
     multiple: true,
     description: "Label of the image, with --docker; overrides a LABEL of the same name",
   },
+  annotation: {
+    type: "string",
+    valueHint: "[TYPE:]KEY=VALUE",
+    multiple: true,
+    description:
+      "With -o type=oci or --push: an annotation of the manifest, or of another TYPE: index, manifest-descriptor, index-descriptor",
+  },
   "build-arg": {
     type: "string",
     valueHint: "KEY[=VALUE]",
@@ -254,7 +261,6 @@ export const build: Command = {
     "--layers": "Leave it out: layers are always reused, unless --no-cache is given.",
     "--call": "--check looks for mistakes.",
     "--builder": "--url or --profile names another service, --local the embedded engine.",
-    "--annotation": "--label KEY=VALUE keeps labels in the image's configuration.",
     "--env": "ENV in the Dockerfile sets a variable, --build-arg the value of an ARG.",
     "--volume": "RUN --mount in the Dockerfile mounts files of the context, caches and secrets.",
     "--add-host": "Not supported: a RUN resolves names by the machine's name servers.",

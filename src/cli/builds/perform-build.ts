@@ -14,6 +14,7 @@ import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { buildSession } from "../contexts/context-source.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
+import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import { takesStandardOutput } from "../export/build-outputs.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { requireLimits } from "../run/limit-options.ts";
@@ -36,7 +37,7 @@ export async function performBuild(
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { runtime, globals } = invocation;
   const { log } = progress;
-  const { jobsIn, outputs, attestations, ...options } = readBuildOptions(invocation);
+  const { jobsIn, outputs, attestations, annotations, ...options } = readBuildOptions(invocation);
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true });
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
   const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
@@ -58,7 +59,7 @@ export async function performBuild(
   const session = buildSession(inputs.place);
   const tables = openFileTables(connection.store, inputs);
   try {
-    await requireSupport(dockerfile, inputs, options.limits, service);
+    await requireSupport(dockerfile, inputs, { ...options, annotations }, service);
     const cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
     const { store, layers, memory } = cache;
     const request: BuildRequest = {
@@ -84,7 +85,8 @@ export async function performBuild(
     if (outputs.length > 0) {
       const { writeBuildOutputs } = await import("../export/write-outputs.ts");
       const attest = attesting?.attest(service, result.image, options.tags);
-      await writeBuildOutputs(outputs, result.image, connection, invocation, log, attest);
+      const additions = { attest, annotations: annotations?.parts };
+      await writeBuildOutputs(outputs, result.image, connection, invocation, log, additions);
     }
     return { ...result, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
@@ -111,13 +113,14 @@ function openFileTables(
 async function requireSupport(
   dockerfile: Dockerfile,
   { network, platform }: BuildInputs,
-  limits: BuildRequest["limits"],
+  { limits, annotations }: Pick<ReturnType<typeof readBuildOptions>, "limits" | "annotations">,
   service: Connection["service"],
 ): Promise<void> {
   await requireNetworks(dockerfile, network, service);
   await requireMounts(dockerfile, service);
   await requireLimits(service, limits);
   await requirePlatform(platform, service);
+  await requireAnnotatedPlatforms(annotations, service);
 }
 
 /** Returns what a build uses of this machine, besides its files. */

@@ -1,7 +1,7 @@
 import type { Platform } from "../../builder/bases/platform.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
-import type { Attest, ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
+import type { ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
@@ -15,19 +15,17 @@ import { type ExportedImage, openImageContent, type TimeOptions } from "./image-
 import type { ImageOverBase } from "./over-base.ts";
 import { pushImage } from "./push.ts";
 
-interface Delivery {
+interface Delivery extends Pick<ImageToWrite, "attest" | "annotations"> {
   image: ExportedImage;
   destination: Destination;
   compression: Compression;
   times: TimeOptions;
   isInsecure: boolean;
-  /** Makes the image's attestations. */
-  attest?: Attest | undefined;
 }
 
 /** Exports or pushes an image of the service, and shows the progress. */
 export async function deliverImage(
-  { image, destination, compression, times, isInsecure, attest }: Delivery,
+  { image, destination, compression, times, isInsecure, attest, annotations }: Delivery,
   { service, store }: Pick<Connection, "service" | "store">,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
 ): Promise<WrittenImage | undefined> {
@@ -49,7 +47,7 @@ export async function deliverImage(
   };
   const content = async () => ({
     ...counted(await openImageContent(service, image, times, openBase), progress.message),
-    attest,
+    ...{ attest, annotations },
   });
   try {
     const written =

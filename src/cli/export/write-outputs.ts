@@ -1,4 +1,4 @@
-import type { Attest } from "../../image/image-writer.ts";
+import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { copyDirectory } from "../images/copy-out.ts";
@@ -15,7 +15,7 @@ export async function writeBuildOutputs(
   connection: Pick<Connection, "service" | "store">,
   invocation: Invocation,
   log: Log,
-  attest: Attest | undefined,
+  additions: Pick<ImageToWrite, "attest" | "annotations">,
 ): Promise<void> {
   const described = await findDescription(image, connection);
   for (const { destinations, ...options } of outputs) {
@@ -27,7 +27,7 @@ export async function writeBuildOutputs(
         log.info(`exported to ${destination.path}`);
         continue;
       }
-      const delivery = { ...options, image: { uuid: image, ...described }, destination, attest };
+      const delivery = { ...options, image: { uuid: image, ...described }, destination, ...additions };
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });

@@ -3,6 +3,7 @@ import type { BuildMode, BuildRequest } from "../../../builder/job.ts";
 import { parseTag } from "../../../service/images/tag.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { positiveInteger } from "../../command-line/option-values.ts";
+import { type AnnotationOptions, readAnnotations } from "../../export/annotations.ts";
 import { type BuildOutput, readBuildOutputs, requireIndexes } from "../../export/build-outputs.ts";
 import { readLimitOptions } from "../../run/limit-options.ts";
 import { isEmbedded } from "../../service/choice.ts";
@@ -18,6 +19,8 @@ interface BuildOptions
   outputs: readonly BuildOutput[];
   /** `--provenance` and `--sbom`; `undefined` if neither is given. */
   attestations: { provenance: boolean; sbom: boolean } | undefined;
+  /** `--annotation`. */
+  annotations: AnnotationOptions | undefined;
   /** The number of steps that run concurrently. */
   jobsIn(mode: BuildMode): number;
 }
@@ -32,9 +35,11 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
   const provenance = values.flag("provenance");
   const isAttested = provenance || values.flag("sbom");
   if (isAttested) requireIndexes(outputs, provenance ? "--provenance" : "--sbom");
+  const annotations = readAnnotations(values.list("annotation"), outputs, isAttested);
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   return {
     ...{ timeoutSeconds, limits, tags, outputs },
+    annotations,
     attestations: isAttested ? { provenance, sbom: values.flag("sbom") } : undefined,
     useCache: !values.flag("no-cache"),
     pullsImages: values.flag("pull"),

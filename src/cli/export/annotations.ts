@@ -1,0 +1,108 @@
+/** `--annotation` of a build, as docker buildx build has it. */
+import { platformOf } from "../../builder/bases/base.ts";
+import {
+  formatPlatform,
+  isSamePlatform,
+  type Platform,
+  parsePlatform,
+} from "../../builder/bases/platform.ts";
+import { BoughError } from "../../errors.ts";
+import { type AnnotatedPart, type Annotations, annotatedParts } from "../../image/annotations.ts";
+import type { ImageService } from "../../service/service.ts";
+import { listWords } from "../command-line/option-values.ts";
+import type { BuildOutput } from "./build-outputs.ts";
+
+export interface AnnotationOptions {
+  parts: Annotations;
+  /** The platforms that `manifest[OS/ARCH]:` names. */
+  platforms: readonly Platform[];
+}
+
+/**
+ * Reads `[TYPE[,TYPE...]:]KEY=VALUE`, in which a TYPE may have a platform in brackets. Throws if no output has the part that is to
+ * be annotated. `isAttested`: the image is written with an index.
+ */
+export function readAnnotations(
+  given: readonly string[],
+  outputs: readonly BuildOutput[],
+  isAttested: boolean,
+): AnnotationOptions | undefined {
+  if (given.length === 0) return undefined;
+  const parts: Partial<Record<AnnotatedPart, Map<string, string>>> = {};
+  const platforms: Platform[] = [];
+  for (const text of given) {
+    const [, types = "manifest", key = "", value] = /^(?:([^:=]*):)?([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+    if (value === undefined || key === "" || /\s/.test(key))
+      throw usage(
+        `--annotation takes KEY=VALUE, not ${JSON.stringify(text)}`,
+        "For example: --annotation org.opencontainers.image.revision=1a2b3c.",
+      );
+    for (const type of types.split(",")) {
+      const { part, platform } = readType(type, text);
+      requirePart(part, text, outputs, isAttested);
+      if (platform !== undefined) platforms.push(platform);
+      parts[part] ??= new Map();
+      parts[part].set(key, value);
+    }
+  }
+  return { parts, platforms };
+}
+
+/** Rejects if an annotation is for a platform that the image does not have. */
+export async function requireAnnotatedPlatforms(
+  options: AnnotationOptions | undefined,
+  service: Pick<ImageService, "capabilities">,
+): Promise<void> {
+  const [first] = options?.platforms ?? [];
+  if (options === undefined || first === undefined) return;
+  const available = await platformOf(service);
+  const other = options.platforms.find((platform) => !isSamePlatform(platform, available));
+  if (other !== undefined)
+    throw usage(
+      `--annotation for ${formatPlatform(other)}: the image is for ${formatPlatform(available)}`,
+      "Leave the platform out: an image of bough has only one.",
+    );
+}
+
+function readType(type: string, text: string): { part: AnnotatedPart; platform: Platform | undefined } {
+  const [, name, platform] = /^([a-z-]+)(?:\[([^\]]*)\])?$/.exec(type) ?? [];
+  const part = annotatedParts.find((each) => each === name);
+  if (part === undefined)
+    throw usage(
+      `--annotation ${text}: unknown type ${JSON.stringify(type)}, expected ${listWords(annotatedParts)}`,
+      "For a key with a colon, write --annotation manifest:KEY=VALUE.",
+    );
+  if (platform !== undefined && part !== "manifest" && part !== "manifest-descriptor")
+    throw usage(`--annotation ${text}: ${part} takes no platform`, `Write ${part}:KEY=VALUE.`);
+  return { part, platform: platform === undefined ? undefined : parsePlatform(platform) };
+}
+
+function requirePart(
+  part: AnnotatedPart,
+  text: string,
+  outputs: readonly BuildOutput[],
+  isAttested: boolean,
+): void {
+  const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
+  const isLayout = kinds.includes("oci") || kinds.includes("oci-archive");
+  if (!isLayout && !kinds.includes("registry"))
+    throw usage(
+      "--annotation needs an image that is written in OCI form or pushed",
+      "Give -o type=oci,dest=PATH, or --push. --label KEY=VALUE keeps labels in every form.",
+    );
+  if ((part === "index" || part === "index-descriptor") && !isAttested)
+    throw usage(
+      `--annotation ${text}: no index is written, since the image has one platform`,
+      "Leave the type out, for the manifest. With --provenance or --sbom, an index lists the attestations.",
+    );
+  const isInLayout = part === "index-descriptor" || (part === "manifest-descriptor" && !isAttested);
+  if (isInLayout && !isLayout)
+    throw usage(
+      `--annotation ${text}: a registry keeps no such descriptor`,
+      "Leave the type out, for the manifest. -o type=oci,dest=PATH writes a layout, which lists its images by descriptors.",
+    );
+}
+
+function usage(message: string, hint: string): BoughError {
+  return new BoughError(message, { kind: "usage", hint });
+}
