@@ -93,8 +93,9 @@ async function openDirectory(
   { notADirectory, missing, action }: OpenMessages,
 ): Promise<BuildContext> {
   const absolutePath = resolve(workingDirectory, path);
+  let realPath = absolutePath;
   try {
-    const realPath = localPath(realpathSync(absolutePath));
+    realPath = localPath(realpathSync(absolutePath));
     if (!statSync(realPath).isDirectory()) {
       const { message, hint } = notADirectory();
       throw new BoughError(message, { kind: "usage", hint });
@@ -104,6 +105,12 @@ async function openDirectory(
     return { path, absolutePath, realPath };
   } catch (error) {
     if (error instanceof BoughError) throw error;
+    // Bun replaces bytes that are not UTF-8 in arguments, the working directory and links' targets, and then finds no such directory.
+    if (isMissing(error) && realPath.includes("\ufffd")) {
+      const shown = displayPath(realPath);
+      const message = `cannot ${action} ${shown}: its path is not valid UTF-8`;
+      throw new BoughError(message, { kind: "usage", hint: "Rename or move it.", cause: error });
+    }
     if (isMissing(error)) {
       const { message, hint } = missing();
       throw new BoughError(message, { kind: "usage", hint, cause: error });

@@ -46,6 +46,22 @@ test.each([
   expect(refused.exitCode).toBe(2);
 });
 
+test.each([
+  ["the path of a directory", (bytes: Buffer) => bytes.toString()],
+  ["a link to one", () => "link"],
+])("a context whose path is not valid UTF-8 is refused: %s", async (_, path) => {
+  const root = makeTree("");
+  const bytes = Buffer.from("by\xfftes", "latin1");
+  mkdirSync(Buffer.concat([Buffer.from(`${root}/`), bytes]));
+  symlinkSync(bytes, join(root, "link"));
+  const refused = await refusal(() => openBuildContext(path(bytes), root));
+  expect(refused).toEqual({
+    message: `cannot read the build context ${join(root, "by\ufffdtes")}: its path is not valid UTF-8`,
+    hint: "Rename or move it.",
+    exitCode: 2,
+  });
+});
+
 test("a context without read permission is refused", async () => {
   const root = makeTree("closed/a");
   chmodSync(root, 0o755);

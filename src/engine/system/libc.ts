@@ -1,10 +1,11 @@
 /** C library functions that neither Bun nor Node provides. */
-import { dlopen } from "bun:ffi";
+import { dlopen, type FFIFunction } from "bun:ffi";
+import { BoughError, messageOf } from "../../errors.ts";
 
 /** Throws on a system with another C library. */
 export const libc = once(
   () =>
-    dlopen("libc.so.6", {
+    openLibrary({
       pipe2: { args: ["buffer", "i32"], returns: "i32" },
       memfd_create: { args: ["buffer", "u32"], returns: "i32" },
       syscall: { args: ["i64", "i64", "buffer", "i64"], returns: "i64" },
@@ -20,11 +21,24 @@ export const libc = once(
 /** Functions with only numeric arguments. Throws as `libc` does. */
 export const numericCalls = once(
   () =>
-    dlopen("libc.so.6", {
+    openLibrary({
       syscall: { args: ["i64", "i64", "i64", "i64"], returns: "i64" },
       ioctl: { args: ["i32", "u64", "i64"], returns: "i32" },
     }).symbols,
 );
+
+/** Opens the C library; musl's has this name, too. Bun compiles the calls, and so needs memory that it may execute. */
+export function openLibrary<Functions extends Record<string, FFIFunction>>(functions: Functions) {
+  try {
+    return dlopen("libc.so.6", functions);
+  } catch (error) {
+    if (!messageOf(error).includes("requires the JIT")) throw error;
+    throw new BoughError("the engine cannot reserve memory for compiled code", {
+      hint: "Raise the limit of virtual memory: `ulimit -v` shows it in kB, and 8 GB are enough.",
+      cause: error,
+    });
+  }
+}
 
 /** `O_CLOEXEC`, which Node does not define. */
 export const closeOnExec = 0o2000000;

@@ -1,8 +1,8 @@
 /** Extended attributes and device files, by the C library's functions: neither Bun nor Node has calls for them. */
-import { dlopen } from "bun:ffi";
 import { constants } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import { bytesOf, type Path } from "../copies/path.ts";
+import { openLibrary } from "./libc.ts";
 
 /** The kernel's limits (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
 const maxBytes = 65_536;
@@ -87,23 +87,23 @@ function terminate(text: Path): Buffer {
 
 const end = Buffer.alloc(1);
 
-type Library = ReturnType<typeof openLibrary>["symbols"];
+type Library = ReturnType<typeof openXattrs>["symbols"];
 
 function library(): Library {
-  opened ??= openLibrary().symbols;
+  opened ??= openXattrs().symbols;
   return opened;
 }
 
-function openLibrary() {
+function openXattrs() {
   try {
-    // musl's library has this name, too.
-    return dlopen("libc.so.6", {
+    return openLibrary({
       llistxattr: { args: ["ptr", "ptr", "usize"], returns: "i64" },
       lgetxattr: { args: ["ptr", "ptr", "ptr", "usize"], returns: "i64" },
       lsetxattr: { args: ["ptr", "ptr", "ptr", "usize", "i32"], returns: "i32" },
       mknod: { args: ["ptr", "u32", "u64"], returns: "i32" },
     });
   } catch (error) {
+    if (error instanceof BoughError) throw error;
     throw new BoughError(`the C library could not be opened: ${messageOf(error)}`, {
       hint: "Copies between images need glibc 2.33 or later, or musl.",
       cause: error,
