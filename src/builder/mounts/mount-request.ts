@@ -1,7 +1,12 @@
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { BuildJob } from "../job.ts";
-import { fileFeatures, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
+import {
+  type FileFeatures,
+  fileFeatures,
+  instanceEntries,
+  instanceFiles,
+} from "../staging/request-fields.ts";
 import { uploadStaged } from "../staging/upload.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
@@ -12,10 +17,10 @@ export async function mountFields(
   build: BuildJob,
 ): Promise<Pick<InstanceRequest, "mounts" | "env">> {
   const ids = files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
-  const { times } = await fileFeatures(files, build);
+  const features = await fileFeatures(files, build);
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
   return {
-    mounts: mounts.flatMap((mount) => instanceMount(mount, { ids, times }, build) ?? []),
+    mounts: mounts.flatMap((mount) => instanceMount(mount, { ids, features }, build) ?? []),
     // BuildKit sets it with or without an agent.
     env: agent === undefined ? { ...env } : { SSH_AUTH_SOCK: agent, ...env },
   };
@@ -24,7 +29,7 @@ export async function mountFields(
 /** Returns `undefined` for a secret or agent that was not given. */
 function instanceMount(
   { spec, source }: RunMount,
-  { ids, times }: { ids: ReadonlyMap<string, string>; times: boolean },
+  { ids, features }: { ids: ReadonlyMap<string, string>; features: FileFeatures },
   { secrets }: BuildJob,
 ): InstanceMount | undefined {
   const { target } = spec;
@@ -35,7 +40,9 @@ function instanceMount(
       if (source.kind === "image")
         return { type: "bind", target, image: source.image, source: spec.source, readonly };
       const entries = instanceEntries(source.files);
-      const files = instanceFiles(source.files, ids, { times, links: false });
+      const files = instanceFiles(source.files, ids, features);
+      // The paths of links are always absolute: these begin at the target.
+      for (const file of Object.values(files)) file.links &&= file.links.map((path) => `/${path}`);
       return { type: "bind", target, files, ...(Object.keys(entries).length > 0 && { entries }), readonly };
     }
     case "cache": {

@@ -25,7 +25,7 @@ export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
 }
 
 /** Features of a request's files that a service may support, in addition to contents, owners and modes. */
-interface FileFeatures {
+export interface FileFeatures {
   times: boolean;
   links: boolean;
 }

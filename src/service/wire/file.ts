@@ -6,7 +6,10 @@ export interface InstanceFile {
   mode: string;
   /** Seconds since the epoch, possibly with a fraction. Only if the service has the extension `file-times`. */
   mtime?: number;
-  /** Absolute paths of further hard links to the file. Only if the service has the extension `hard-links`. */
+  /**
+   * Absolute paths of further hard links to the file; in a mount, from its target. Only if the service has the extension
+   * `hard-links`.
+   */
   links?: readonly string[];
 }
 
