@@ -50,7 +50,8 @@ export function parseMounts(statement: Statement, values: readonly string[]): Mo
     return {
       type: type.includes("$") ? type : type.toLowerCase(),
       id: text("id"),
-      from: text("from"),
+      // An empty one means the build context, as if it were not given.
+      from: text("from") || undefined,
       source: text("source", "src"),
       target: text("target", "dst", "destination"),
       readonly: readonlyOf(last("readonly", "ro", "readwrite", "rw")),
