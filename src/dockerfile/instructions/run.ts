@@ -44,8 +44,7 @@ function withHeredocs(
   if (parseHeredocMarker(command.line) === undefined) {
     return { command: { form: "shell", line: command.line + statement.heredocText }, expand: true };
   }
-  // Checked before tabs are removed: after a tab, `#!` is a comment for the shell, as in Docker.
-  if (statement.heredocText.startsWith("\n#!")) {
+  if (document.content.startsWith("#!")) {
     return { command: { form: "script", name: document.name, content: document.content }, expand: false };
   }
   return { command: { form: "shell", line: document.content }, expand: document.expand };
