@@ -58,6 +58,19 @@ export const refusals: readonly Refusal[] = [
     bough: "--from=1: that stage is defined later",
   },
   {
+    what: "a copy from a name that a later stage has, too",
+    dockerfile:
+      "FROM busybox:1 AS a\nRUN echo > /x\nFROM busybox:1 AS b\nCOPY --from=a /x /y\nFROM busybox:1 AS A\nFROM b\n",
+    docker: "no such file or directory",
+    bough: "--from=a: the last stage of that name is defined later, on line 5",
+  },
+  {
+    what: "a copy from a stage with the same name",
+    dockerfile: "FROM busybox:1 AS a\nRUN echo > /x\nFROM busybox:1 AS a\nCOPY --from=a /x /y\n",
+    docker: "circular dependency detected on stage: a",
+    bough: "circular dependency detected on stage: a",
+  },
+  {
     what: "a number beyond the last stage",
     dockerfile: "FROM busybox:1\nCOPY --from=7 /x /\n",
     docker: "invalid stage index 7",

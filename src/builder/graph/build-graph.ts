@@ -36,9 +36,10 @@ type EdgeTarget =
 type Resolve = (word: string, edge: Pick<Edge, "kind" | "instruction">) => string | undefined;
 
 /**
- * Builds the graph of all stages. A name means the context that has it, else the last stage before this one that has it,
- * compared without case. Both take precedence over an image of the same name. `COPY --from` and `RUN --mount` also accept a
- * stage's number (https://docs.docker.com/build/building/multi-stage/).
+ * Builds the graph of all stages. A name means the context that has it, else a stage that has it, compared without case, else an
+ * image. If several stages have the same name, FROM takes the last one before its stage. `--from` takes the last one of all, as in
+ * Docker, and refuses it if it is not before this stage. `COPY --from` also accepts a stage's number
+ * (https://docs.docker.com/build/building/multi-stage/), and here `RUN --mount` does, too, where Docker takes it for an image.
  */
 export function buildGraph(
   { stages }: Pick<Dockerfile, "stages">,
@@ -46,13 +47,18 @@ export function buildGraph(
   contexts: NamedContexts = new Map(),
 ): BuildGraph {
   const names = new Map<string, number>();
+  const lastOfName = new Map(stages.map(({ name, index }) => [name, index]));
   const nodes = stages.map((stage): StageNode => {
     const edgeOf = ({ word, ...edge }: Reference): Edge => {
       const reference = resolve(word, edge);
       if (reference === undefined) return { ...edge, reference: word, target: { kind: "unknown" } };
       const context = findContext(reference, contexts);
       if (context !== undefined) return { ...edge, reference, target: { kind: "context", context } };
-      return { ...edge, reference, target: findTarget(reference, edge.kind, stage, names) };
+      return {
+        ...edge,
+        reference,
+        target: findTarget(reference, edge.kind, stage, edge.kind === "from" ? names : lastOfName),
+      };
     };
     const from = edgeOf({ kind: "from", instruction: stage.from, word: stage.from.image });
     const triggers = from.target.kind === "stage" ? triggersIn(stages[from.target.index]) : [];
@@ -122,17 +128,16 @@ export function triggersByFrom({ nodes }: BuildGraph): ReadonlyMap<Instruction, 
 function findTarget(
   reference: string,
   kind: Edge["kind"],
-  { index, name }: Stage,
-  names: ReadonlyMap<string, number>,
+  { index }: Stage,
+  names: ReadonlyMap<string | undefined, number>,
 ): EdgeTarget {
-  const lower = reference.toLowerCase();
-  const named = names.get(lower);
-  if (named !== undefined) return { kind: "stage", index: named };
+  const named = names.get(reference.toLowerCase());
+  if (named !== undefined && named < index) return { kind: "stage", index: named };
   // A FROM accepts no number: `FROM 0` means an image of that name.
   if (kind === "from") return { kind: "image" };
   if (/^-?\d+$/.test(reference))
     return Number(reference) >= 0 && Number(reference) < index
       ? { kind: "stage", index: Number(reference) }
       : { kind: "missing" };
-  return lower === name ? { kind: "missing" } : { kind: "image" };
+  return named === index ? { kind: "missing" } : { kind: "image" };
 }

@@ -82,10 +82,12 @@ function describe(
     return { message: `--from=${reference}: variables are not replaced there`, expected };
   if (target.kind === "image" && kind !== "from") {
     const name = reference.toLowerCase();
-    const stage = graph.nodes.find((node) => node.stage.index > index && node.stage.name === name)?.stage;
-    if (stage === undefined) return undefined;
-    const line = stage.from.range.start;
-    return { message: `--from=${reference}: that stage is defined later, on line ${line}`, expected };
+    const named = graph.nodes.flatMap(({ stage }) => (stage.name === name ? [stage] : []));
+    const last = named.findLast((stage) => stage.index > index);
+    if (last === undefined) return undefined;
+    const which = named.length > 1 ? "the last stage of that name" : "that stage";
+    const line = last.from.range.start;
+    return { message: `--from=${reference}: ${which} is defined later, on line ${line}`, expected };
   }
   if (target.kind !== "missing") return undefined;
   if (!/^-?\d+$/.test(reference))
