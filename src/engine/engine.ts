@@ -7,8 +7,10 @@ import type { LendFiles } from "../service/wire/file.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
+import { removeLostLayers } from "./lost-layers.ts";
 import { Networks } from "./network/networks.ts";
 import { EventFiles } from "./records/event-files.ts";
+import { findImage } from "./records/images.ts";
 import { LayerSync } from "./records/layer-sync.ts";
 import { recover } from "./recovery.ts";
 import { keepReserve } from "./reserve.ts";
@@ -53,6 +55,8 @@ export interface Engine {
   fetch(request: Request): Promise<Response>;
   /** Lets requests of this process name files on this machine: the extension `lent-files`. */
   lend: LendFiles;
+  /** Waits until an image is on the disk. Returns false if it is lost. */
+  settle(image: string): Promise<boolean>;
   /** Cancels running operations and closes the directory. */
   close(): Promise<void>;
 }
@@ -70,6 +74,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const boot = bootId() ?? "";
   const warn = options.warn ?? (() => undefined);
   const inUserNamespace = isInUserNamespace();
+  const unrecordedLosses = new Set<number>();
+  const removeLost = () => removeLostLayers({ database, layout });
   const state: EngineState = {
     layout,
     database,
@@ -83,7 +89,11 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     inUserNamespace,
     events: new EventFiles(layout, clock),
     boot,
-    layerSync: new LayerSync({ database, layout, clock, environment, boot, warn }),
+    layerSync: new LayerSync({
+      ...{ database, layout, clock, environment, boot, warn },
+      ...{ unrecordedLosses, removeLost },
+    }),
+    unrecordedLosses,
     loans: new Map(),
     running: new Map(),
     instances: new Map(),
@@ -107,6 +117,10 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       const id = crypto.randomUUID();
       state.loans.set(id, files);
       return { id, end: () => void state.loans.delete(id) };
+    },
+    async settle(image) {
+      await state.layerSync.settle();
+      return findImage(state, image) !== undefined;
     },
     async close() {
       const running = [...state.running.values()];

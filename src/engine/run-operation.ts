@@ -6,6 +6,7 @@ import { inTransaction } from "../database.ts";
 import { currentProcess } from "../process-identity.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
 import { describeFault } from "./faults.ts";
+import { removeLostLayers, requireKept } from "./lost-layers.ts";
 import { requireImage } from "./records/images.ts";
 import {
   addOperation,
@@ -50,6 +51,8 @@ export function startOperation(state: EngineState, work: OperationWork): string 
   const { database, clock } = state;
   const { perform: _, hasCommand: __, otherImages = [], ...record } = work;
   const uuid = crypto.randomUUID();
+  // Nothing is built on a layer whose loss can't be recorded.
+  state.layerSync.recordFailures();
   inTransaction(database, () => {
     if (work.startImage !== undefined) requireImage(state, work.startImage);
     for (const image of otherImages) requireImage(state, image);
@@ -85,8 +88,10 @@ async function run(
     if (work.hasCommand === true) state.events.create(uuid);
     else begin("none");
     const finish = await work.perform({ uuid, directory, signal, begin });
+    state.layerSync.recordFailures();
     outcome = inTransaction(database, () => {
       const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
+      requireKept(state, uuid, result);
       finishOperation(database, uuid, result, clock.now());
       return result;
     });
@@ -106,6 +111,8 @@ async function run(
   });
   state.events.complete(uuid, describeCompletion(outcome, clock.now() - startedAt));
   await removeDirectory();
+  // Lost images that it has used stayed until now.
+  await removeLostLayers(state, uuid);
 }
 
 const cancelled: Failure = { status: "CANCELLED", error: null };

@@ -16,6 +16,8 @@ export interface EngineState extends SandboxHost {
   /** The kernel's boot ID. */
   boot: string;
   layerSync: LayerSync;
+  /** See `Records`. */
+  unrecordedLosses: ReadonlySet<number>;
   /** Files that the client in this process has lent, by the loan's ID. */
   loans: Map<string, Iterable<LentFile>>;
   /** True if clients may be on other machines; see `EngineOptions`. */

@@ -6,7 +6,7 @@ import { checkEngine } from "../../src/engine/check/check.ts";
 import { migrations } from "../../src/engine/records/schema.ts";
 import { lostLayers, noteFailedSync, noteSynced } from "../../src/engine/records/unsynced-layers.ts";
 import { openInput } from "../support/engine.ts";
-import { manySmall, SyncedEngine } from "../support/synced-engine.ts";
+import { failFirst, lost, manySmall, notKept, SyncedEngine, untilFailed } from "../support/synced-engine.ts";
 
 let engines: SyncedEngine;
 beforeEach(() => {
@@ -14,20 +14,12 @@ beforeEach(() => {
 });
 afterEach(() => engines.remove());
 
-/** Later syncs succeed. */
-const failFirst = `[ "$(wc -l < "$log")" -gt 1 ] || { echo 'sync: Input/output error' >&2; exit 1; }`;
-const lost = expect.stringMatching(
-  /^layers that were not on the disk yet count as lost, and images built on them must be built again: .*Input\/output error\. .*dmesg/,
-);
 const dropped =
   "writing to the disk failed before a layer was on the disk: images built on it must be built again";
 
-async function untilFailed(): Promise<void> {
-  while (engines.warnings.length === 0) await Bun.sleep(5);
-}
-
-test("a layer is damage after a failed sync, and the next engine drops it", async () => {
-  const { engine, base, image } = await engines.openWithLayer(failFirst);
+test("a lost layer that could not be removed is damage, and the next engine drops it", async () => {
+  const { engine, base, image } = await engines.openWithLayer();
+  engines.inDatabase((database) => noteFailedSync(database, { layers: [], startedAt: Date.now() }));
   await engine.close();
   const { damage } = await checkEngine(engines.directory, {
     signal: new AbortController().signal,
@@ -37,7 +29,7 @@ test("a layer is damage after a failed sync, and the next engine drops it", asyn
     expect.objectContaining({ problem: "it was not completely written to the disk", images: [image] }),
   ]);
   expect(await engines.hasAfterwards([base, image])).toEqual([true, false]);
-  expect(engines.warnings).toEqual([lost, dropped]);
+  expect(engines.warnings).toEqual([dropped]);
 });
 
 test("a sync that can't be started loses nothing: the next one gets the errors", async () => {
@@ -64,15 +56,34 @@ test.each(["HUP", "INT", "TERM"])(
   },
 );
 
-test("an early sync fails: its layer is lost, as is what is built on it, but not what was begun later", async () => {
+test("an early sync fails: its layer is lost, but not one that was begun later", async () => {
   const { engine, base } = await engines.openWithBase(failFirst);
-  const { image = "" } = await engine.runWith(base, engines.lend(manySmall), "true");
-  await untilFailed();
-  const { image: onLost = "" } = await engine.run(image, "echo > /kept");
+  const loan = engine.engine.lend?.(engines.lend(manySmall));
+  const started = await engine.start({
+    ...{ image: base, command: "cat", stdin: openInput },
+    ...(loan && { lent_files: loan.id }),
+  });
+  await untilFailed(engines);
+  await engine.closeInput(started);
+  expect(await engine.finish(started)).toMatchObject({ status: "FAILED", error: notKept });
   const { image: later = "" } = await engine.run(base, "echo > /kept");
   await engine.engine.close();
   expect([engines.syncs(), engines.warnings]).toEqual([2, [lost]]);
-  expect(await engines.hasAfterwards([image, onLost, later])).toEqual([false, false, true]);
+  expect(await engines.hasAfterwards([later])).toEqual([true]);
+});
+
+test("an engine that closes waits for a sync that is under way", async () => {
+  Bun.spawnSync(["mkfifo", engines.gate]);
+  const { engine, base, image } = await engines.openWithLayer(
+    `! mkdir "$gate.passed" || { read -r line < "$gate"; echo 'sync: Input/output error' >&2; exit 1; }`,
+  );
+  while (engines.syncs() === 0) await Bun.sleep(5);
+  const closed = engine.close();
+  while (engines.syncs() === 1) await Bun.sleep(5);
+  await appendFile(engines.gate, "\n");
+  await closed;
+  expect(engines.warnings).toEqual([lost]);
+  expect(await engines.hasAfterwards([base, image])).toEqual([true, false]);
 });
 
 test("a command of another process was running: its layer is lost", async () => {
@@ -80,13 +91,13 @@ test("a command of another process was running: its layer is lost", async () => 
   const other = await engines.open();
   const started = await other.start({ image: base, command: "cat > /kept", stdin: openInput });
   await engine.runWith(base, engines.lend(manySmall), "true", { disposable: true });
-  await untilFailed();
+  await untilFailed(engines);
   await other.closeInput(started);
-  const { result } = await other.finish(started);
+  expect(await other.finish(started)).toMatchObject({ status: "FAILED", error: notKept });
   await other.engine.close();
   await engine.engine.close();
   expect(engines.warnings).toEqual([lost]);
-  expect(await engines.hasAfterwards([base, result?.image ?? ""])).toEqual([true, false]);
+  expect(await engines.hasAfterwards([base])).toEqual([true]);
 });
 
 test("an engine waits for its early sync if a command of another process is running", async () => {
@@ -99,22 +110,8 @@ test("an engine waits for its early sync if a command of another process is runn
   await appendFile(engines.gate, "\n");
   await closed;
   await other.closeInput(started);
-  const { result } = await other.finish(started);
+  expect(await other.finish(started)).toMatchObject({ status: "FAILED", error: notKept });
   await other.engine.close();
-  expect(await engines.hasAfterwards([result?.image ?? ""])).toEqual([false]);
-});
-
-test("a failure that can't be recorded at once is recorded before a layer counts as synced", async () => {
-  const { engine, base, image } = await engines.openWithLayer(failFirst);
-  engines.inDatabase((database) =>
-    database.run(
-      "CREATE TRIGGER full BEFORE UPDATE ON unsynced_layers BEGIN SELECT RAISE(FAIL, 'disk full'); END",
-    ),
-  );
-  await untilFailed();
-  engines.inDatabase((database) => database.run("DROP TRIGGER full"));
-  await engine.close();
-  expect(await engines.hasAfterwards([base, image])).toEqual([true, false]);
 });
 
 test("layers that another process noted as synced since the error are lost", () => {

@@ -1,5 +1,14 @@
 import { Database } from "bun:sqlite";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { expect } from "bun:test";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LentFile } from "../../src/service/wire/file.ts";
@@ -45,6 +54,11 @@ export class SyncedEngine {
 
   unsynced(): unknown[] {
     return this.inDatabase((database) => database.query("SELECT layer FROM unsynced_layers").values().flat());
+  }
+
+  /** The layers that have a directory. */
+  layers(): unknown[] {
+    return readdirSync(join(this.directory, "layers")).map((name) => Number.parseInt(name, 36));
   }
 
   /** Returns a PATH with a `sync` that notes its call, then runs `script`. */
@@ -102,3 +116,18 @@ export class SyncedEngine {
 
 /** Sizes of files that are many enough for an early sync. */
 export const manySmall = Array.from({ length: 1_000 }, () => 10);
+
+/** A fake `sync` that fails once. */
+export const failFirst = `[ "$(wc -l < "$log")" -gt 1 ] || { echo 'sync: Input/output error' >&2; exit 1; }`;
+/** The warning after it. */
+export const lost = expect.stringMatching(
+  /^layers that were not on the disk yet count as lost, and images built on them must be built again: .*Input\/output error\. .*dmesg/,
+);
+/** The error of an operation during which it failed. */
+export const notKept = expect.stringMatching(
+  /^writing to the disk failed meanwhile, so the result was not kept\. Try again\. .*dmesg/,
+);
+
+export async function untilFailed({ warnings }: SyncedEngine): Promise<void> {
+  while (warnings.length === 0) await Bun.sleep(5);
+}

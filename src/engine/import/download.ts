@@ -59,7 +59,7 @@ export async function downloadImage(
   const blobs = join(layout, "blobs/sha256");
   mkdirSync(blobs, { recursive: true, mode: 0o700 });
   // skopeo does not fetch a blob that is already there, and puts a blob there only after verifying it.
-  linkKnownBlobs(state.layout, blobs);
+  linkKnownBlobs(state, blobs);
   const seen = new Set(readdirSync(blobs));
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
   const look = () => {

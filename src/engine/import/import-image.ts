@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
+import { requireNoFailedSync } from "../lost-layers.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
 import type { Success } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
@@ -57,12 +58,14 @@ export async function performImport(
     const report = (message: string) => state.events.append(run.uuid, sandboxSpid, "progress", { message });
     await unpackLayers(state, groups, { parts, image, run, threads, early, room, signal, report });
     await threads.close();
-    if (!maySyncLater(groups)) await state.layerSync.syncNow(run.uuid, signal);
+    if (!maySyncLater(groups)) await state.layerSync.syncNow(signal);
     // The space of temporary files is free before a client learns that the import has ended.
     await Promise.all(
       temporaries.map((name) => rm(join(run.directory, name), { recursive: true, force: true })),
     );
     return () => {
+      // Otherwise `addLayer` notes that it is lost.
+      if (!maySyncLater(groups)) requireNoFailedSync(database, run.uuid);
       const createdAt = clock.now();
       const layer = keepLayers(state, groups, run, createdAt);
       const { config, origin, configDigest } = image;

@@ -13,6 +13,8 @@ import { hexOf, isDigest } from "../../image/digest.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
 import { errorCode } from "../../system-error.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
+import { layerNames } from "./layers.ts";
+import { lostLayersIn, type Records } from "./whole-layers.ts";
 
 /** A layer's blob as it was imported, with its path. */
 export interface ImportedBlob extends LayerBlob {
@@ -40,10 +42,18 @@ export function keepBlobs(layout: Layout, layer: number, directory: string): voi
   renameSync(directory, place);
 }
 
-/** Hard-links every kept blob into `directory`, named by its digest's hex digits, so that it is not fetched again. */
-export function linkKnownBlobs(layout: Layout, directory: string): void {
+/**
+ * Hard-links every kept blob into `directory`, named by its digest's hex digits, so that it is not fetched again. Leaves out those
+ * of lost layers: the memory may still have their bytes when the disk does not.
+ */
+export function linkKnownBlobs(records: Records, directory: string): void {
+  const { database, layout } = records;
+  const lost = new Set(lostLayersIn(records).map((id) => blobsDirectory(layout, id)));
+  const recorded = new Set(layerNames(database));
   for (const layer of readdirSync(layout.blobs)) {
-    for (const blob of findBlobsIn(join(layout.blobs, layer)) ?? []) {
+    const place = join(layout.blobs, layer);
+    if (lost.has(place) || !recorded.has(layer)) continue;
+    for (const blob of findBlobsIn(place) ?? []) {
       try {
         linkSync(blob.path, join(directory, hexOf(blob.digest)));
       } catch (error) {

@@ -1,14 +1,14 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../../clock.ts";
 import { inTransaction } from "../../database.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import { messageOf } from "../../errors.ts";
 import type { Layout } from "../layout.ts";
 import { FailedSyncError, syncToDisk } from "../system/disk.ts";
 import type { Environment } from "../system/programs.ts";
 import { unfinishedOperations } from "./operations.ts";
 import {
   type FailedSync,
-  hasMissedError,
+  layersLostBy,
   noteFailedSync,
   noteSynced,
   unsyncedLayers,
@@ -25,6 +25,10 @@ interface LayerSyncHost {
   /** See `noteUnsynced`. */
   boot: string;
   warn: (message: string) => void;
+  /** Receives the layers whose failed sync can't be recorded yet, for example on a full disk. */
+  unrecordedLosses: Set<number>;
+  /** Called once a failed sync is recorded. Never rejects. */
+  removeLost: () => Promise<void>;
 }
 
 /**
@@ -37,9 +41,12 @@ export class LayerSync {
   /** Ends an early sync. */
   readonly #leaving = new AbortController();
   #pending: Promise<void> | undefined;
+  /** The syncs of layers that are under way. */
+  #running: Promise<unknown> | undefined;
   #early: Promise<void> | undefined;
-  /** Failed syncs that could not be recorded, for example on a full disk. */
+  /** Failed syncs that could not be recorded yet. */
   #unrecorded: FailedSync[] = [];
+  #removing: Promise<void> | undefined;
 
   constructor(host: LayerSyncHost) {
     this.#host = host;
@@ -63,18 +70,26 @@ export class LayerSync {
       });
   }
 
-  /** Waits until everything that an operation has written is on the disk. */
-  async syncNow(operation: string, signal: AbortSignal): Promise<void> {
-    await this.#write([], signal);
-    if (hasMissedError(this.#host.database, operation))
-      throw new BoughError("the disk failed while the operation was writing to it");
+  /** Waits until everything that was written is on the disk, unless a sync has failed meanwhile (`requireNoFailedSync`). */
+  syncNow(signal: AbortSignal): Promise<void> {
+    return this.#write([], signal);
   }
 
-  /** Syncs all layers that are recorded by now. */
+  /** Syncs all layers that are recorded by now. An error becomes a warning, and its layers are lost. */
+  settle(): Promise<void> {
+    return this.#sync();
+  }
+
+  /** Does so for the last time. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#pending;
     await this.#sync();
+    await this.#endEarly();
+    await this.#removing;
+  }
+
+  async #endEarly(): Promise<void> {
     if (this.#early === undefined) return;
     // Without a layer, what was copied is not needed. But an error of its sync may concern operations of other processes.
     if (unfinishedOperations(this.#host.database).length === 0)
@@ -93,15 +108,22 @@ export class LayerSync {
     if (!isOver) await this.#sync();
   }
 
-  async #sync(): Promise<void> {
+  /** Waits for earlier syncs, too: their errors may concern the same layers. */
+  #sync(): Promise<void> {
+    const running = Promise.all([this.#running, this.#syncUnsynced()]).then(() => undefined);
+    this.#running = running;
+    return running;
+  }
+
+  async #syncUnsynced(): Promise<void> {
     const { database, boot } = this.#host;
     try {
-      this.#recordFailures();
+      this.recordFailures();
       const layers = unsyncedLayers(database, boot);
       if (layers.length === 0) return;
       await Promise.all([this.#early, this.#write(layers, new AbortController().signal)]);
       // The early sync may have got the error of a layer.
-      this.#recordFailures();
+      this.recordFailures();
       inTransaction(database, () => noteSynced(database, layers, boot));
     } catch (error) {
       this.#report(error);
@@ -118,18 +140,34 @@ export class LayerSync {
       if (error instanceof FailedSyncError) {
         this.#unrecorded.push({ layers, startedAt });
         try {
-          this.#recordFailures();
+          this.recordFailures();
         } catch {
-          // No layer counts as synced until this is recorded.
+          // No layer counts as synced, and no operation starts, until this is recorded.
+          this.#hideLosses();
         }
       }
       throw error;
     }
   }
 
-  #recordFailures(): void {
-    for (const failure of this.#unrecorded) noteFailedSync(this.#host.database, failure);
+  /** Records failed syncs, unless that is done. Throws if it can't be done yet. */
+  recordFailures(): void {
+    if (this.#unrecorded.length === 0) return;
+    const { database, unrecordedLosses, removeLost } = this.#host;
+    for (const failure of this.#unrecorded) noteFailedSync(database, failure);
     this.#unrecorded = [];
+    unrecordedLosses.clear();
+    this.#removing = Promise.resolve(this.#removing).then(removeLost);
+  }
+
+  #hideLosses(): void {
+    const { database, unrecordedLosses } = this.#host;
+    try {
+      for (const failure of this.#unrecorded)
+        for (const layer of layersLostBy(database, failure)) unrecordedLosses.add(layer);
+    } catch {
+      // Without readable records, there are no images.
+    }
   }
 
   #report(error: unknown): void {

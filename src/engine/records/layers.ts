@@ -3,7 +3,7 @@ import { closeSync, fsyncSync, lstatSync, openSync, renameSync } from "node:fs";
 import { join, relative } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
-import { noteUnsynced } from "./unsynced-layers.ts";
+import { noteReplaced, noteUnsynced } from "./unsynced-layers.ts";
 
 /** One overlay directory. Its name on disk is its ID in base 36: short, since all names of a mount share one memory page. */
 export interface LayerRecord {
@@ -58,10 +58,14 @@ export function addLayer(
   return { id: inserted.id, parent, depth };
 }
 
-/** Replaces the directory of a damaged imported layer, which repairs everything built on it. Call it like `addLayer`. */
+/**
+ * Replaces the directory of a damaged imported layer by one that is on the disk, which repairs everything built on it. Call it
+ * like `addLayer`.
+ */
 export function restoreLayer(database: Database, layout: Layout, id: number, directory: string): void {
   placeLayer(layout, id, directory);
   syncDirectory(layout.layers);
+  noteReplaced(database, id);
   database.query<undefined, [number]>("UPDATE layers SET fingerprint = NULL WHERE id = ?").run(id);
 }
 

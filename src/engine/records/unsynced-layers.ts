@@ -44,6 +44,11 @@ export function noteSynced(database: Database, layers: readonly number[], boot: 
   for (const layer of layers) query.run(layer, boot);
 }
 
+/** Notes that a layer has been replaced by one that is on the disk. */
+export function noteReplaced(database: Database, layer: number): void {
+  database.query<undefined, [number]>("DELETE FROM unsynced_layers WHERE layer = ?").run(layer);
+}
+
 export interface FailedSync {
   /** The layers that were unsynced when it began. */
   layers: readonly number[];
@@ -55,17 +60,26 @@ export interface FailedSync {
  * succeeds, in any process. So everything that was not on the disk counts as lost: the unsynced layers, and those of all
  * operations that have not ended.
  */
-export function noteFailedSync(database: Database, { layers, startedAt }: FailedSync): void {
+export function noteFailedSync(database: Database, failure: FailedSync): void {
   inTransaction(database, () => {
-    database.run("UPDATE unsynced_layers SET boot = ?", [failedSync]);
-    // Another process may have synced these since the kernel reported the error here.
     database.run(
-      `INSERT OR REPLACE INTO unsynced_layers
-       SELECT id, ? FROM layers WHERE created_at >= ? OR id IN (SELECT value FROM json_each(?))`,
-      [failedSync, startedAt, JSON.stringify(layers)],
+      `INSERT OR REPLACE INTO unsynced_layers SELECT id, ? FROM layers WHERE id IN (SELECT value FROM json_each(?))`,
+      [failedSync, JSON.stringify(layersLostBy(database, failure))],
     );
     database.run("UPDATE operations SET sync_failed = 1 WHERE finished_at IS NULL");
   });
+}
+
+/** Returns the layers that are lost by a failed sync, of all processes. */
+export function layersLostBy(database: Database, { layers, startedAt }: FailedSync): number[] {
+  return database
+    .query<{ id: number }, [string, number]>(
+      // Another process may have synced some of these since the kernel reported the error here.
+      `SELECT layer AS id FROM unsynced_layers UNION SELECT value FROM json_each(?)
+       UNION SELECT id FROM layers WHERE created_at >= ?`,
+    )
+    .all(JSON.stringify(layers), startedAt)
+    .map(({ id }) => id);
 }
 
 /** True if a sync has failed since the operation began. */

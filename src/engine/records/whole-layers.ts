@@ -2,19 +2,28 @@ import type { Database } from "bun:sqlite";
 import { lstatSync } from "node:fs";
 import type { Layout } from "../layout.ts";
 import { findLayer, type LayerRecord, layerDirectory, maxDepth } from "./layers.ts";
+import { layersOfFailedSyncs } from "./unsynced-layers.ts";
 
 /** An engine's database and its paths. */
 export interface Records {
   database: Database;
   layout: Layout;
+  /** Layers whose failed sync could not be recorded yet. */
+  unrecordedLosses?: ReadonlySet<number>;
+}
+
+/** Returns the layers whose sync has failed, in any process. */
+export function lostLayersIn({ database, unrecordedLosses }: Records): number[] {
+  return [...layersOfFailedSyncs(database), ...(unrecordedLosses ?? [])];
 }
 
 /**
- * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links. It checks
- * each layer once, so create a new one for each request.
+ * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links, and no sync
+ * of them has failed, in any process. It checks each layer once, so create a new one for each request.
  */
-export function createLayerCheck({ database, layout }: Records): (id: number) => boolean {
-  const known = new Map<number, boolean>();
+export function createLayerCheck(records: Records): (id: number) => boolean {
+  const { database, layout } = records;
+  const known = new Map<number, boolean>(lostLayersIn(records).map((id) => [id, false]));
   const isWhole = (layer: LayerRecord | undefined): boolean => {
     if (layer === undefined) return false;
     const answer =

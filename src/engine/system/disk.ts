@@ -5,7 +5,7 @@ import { type Environment, findProgram, helperEnvironment } from "./programs.ts"
 
 /** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;
-const hint = "The disk may be failing: look for the kernel's errors with `dmesg`.";
+export const failingDiskHint = "The disk may be failing: look for the kernel's errors with `dmesg`.";
 
 /** Stopping a service (systemd) or a session sends signals to all of its processes: a sync that they end has an unknown result. */
 const untouched = 'trap "" HUP INT TERM; exec "$@"';
@@ -32,9 +32,9 @@ export async function syncToDisk(
     signal,
   }).catch((error: unknown) => {
     if (signal.aborted || !(error instanceof BoughError)) throw error;
-    throw new FailedSyncError(error.message, { hint });
+    throw new FailedSyncError(error.message, { hint: failingDiskHint });
   });
   const message = `could not write ${path} to disk: ${stderr.trim()}`;
   if (notStarted.includes(status)) throw new BoughError(message);
-  if (status !== 0) throw new FailedSyncError(message, { hint });
+  if (status !== 0) throw new FailedSyncError(message, { hint: failingDiskHint });
 }

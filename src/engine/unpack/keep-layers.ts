@@ -41,12 +41,13 @@ export function keepLayers(
 }
 
 function keepLayer(
-  { database, layout }: EngineState,
+  state: EngineState,
   layer: Parameters<typeof addLayer>[2] & { content: string },
 ): LayerRecord {
+  const { database, layout } = state;
   const { content, parent, directory } = layer;
   const existing = findLayerByContent(database, content);
-  if (existing !== undefined && createLayerCheck({ database, layout })(existing.id)) return existing;
+  if (existing !== undefined && createLayerCheck(state)(existing.id)) return existing;
   if (!existsSync(directory))
     throw new BoughError("a layer of the image was removed while it was being imported: import it again");
   const stands = existing?.parent === (parent?.id ?? null) && existing.depth === (parent?.depth ?? 0) + 1;

@@ -1,0 +1,47 @@
+import type { Database } from "bun:sqlite";
+import { BoughError } from "../errors.ts";
+import { findImage } from "./records/images.ts";
+import type { Outcome } from "./records/operations.ts";
+import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
+import { hasMissedError, layersOfFailedSyncs } from "./records/unsynced-layers.ts";
+import type { Records } from "./records/whole-layers.ts";
+import { failingDiskHint } from "./system/disk.ts";
+
+/**
+ * Removes layers whose sync failed, and the images built on them, while engines are running. What a running operation uses stays
+ * until that ends, but no request finds it (`createLayerCheck`). What can't be removed now is removed by the next engine.
+ *
+ * @param after does so only if a sync has failed since this operation began
+ */
+export async function removeLostLayers({ database, layout }: Records, after?: string): Promise<void> {
+  try {
+    if (after !== undefined && !hasMissedError(database, after)) return;
+    if (layersOfFailedSyncs(database).length === 0) return;
+    const { dropLayers } = await import("./repair.ts");
+    await dropLayers(database, layout, () => layersOfFailedSyncs(database));
+    await removeOrphanedLayers({ database, layout });
+  } catch {
+    // The disk may have become read-only, for example.
+  }
+}
+
+/**
+ * Throws if an operation's image is lost, because a sync has failed since it began. Without an image, or with that from which a
+ * command started, it has done all that was asked of it.
+ */
+export function requireKept(records: Records, operation: string, outcome: Outcome): void {
+  if (outcome.status !== "SUCCESS" || outcome.image === undefined) return;
+  if (!hasMissedError(records.database, operation) || findImage(records, outcome.image) !== undefined) return;
+  throw lostResult();
+}
+
+/** Throws if a sync has failed since an operation began, in any process: it may have been what the operation has written. */
+export function requireNoFailedSync(database: Database, operation: string): void {
+  if (hasMissedError(database, operation)) throw lostResult();
+}
+
+function lostResult(): BoughError {
+  return new BoughError("writing to the disk failed meanwhile, so the result was not kept", {
+    hint: `Try again. ${failingDiskHint}`,
+  });
+}

@@ -1,0 +1,125 @@
+/** A layer that a failed sync has lost does not exist for running engines, of this process or another. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { openDatabase } from "../../src/database.ts";
+import { makeLayout } from "../../src/engine/layout.ts";
+import { linkKnownBlobs } from "../../src/engine/records/imported-blobs.ts";
+import { migrations } from "../../src/engine/records/schema.ts";
+import { noteFailedSync } from "../../src/engine/records/unsynced-layers.ts";
+import { openInput, TestEngine } from "../support/engine.ts";
+import { failFirst, lost, notKept, SyncedEngine, untilFailed } from "../support/synced-engine.ts";
+
+let engines: SyncedEngine;
+beforeEach(() => {
+  engines = new SyncedEngine();
+});
+afterEach(() => engines.remove());
+
+test("after a failed sync the running engines have neither the layer's image nor its files", async () => {
+  const { engine, base, image } = await engines.openWithLayer(failFirst);
+  const other = await engines.open();
+  const tagged = await other.fetch("PATCH", `/v1/images/${image}/tag`, { tag: "kept:1" });
+  expect(tagged.status).toBe(200);
+  const [layer] = engines.unsynced();
+  expect(engines.layers()).toContain(layer);
+  await untilFailed(engines);
+  for (const each of [engine, other.engine]) {
+    const fetch = (method: string, path: string, body?: unknown) =>
+      TestEngine.over(each)
+        .fetch(method, path, body)
+        .then(({ status }) => status);
+    for (const path of [
+      `/v1/inspect/${image}/list?path=/`,
+      "/v1/inspect/?tag=kept:1",
+      `/v1/images/${image}/layers`,
+      `/v1/images/${image}/changes`,
+    ])
+      expect([path, await fetch("GET", path)]).toEqual([path, 404]);
+    expect(await fetch("PATCH", `/v1/images/${image}/tag`, { tag: "kept:2" })).toBe(404);
+    expect(await fetch("POST", "/v1/instances", { image, command: "true" })).toBe(404);
+    const { images } = await TestEngine.over(each).json<{ images: { uuid: string }[] }>("GET", "/v1/images");
+    expect(images.map(({ uuid }) => uuid)).toEqual([base]);
+  }
+  while (engines.layers().includes(layer)) await Bun.sleep(5);
+  const { image: again = "" } = await other.run(base, "echo kept > /kept");
+  await Promise.all([engine.close(), other.engine.close()]);
+  expect(await engines.hasAfterwards([base, again])).toEqual([true, true]);
+  expect(engines.warnings).toEqual([lost]);
+});
+
+test("commands on a lost image run to their end, and what they change is not kept", async () => {
+  const { engine, image } = await engines.openWithLayer(failFirst);
+  const test = TestEngine.over(engine);
+  const start = (command: string, disposable: boolean) =>
+    test.start({ image, command, stdin: openInput, disposable });
+  const started = [
+    await start("cat; cat /kept", true),
+    await start("cat; echo > /new", false),
+    await start("cat", false),
+  ];
+  const [layer] = engines.unsynced();
+  await untilFailed(engines);
+  const answers = [];
+  for (const each of started) {
+    expect(engines.layers()).toContain(layer);
+    await test.closeInput(each);
+    const { status, error, metadata } = await test.finish(each);
+    answers.push({ status, error, output: metadata?.result?.stdout?.value });
+  }
+  expect(answers).toEqual([
+    { status: "SUCCESS", error: null, output: "kept\n" },
+    { status: "FAILED", error: notKept, output: undefined },
+    { status: "FAILED", error: notKept, output: undefined },
+  ]);
+  await engine.close();
+  expect(engines.layers()).not.toContain(layer);
+});
+
+test("a lost base that a command still uses is replaced by importing it again", async () => {
+  const engine = await engines.open(engines.fakeSync(failFirst));
+  const base = await engine.importBase();
+  const started = await engine.start({ image: base, command: "cat", stdin: openInput });
+  await untilFailed(engines);
+  expect((await engine.fetch("GET", `/v1/images/${base}/layers`)).status).toBe(404);
+  const again = await engine.importBase();
+  const { image = "" } = await engine.run(again, "echo > /kept");
+  await engine.closeInput(started);
+  await engine.finish(started);
+  await engine.engine.close();
+  expect(await engines.hasAfterwards([again, image])).toEqual([true, true]);
+});
+
+test("a failure that can't be recorded at once is recorded before a layer counts as synced", async () => {
+  const { engine, base, image } = await engines.openWithLayer(failFirst);
+  engines.inDatabase((database) =>
+    database.run(
+      "CREATE TRIGGER full BEFORE INSERT ON unsynced_layers BEGIN SELECT RAISE(FAIL, 'disk full'); END",
+    ),
+  );
+  await untilFailed(engines);
+  const statusOf = async (method: string, path: string, body?: unknown) =>
+    (await TestEngine.over(engine).fetch(method, path, body)).status;
+  expect(await statusOf("GET", `/v1/images/${image}/layers`)).toBe(404);
+  expect(await statusOf("POST", "/v1/instances", { image: base, command: "true" })).toBe(500);
+  engines.inDatabase((database) => database.run("DROP TRIGGER full"));
+  expect(await statusOf("POST", "/v1/instances", { image: base, command: "true" })).toBe(201);
+  await engine.close();
+  expect(await engines.hasAfterwards([base, image])).toEqual([true, false]);
+});
+
+test("the blobs of a lost base are fetched again", async () => {
+  const { engine } = await engines.openWithBase();
+  await engine.engine.close();
+  const layout = makeLayout(engines.directory);
+  const database = openDatabase(layout.database, migrations);
+  const linked = () => {
+    const directory = mkdtempSync(join(layout.scratch, "blobs-"));
+    linkKnownBlobs({ database, layout }, directory);
+    return readdirSync(directory).length;
+  };
+  expect(linked()).toBe(1);
+  noteFailedSync(database, { layers: [], startedAt: 0 });
+  expect(linked()).toBe(0);
+  database.close();
+});
