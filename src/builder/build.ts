@@ -40,6 +40,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   ])
     emit({ type: "warning", ...difference, line: undefined });
   const explain = explainReasonsOnce();
+  const losses = new Map<string, number>();
   for (;;) {
     const shared: SharedWork = {
       images: createSingleFlight({ keeps: true }),
@@ -62,9 +63,9 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       }));
       return { image, tags, session, steps, uploaded, skippedCopies: [...skippedCopies], seconds };
     } catch (error) {
-      // Each round drops one image, so the loop ends.
+      // Each round drops one image, and each layer's image is dropped a few times at most, so the loop ends.
       if (!(error instanceof MissingImageError)) throw error;
-      forgetImage(error, running);
+      forgetImage(error, losses, running);
     }
   }
 }
@@ -92,7 +93,8 @@ async function tagTarget({ stage, job }: BuiltTarget, { tags, emit }: RunningBui
   job.signal.throwIfAborted();
   const { layer } = stage;
   // If everything came from the cache, no request has shown yet that the image still exists.
-  if (tags.length === 0 && (await isImageMissing(layer, job))) throw new MissingImageError(layer);
+  if (tags.length === 0 && layer.cached && (await isImageMissing(layer, job)))
+    throw new MissingImageError(layer);
   for (const tag of tags) {
     await retryAfterLoss({ layer, staged: new Map() }, job, () => job.service.tagImage(layer.image, tag));
     rememberTag(tag, layer.image, job);

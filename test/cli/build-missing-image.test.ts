@@ -77,6 +77,39 @@ describe("the service has lost the image", () => {
   });
 });
 
+describe("the service loses an image of the running build", () => {
+  beforeEach(async () => {
+    await service.close();
+    service = await startFakeService({ extensions: ["image-list"] });
+    service.state.addImage("base:1");
+  });
+
+  const loseFirst = (times: number) => {
+    let left = times;
+    service.intercept = ({ method, url }) => {
+      const made = [...service.state.images.values()].filter(({ tag }) => tag === null);
+      if (method === "POST" && url.endsWith("/instances") && made.length === 1 && left-- > 0)
+        for (const { uuid } of made) service.state.forgetImage(uuid);
+      return undefined;
+    };
+  };
+
+  test("once: the build makes it again", async () => {
+    loseFirst(1);
+    const { exitCode, runs, stderr } = await build();
+    expect([exitCode, runs]).toEqual([0, ["first", "first", "second", "third"]]);
+    expect(stderr).toMatch(/image \S+ of layer:\S+ is gone: building it again/);
+    expect((await build()).runs).toEqual([]);
+  });
+
+  test("again and again: the build gives up", async () => {
+    loseFirst(10);
+    const { exitCode, runs, stderr } = await build();
+    expect([exitCode, runs]).toEqual([1, ["first", "first", "first"]]);
+    expect(stderr).toMatch(/the service keeps losing the image of layer:\w{12}: image \S+ is gone, too/);
+  });
+});
+
 describe.each<[string, number | "failed operation"]>([
   ["404", 404],
   ["410", 410],

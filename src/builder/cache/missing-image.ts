@@ -1,3 +1,4 @@
+import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
@@ -16,7 +17,7 @@ export class MissingImageError extends Error {
 
 /**
  * Runs `action` for a stage. If the service says that something is missing, finds out what it is. Lost uploads are forgotten
- * here, too, and `action` is run once more, which sends them again. A cached layer's lost image ends in a `MissingImageError`.
+ * here, too, and `action` is run once more, which sends them again. A layer's lost image ends in a `MissingImageError`.
  */
 export async function retryAfterLoss<Result>(
   stage: Pick<StageState, "layer" | "staged">,
@@ -57,9 +58,8 @@ export async function detectLoss<Result>(
  */
 export async function isImageMissing(losable: LosableImage, { service }: BuildJob): Promise<boolean> {
   const { image } = losable;
-  const isOnlyCopied = "isRemembered" in losable;
-  const isThere = isOnlyCopied || losable.cached ? await service.hasImage(image) : true;
-  const needsProof = isOnlyCopied || losable.from !== undefined;
+  const isThere = await service.hasImage(image);
+  const needsProof = "isRemembered" in losable || losable.from !== undefined;
   if (isThere !== "unsupported" || !needsProof) return isThere === false;
   try {
     await service.listFiles(image, "/");
@@ -70,8 +70,29 @@ export async function isImageMissing(losable: LosableImage, { service }: BuildJo
   }
 }
 
-/** Drops everything that bough remembers of a lost image, so that the next round makes or imports it again. */
-export function forgetImage({ lost }: MissingImageError, { layers, emit }: RunningBuild): void {
+/** A layer is lost once before the build, and once again if the service's disk fails meanwhile, for example. */
+const maxLosses = 2;
+
+/**
+ * Drops everything that bough remembers of a lost image, so that the next round makes or imports it again. Throws if the service
+ * loses one layer again and again.
+ *
+ * @param losses counts the build's losses, by chain hash
+ */
+export function forgetImage(
+  { lost }: MissingImageError,
+  losses: Map<string, number>,
+  { layers, emit }: RunningBuild,
+): void {
+  // Each scope may name another image that is gone.
+  const isShared = "from" in lost && lost.from !== undefined;
+  const count = (losses.get(lost.hash) ?? 0) + (isShared ? 0 : 1);
+  losses.set(lost.hash, count);
+  if (count > maxLosses)
+    throw new BoughError(
+      `the service keeps losing the image of layer:${lost.hash.slice(0, 12)}: image ${lost.image} is gone, too`,
+      { hint: "Its log or its administrator may know why: its disk may be failing." },
+    );
   emit({ type: "forgotten-layer", layer: lost.hash, image: lost.image });
   layers.forget(lost);
 }
@@ -88,8 +109,10 @@ function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: Build
   return missing.size > 0;
 }
 
-/** Only the result of an earlier build can have been lost since; otherwise the error is the service's fault. */
+/** If the service can't be asked, an image of this build is assumed to exist: the error is the service's fault. */
 async function errorAfterLoss(layer: Layer, error: NotFoundError, { service }: BuildJob): Promise<Error> {
-  const isThere = layer.cached ? await service.hasImage(layer.image) : true;
-  return isThere === true ? error : new MissingImageError(layer);
+  const isThere = await service.hasImage(layer.image);
+  return isThere === true || (isThere === "unsupported" && !layer.cached)
+    ? error
+    : new MissingImageError(layer);
 }
