@@ -88,6 +88,7 @@ export async function performBuild(
       const additions = { attest, annotations: annotations?.parts };
       await writeBuildOutputs(outputs, result.image, connection, invocation, log, additions);
     }
+    await connection.requireKept(result.image);
     return { ...result, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
     throw await conclude(error, session, connection, invocation);

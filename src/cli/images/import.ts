@@ -94,6 +94,7 @@ async function importImages(invocation: Invocation): Promise<void> {
       failures.push(reference.url);
     }
   }
+  for (const { image } of imported) await connection.requireKept(image);
   printResult(invocation, {
     id: imported.map(({ image }) => image),
     json: imported.length === 1 && given.length === 1 ? imported[0] : imported,

@@ -46,6 +46,8 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   const exitCode = requireExitCode(outcome, request.timeoutSeconds);
   const hint = describeLimitHits(outcome.limitsHit);
   if (hint !== undefined) log.warn(hint);
+  // The session stays as it is if the result is lost.
+  if (!request.isDisposable && outcome.image !== undefined) await connection.requireKept(outcome.image);
   const kept = request.isDisposable ? undefined : keep(request, image, outcome, from, invocation, connection);
   if (exitCode !== 0 && !asked.hasTerminal && saysDiskFull(outcome) && isEmbedded(runtime, globals))
     log.warn(roomHint(runtime, describeWritten(request, kept?.image !== image, globals)));

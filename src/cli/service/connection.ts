@@ -1,3 +1,4 @@
+import { BoughError } from "../../errors.ts";
 import { createService, type Service } from "../../service/client.ts";
 import type { ServiceChoice } from "../../service/profiles/profile.ts";
 import type { Fetch, ServedTime } from "../../service/service.ts";
@@ -13,6 +14,11 @@ export interface Connection extends AsyncDisposable {
   store: Store;
   /** Returns a client of the same service whose requests another signal aborts. */
   serviceFor(signal: AbortSignal): Service;
+  /**
+   * Waits until the embedded engine has a new image on its disk, which it would do anyway when it closes. Rejects if that failed,
+   * and the image is lost.
+   */
+  requireKept(image: string): Promise<void>;
 }
 
 /** Observes the requests and operations of a service. */
@@ -62,7 +68,9 @@ async function connectWith(
       createService({ ...shared, ...address, signal, fetch: watch(runtime.fetch) });
     const service = serviceFor(runtime.signal);
     log.info(`service: ${service.address} (${choice.source})`);
-    return { service, serviceFor, store, [Symbol.asyncDispose]: async () => store.close() };
+    // The service keeps its images by itself.
+    const requireKept = async () => {};
+    return { service, serviceFor, store, requireKept, [Symbol.asyncDispose]: async () => store.close() };
   }
   const { startEngine } = await import("./engine-host.ts");
   const engine = await startEngine(runtime, { warn: log.warn });
@@ -82,6 +90,12 @@ async function connectWith(
     service,
     serviceFor,
     store,
+    async requireKept(image) {
+      if (await engine.settle(image)) return;
+      throw new BoughError(`image ${image} is lost: it could not be written to the disk`, {
+        hint: "Run the same command again.",
+      });
+    },
     async [Symbol.asyncDispose]() {
       // The engine waits for its processes to end.
       const closing = engine.close();
