@@ -16,9 +16,9 @@ export interface DirectoryContext {
 }
 
 /** The place of a context's files: a directory of this machine, or an address that they are fetched from. */
-export type FilesSource = { kind: "local"; context: BuildContext } | { kind: "repository" } | { kind: "url" };
+type FilesSource = { kind: "local"; context: BuildContext } | { kind: "repository" } | { kind: "url" };
 
-export interface ContextUse {
+interface ContextUse {
   signal: AbortSignal;
   /** The origin of fetched files is reported to it. */
   inputs?: InputObserver | undefined;

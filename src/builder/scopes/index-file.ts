@@ -24,7 +24,7 @@ export type Sign = (text: Uint8Array) => Signature;
 /** Returns true if it is signed by a known key. */
 export type Verify = (text: Uint8Array, signature: Signature | undefined) => boolean;
 
-export interface Signature {
+interface Signature {
   /** The name of the key, to show. */
   key: string;
   /** Base64. */

@@ -33,7 +33,7 @@ export interface HeldContext extends Disposable {
   path: string;
 }
 
-export interface StartedContext extends Disposable {
+interface StartedContext extends Disposable {
   path: string;
   /**
    * Gives the directory its name. If another process was faster, returns the context that it fetched; if that one is being
