@@ -8,6 +8,7 @@ import { openStore } from "../../src/store/store.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
+import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
 
 async function build(url: string, context: string, state: string, ...options: string[]): Promise<Ended> {
@@ -19,11 +20,7 @@ async function build(url: string, context: string, state: string, ...options: st
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  return { exitCode: await child.exited, stdout, stderr };
+  return endOf(child);
 }
 
 function requireSound(state: string): void {

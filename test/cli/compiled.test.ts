@@ -6,6 +6,7 @@ import { startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
+import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
 
 let bough: string;
@@ -20,12 +21,7 @@ function start(words: readonly string[], cwd: string, environment: Record<string
 }
 
 async function run(words: readonly string[], cwd: string, environment: Record<string, string> = {}) {
-  const child = start(words, cwd, environment);
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  return { exitCode: await child.exited, stdout, stderr };
+  return endOf(start(words, cwd, environment));
 }
 
 test("hashes large files on threads", async () => {

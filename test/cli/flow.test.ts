@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
+import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
 
 setDefaultTimeout(60_000);
@@ -62,11 +63,8 @@ describe.each(settings)("%s", (_, prepare) => {
       stdout: "pipe",
       stderr: "pipe",
     });
-    const [stdout, stderr] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ]);
-    expect({ line, exitCode: await child.exited, stderr }).toEqual({ line, exitCode, stderr });
+    const { stdout, stderr, ...ended } = await endOf(child);
+    expect({ line, ...ended, stderr }).toEqual({ line, exitCode, stderr });
     return { stdout, stderr };
   }
   const out = async (line: string, exitCode = 0) => (await sh(line, exitCode)).stdout;

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
 import { ociFiles, writeRawFiles } from "../support/image-bytes.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
@@ -45,12 +46,7 @@ async function run(
     join(who.home, "bough"),
     ...words,
   ];
-  const child = Bun.spawn([...who.prefix, ...command], { stdout: "pipe", stderr: "pipe", stdin: "ignore" });
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  return { exitCode: await child.exited, stdout, stderr };
+  return endOf(Bun.spawn([...who.prefix, ...command], { stdout: "pipe", stderr: "pipe", stdin: "ignore" }));
 }
 
 function giveContext(files: Record<string, string>): string {
@@ -72,11 +68,8 @@ test("a context that is an archive with directories without permissions is remov
   const script = 'TMPDIR=$PWD/tmp exec "$0" build - --check < context.tar';
   const command = ["env", "-C", place, "sh", "-c", script, join(user.home, "bough")];
   const child = Bun.spawn([...user.prefix, ...command], { stdout: "pipe", stderr: "pipe" });
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  expect({ stdout, stderr, exitCode: await child.exited }).toMatchObject({ exitCode: 0 });
+  const { exitCode, stdout, stderr } = await endOf(child);
+  expect({ stdout, stderr, exitCode }).toMatchObject({ exitCode: 0 });
   expect(readdirSync(join(place, "tmp"))).toEqual([".keep"]);
 });
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { readTree, type Tree } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { Registry } from "../support/registry.ts";
@@ -26,11 +27,8 @@ async function bough(home: string, ...words: string[]): Promise<string> {
     ],
     { stdout: "pipe", stderr: "pipe", stdin: "ignore" },
   );
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  if ((await child.exited) !== 0) throw new Error(`bough ${words.join(" ")}: ${stderr}`);
+  const { exitCode, stdout, stderr } = await endOf(child);
+  if (exitCode !== 0) throw new Error(`bough ${words.join(" ")}: ${stderr}`);
   return stdout.trim();
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "../support/busybox-image.ts";
 import { linkBough } from "../support/compiled.ts";
+import { endOf } from "../support/ended.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { makeCanary } from "./canary.ts";
 
@@ -78,12 +79,7 @@ export function makeAttacker(who: (typeof users)[number]): Attacker {
     async run(words, environment = {}) {
       const settings = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
       const command = [...bough, ...settings, `${home}/bough`, "--local", ...words];
-      const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-      const [stdout, stderr] = await Promise.all([
-        new Response(child.stdout).text(),
-        new Response(child.stderr).text(),
-      ]);
-      return { exitCode: await child.exited, stdout, stderr };
+      return endOf(Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" }));
     },
     async importImage(tag, options = {}) {
       const made = join(temporaryDirectory(), "layout");

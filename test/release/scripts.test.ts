@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
+import { endOf } from "../support/ended.ts";
 
 const root = join(import.meta.dir, "../..");
 
@@ -40,11 +41,8 @@ test.each<[string, string, string, string | undefined, string]>([
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  expect(await child.exited).toBe(1);
+  const { exitCode, stderr } = await endOf(child);
+  expect(exitCode).toBe(1);
   expect(stderr).toContain(message);
   expect(stderr).toMatch(/^error: /m);
   expect(stderr).not.toMatch(/^\s*(\d+ \||at )|Bun v\d/m);

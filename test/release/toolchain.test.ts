@@ -13,6 +13,7 @@ import { dirname, join } from "node:path";
 import { digestFile, lockedPackage, pinnedExecutables } from "../../scripts/packaging/runtime.ts";
 import { targets } from "../../scripts/packaging/targets.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { endOf } from "../support/ended.ts";
 
 const root = join(import.meta.dir, "../..");
 const { packageManager } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -108,12 +109,7 @@ async function bring(places: Partial<Record<Place, Kind>>, path = temporaryDirec
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  const ended = { exitCode: await child.exited, stdout, stderr };
-  return { checkout, canary, ended, found: (place: Place) => spots[place] };
+  return { checkout, canary, ended: await endOf(child), found: (place: Place) => spots[place] };
 }
 
 /** A directory with the programs that the script needs, and neither Bun nor npm. */

@@ -2,6 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Ended } from "./bough.ts";
+import { endOf } from "./ended.ts";
 
 export interface SmallDisk {
   workingDirectory: string;
@@ -31,10 +32,5 @@ export async function runOnSmallDisk(words: readonly string[], options: SmallDis
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [exitCode, stdout, stderr] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  return { exitCode, stdout, stderr };
+  return endOf(child);
 }

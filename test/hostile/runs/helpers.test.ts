@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "
 import { join } from "node:path";
 import { createManualClock } from "../../fake-service/manual-clock.ts";
 import { runBough, temporaryDirectory } from "../../support/bough.ts";
+import { endOf } from "../../support/ended.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 
 describe.each([
@@ -33,14 +34,11 @@ describe.each([
       stdout: "pipe",
       stderr: "pipe",
     });
-    const [stdout, stderr] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ]);
+    const { exitCode, stdout, stderr } = await endOf(child);
     expect(stdout + stderr).toContain(
       `the embedded engine needs root, or a user namespace, which can't be created: ${reason}\n`,
     );
-    expect(await child.exited).toBe(1);
+    expect(exitCode).toBe(1);
     expect(await lastingProcessesOf(user.home)).toEqual([]);
   });
 });

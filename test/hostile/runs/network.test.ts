@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { compileBough } from "../../support/compiled.ts";
+import { endOf } from "../../support/ended.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 import { addPerl } from "../../support/perl-files.ts";
 import { rowsFor } from "../../support/rows.ts";
@@ -246,11 +247,7 @@ class World {
       stdout: "pipe",
       stderr: "pipe",
     });
-    const [stdout, stderr] = await Promise.all([
-      new Response(ran.stdout).text(),
-      new Response(ran.stderr).text(),
-    ]);
-    return { stdout, stderr, exitCode: await ran.exited };
+    return endOf(ran);
   }
 
   async stop(): Promise<void> {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { compileBough } from "../../support/compiled.ts";
+import { endOf } from "../../support/ended.ts";
 
 export interface Measured {
   exitCode: number;
@@ -29,13 +30,9 @@ export async function runMeasured(
   const watch = setInterval(() => {
     peakMegabytes = peakOf(child.pid) ?? peakMegabytes;
   }, 10);
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  const exitCode = await child.exited;
+  const ended = await endOf(child);
   clearInterval(watch);
-  return { exitCode, stdout, stderr, peakMegabytes, seconds: (performance.now() - started) / 1000 };
+  return { ...ended, peakMegabytes, seconds: (performance.now() - started) / 1000 };
 }
 
 /** Returns the peak memory of a process in megabytes. `ru_maxrss` would include memory of the process that started it. */

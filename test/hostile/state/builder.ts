@@ -5,6 +5,7 @@ import type { Subprocess } from "bun";
 import { type Ended, runBough, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { compileBough } from "../../support/compiled.ts";
+import { endOf } from "../../support/ended.ts";
 import { type FileSpec, writeFiles } from "../../support/files.ts";
 import { removeHome } from "../../support/homes.ts";
 import { makeOrdinaryUser } from "../../support/ordinary-user.ts";
@@ -82,14 +83,7 @@ async function makeOrdinary(): Promise<Builder> {
     {
       home: user.home,
       start,
-      async run(words, directory, environment) {
-        const child = start(words, directory, environment);
-        const [stdout, stderr] = await Promise.all([
-          new Response(child.stdout).text(),
-          new Response(child.stderr).text(),
-        ]);
-        return { exitCode: await child.exited, stdout, stderr };
-      },
+      run: (words, directory, environment) => endOf(start(words, directory, environment)),
       own: (path) => chown(path, uid, gid),
       remove: () => user.remove(),
     },

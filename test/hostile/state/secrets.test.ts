@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { endOf } from "../../support/ended.ts";
 import { commandLines } from "../../support/processes.ts";
 import { rowsFor } from "../../support/rows.ts";
 import { type Builder, builders } from "./builder.ts";
@@ -106,14 +107,9 @@ describe.each(builders)("as %s", (who, make) => {
     async (_name, lines, expected) => {
       builder.writeContext({ Dockerfile: `FROM busybox:1\nARG API_TOKEN\n${lines}\n` });
       // Both at the same time, since each waits before it retries an unreachable source.
-      const builds = ["plain", "json"].map(async (progress) => {
-        const child = builder.start(wordsFor("--progress", progress), given);
-        const [stdout, stderr] = await Promise.all([
-          new Response(child.stdout).text(),
-          new Response(child.stderr).text(),
-        ]);
-        return { exitCode: await child.exited, stdout, stderr };
-      });
+      const builds = ["plain", "json"].map((progress) =>
+        endOf(builder.start(wordsFor("--progress", progress), given)),
+      );
       for (const { exitCode, stdout, stderr } of await Promise.all(builds)) {
         expect(exitCode).toBe(1);
         expect(stderr).toMatch(expected);
