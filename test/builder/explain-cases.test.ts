@@ -3,13 +3,14 @@
  * with the changes before each, and `expected.txt`, the lines about the cache that each build prints.
  * `UPDATE_GOLDEN=1 ./scripts/test` writes it.
  */
-import { describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { describe, test } from "bun:test";
+import { chmodSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
+import { expectGolden } from "../support/golden.ts";
 
 interface Build {
   /** Files that are written first; a Dockerfile is one of them. */
@@ -32,9 +33,7 @@ describe("bough build --explain", () => {
   test.each(readdirSync(cases).sort())("%s", async (name) => {
     const directory = join(cases, name);
     const actual = await play(JSON.parse(readFileSync(join(directory, "builds.json"), "utf8")));
-    const golden = join(directory, "expected.txt");
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, actual);
-    expect(actual).toBe(existsSync(golden) ? readFileSync(golden, "utf8") : "");
+    expectGolden(join(directory, "expected.txt"), actual);
   });
 });
 

@@ -5,11 +5,12 @@
  * - `expected.txt`: the expected output. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
  */
 import { describe, expect, test } from "bun:test";
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { describeReport } from "../../src/check/report-json.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
+import { expectGolden } from "../support/golden.ts";
 
 interface Case {
   /** The arguments after `bough build --check`. */
@@ -25,9 +26,7 @@ describe("bough build --check", () => {
   test.each(readdirSync(cases).sort())("%s", async (name) => {
     const directory = join(cases, name);
     const actual = await play(directory);
-    const golden = join(directory, "expected.txt");
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, actual);
-    expect(actual).toBe(existsSync(golden) ? readFileSync(golden, "utf8") : "");
+    expectGolden(join(directory, "expected.txt"), actual);
   });
 });
 

@@ -5,7 +5,7 @@
  * - `expected.txt`: the output and the requests to the service. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
@@ -13,6 +13,7 @@ import type { RecordedRequest } from "../fake-service/recording.ts";
 import type { FakeTreeEntry, RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
+import { expectGolden } from "../support/golden.ts";
 
 interface Case {
   /** Arguments after `bough --url ... build .`, for each build. `{source}` is the loopback server's address. */
@@ -64,9 +65,7 @@ describe("bough build", () => {
   test.each(readdirSync(cases).sort())("%s", async (name) => {
     const directory = join(cases, name);
     const actual = await play(directory);
-    const golden = join(directory, "expected.txt");
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, actual);
-    expect(actual).toBe(existsSync(golden) ? readFileSync(golden, "utf8") : "");
+    expectGolden(join(directory, "expected.txt"), actual);
   });
 });
 

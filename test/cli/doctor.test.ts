@@ -3,7 +3,7 @@
  * machine's facts replaced, then the exit code if it is not 0. `UPDATE_GOLDEN=1 ./scripts/test` writes it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { CheckResult } from "../../src/cli/doctor/check-result.ts";
 import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor/engine.ts";
@@ -13,6 +13,7 @@ import { diagnoseRuntime, type RuntimeFacts } from "../../src/cli/doctor/runtime
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
+import { expectGolden } from "../support/golden.ts";
 import { makeOrdinaryUser } from "../support/ordinary-user.ts";
 
 const two = { version: 2, countsSwap: true } as const;
@@ -80,9 +81,7 @@ describe("bough doctor, with", () => {
     const words = [...(situation.words?.split(" ") ?? []), "doctor"];
     const { exitCode, stdout, stderr } = await runBough(words, options);
     const shown = normalize(stdout + stderr, home) + (exitCode === 0 ? "" : `exit code ${exitCode}\n`);
-    const path = join(cases, `${name}.txt`);
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, shown);
-    expect(shown).toBe(readFileSync(path, "utf8"));
+    expectGolden(join(cases, `${name}.txt`), shown);
   });
 });
 

@@ -3,8 +3,8 @@
  * after `$`, each with its standard output, then its standard error, then the exit code if it is not 0.
  * `echo TEXT | bough ...` pipes text in. `UPDATE_GOLDEN=1 ./scripts/test` writes the output after each line.
  */
-import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { describe, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { asRecord } from "../../src/service/http/json.ts";
@@ -13,6 +13,7 @@ import { startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
+import { expectGolden } from "../support/golden.ts";
 import { splitWords } from "../support/words.ts";
 
 const cases = join(import.meta.dir, "../cases/client");
@@ -20,10 +21,7 @@ const cases = join(import.meta.dir, "../cases/client");
 describe("a person at the command line:", () => {
   test.each(readdirSync(cases).sort())("%s", async (name) => {
     const path = join(cases, name);
-    const golden = readFileSync(path, "utf8");
-    const actual = await play(golden);
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, actual);
-    expect(actual).toBe(golden);
+    expectGolden(path, await play(readFileSync(path, "utf8")));
   });
 });
 

@@ -1,12 +1,13 @@
 /** Help, and errors of invalid command lines; `test/cases/usage/` has the help of each command. */
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArguments } from "../../src/cli/command-line/arguments.ts";
 import type { CommandTable, Entry } from "../../src/cli/command-line/command.ts";
 import { commands } from "../../src/cli/command-line/commands.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
+import { expectGolden } from "../support/golden.ts";
 import { splitWords } from "../support/words.ts";
 
 const golden = join(import.meta.dir, "../cases/usage");
@@ -17,13 +18,8 @@ describe("help", () => {
     ...screens(commands).map((path): [string, string[]] => [path.join("-"), [...path, "-h"]]),
   ])("%s", async (name, words) => {
     const { exitCode, stdout, stderr } = await runBough(words, { workingDirectory: "/" });
-    const path = join(golden, `${name}.txt`);
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, stdout);
-    expect({ exitCode, stderr, stdout }).toEqual({
-      exitCode: 0,
-      stderr: "",
-      stdout: existsSync(path) ? readFileSync(path, "utf8") : "",
-    });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    expectGolden(join(golden, `${name}.txt`), stdout);
   });
 });
 

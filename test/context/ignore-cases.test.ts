@@ -3,11 +3,11 @@
  * `paths`, where `-` means left out and `+` kept, with the line of the rule that decides, or `error`, the
  * message. `UPDATE_GOLDEN=1` writes the current results.
  */
-import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { test } from "bun:test";
 import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
 import { decidePath, isMatch, type Rule } from "../../src/context/patterns/rules.ts";
 import { BoughError } from "../../src/errors.ts";
+import { expectGolden } from "../support/golden.ts";
 import { formatSections, readCases, readPath, writePath } from "./case-file.ts";
 
 for (const { name, path, sections } of readCases("ignore")) {
@@ -20,8 +20,7 @@ for (const { name, path, sections } of readCases("ignore")) {
         return section;
       }),
     );
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, actual);
-    expect(actual).toBe(formatSections(sections));
+    expectGolden(path, actual);
   });
 }
 

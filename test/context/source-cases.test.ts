@@ -3,7 +3,7 @@
  * `.dockerignore`, and then a section for each COPY with its entries: kind, mode, the path below the
  * destination, and the path in the context. `UPDATE_GOLDEN=1` writes the current results.
  */
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
@@ -12,6 +12,7 @@ import { readIgnoreRules } from "../../src/context/patterns/ignore-file.ts";
 import type { ContextEntry } from "../../src/context/sources/entry.ts";
 import { resolveSources } from "../../src/context/sources/sources.ts";
 import { BoughError } from "../../src/errors.ts";
+import { expectGolden } from "../support/golden.ts";
 import { formatSections, readCases, type Section, writePath } from "./case-file.ts";
 import { makeTree, removeTrees } from "./make-tree.ts";
 
@@ -27,8 +28,7 @@ for (const { name, path, sections } of readCases("sources")) {
       actual.push(
         section.title.startsWith("COPY ") ? { ...section, body: await copy(section.title, root) } : section,
       );
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(path, formatSections(actual));
-    expect(formatSections(actual)).toBe(formatSections(sections));
+    expectGolden(path, formatSections(actual));
   });
 }
 

@@ -3,7 +3,6 @@
  * in `test/cases/faults/`, one file per call; `UPDATE_GOLDEN=1` writes them. What must hold for all calls is asserted here.
  */
 import { describe, expect, test } from "bun:test";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../src/errors.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
@@ -11,6 +10,7 @@ import { type Fault, faults } from "../fake-service/faults.ts";
 import { startFaultyFront } from "../fake-service/faulty-front.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { clientOf } from "../service/client.ts";
+import { expectGolden } from "../support/golden.ts";
 import { type Endpoint, endpoints } from "./endpoints.ts";
 import { classify } from "./outcome.ts";
 
@@ -43,10 +43,9 @@ describe("the fault matrix", () => {
       }
       const table = render(name, rows);
       const golden = join(cases, `${name.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "")}.txt`);
-      if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, table);
       process.stderr.write(`${table}\n`);
       expect(problems).toEqual([]);
-      expect(table).toBe(existsSync(golden) ? readFileSync(golden, "utf8") : "");
+      expectGolden(golden, table);
     },
     60_000,
   );

@@ -3,13 +3,14 @@
  * `UPDATE_GOLDEN=1 ./scripts/test` writes them.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
+import { expectGolden } from "../support/golden.ts";
 import { openTerminal, type Terminal } from "../support/terminal.ts";
 
 // Longer than the wait for a condition, whose error shows the screen.
@@ -59,9 +60,7 @@ describe.each([
       terminal,
       expectScreen(name, screen) {
         const shown = `${normalise(screen)}\n`;
-        const golden = join(cases, `${name}-${columns}x${rows}.txt`);
-        if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, shown);
-        expect(shown).toBe(existsSync(golden) ? readFileSync(golden, "utf8") : "");
+        expectGolden(join(cases, `${name}-${columns}x${rows}.txt`), shown);
       },
     };
   }

@@ -3,9 +3,10 @@
  * `stages-replay.ts`. `UPDATE_GOLDEN=1` writes them.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
+import { expectGolden } from "../support/golden.ts";
 import { openTerminal } from "../support/terminal.ts";
 
 // Longer than the wait for a condition, whose error shows the screen.
@@ -47,9 +48,7 @@ test.each(
     await terminal.waitFor(isThere);
     // With the lines that have scrolled out, among which no drawn row may stay.
     const shown = `${terminal.history()}\n`;
-    const golden = join(cases, `stages-${scene}-${columns}x${rows}.txt`);
-    if (process.env.UPDATE_GOLDEN === "1") writeFileSync(golden, shown);
-    expect(shown).toBe(existsSync(golden) ? readFileSync(golden, "utf8") : "");
+    expectGolden(join(cases, `stages-${scene}-${columns}x${rows}.txt`), shown);
     expect(terminal.isCursorShown()).toBe(true);
   } finally {
     terminal.close();
