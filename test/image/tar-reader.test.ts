@@ -1,5 +1,6 @@
 /** Reading archives: those that GNU tar writes in its formats, and damaged ones. */
 import { describe, expect, test } from "bun:test";
+import { relativeEntries } from "../../src/builder/staging/archive-root.ts";
 import { numberAt } from "../../src/image/tar-header.ts";
 import { readTar } from "../../src/image/tar-reader.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -195,4 +196,51 @@ test("skips the content of entries that the caller does not read", async () => {
     if (name === "b") for await (const _ of pieces()) break;
   }
   expect(names).toEqual(["a", "b", "c"]);
+});
+
+describe("the archive of /srv/app", () => {
+  const directory = (name: string) => ({ name, flag: "5" });
+  const file = (name: string) => ({ name, content: "x" });
+  async function namesOf(entries: Parameters<typeof tarOf>[0], listed: string[]): Promise<string[]> {
+    const list = async () => listed.map((name) => ({ name }));
+    const names: string[] = [];
+    for await (const { name, target } of relativeEntries(
+      readTar(inChunks(tarOf(entries))),
+      "/srv/app/",
+      list,
+    ))
+      names.push(target === "" ? name : `${name} -> ${target}`);
+    return names;
+  }
+
+  test.each<[how: string, entries: Parameters<typeof tarOf>[0], listed: string[], names: string[]]>([
+    [
+      "with ./",
+      [directory("./"), directory("./app/"), file("./app/f")],
+      ["app"],
+      ["./", "./app/", "./app/f"],
+    ],
+    ["with nothing", [file("app"), file("b")], ["app", "b"], ["app", "b"]],
+    ["with its name", [directory("app/"), file("app/f"), directory("app/app")], ["f"], ["", "f", "app"]],
+    ["with its path", [directory("srv/app"), file("srv/app/f")], [], ["", "f"]],
+    ["with its absolute path", [directory("/srv/app/"), file("/srv/app/f")], [], ["", "f"]],
+    [
+      "with its name, with links",
+      [
+        ...[directory("app"), file("app/f")],
+        { name: "app/h", flag: "1", target: "app/f" },
+        { name: "app/s", flag: "2", target: "app/f" },
+      ],
+      [],
+      ["", "f", "h -> f", "s -> app/f"],
+    ],
+    ["with a directory of its name in it", [directory("app/"), file("app/f")], ["app"], ["app/", "app/f"]],
+  ])("may begin its names %s", async (_, entries, listed, names) => {
+    expect(await namesOf(entries, listed)).toEqual(names);
+  });
+
+  test.each(["f", "app2/f"])("must not have the name %s after its own", async (name) => {
+    const read = namesOf([directory("app/"), file(name)], []);
+    expect(read).rejects.toThrow(`begins with app, but contains "${name}"`);
+  });
 });

@@ -7,6 +7,7 @@ import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.t
 import type { BuildJob } from "../job.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
+import { relativeEntries } from "../staging/archive-root.ts";
 import { contentOf, entriesOf } from "../staging/tar-content.ts";
 import { type ArchivedEntry, checkArchive } from "./archive-entries.ts";
 import type { ImageContents } from "./image-contents.ts";
@@ -71,7 +72,9 @@ export async function readDirectory(
     return file;
   }
 
-  const archived = (chunks: AsyncIterable<Uint8Array>) => checkArchive(readTar(chunks, archive), archive);
+  const list = () => service.listFiles(image, directory);
+  const archived = (chunks: AsyncIterable<Uint8Array>) =>
+    checkArchive(relativeEntries(readTar(chunks, archive), directory, list), archive);
   for await (const next of entriesOf(stream, archived)) {
     signal.throwIfAborted();
     const { path, entry } = next;

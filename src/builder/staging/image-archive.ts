@@ -10,6 +10,7 @@ import { detectLoss } from "../cache/missing-image.ts";
 import { quote } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { relativeEntries } from "./archive-root.ts";
 import { collectBetweenSteps, createArchiveCollector } from "./gc.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";
 import { contentOf, entriesOf } from "./tar-content.ts";
@@ -145,7 +146,9 @@ async function* writeArchive(
     const open = () => build.service.openArchive(image, tree);
     const stream = await detectLoss(losable, build, open);
     const seen = new Set<string>();
-    for await (const entry of entriesOf(stream, (chunks) => readTar(chunks, archive))) {
+    const list = () => build.service.listFiles(image, tree);
+    const read = (chunks: AsyncIterable<Uint8Array>) => relativeEntries(readTar(chunks, archive), tree, list);
+    for await (const entry of entriesOf(stream, read)) {
       build.signal.throwIfAborted();
       collect();
       const from = posix.join(tree, entry.name);

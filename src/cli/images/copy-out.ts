@@ -1,6 +1,7 @@
 import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
+import { relativeEntries } from "../../builder/staging/archive-root.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
 import { readTar } from "../../image/tar-reader.ts";
@@ -83,7 +84,8 @@ export async function copyDirectory(
   if (isNamed) checkLocalName(name, runtime.platform);
   const to = isNamed ? join(local, name) : local;
   makeRoot(to, to === local);
-  const extracted = await extractArchive(readTar(archive), to, {
+  const entries = relativeEntries(readTar(archive), path, () => service.listFiles(image, path));
+  const extracted = await extractArchive(entries, to, {
     signal: runtime.signal,
     platform: runtime.platform,
     warn: log.warn,

@@ -155,6 +155,24 @@ test("names of users are looked up in a copied /etc/passwd", async () => {
   expect(made).toContain("600 41:42 /n notes");
 });
 
+test("an archive that begins with the directory's own name", async () => {
+  const file = (name: string) => ({ name, content: "x", uid: 3, gid: 4 });
+  const entries = [
+    { name: "app/", flag: "5" },
+    { name: "app/d/", flag: "5" },
+    file("app/d/f"),
+    file("app/app"),
+  ];
+  service.intercept = (_request, { path }) =>
+    path.endsWith("/archive") ? new Response(tarOf(entries)) : undefined;
+  expect(await treeOf("/app /a")).toEqual([
+    "755 0:0 /a/",
+    "644 3:4 /a/app x",
+    "644 0:0 /a/d/",
+    "644 3:4 /a/d/f x",
+  ]);
+});
+
 test("pipes and sockets are left out, with a warning", async () => {
   await stage("/app /app");
   expect(build.events).toContainEqual({
