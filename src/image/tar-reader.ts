@@ -95,19 +95,16 @@ async function* readAs(stream: AsyncIterable<Uint8Array>, style: Style): AsyncGe
   const source = createTarSource(stream);
   try {
     yield* readEntries(source, style);
-  } catch (error) {
-    throw error instanceof DamageError ? new BoughError(`${style.problem}: ${error.message}`) : error;
   } finally {
     await source.close();
   }
 }
 
-/** Describes how an archive is damaged. */
-class DamageError extends Error {
-  override readonly name = "DamageError";
-}
+/** Returns the error for an archive, from how it is damaged. */
+type Damaged = (how: string) => BoughError;
 
-async function* readEntries(source: TarSource, { text, needsEnd }: Style): AsyncGenerator<TarEntry> {
+async function* readEntries(source: TarSource, { text, needsEnd, problem }: Style): AsyncGenerator<TarEntry> {
+  const damaged: Damaged = (how) => new BoughError(`${problem}: ${how}`);
   const global = new Map<string, string>();
   let own = new Map<string, string>();
   let headers = 0;
@@ -123,7 +120,7 @@ async function* readEntries(source: TarSource, { text, needsEnd }: Style): Async
     if ("xgLK".includes(raw.flag)) {
       if (++headers > maxHeadersInARow) throw damaged("it has too many extended headers before an entry");
       if (raw.size < 0) throw damaged("a header has an invalid size");
-      const content = await takePadded(source, raw.size);
+      const content = await takePadded(source, raw.size, damaged);
       if (raw.flag === "g") for (const [key, value] of parsePaxRecords(content, text)) global.set(key, value);
       else if (raw.flag === "x")
         for (const [key, value] of parsePaxRecords(content, text)) own.set(key, value);
@@ -136,7 +133,7 @@ async function* readEntries(source: TarSource, { text, needsEnd }: Style): Async
     const header = withPaxRecords(raw, records);
     if (isOtherSparse(raw.flag, records))
       throw damaged(`${JSON.stringify(header.name)} is a sparse file in an unsupported format`);
-    const content = createContent(source, header, records);
+    const content = createContent(source, header, records, damaged);
     const { size, isSparse, pieces } = content;
     const attributes = attributesIn(records);
     yield { ...describe(header), attributes, start, offset: source.position(), size, isSparse, pieces };
@@ -165,7 +162,12 @@ function isSize(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }
 
-function createContent(source: TarSource, { flag, size }: TarHeader, records: ReadonlyMap<string, string>) {
+function createContent(
+  source: TarSource,
+  { flag, size }: TarHeader,
+  records: ReadonlyMap<string, string>,
+  damaged: Damaged,
+) {
   // Links, devices, directories and pipes may have a size without content.
   const stored = "123456".includes(flag) ? 0 : size;
   const isSparse = records.has("GNU.sparse.major");
@@ -173,7 +175,7 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
   if (!isSize(stored) || !isSize(realSize)) throw damaged("a file's size is invalid");
   let left = stored + padding(stored);
   async function* raw(length: number): AsyncGenerator<Uint8Array> {
-    for await (const part of fromStart(source.pass(length))) {
+    for await (const part of fromStart(source.pass(length), damaged)) {
       left -= part.byteLength;
       yield part;
     }
@@ -209,21 +211,17 @@ function createContent(source: TarSource, { flag, size }: TarHeader, records: Re
   };
 }
 
-async function takePadded(source: TarSource, size: number): Promise<Uint8Array> {
+async function takePadded(source: TarSource, size: number, damaged: Damaged): Promise<Uint8Array> {
   if (size > 1024 * 1024) throw damaged("a header is too large");
   const content = await source.take(size + padding(size));
   if (content === undefined) throw damaged("it ends too early");
   return content.subarray(0, size);
 }
 
-async function* fromStart(parts: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* fromStart(parts: AsyncGenerator<Uint8Array>, damaged: Damaged): AsyncGenerator<Uint8Array> {
   try {
     yield* parts;
   } catch (error) {
     throw error instanceof EndOfStreamError ? damaged("it ends too early") : error;
   }
-}
-
-function damaged(how: string): DamageError {
-  return new DamageError(how);
 }

@@ -138,6 +138,7 @@ describe("an archive", () => {
     ],
     ["a web page", "<!DOCTYPE html>\n<html></html>", "standard input is a web page", 2],
     ["cut short", archive.subarray(0, 1500), "standard input is damaged: it ends too early", 1],
+    ["cut short in a file", archive.subarray(0, 600), "standard input is damaged: it ends too early", 1],
     ["with a device", tarOf([{ name: "null", flag: "3" }]), "standard input contains a device: null", 1],
     [
       "with a name that is too long",
