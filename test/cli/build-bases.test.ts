@@ -1,8 +1,9 @@
 /** Which image a FROM starts from, and when it is imported: once, or again with `--pull`. A fake service counts the imports. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 const digest = `sha256:${"5".repeat(64)}`;
@@ -24,17 +25,10 @@ async function start(options: FakeServiceOptions = {}): Promise<void> {
 }
 
 async function build(dockerfile: string, ...options: string[]) {
-  const [imports, runs] = [countImports(), service.state.instances.length];
+  const imports = countImports();
   writeFiles(context, { Dockerfile: dockerfile });
-  const ended = await runBough(
-    ["--url", service.url, "--token", "t0ken-t0ken", "build", ".", "-f", "json", ...options],
-    { workingDirectory: context, environment: { BOUGH_HOME: state } },
-  );
-  return {
-    ...ended,
-    imports: countImports() - imports,
-    runs: service.state.instances.slice(runs).map(({ command }) => command),
-  };
+  const ended = await boughOn(service, ["build", ".", "-f", "json", ...options], { context, state });
+  return { ...ended, imports: countImports() - imports };
 }
 
 const countImports = () => service.requestsTo("POST /v1/images/import").length;

@@ -1,7 +1,8 @@
 /** Images and files that bough remembers and the service has lost: the same build notices, says so and makes them again. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 let context: string;
@@ -21,14 +22,7 @@ afterEach(async () => {
   await service.close();
 });
 
-async function build(...options: string[]) {
-  const before = service.state.instances.length;
-  const ended = await runBough(["--url", service.url, "--token", "t0ken-t0ken", "build", ".", ...options], {
-    workingDirectory: context,
-    environment: { BOUGH_HOME: state },
-  });
-  return { ...ended, runs: service.state.instances.slice(before).map(({ command }) => command) };
-}
+const build = (...options: string[]) => boughOn(service, ["build", ".", ...options], { context, state });
 
 const imageOf = (command: string) => {
   const operation = [...service.state.operations.values()].find(
@@ -41,10 +35,7 @@ test("a misspelt stage name: the failed import suggests the stage", async () => 
   const registry = await startFakeService({ importError: () => "manifest unknown" });
   registry.state.addImage("base:1");
   writeFiles(context, { Dockerfile: "FROM base:1 AS build\nFROM biuld\nRUN make\n" });
-  const { exitCode, stderr } = await runBough(["--url", registry.url, "--token", "t0ken-t0ken", "build"], {
-    workingDirectory: context,
-    environment: { BOUGH_HOME: state },
-  });
+  const { exitCode, stderr } = await boughOn(registry, ["build"], { context, state });
   await registry.close();
   expect(exitCode).toBe(1);
   expect(stderr).toContain("Dockerfile:2: importing docker://docker.io/library/biuld:latest failed");

@@ -1,7 +1,8 @@
 /** Builds on a service of the specification's six calls, which cannot say what a tag names: what this machine has imported or tagged. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 const digest = `sha256:${"5".repeat(64)}`;
@@ -17,16 +18,9 @@ beforeEach(async () => {
 afterEach(() => service.close());
 
 async function bough(...words: string[]) {
-  const [imports, runs] = [countImports(), service.state.instances.length];
-  const ended = await runBough(["--url", service.url, "--token", "t0ken-t0ken", ...words], {
-    workingDirectory: context,
-    environment: { BOUGH_HOME: state },
-  });
-  return {
-    ...ended,
-    imports: countImports() - imports,
-    runs: service.state.instances.slice(runs).map(({ command }) => command),
-  };
+  const imports = countImports();
+  const ended = await boughOn(service, words, { context, state });
+  return { ...ended, imports: countImports() - imports };
 }
 
 function build(dockerfile: string, ...options: string[]) {

@@ -1,7 +1,8 @@
 /** `--docker` on a service: the requests of a cached build, and builds after the service has lost images and files. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 const dockerfile = `FROM base:1 AS build
@@ -34,8 +35,7 @@ async function start(options: Parameters<typeof startFakeService>[0]): Promise<v
 async function build(...options: string[]) {
   const before = service.state.instances.length;
   service.clearRequests();
-  const words = ["--url", service.url, "--token", "t0ken-t0ken", "build", ".", "--docker", ...options];
-  const ended = await runBough(words, { workingDirectory: context, environment: { BOUGH_HOME: state } });
+  const ended = await boughOn(service, ["build", ".", "--docker", ...options], { context, state });
   const runs = service.state.instances.slice(before).map(commandOf).sort();
   return { ...ended, runs };
 }

@@ -4,6 +4,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { openTargets } from "../support/descriptors.ts";
@@ -30,14 +31,7 @@ afterEach(async () => {
   await service.close();
 });
 
-async function build(...options: string[]) {
-  const before = service.state.instances.length;
-  const ended = await runBough(["--url", service.url, "--token", "t0ken-t0ken", "build", ".", ...options], {
-    workingDirectory: context,
-    environment: { BOUGH_HOME: state },
-  });
-  return { ...ended, runs: service.state.instances.slice(before).map(({ command }) => command) };
-}
+const build = (...options: string[]) => boughOn(service, ["build", ".", ...options], { context, state });
 
 const sessions = () => join(state, "sessions");
 const stateFile = () => join(sessions(), readdirSync(sessions()).find((name) => name.endsWith(".db")) ?? "");

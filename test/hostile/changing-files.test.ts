@@ -12,8 +12,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 let context: string;
@@ -29,12 +30,7 @@ afterEach(async () => {
   await service.close();
 });
 
-async function build() {
-  return await runBough(["--url", service.url, "--token", "t0ken-t0ken", "build", "."], {
-    workingDirectory: context,
-    environment: { BOUGH_HOME: state },
-  });
-}
+const build = () => boughOn(service, ["build", "."], { context, state });
 
 /** Changes of the file at `path`, which has `size` bytes. */
 const changes: [what: string, change: (path: string, size: number) => void][] = [
@@ -89,6 +85,17 @@ function prepare(size: number): { path: string; sha256: string } {
   };
 }
 
+/** Calls `change` when the service gets the next such request. */
+function beforeNext(request: string, change: () => void): void {
+  service.intercept = ({ method, url }) => {
+    if (`${method} ${new URL(url).pathname}` === request) {
+      service.intercept = undefined;
+      change();
+    }
+    return undefined;
+  };
+}
+
 /** Checks that each stored file has its recorded hash, and that commands received only the file with the hash `sha256`. */
 function expectConsistentFiles(sha256: string): void {
   const files = [...service.state.files.values()];
@@ -109,13 +116,7 @@ describe.each([
     writeFiles(context, { Dockerfile: "FROM base:1\n" });
     expect((await build()).exitCode).toBe(0);
     const { path, sha256 } = prepare(size);
-    service.intercept = ({ method, url }) => {
-      if (method === "POST" && url.endsWith("/v1/instances")) {
-        service.intercept = undefined;
-        change(path, size);
-      }
-      return undefined;
-    };
+    beforeNext("POST /v1/instances", () => change(path, size));
     const ended = await build();
     expect(ended.exitCode).toBe(1);
     expect(ended.stderr).toMatch(/file (changed|vanished) while|cannot read \S*file/);
@@ -133,13 +134,7 @@ describe.each([
 
   test.each(changes)("%s: no contents are stored or used under another hash", async (_, change) => {
     const { path, sha256 } = prepare(size);
-    service.intercept = ({ method, url }) => {
-      if (method === "POST" && url.endsWith("/v1/files")) {
-        service.intercept = undefined;
-        change(path, size);
-      }
-      return undefined;
-    };
+    beforeNext("POST /v1/files", () => change(path, size));
     const ended = await build();
     expect(ended.stderr).not.toContain("bough itself failed");
     if (ended.exitCode !== 0)
@@ -155,13 +150,7 @@ describe("a file on its way to a service that does not report hashes", () => {
     service.state.addImage("base:1");
     const size = 8 * 1024 * 1024;
     const { path, sha256 } = prepare(size);
-    service.intercept = ({ method, url }) => {
-      if (method === "POST" && url.endsWith("/v1/files")) {
-        service.intercept = undefined;
-        change(path, size);
-      }
-      return undefined;
-    };
+    beforeNext("POST /v1/files", () => change(path, size));
     const ended = await build();
     expect(ended.stderr).not.toContain("bough itself failed");
     expectConsistentFiles(sha256);
