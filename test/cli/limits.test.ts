@@ -1,24 +1,19 @@
 /** `--memory`, `--cpus` and `--pids`: the requests, and the messages if a command hits a limit. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { LimitHit } from "../../src/service/wire/operation.ts";
-import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
-
-const fakes: FakeService[] = [];
-afterEach(async () => {
-  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
-});
 
 const image = "11111111-1111-4111-8111-111111111111";
 const dockerfile = "FROM base:1\nCOPY directory/ /directory/\nRUN make\n";
 
 async function start(options: FakeServiceOptions = {}) {
   const fake = await startFakeService({ extensions: ["resource-limits"], ...options });
-  fakes.push(fake);
+  onTestFinished(() => fake.close());
   fake.state.addImage("base:1");
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: dockerfile, "directory/empty": "directory/" });

@@ -1,16 +1,11 @@
 /** Faults of event streams, and the outcomes that bough reports. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import type { OutputChunk } from "../../src/service/service.ts";
 import type { OperationEvent } from "../../src/service/wire/operation.ts";
 import { frameOf } from "../fake-service/event-route.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { clientOf, type TestClient } from "./client.ts";
-
-const fakes: FakeService[] = [];
-afterEach(async () => {
-  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
-});
 
 const events: OperationEvent[] = (
   [
@@ -69,7 +64,7 @@ async function start({ streams, record = { stdout: whole }, clock }: Script): Pr
       return Response.json({ status: "SUCCESS", metadata: { result: { state, stdout } } });
     },
   });
-  fakes.push(fake);
+  onTestFinished(() => fake.close());
   const client = clientOf(fake.url, clock === undefined ? {} : { clock });
   return {
     fake,

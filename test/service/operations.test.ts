@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { NotFoundError } from "../../src/service/http/errors.ts";
 import type { OutputChunk } from "../../src/service/service.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
@@ -6,11 +6,6 @@ import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { clientOf, rejection, type TestClient } from "./client.ts";
-
-const fakes: FakeService[] = [];
-afterEach(async () => {
-  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
-});
 
 interface Bench extends TestClient {
   fake: FakeService;
@@ -23,7 +18,7 @@ async function start(
   client: Parameters<typeof clientOf>[1] = {},
 ): Promise<Bench> {
   const fake = await startFakeService(options);
-  fakes.push(fake);
+  onTestFinished(() => fake.close());
   const image = fake.state.addImage("base:latest");
   const made = clientOf(fake.url, client);
   const request = { image, command: "make", shell: true, cwd: "/", disposable: false, timeout: 600 };

@@ -1,16 +1,11 @@
 /** Operations that never end: the waiting time, the warning and the cancellation. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { OverdueError } from "../../src/service/http/errors.ts";
 import { withTimeLimit } from "../../src/service/operations/overdue.ts";
-import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { clientOf, rejection } from "./client.ts";
-
-const fakes: FakeService[] = [];
-afterEach(async () => {
-  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
-});
 
 /** Waits for an operation that never ends. */
 function wait(timeoutSeconds: number, isQueued = async () => false) {
@@ -92,7 +87,7 @@ describe.each<[what: string, server: FakeServiceOptions]>([
 ])("a service with %s", (_, server) => {
   async function start(timeout: number) {
     const fake = await startFakeService({ run: () => ({ until: new Promise(() => {}) }), ...server });
-    fakes.push(fake);
+    onTestFinished(() => fake.close());
     const clock = createManualClock();
     const client = clientOf(fake.url, { clock });
     const image = fake.state.addImage("base:latest");

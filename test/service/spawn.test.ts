@@ -1,5 +1,5 @@
 /** An instance is started once, also if bough cannot know whether the service has received the request. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { UnknownOutcomeError } from "../../src/service/http/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
@@ -7,16 +7,11 @@ import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { clientOf, rejection } from "./client.ts";
 import { rawAnswer, startRawServer } from "./raw-server.ts";
 
-const open: { close(): Promise<unknown> }[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()));
-});
-
 const impatient = () => createManualClock((milliseconds) => milliseconds < 15_000);
 
 async function start(options: FakeServiceOptions = {}) {
   const fake = await startFakeService(options);
-  open.push(fake);
+  onTestFinished(() => fake.close());
   const request = { image: fake.state.addImage(), command: "make", shell: true, cwd: "/", disposable: false };
   return { fake, request };
 }
@@ -216,7 +211,7 @@ test("an idle connection is not used, because the server may be closing it", asy
     connections.add(socket);
     socket.write(rawAnswer("200 OK", '{"uuid": "op-1", "images": []}'));
   });
-  open.push(server);
+  onTestFinished(() => server.close());
   const clock = createManualClock();
   const { service } = clientOf(server.url, { clock });
   const request = { image: "i", command: "make", shell: true, cwd: "/", disposable: false };

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
 import { NotFoundError, UnknownOutcomeError } from "../../src/service/http/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
@@ -7,14 +7,9 @@ import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { clientOf, rejection } from "./client.ts";
 import { rawAnswer, startRawServer } from "./raw-server.ts";
 
-const open: { close(): Promise<unknown> }[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()));
-});
-
 async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
   const fake = await startFakeService(options);
-  open.push(fake);
+  onTestFinished(() => fake.close());
   return fake;
 }
 
@@ -208,7 +203,7 @@ describe("a call is sent again", () => {
       if (count === 0) socket.end(rawAnswer("200 OK", '{"images": [', { "Content-Length": "40" }));
       else socket.write(rawAnswer("200 OK", '{"images": []}'));
     });
-    open.push(server);
+    onTestFinished(() => server.close());
     const { service } = clientOf(server.url, { clock: impatient() });
     expect(await service.findImage("app")).toBeUndefined();
     expect(server.requests).toHaveLength(2);
@@ -218,7 +213,7 @@ describe("a call is sent again", () => {
     const server = await startRawServer((socket, count) => {
       if (count !== 1) socket.write(rawAnswer("200 OK", '{"images": []}'));
     });
-    open.push(server);
+    onTestFinished(() => server.close());
     const clock = createManualClock();
     const { service, notices } = clientOf(server.url, { clock });
     await service.findImage("app");
@@ -299,7 +294,7 @@ describe("the token", () => {
 
 test("an interruption ends a call at once with its reason", async () => {
   const server = await startRawServer(() => undefined);
-  open.push(server);
+  onTestFinished(() => server.close());
   const { service, interrupt } = clientOf(server.url);
   const found = rejection(service.findImage("app"));
   while (server.requests.length === 0) await Bun.sleep(1);
@@ -323,7 +318,7 @@ describe("starting an instance", () => {
       if (text === "") socket.destroy();
       else socket.write(text);
     });
-    open.push(server);
+    onTestFinished(() => server.close());
     const error = await rejection(clientOf(server.url, { clock: impatient() }).service.spawn(request));
     expect(error).toBeInstanceOf(UnknownOutcomeError);
     expect(error).toMatchObject({
@@ -347,7 +342,7 @@ describe("starting an instance", () => {
     const server = await startRawServer((socket) => {
       socket.write(rawAnswer("201 Created", "made", { Location: "/v1/operations/op-1" }));
     });
-    open.push(server);
+    onTestFinished(() => server.close());
     expect(await clientOf(server.url).service.spawn(request)).toBe("op-1");
   });
 

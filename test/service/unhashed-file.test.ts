@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, onTestFinished, test } from "bun:test";
 import { appendFileSync, lstatSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openToHash } from "../../src/context/hashing/hash-file.ts";
@@ -20,7 +20,6 @@ let path: string;
 let clock: ManualClock;
 let bytesRead: number;
 let hashes: string[];
-const fakes: FakeService[] = [];
 beforeEach(() => {
   path = join(temporaryDirectory(), "large");
   writeFileSync(path, content);
@@ -29,13 +28,10 @@ beforeEach(() => {
   bytesRead = 0;
   hashes = [];
 });
-afterEach(async () => {
-  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
-});
 
 async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
   const fake = await startFakeService(options);
-  fakes.push(fake);
+  onTestFinished(() => fake.close());
   return fake;
 }
 

@@ -1,18 +1,13 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, onTestFinished, test } from "bun:test";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { clientOf, rejection } from "./client.ts";
 
-const fakes: FakeService[] = [];
-afterEach(async () => {
-  await Promise.all(fakes.splice(0).map((fake) => fake.close()));
-});
-
 async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
   const fake = await startFakeService(options);
-  fakes.push(fake);
+  onTestFinished(() => fake.close());
   return fake;
 }
 
