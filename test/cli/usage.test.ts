@@ -206,6 +206,15 @@ describe("an invalid command line is refused with exit code 2", () => {
       "completion bash zsh",
       '[ERROR] bough completion: unexpected argument "zsh"\n`bough completion -h` shows how it is used.\n',
     ],
+    [
+      "build --dockerfile '' .",
+      "[ERROR] bough build: --dockerfile needs a value: PATH\n`bough build -h` shows how it is used.\n",
+    ],
+    [
+      "run -e '' app:dev env",
+      "[ERROR] bough run: -e needs a value: KEY[=VALUE]\n`bough run -h` shows how it is used.\n",
+    ],
+    ["--url '' images", "[ERROR] bough: --url needs a value: URL\n`bough -h` shows how it is used.\n"],
     ["cp '' .", "[ERROR] bough cp: SOURCE is empty\n`bough cp -h` shows how it is used.\n"],
     ["rmi a ''", "[ERROR] bough rmi: IMAGE is empty\n`bough rmi -h` shows how it is used.\n"],
     ["run a ''", "[ERROR] bough run: COMMAND is empty\n`bough run -h` shows how it is used.\n"],

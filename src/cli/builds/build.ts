@@ -15,6 +15,7 @@ const definitions: ArgumentDefinitions = {
   },
   dockerfile: {
     type: "string",
+    refusesEmpty: true,
     completes: "file",
     valueHint: "PATH",
     description:
@@ -35,6 +36,7 @@ const definitions: ArgumentDefinitions = {
   "no-docker": { type: "boolean", description: "Build every stage, even if BOUGH_DOCKER=1 is set" },
   target: {
     type: "string",
+    refusesEmpty: true,
     valueHint: "STAGE",
     description: "The stage to build, by name or number (default: the last); implies --docker",
   },
@@ -128,6 +130,7 @@ const definitions: ArgumentDefinitions = {
   },
   "cache-verify": {
     type: "string",
+    refusesEmpty: true,
     multiple: true,
     completes: "file",
     valueHint: "KEY.pub",
@@ -135,6 +138,7 @@ const definitions: ArgumentDefinitions = {
   },
   "cache-sign": {
     type: "string",
+    refusesEmpty: true,
     completes: "file",
     valueHint: "KEY",
     description: "Sign what --cache-to writes with this Ed25519 key",

@@ -4,7 +4,11 @@ import { nearest } from "../../suggest.ts";
 import { type OptionShape, type Token, tokenize } from "./tokens.ts";
 
 /** A citty argument; `multiple` ones may be repeated, and keep every value. */
-export type ArgumentDefinition = ArgDef & { multiple?: boolean; completes?: Completes };
+export type ArgumentDefinition = ArgDef & {
+  multiple?: boolean;
+  completes?: Completes;
+  refusesEmpty?: boolean;
+};
 /** The shell completions of an argument: these words, or all names of a kind. `named-file` is one as in `oci:FILE` or `src=FILE`. */
 export type Completes = readonly string[] | CompletedKind;
 export type CompletedKind =
@@ -96,7 +100,9 @@ export function parseArguments(
       else flags.delete(token.name);
       continue;
     }
-    if (token.value === undefined)
+    // `--dockerfile "$FILE"` without FILE.
+    const isEmpty = token.value === "" && definition.refusesEmpty === true;
+    if (token.value === undefined || isEmpty)
       throw usage(`${command}: ${token.rawName} needs a value${hintOf(definition)}`);
     const earlier = texts.get(token.name) ?? [];
     // To take only the last would silently drop the others.

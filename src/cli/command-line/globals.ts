@@ -19,7 +19,7 @@ export const globalDefinitions = {
     valueHint: "NAME",
     description: "Profile of the service to use",
   },
-  url: { type: "string", valueHint: "URL", description: "Base address of the service" },
+  url: { type: "string", refusesEmpty: true, valueHint: "URL", description: "Base address of the service" },
   token: {
     type: "string",
     valueHint: "TOKEN",

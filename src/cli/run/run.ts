@@ -36,6 +36,7 @@ export const run = command({
     },
     script: {
       type: "string",
+      refusesEmpty: true,
       completes: "file",
       alias: "I",
       valueHint: "FILE|-",
@@ -45,7 +46,13 @@ export const run = command({
     shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
     ...surroundingsDefinitions,
     timeout: timeoutOption("Seconds that the command may take (default: 600)"),
-    use: { type: "string", completes: "image", valueHint: "IMAGE", description: "The same as IMAGE" },
+    use: {
+      type: "string",
+      refusesEmpty: true,
+      completes: "image",
+      valueHint: "IMAGE",
+      description: "The same as IMAGE",
+    },
     detach: {
       type: "boolean",
       alias: "d",

@@ -12,6 +12,7 @@ import { parseVolume } from "./volume-argument.ts";
 export const surroundingsDefinitions: ArgumentDefinitions = {
   env: {
     type: "string",
+    refusesEmpty: true,
     alias: "e",
     valueHint: "KEY[=VALUE]",
     multiple: true,
@@ -19,6 +20,7 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
   },
   "env-file": {
     type: "string",
+    refusesEmpty: true,
     completes: "file",
     valueHint: "FILE",
     multiple: true,
@@ -32,6 +34,7 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
   },
   user: {
     type: "string",
+    refusesEmpty: true,
     alias: "u",
     valueHint: "USER[:GROUP]",
     description: "User of the command, by name or number (default: the image's, else root)",
