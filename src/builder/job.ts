@@ -10,7 +10,7 @@ import type {
   RunInstruction,
 } from "../dockerfile/instruction.ts";
 import type { Fetch, ImageService, OperationOutcome } from "../service/service.ts";
-import type { NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
+import type { ExtraHost, NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
 import type { FileStates } from "../store/file-states.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
@@ -93,6 +93,8 @@ export interface BuildJob {
   timeoutSeconds: number;
   /** The network of each RUN without a `--network`. */
   network: NetworkMode;
+  /** `--add-host`: in `/etc/hosts` of each RUN. */
+  hosts: readonly ExtraHost[];
   /** The limits of each operation, all supported by the service. They change no result, so they are in no chain hash. */
   limits: ResourcesLimits | undefined;
   /** Secrets for `RUN --mount`. */

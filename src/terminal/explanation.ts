@@ -30,7 +30,7 @@ export function renderExplanation(explanation: Explanation): string {
     case "file":
       return fileChange(explanation);
     case "command":
-      return "the values of its variables have changed";
+      return "the values of its variables have changed, or options such as --network and --add-host";
     case "parent": {
       const { before, now, title } = explanation;
       const what = isImage(before) && isImage(now) ? "base image" : "parent layer";

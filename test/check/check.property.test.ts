@@ -109,7 +109,7 @@ test("a check of random instructions ends with a report in both formats", async 
           mode: "default",
           target: undefined,
           uncachedStages: [],
-          network: { mode: "default", allowsHost: false },
+          network: { mode: "default", allowsHost: false, hosts: [] },
         },
         signal: new AbortController().signal,
         given: { secrets: [], agents: [] },

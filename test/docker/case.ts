@@ -42,6 +42,8 @@ export interface CaseSpec {
   archivesOfFiles?: Record<string, Record<string, FileSpec>>;
   /** Values for `--secret`, by id. */
   secrets?: Record<string, string>;
+  /** Values for `--add-host`. */
+  hosts?: string[];
   /** Mount points that Docker 20.10 leaves in the image. Newer versions remove empty ones, as bough does. */
   mountPoints?: string[];
   /** The result differs on a service without mounts: a bind is writable there, and a cache is not kept. */

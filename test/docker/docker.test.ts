@@ -197,7 +197,12 @@ async function buildWithBough(each: DockerCase, side: Side): Promise<Tree> {
     dockerfile: join(context, "Dockerfile"),
     ignoreFile: undefined,
     buildArgs: each.spec.buildArgs ?? {},
-    options: [...optionsOf(each.spec.target), ...secretsOf(each), ...contextOptions(each, context)],
+    options: [
+      ...optionsOf(each.spec.target),
+      ...secretsOf(each),
+      ...hostsOf(each),
+      ...contextOptions(each, context),
+    ],
   });
   return builder.readImage(image);
 }
@@ -211,6 +216,10 @@ function contextOptions({ spec }: DockerCase, context: string): string[] {
     const place = value.includes("://") ? value : join(context, value);
     return ["--build-context", `${name}=${place}`];
   });
+}
+
+function hostsOf({ spec }: DockerCase): string[] {
+  return (spec.hosts ?? []).map((host) => `--add-host=${host}`);
 }
 
 /** Writes the secrets to files outside of the context. Returns the options that name them. */
@@ -231,7 +240,8 @@ const buildWithDocker = oncePerCase(async (each: DockerCase): Promise<Tree> => {
   const context = contextOf(each);
   const dockerfile = each.dockerDockerfile ?? join(context, "Dockerfile");
   const { target, buildArgs = {} } = each.spec;
-  return (await docker.get()).buildTree({ context, dockerfile, target, buildArgs, options: secretsOf(each) });
+  const options = [...secretsOf(each), ...hostsOf(each)];
+  return (await docker.get()).buildTree({ context, dockerfile, target, buildArgs, options });
 });
 
 const contextOf = oncePerCase(({ name, writeContext }: DockerCase): string => {

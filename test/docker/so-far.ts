@@ -5,6 +5,7 @@ export const builtAlike: ReadonlySet<string> = new Set([
   "add-archive-zstd",
   "add-archives",
   "add-unpack",
+  "added-hosts",
   "args-before-from",
   "args-given",
   "args-of-stages",

@@ -329,7 +329,7 @@ describe("--explain compares with the scope, too", () => {
       "--build-arg",
       "API_TOKEN=other-secret",
     );
-    expect(stderr).toContain("in main, the values of its variables have changed");
+    expect(stderr).toContain("in main, the values of its variables have changed, or options");
   });
 });
 

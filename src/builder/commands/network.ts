@@ -1,7 +1,7 @@
 import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
-import type { InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
+import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 
 /** The network options of the command line for RUN instructions. */
 export interface NetworkPolicy {
@@ -9,6 +9,8 @@ export interface NetworkPolicy {
   mode: NetworkMode;
   /** True if a RUN may use the host's network, like BuildKit's entitlement `network.host`. A Dockerfile can't grant it itself. */
   allowsHost: boolean;
+  /** `--add-host`: of every RUN. */
+  hosts: readonly ExtraHost[];
 }
 
 /** `RUN --network=default` means the same as no flag. */
@@ -28,17 +30,44 @@ export function networkFields(mode: NetworkMode): Pick<InstanceRequest, "network
   }
 }
 
+/** Returns no fields if there are no such hosts, so that every service understands the request. */
+export function hostFields(hosts: readonly ExtraHost[]): Pick<InstanceRequest, "extra_hosts"> {
+  return hosts.length === 0 ? {} : { extra_hosts: hosts };
+}
+
+/** Returns the network fields of a command. `step`: those of the failed step that it replaces. */
+export function instanceNetwork(
+  { network, hosts }: { network: NetworkMode; hosts: readonly ExtraHost[] },
+  { networking, extra_hosts = [] }: Pick<InstanceRequest, "networking" | "extra_hosts">,
+): Pick<InstanceRequest, "networking" | "extra_hosts"> {
+  return {
+    ...(network === "default" && networking ? { networking } : networkFields(network)),
+    // The first line of a name counts.
+    ...hostFields([...hosts, ...extra_hosts]),
+  };
+}
+
+/**
+ * Returns the hosts' part of a RUN's chain hash. As in BuildKit, the names count and the addresses do not: a mirror may have
+ * another address on each machine.
+ */
+export function hostsKey(hosts: readonly ExtraHost[]): string[] {
+  const names = [...new Set(hosts.map(({ host }) => host))].sort();
+  return names.length === 0 ? [] : [`--add-host=${names.join(",")}`];
+}
+
 /** Returns the network of bough's own operations in an image: they need none, and get none if the build has none. */
 export function ownOperationNetwork(mode: NetworkMode): Pick<InstanceRequest, "networking"> {
   return networkFields(mode === "none" ? "none" : "default");
 }
 
-/** Rejects if a RUN uses the host's network and the service does not offer it. */
+/** Rejects if the service does not offer what a RUN's network needs. */
 export async function requireNetworks(
   { instructions }: Dockerfile,
-  { mode }: NetworkPolicy,
-  service: Pick<ImageService, "capabilities">,
+  { mode, hosts }: NetworkPolicy,
+  service: Pick<ImageService, "address" | "capabilities">,
 ): Promise<void> {
+  await requireHosts(hosts, service);
   const needsHost = instructions.some((one) => one.name === "RUN" && networkOf(one, mode) === "host");
   if (needsHost) await requireHostNetwork(service);
 }
@@ -49,6 +78,17 @@ export async function requireHostNetwork(service: Pick<ImageService, "capabiliti
     `--network=host: this service does not offer its host's network (GET /v1/whoami does not name the extension ${hostNetworkExtension})`,
     { hint: "Leave it out, or use the embedded engine with --local: there it is this machine's network." },
   );
+}
+
+export async function requireHosts(
+  hosts: readonly ExtraHost[],
+  { address, capabilities }: Pick<ImageService, "address" | "capabilities">,
+): Promise<void> {
+  if (hosts.length === 0 || (await capabilities.extensions()).has("extra-hosts")) return;
+  throw new BoughError(`${address} does not support --add-host`, {
+    kind: "usage",
+    hint: "Leave it out, or use bough's own engine (--local).",
+  });
 }
 
 const hostNetworkExtension = "host-network";

@@ -15,7 +15,7 @@ import {
   processFields,
   quote,
 } from "./command.ts";
-import { networkFields, networkOf, ownOperationNetwork } from "./network.ts";
+import { hostFields, hostsKey, networkFields, networkOf, ownOperationNetwork } from "./network.ts";
 
 /** A command that makes a layer. Its request, chain hash, explanation and log line are all derived from this. */
 export interface RunSpec {
@@ -31,7 +31,7 @@ export interface RunSpec {
   command: ExpandedCommand;
   env: Record<string, string>;
   cwd: string;
-  network: Pick<InstanceRequest, "networking">;
+  network: Pick<InstanceRequest, "networking" | "extra_hosts">;
   /** Copies from other images, placed after the staged files. Only with the extension `copies`. */
   copies?: () => Promise<ImageCopy[]>;
   /** The mounts of `--mount`, which exist while the command runs. */
@@ -50,6 +50,7 @@ export function runSpecOf(
   const network = networkOf(instruction, build.network);
   const name = [
     network === "default" ? "RUN" : `RUN --network=${network}`,
+    ...hostsKey(build.hosts),
     ...(mounts === undefined ? [] : [`--mount=${mounts.key}`]),
   ].join(" ");
   const env = environmentFor(stage, build);
@@ -67,7 +68,7 @@ export function runSpecOf(
     command,
     env,
     cwd: stage.config.WorkingDir,
-    network: networkFields(network),
+    network: { ...networkFields(network), ...hostFields(build.hosts) },
     ...(mounts && { mounts }),
     isCommit: false,
   };

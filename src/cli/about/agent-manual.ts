@@ -56,7 +56,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
 - COPY and ADD only stage files: they become part of the image with the next RUN, or at the end.
 - .git, node_modules, dist, build and similar files are never copied, unless --no-default-excludes is given.
 - On the engine a RUN reaches the outside, but not this machine's loopback, unless --network host is given.
-  RUN --network=host needs --allow network.host.
+  RUN --network=host needs --allow network.host. --add-host NAME:IP (or NAME:host-gateway) adds to /etc/hosts.
 - FROM oci:./PATH and the like need --allow-local-from, and a PATH below the context.
 - --build-context NAME=DIR (or docker-image://REFERENCE, https://HOST/X.git#REF:DIR) is what FROM NAME and --from=NAME
   mean; implies --docker.

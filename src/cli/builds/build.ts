@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { type ArgumentDefinitions, timeoutOption, type Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { limitDefinitions } from "../run/limit-options.ts";
-import { entitlements, networkDefinition } from "../run/network-option.ts";
+import { entitlements, hostsDefinition, networkDefinition } from "../run/network-option.ts";
 import { progressModes } from "./progress-modes.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -167,6 +167,7 @@ const definitions: ArgumentDefinitions = {
   },
   timeout: timeoutOption("Seconds that each RUN may take (default: 600)"),
   network: networkDefinition("each RUN without its own --network"),
+  "add-host": hostsDefinition("each RUN"),
   allow: {
     type: "string",
     valueHint: "ENTITLEMENT",
@@ -267,7 +268,6 @@ export const build: Command = {
     "--builder": "--url or --profile names another service, --local the embedded engine.",
     "--env": "ENV in the Dockerfile sets a variable, --build-arg the value of an ARG.",
     "--volume": "RUN --mount in the Dockerfile mounts files of the context, caches and secrets.",
-    "--add-host": "Not supported: a RUN resolves names by the machine's name servers.",
     "--shm-size": "The limits of a RUN are --memory, --cpus and --pids.",
     "--ulimit": "The limits of a RUN are --memory, --cpus and --pids.",
     "--load": "`-o type=docker,dest=FILE` writes an archive for `docker load -i FILE`.",

@@ -40,6 +40,7 @@ export async function openShellAfter(
       volumes: [],
       input: undefined,
       network: "default",
+      hosts: [],
       timeoutSeconds: terminalSeconds,
       isDisposable: true,
       hasTerminal: true,

@@ -72,6 +72,7 @@ export async function performBuild(
       jobs: jobsIn(mode),
       files: recording?.files ?? localFileSystem,
       network: inputs.network.mode,
+      hosts: inputs.network.hosts,
       facts: createImageFacts(service, store.facts),
       inputs: attesting?.inputs,
       maxAddBytes: inputs.maxAddBytes,

@@ -8,7 +8,7 @@ import type { Store } from "../../store/store.ts";
 
 type StepFields = Pick<
   InstanceRequest,
-  "image" | "cwd" | "env" | "files" | "entries" | "copies" | "mounts" | "networking"
+  "image" | "cwd" | "env" | "files" | "entries" | "copies" | "mounts" | "networking" | "extra_hosts"
 >;
 
 /** The surroundings of a failed step, for running another command in its place. */
@@ -29,7 +29,7 @@ export function failedStepOf(
   { branch, result }: FailedStepError,
   { request, user, lent }: StepEnvironment,
 ): FailedStep {
-  const { image, cwd, env, files, entries, copies, mounts, networking } = request;
+  const { image, cwd, env, files, entries, copies, mounts, networking, extra_hosts } = request;
   return {
     fields: {
       ...{ image, cwd },
@@ -39,6 +39,7 @@ export function failedStepOf(
       ...(copies && { copies }),
       ...(mounts && { mounts }),
       ...(networking && { networking }),
+      ...(extra_hosts && { extra_hosts }),
     },
     lent: [...(lent ?? [])],
     user,

@@ -1,5 +1,6 @@
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
-import { type NetworkMode, networkModes } from "../../service/wire/instance.ts";
+import { BoughError } from "../../errors.ts";
+import { type ExtraHost, hostGateway, type NetworkMode, networkModes } from "../../service/wire/instance.ts";
 import type { ArgumentDefinition, Values } from "../command-line/arguments.ts";
 import { oneOf } from "../command-line/option-values.ts";
 
@@ -25,5 +26,44 @@ export const entitlements = ["network.host"] as const;
 export function readNetworkPolicy(values: Values): NetworkPolicy {
   const mode = readNetworkMode(values.text("network"));
   const allowed = values.list("allow").map((given) => oneOf(given, entitlements, "--allow"));
-  return { mode, allowsHost: mode === "host" || allowed.includes("network.host") };
+  return {
+    mode,
+    allowsHost: mode === "host" || allowed.includes("network.host"),
+    hosts: readHosts(values.list("add-host")),
+  };
+}
+
+/** Defines `--add-host` with docker's values. `whose` hosts they are, for the help. */
+export function hostsDefinition(whose: string): ArgumentDefinition {
+  return {
+    type: "string",
+    valueHint: "NAME:IP",
+    multiple: true,
+    description: `A line in /etc/hosts of ${whose}, on bough's own engine; NAME=IP, too; IP may be ${hostGateway}: this machine`,
+  };
+}
+
+/** Reads `NAME:IP` or `NAME=IP`; an IPv6 address may be in brackets. As in buildx, a value may be a list with commas. */
+export function readHosts(given: readonly string[]): ExtraHost[] {
+  return given.flatMap((text) => text.split(",")).map(readHost);
+}
+
+function readHost(text: string): ExtraHost {
+  const [, host = "", address = ""] = /^([^=:]*)[=:](.*)$/s.exec(text) ?? [];
+  const ip = /^\[(.*)\]$/s.exec(address)?.[1] ?? address;
+  // As in BuildKit, in small letters: names of hosts are the same in both.
+  if (/^[\w.-]{1,253}$/.test(host) && (isAddress(ip) || ip === hostGateway))
+    return { host: host.toLowerCase(), ip };
+  throw new BoughError(`--add-host takes NAME:IP, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+    hint: `For example: --add-host mirror:10.0.0.5, --add-host mirror=[2001:db8::5], --add-host host.docker.internal:${hostGateway}.`,
+  });
+}
+
+const byte = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+const version4 = new RegExp(`^${byte}(?:\\.${byte}){3}$`);
+
+/** node:net would take a quarter of the time that bough needs to start. */
+function isAddress(text: string): boolean {
+  return version4.test(text) || (/^[0-9a-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]/`));
 }

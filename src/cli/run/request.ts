@@ -1,4 +1,4 @@
-import { networkFields, requireHostNetwork } from "../../builder/commands/network.ts";
+import { instanceNetwork } from "../../builder/commands/network.ts";
 import { scriptFields } from "../../builder/operations/script.ts";
 import { placementScript } from "../../builder/staging/placement-script.ts";
 import { instanceFiles, localFiles } from "../../builder/staging/request-fields.ts";
@@ -7,8 +7,7 @@ import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
 import type { Loan } from "../../service/wire/file.ts";
-import type { InstanceRequest, NetworkMode, ResourcesLimits } from "../../service/wire/instance.ts";
-import type { InstanceMount } from "../../service/wire/mount.ts";
+import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { describeGone } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
@@ -17,26 +16,21 @@ import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 import type { FileArgument } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
-import { requireLimits } from "./limit-options.ts";
 import { stageLocalFiles } from "./local-files.ts";
+import { requireSupport, type SandboxOptions } from "./required-support.ts";
 import { findSurroundings, type GivenSurroundings, type Surroundings } from "./surroundings.ts";
 import { terminalFields } from "./terminal.ts";
-import { requireVolumes } from "./volume-argument.ts";
 
 /** A resolved request of `bough run`. */
-export interface RunRequest extends GivenSurroundings {
+export interface RunRequest extends GivenSurroundings, SandboxOptions {
   /** The key of the session. */
   key: string;
   place: RunPlace;
   /** The title in the session's history. */
   title: string;
   timeoutSeconds: number;
-  limits: ResourcesLimits | undefined;
   files: readonly FileArgument[];
   excludes: readonly string[];
-  /** Directories of this machine. */
-  volumes: readonly InstanceMount[];
-  network: NetworkMode;
   /** Standard input, instead of what is piped in. */
   input: Uint8Array | undefined;
   isDisposable: boolean;
@@ -58,11 +52,10 @@ const outputLimit = 16 * 1024 * 1024;
 
 /** Returns the image that the command starts from. */
 export async function startImage(
-  { key, place, limits, volumes }: Pick<RunRequest, "key" | "place" | "limits" | "volumes">,
+  { key, place, ...options }: SandboxOptions & Pick<RunRequest, "key" | "place">,
   connection: Connection,
 ): Promise<string> {
-  await requireLimits(connection.service, limits);
-  await requireVolumes(connection.service, volumes);
+  await requireSupport(options, connection.service);
   switch (place.kind) {
     case "session":
       return requireSessionImage(connection.store, key);
@@ -90,7 +83,6 @@ export async function withInstance<Result>(
   action: (instance: InstanceRequest) => Promise<Result>,
 ): Promise<Result> {
   const { runtime, log } = invocation;
-  if (request.network === "host") await requireHostNetwork(connection.service);
   const surroundings = await findSurroundings({ ...request, step: stepOf(request.place) }, image, connection);
   const staged = await stageLocalFiles(request.files, {
     workingDirectory: runtime.workingDirectory,
@@ -135,7 +127,7 @@ async function makeInstance(
   { service }: Connection,
 ): Promise<InstanceRequest> {
   const fields: Partial<FailedStep["fields"]> = stepOf(request.place)?.fields ?? {};
-  const { entries, copies, mounts, networking } = fields;
+  const { entries, copies, mounts } = fields;
   const ids = await service.uploadFiles(localFiles(staged.values()));
   const files = { ...fields.files, ...instanceFiles(staged, ids, { times: false, links: false }) };
   const all = [...(mounts ?? []), ...request.volumes];
@@ -152,7 +144,7 @@ async function makeInstance(
     disposable: request.isDisposable,
     ...(await historyOf(request, service)),
     truncate_output_at: outputLimit,
-    ...(request.network === "default" && networking ? { networking } : networkFields(request.network)),
+    ...instanceNetwork(request, fields),
     ...(stdin === undefined || stdin.byteLength === 0
       ? {}
       : { stdin: { value: Buffer.from(stdin).toString("base64"), encoding: "base64" } }),

@@ -6,7 +6,7 @@ import { readEnvironment, readEnvironmentFiles } from "./environment.ts";
 import { parseFileArgument } from "./file-argument.ts";
 import type { AskedRun, LatestStep } from "./image-command.ts";
 import { limitDefinitions, readLimitOptions } from "./limit-options.ts";
-import { networkDefinition, readNetworkMode } from "./network-option.ts";
+import { hostsDefinition, networkDefinition, readHosts, readNetworkMode } from "./network-option.ts";
 import { parseVolume } from "./volume-argument.ts";
 
 export const surroundingsDefinitions: ArgumentDefinitions = {
@@ -73,6 +73,7 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
     description: "Mount a directory of this machine, on bough's own engine; what is written to it stays",
   },
   network: networkDefinition("the command"),
+  "add-host": hostsDefinition("the command"),
 };
 
 /** Reads `--failed-step`. */
@@ -89,7 +90,7 @@ export function readFailedStep(values: Values): LatestStep | undefined {
 
 type AskedSurroundings = Pick<
   AskedRun,
-  "env" | "cwd" | "user" | "ignoresConfig" | "limits" | "files" | "excludes" | "volumes" | "network"
+  "env" | "cwd" | "user" | "ignoresConfig" | "limits" | "files" | "excludes" | "volumes" | "network" | "hosts"
 >;
 
 export function readSurroundings({ values, runtime }: Invocation): AskedSurroundings {
@@ -112,5 +113,6 @@ export function readSurroundings({ values, runtime }: Invocation): AskedSurround
     excludes: values.list("file-excludes"),
     volumes: values.list("volume").map((text) => parseVolume(text, runtime.workingDirectory)),
     network: readNetworkMode(values.text("network")),
+    hosts: readHosts(values.list("add-host")),
   };
 }

@@ -27,6 +27,7 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
     disposable: spec.disposable,
     preserve_env: spec.preserveEnv,
     networking: { enabled: spec.network !== "none", ...(spec.network === "host" ? { mode: "host" } : {}) },
+    ...(spec.extraHosts.length === 0 ? {} : { extra_hosts: spec.extraHosts }),
     ...(spec.hasReadonlyNetworkFiles ? { readonly_network_files: true } : {}),
     resources_limits: spec.limits,
     timeout: spec.timeoutSeconds,

@@ -99,6 +99,7 @@ async function runCommand(
     },
     hostname: spec.hostname,
     network: spec.network,
+    extraHosts: spec.extraHosts,
     hasReadonlyNetworkFiles: spec.hasReadonlyNetworkFiles,
     stdin: spec.stdin,
     input: processes.mainInput,

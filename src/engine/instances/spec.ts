@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { type HistoryLine, hasLayer, parseHistory } from "../../image/history.ts";
 import type { LentFile } from "../../service/wire/file.ts";
-import type { NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
+import type { ExtraHost, NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
 import { type PlacedUpload, readFiles } from "../copies/file-spec.ts";
@@ -18,6 +18,7 @@ import {
 } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
 import { type MountRequest, type MountSpec, readMounts } from "../mounts/mount-spec.ts";
+import { readExtraHosts } from "../network/hosts-file.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
 import type { Image } from "../records/images.ts";
 import { readLimits } from "../sandbox/limits/limits.ts";
@@ -40,6 +41,8 @@ export interface InstanceSpec extends ExecSpec {
   disposable: boolean;
   hostname: string;
   network: NetworkMode;
+  /** Extension `extra-hosts`: further lines of `/etc/hosts`. */
+  extraHosts: ExtraHost[];
   /** Extension `readonly-network-files`. */
   hasReadonlyNetworkFiles: boolean;
   preserveEnv: boolean;
@@ -74,6 +77,7 @@ const instanceFields = [
   "disposable",
   "hostname",
   "networking",
+  "extra_hosts",
   "readonly_network_files",
   "preserve_env",
   "ignore_config",
@@ -109,6 +113,7 @@ export async function readInstanceSpec(
     disposable: optionalBoolean(body, "disposable") ?? false,
     hostname,
     network: readNetwork(optionalFields(body, "networking") ?? {}),
+    extraHosts: readExtraHosts(body),
     hasReadonlyNetworkFiles: optionalBoolean(body, "readonly_network_files") ?? false,
     preserveEnv: optionalBoolean(body, "preserve_env") ?? false,
     ignoresConfig: optionalBoolean(body, "ignore_config") ?? false,

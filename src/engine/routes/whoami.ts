@@ -17,6 +17,8 @@ const extensions: readonly string[] = [
   "mounts",
   // `readonly_network_files` in `POST /v1/instances`.
   "readonly-network-files",
+  // `extra_hosts` in `POST /v1/instances`: further lines of `/etc/hosts`.
+  "extra-hosts",
   // `scratch` for the `url` of `POST /v1/images/import`: an image without files.
   "scratch",
   // `mtime` of a request's files.

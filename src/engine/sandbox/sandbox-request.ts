@@ -1,5 +1,5 @@
 import type { Clock } from "../../clock.ts";
-import type { NetworkMode } from "../../service/wire/instance.ts";
+import type { ExtraHost, NetworkMode } from "../../service/wire/instance.ts";
 import type { LimitHit } from "../../service/wire/operation.ts";
 import type { Layout } from "../layout.ts";
 import type { Networks } from "../network/networks.ts";
@@ -61,6 +61,8 @@ export interface SandboxRequest {
   process: (root: string) => SandboxProcess;
   hostname: string;
   network: NetworkMode;
+  /** Further lines of `/etc/hosts`. */
+  extraHosts: readonly ExtraHost[];
   /** `/etc/hosts` and `/etc/resolv.conf` are read-only. */
   hasReadonlyNetworkFiles: boolean;
   /** The beginning of standard input. More follows through `input`, unless this is all. */

@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { hostsFile } from "../network/hosts-file.ts";
 import type { ProvidedNetwork, SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { Helper } from "../system/helper.ts";
@@ -143,8 +144,8 @@ async function prepareSettings(
   const limits = guard.settings;
   // Users other than root read them in the sandbox.
   const shared = (name: string, content: string) => writeFile(join(request.directory, name), content, 0o644);
-  const hosts = shared("hosts", hostsOf(request.hostname));
   const network = await ready;
+  const hosts = shared("hosts", hostsFile(request.hostname, request.extraHosts, network));
   const resolvConf = shared("resolv.conf", network.resolvConf);
   return { network, limits, groups: guard.groupViews, resolvConf, hosts };
 }
@@ -186,14 +187,4 @@ function writeFile(path: string, content: string, mode: number): string {
   // Independent of this process's umask.
   chmodSync(path, mode);
   return path;
-}
-
-/** Returns the lines of docker build's file. This machine's own names for others must not have an effect on an image. */
-function hostsOf(hostname: string): string {
-  return [
-    "127.0.0.1\tlocalhost",
-    "::1\tlocalhost ip6-localhost ip6-loopback",
-    `127.0.1.1\t${hostname}`,
-    "",
-  ].join("\n");
 }

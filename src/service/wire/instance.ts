@@ -30,6 +30,16 @@ export interface ImageCopy {
 export const networkModes = ["default", "none", "host"] as const;
 export type NetworkMode = (typeof networkModes)[number];
 
+/** A name in `/etc/hosts`. Part of the extension `extra-hosts`, which bough's own engine has. */
+export interface ExtraHost {
+  host: string;
+  /** IPv4 or IPv6; or `host-gateway`, by which a command reaches the machine that runs it. */
+  ip: string;
+}
+
+/** The value of `ip` for the machine that runs the command, as in Docker. */
+export const hostGateway = "host-gateway";
+
 /** The body of `POST /v1/instances`. */
 export interface InstanceRequest {
   /** An image's UUID or `tag:<name>`. */
@@ -62,6 +72,8 @@ export interface InstanceRequest {
   networking?: { enabled: boolean } | { mode: NetworkMode };
   /** Makes `/etc/hosts` and `/etc/resolv.conf` read-only. Only with the extension `readonly-network-files`. */
   readonly_network_files?: boolean;
+  /** Further lines of `/etc/hosts`. Only with the extension `extra-hosts`. */
+  extra_hosts?: readonly ExtraHost[];
   /** `close: false`: more input follows. */
   stdin?: { value: string; encoding: string; close?: boolean };
   /** The command runs on a terminal of this size. Part of the extension `terminals`, which bough's own engine has. */

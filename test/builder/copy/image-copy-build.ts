@@ -66,6 +66,7 @@ export function createImageCopyBuild(
     contexts: new Map(),
     target: undefined,
     uncachedStages: [],
+    hosts: [],
     jobs: 1,
     stages: {
       baseOf: () => undefined,

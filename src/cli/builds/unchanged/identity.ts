@@ -33,6 +33,7 @@ const plainOptions: ReadonlySet<string> = new Set([
   "no-default-excludes",
   "timeout",
   "network",
+  "add-host",
   "allow",
   "cpus",
   "memory",

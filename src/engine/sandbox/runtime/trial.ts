@@ -131,6 +131,7 @@ async function run(
       }),
       hostname: "trial",
       network: "none",
+      extraHosts: [],
       hasReadonlyNetworkFiles: false,
       stdin: { bytes: new Uint8Array(), close: look === undefined },
       input,
