@@ -1,10 +1,18 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { isDamaged } from "../database.ts";
 import { BoughError, messageOf } from "../errors.ts";
-import { meansDiskFull } from "../system-error.ts";
+import { errorCode, meansDiskFull, reasonOf } from "../system-error.ts";
+import { failingDiskHint } from "./system/disk.ts";
 
-/** Returns an error's message for the client. The message for a full disk names `directory`. */
+/** Returns an error's message for the client. The message for a full or failing disk names `directory`. */
 export function describeFault(error: unknown, directory: string): string {
-  if (isDiskFull(error)) return `no space left on the disk that holds ${directory}`;
+  if (isDiskFull(error)) {
+    const quota = errorCode(error) === "EDQUOT" ? ": the quota is used up" : "";
+    return `no space left on the disk that holds ${directory}${quota}`;
+  }
+  if (isDiskFailing(error, directory))
+    return `the disk that holds ${directory} can't be written: ${reasonOf(error)}. ${failingDiskHint}`;
   // A program's message may already end with a full stop.
   if (error instanceof BoughError && error.hint !== undefined)
     return `${error.message.replace(/\.+$/, "")}. ${error.hint}`;
@@ -14,16 +22,53 @@ export function describeFault(error: unknown, directory: string): string {
 /** Returns the error of an engine's directory that can't be opened. */
 export function describeUnusable(error: unknown, directory: string): BoughError {
   if (error instanceof BoughError) return error;
-  const message = `the engine's directory ${directory} cannot be used: ${describeFault(error, directory)}`;
-  return new BoughError(message, { hint: hintFor(error), cause: error });
+  const fault = explainFault(error, directory);
+  const message = `the engine's directory ${directory} cannot be used: ${describeFault(fault, directory)}`;
+  return new BoughError(message, { hint: hintFor(fault, directory), cause: error });
 }
 
-function hintFor(error: unknown): string {
+function hintFor(error: unknown, directory: string): string | undefined {
+  // The message has it. But a read-only file system may be meant to be one.
+  if (isDiskFailing(error, directory) && errorCode(error) !== "EROFS") return undefined;
   if (isDamaged(error))
     return "Move the directory away: its images are lost, and can be imported and built again.";
   return isDiskFull(error)
     ? "Free some space there: `bough engine prune` removes what the engine does not need."
     : "Check its permissions and the disk's free space, or set BOUGH_HOME to another directory.";
+}
+
+/**
+ * Returns the reason for SQLite's error on a disk that can't be written, as the error of a system call: SQLite does not tell a used
+ * quota and a read-only file system from other errors of the disk.
+ */
+export function explainFault(error: unknown, directory: string): unknown {
+  if (!/^SQLITE_(CANTOPEN|IOERR|READONLY)/.test(errorCode(error) ?? "")) return error;
+  const path = join(directory, crypto.randomUUID());
+  try {
+    try {
+      writeFileSync(path, Buffer.alloc(4096), { flag: "wx", flush: true });
+    } finally {
+      rmSync(path, { force: true });
+    }
+    return error;
+  } catch (cause) {
+    return isDiskFull(cause) || isDiskFailing(cause, directory) ? cause : error;
+  }
+}
+
+/** True for an error of the disk of `directory` that fails whatever is written to it. */
+export function isDiskFailing(error: unknown, directory: string): boolean {
+  const code = errorCode(error) ?? "";
+  return (
+    code === "EROFS" || code.startsWith("SQLITE_IOERR") || (code === "EIO" && concerns(error, directory))
+  );
+}
+
+/** False for a file that can't be read on another disk. */
+function concerns(error: unknown, directory: string): boolean {
+  const { syscall, path } = error as { syscall?: unknown; path?: unknown };
+  const isInside = typeof path === "string" && path.startsWith(`${directory}/`);
+  return isInside || ["write", "fsync", "fdatasync"].includes(String(syscall));
 }
 
 export function isDiskFull(error: unknown): boolean {

@@ -318,15 +318,18 @@ test("a small file that gets no response in three minutes is sent again, also on
   expect(posts(fake)).toHaveLength(22);
 });
 
-test("a full disk is an error at once, with a hint for making room", async () => {
+test.each([
+  ["full", "no space left", expect.stringContaining("bough engine prune")],
+  ["failing", "it can't be written. Look for errors with `dmesg`.", undefined],
+])("a %s disk is an error at once, with a hint for making room if it is full", async (_, message, hint) => {
   const fake = await start({
     intercept: ({ method }) =>
-      method === "POST" ? Response.json({ error: "no space left" }, { status: 507 }) : undefined,
+      method === "POST" ? Response.json({ error: message }, { status: 507 }) : undefined,
   });
   const error = await rejection(clientOf(fake.url).service.uploadFiles([write("a", "abc")]));
   expect(error).toMatchObject({
-    message: expect.stringContaining("507 Insufficient Storage: no space left"),
-    hint: expect.stringContaining("bough engine prune"),
+    message: expect.stringContaining(`507 Insufficient Storage: ${message}`),
+    hint,
   });
   expect(posts(fake)).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-import { describeFault, isDiskFull } from "../faults.ts";
+import { describeFault, explainFault, isDiskFailing, isDiskFull } from "../faults.ts";
 import type { EngineState } from "../state.ts";
 import { MissingProgramError } from "../system/programs.ts";
 import { errorResponse, RequestError } from "./answers.ts";
@@ -57,10 +57,13 @@ export function makeRouter(
 }
 
 function answerFault(error: unknown, state: EngineState): Response {
-  const message = describeFault(error, state.layout.directory);
+  const { directory } = state.layout;
+  const fault = explainFault(error, directory);
+  const message = describeFault(fault, directory);
   if (error instanceof RequestError) return errorResponse(error.status, message, error.headers);
   if (error instanceof MissingProgramError) return errorResponse(501, message);
-  return errorResponse(isDiskFull(error) ? 507 : 500, message);
+  // With 507, clients do not repeat the request.
+  return errorResponse(isDiskFull(fault) || isDiskFailing(fault, directory) ? 507 : 500, message);
 }
 
 function matchPath(expected: readonly string[], actual: readonly string[]): Parameters | undefined {

@@ -23,6 +23,10 @@ export function layerSize({ database, layout }: Records, id: number): number {
     .get(id);
   if (row?.size != null) return row.size;
   const size = diskUsage(layerDirectory(layout, id));
-  database.query<undefined, [number, number]>("UPDATE layers SET size = ? WHERE id = ?").run(size, id);
+  try {
+    database.query<undefined, [number, number]>("UPDATE layers SET size = ? WHERE id = ?").run(size, id);
+  } catch {
+    // On a full or read-only disk, it is measured again.
+  }
   return size;
 }

@@ -6,6 +6,7 @@ import { type Environment, findProgram, helperEnvironment } from "./programs.ts"
 /** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;
 export const failingDiskHint = "The disk may be failing: look for the kernel's errors with `dmesg`.";
+const fullDiskHint = "Free some space there, or on the device that the file system is on.";
 
 /** Stopping a service (systemd) or a session sends signals to all of its processes: a sync that they end has an unknown result. */
 const untouched = 'trap "" HUP INT TERM; exec "$@"';
@@ -36,5 +37,7 @@ export async function syncToDisk(
   });
   const message = `could not write ${path} to disk: ${stderr.trim()}`;
   if (notStarted.includes(status)) throw new BoughError(message);
-  if (status !== 0) throw new FailedSyncError(message, { hint: failingDiskHint });
+  // A file system can have room when the device below it, such as a thin volume, has none.
+  const isFull = /no space left|quota exceeded/i.test(stderr);
+  if (status !== 0) throw new FailedSyncError(message, { hint: isFull ? fullDiskHint : failingDiskHint });
 }

@@ -106,7 +106,7 @@ function statusError(
   if (isMissing(status, message)) return new NotFoundError(message);
   if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
   if (status === 411) return new LengthRequiredError(message);
-  const hint = hintFor(status, retryAfter, redact);
+  const hint = hintFor(status, retryAfter, message, redact);
   return new BoughError(message, { hint });
 }
 
@@ -123,6 +123,7 @@ function tokenHint(hasToken: boolean): string {
 function hintFor(
   status: number,
   retryAfter: string | null,
+  message: string,
   redact: (text: string) => string,
 ): string | undefined {
   if (status === 407) return proxyHint;
@@ -135,6 +136,8 @@ function hintFor(
         : `when it allows it again (Retry-After: ${redact(printable(retryAfter))})`;
     return `The service accepts no more requests at the moment: run the command again ${when}.`;
   }
+  // A disk that fails is not full, and the response says so.
+  if (status === 507 && message.includes("dmesg")) return undefined;
   if (status === 507) return "Free space on its disk; on the embedded engine, run `bough engine prune`.";
   // The response says what the service can't do, and what it lacks for that.
   if (status === 501) return undefined;
