@@ -1,6 +1,7 @@
 /** A command fails if the embedded engine could not write its result to the disk: the same command makes it again. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { dirname } from "node:path";
+import { Agent } from "../support/agent.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
@@ -37,4 +38,20 @@ test.each([
   expect([first.exitCode, first.stdout]).toEqual([1, ""]);
   const again = await bough();
   expect([again.exitCode, again.stderr.includes("lost")]).toEqual([0, false]);
+});
+
+test("write_files of bough mcp", async () => {
+  const { engine } = await engines.openWithBase();
+  await engine.engine.close();
+  const agent = await Agent.start(["--local", "mcp"], context, {
+    BOUGH_HOME: dirname(engines.directory),
+    PATH: engines.fakeSync(failFirst),
+  });
+  const write = () =>
+    agent.call("write_files", { image: "busybox:latest", files: [{ path: "/made", content: "" }] });
+  const first = await write();
+  expect([first.isError, first.text]).toEqual([true, expect.stringContaining("is lost: it could not be")]);
+  expect((await agent.resultOf("sessions")).sessions).toEqual([]);
+  expect((await write()).isError).toBe(false);
+  await agent.close();
 });

@@ -55,6 +55,8 @@ export const writeFiles: Tool<typeof input, typeof output> = {
       const title = `write ${formatCount(contents.length, "file")}: ${contents.map(({ path }) => path).join(" ")}`;
       call.report(title);
       const { operation, image: made } = await place(image, contents, call, connection);
+      // The session stays as it is if the result is lost.
+      await connection.requireKept(made);
       const noted = notedConfiguration(image, store);
       if (noted !== undefined && made !== image) noteConfiguration(made, noted, store);
       const { branch } = appendEntries(store, from, [
