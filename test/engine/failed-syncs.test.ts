@@ -37,6 +37,8 @@ test("a sync that can't be started loses nothing: the next one gets the errors",
   await engine.engine.close();
   const broken = await engines.open(engines.fakeSync("", "/nowhere"));
   const { image = "" } = await broken.run(base, "echo > /kept");
+  // As a build does before it prints its image.
+  expect(await broken.engine.settle?.(image)).toBe(true);
   await broken.engine.close();
   expect(engines.warnings).toEqual([
     expect.stringMatching(/^the newest layers may not be written to the disk yet: /),

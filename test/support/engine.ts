@@ -13,7 +13,7 @@ import { removeHome } from "./homes.ts";
 export const openInput = { value: "", encoding: "ascii", close: false };
 
 /** An engine, which can't borrow files (`lend`) if it runs in another process. */
-type ReachableEngine = Omit<Engine, "lend" | "settle"> & Partial<Pick<Engine, "lend">>;
+type ReachableEngine = Omit<Engine, "lend" | "settle"> & Partial<Pick<Engine, "lend" | "settle">>;
 
 /** An engine with a separate directory, with the calls that tests make often. */
 export class TestEngine {

@@ -47,6 +47,8 @@ export class LayerSync {
   /** Failed syncs that could not be recorded yet. */
   #unrecorded: FailedSync[] = [];
   #removing: Promise<void> | undefined;
+  /** The reported reason for which a sync was not possible. */
+  #delayedBy: string | undefined;
 
   constructor(host: LayerSyncHost) {
     this.#host = host;
@@ -172,10 +174,15 @@ export class LayerSync {
 
   #report(error: unknown): void {
     const message = messageOf(error);
-    this.#host.warn(
-      error instanceof FailedSyncError
-        ? `layers that were not on the disk yet count as lost, and images built on them must be built again: ${message}. ${error.hint}`
-        : `the newest layers may not be written to the disk yet: ${message}`,
-    );
+    if (error instanceof FailedSyncError) {
+      this.#host.warn(
+        `layers that were not on the disk yet count as lost, and images built on them must be built again: ${message}. ${error.hint}`,
+      );
+      return;
+    }
+    // Closing tries once more.
+    if (message !== this.#delayedBy)
+      this.#host.warn(`the newest layers may not be written to the disk yet: ${message}`);
+    this.#delayedBy = message;
   }
 }
