@@ -10,11 +10,7 @@ export interface RawServer {
 /** Starts a TCP server. `answer` gets each request's socket and number, from 0, and writes any bytes to it. */
 export async function startRawServer(answer: (socket: Socket, count: number) => void): Promise<RawServer> {
   const requests: string[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("error", () => undefined);
-    socket.on("close", () => sockets.delete(socket));
+  const server = await listenForSockets((socket) => {
     socket.on("data", (data) => {
       const line = data.toString("latin1").split("\r\n", 1)[0] ?? "";
       // A body may come in a separate packet.
@@ -23,12 +19,25 @@ export async function startRawServer(answer: (socket: Socket, count: number) => 
       answer(socket, requests.length - 1);
     });
   });
+  return { ...server, requests };
+}
+
+/** Listens on a port of loopback. `close` destroys open sockets. */
+export async function listenForSockets(
+  onSocket: (socket: Socket) => void,
+): Promise<Omit<RawServer, "requests">> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    socket.on("close", () => sockets.delete(socket));
+    onSocket(socket);
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
   return {
     url: `http://127.0.0.1:${address.port}`,
-    requests,
     close() {
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));

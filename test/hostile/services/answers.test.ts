@@ -1,12 +1,11 @@
 /** Responses made to take memory or time, or to redirect: each is refused with its address and the limit. */
-import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, onTestFinished, setDefaultTimeout, test } from "bun:test";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { writeFiles } from "../../support/files.ts";
 import {
   type Attack,
   deflatedSpaces,
   gzipHead,
-  type HostileService,
   image,
   json,
   operation,
@@ -24,14 +23,9 @@ setDefaultTimeout(120_000);
 const maxMegabytes = 450;
 const maxSeconds = 100;
 
-const open: HostileService[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((service) => service.close()));
-});
-
 async function attack(words: readonly string[], attacks: Record<string, Attack>, directory?: string) {
   const service = await startHostileService(attacks);
-  open.push(service);
+  onTestFinished(() => service.close());
   const ended = await runMeasured(words, service.url, directory);
   expect(ended.stderr).not.toContain("bough itself failed");
   expect(ended.stderr).not.toMatch(/\n\s+at /);

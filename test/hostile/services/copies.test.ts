@@ -1,5 +1,14 @@
 /** `bough cp` from a malicious image or service: nothing outside of the destination changes. */
-import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  describe,
+  expect,
+  onTestFinished,
+  setDefaultTimeout,
+  test,
+} from "bun:test";
 import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../support/bough.ts";
@@ -26,12 +35,10 @@ beforeAll(() => {
 });
 afterAll(() => user.remove());
 
-const open: HostileService[] = [];
 const places: string[] = [];
-afterEach(async () => {
+afterEach(() => {
   // The recursive removal of node:fs takes minutes for deep trees.
   Bun.spawnSync(["rm", "-rf", ...places.splice(0)]);
-  await Promise.all(open.splice(0).map((service) => service.close()));
 });
 
 /** Contents by path in the image: a directory's archive, or a file's content. */
@@ -61,7 +68,7 @@ async function serve(contents: Contents): Promise<HostileService> {
         bytes(socket, content instanceof Uint8Array ? content : tarOf(content));
     },
   });
-  open.push(service);
+  onTestFinished(() => service.close());
   return service;
 }
 

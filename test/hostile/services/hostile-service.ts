@@ -1,7 +1,7 @@
 /** A malicious service: its responses are honest, except those that a test writes into the socket itself. */
-import { createServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { constants, deflateRawSync } from "node:zlib";
-import { rawAnswer } from "../../service/raw-server.ts";
+import { listenForSockets, rawAnswer } from "../../service/raw-server.ts";
 
 export const image = "a0000000-0000-4000-8000-000000000001";
 export const operation = "b0000000-0000-4000-8000-000000000002";
@@ -23,11 +23,7 @@ export interface HostileService {
 export async function startHostileService(attacks: Record<string, Attack>): Promise<HostileService> {
   const requests: string[] = [];
   const heads: string[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("error", () => undefined);
-    socket.on("close", () => sockets.delete(socket));
+  const server = await listenForSockets((socket) => {
     let head = "";
     const readHead = (data: Buffer) => {
       head += data.toString("latin1");
@@ -45,18 +41,7 @@ export async function startHostileService(attacks: Record<string, Attack>): Prom
     };
     socket.on("data", readHead);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    requests,
-    heads,
-    close() {
-      for (const socket of sockets) socket.destroy();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
-  };
+  return { ...server, requests, heads };
 }
 
 function honestResponse(call: string): string {

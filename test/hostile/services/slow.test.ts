@@ -1,15 +1,10 @@
 /** Endless responses of a byte every ten seconds: each call gives up within minutes. The tests use a manual clock. */
-import { afterEach, expect, test } from "bun:test";
+import { expect, onTestFinished, test } from "bun:test";
 import type { Socket } from "node:net";
 import type { Service } from "../../../src/service/client.ts";
 import { createManualClock } from "../../fake-service/manual-clock.ts";
 import { clientOf } from "../../service/client.ts";
-import { type HostileService, image, operation, startHostileService } from "./hostile-service.ts";
-
-const open: HostileService[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((service) => service.close()));
-});
+import { image, operation, startHostileService } from "./hostile-service.ts";
 
 const head = (status: string, type: string) => `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\n\r\n`;
 const json = head("200 OK", "application/json");
@@ -73,7 +68,7 @@ test.each<[attack: string, begins: string, call: (service: Service) => Promise<u
     }
   };
   const hostile = await startHostileService({ "*": dribble });
-  open.push(hostile);
+  onTestFinished(() => hostile.close());
   const clock = createManualClock();
   let awaitedHeads = 0;
   const { service } = clientOf(hostile.url, {
