@@ -71,28 +71,13 @@ export async function startInSandbox(
   const path = (kind: string) => join(live.directory, `${request.name}.${kind}`);
   const configuration = join(live.configurations, `${request.name}.json`);
   const written = join(`/proc/${first}/root`, configuration);
-  try {
-    // It contains the environment, and so its secrets.
-    writeFileSync(written, JSON.stringify(live.configure(request.process)), { mode: 0o600 });
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
+  if (!writeUnlessGone(written, JSON.stringify(live.configure(request.process)))) return undefined;
   const enter = [findProgram("nsenter", environment), "--target", String(first), "--mount", "--pid"];
   const files = { process: configuration, pid: path("pid"), log: path("log") };
   const runtime = execCommand(live.runtime, layout, { id: live.id, ...files });
   const command = dyingWithParent([...enter, ...live.guard.prefix, ...runtime], environment);
   const startedAt = clock.now();
-  const own = helperEnvironment(environment);
-  const crun = live.runtime.kind === "crun" ? live.runtime : undefined;
-  const helper: Helper = live.guard.hold(() =>
-    crun === undefined
-      ? startHelper(command, { environment: own })
-      : startPipedHelper(command, {
-          environment: { ...own, ...crunVariables(crun) },
-          descriptors: crunDescriptors(crun, []),
-        }),
-  );
+  const helper = live.guard.hold(() => startRuntime(command, live.runtime, helperEnvironment(environment)));
 
   let hasStarted = false;
   const started = () => {
@@ -161,6 +146,30 @@ export async function startInSandbox(
       endHelper(helper);
     },
   };
+}
+
+/** Writes a process's configuration. Returns false if the sandbox is gone. */
+function writeUnlessGone(path: string, configuration: string): boolean {
+  try {
+    // It contains the environment, and so its secrets.
+    writeFileSync(path, configuration, { mode: 0o600 });
+    return true;
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return false;
+    throw error;
+  }
+}
+
+function startRuntime(
+  command: readonly string[],
+  runtime: LiveSandbox["runtime"],
+  environment: Record<string, string>,
+): Helper {
+  if (runtime.kind !== "crun") return startHelper(command, { environment });
+  return startPipedHelper(command, {
+    environment: { ...environment, ...crunVariables(runtime) },
+    descriptors: crunDescriptors(runtime, []),
+  });
 }
 
 /** Signals a sandbox's command. It is the first process of a PID namespace: most signals reach it only if it handles them. */
