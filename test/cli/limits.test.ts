@@ -1,4 +1,4 @@
-/** `--memory`, `--cpus` and `--pids`: the requests, and the messages if a command hits a limit. */
+/** `--memory`, `--cpus`, `--pids` and the like: the requests, and the messages if a command hits a limit. */
 import { describe, expect, onTestFinished, test } from "bun:test";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { LimitHit } from "../../src/service/wire/operation.ts";
@@ -12,7 +12,7 @@ const image = "11111111-1111-4111-8111-111111111111";
 const dockerfile = "FROM base:1\nCOPY directory/ /directory/\nRUN make\n";
 
 async function start(options: FakeServiceOptions = {}) {
-  const fake = await startFakeService({ extensions: ["resource-limits"], ...options });
+  const fake = await startFakeService({ extensions: ["resource-limits", "shm-size"], ...options });
   onTestFinished(() => fake.close());
   fake.state.addImage("base:1");
   const context = temporaryDirectory();
@@ -38,6 +38,8 @@ describe("values", () => {
     ["--cpus .5", { cpus: 0.5 }],
     ["--cpus 2", { cpus: 2 }],
     ["--pids 64", { max_processes: 64 }],
+    ["--shm-size 1g", { shm_bytes: 1024 ** 3 }],
+    ["--shm-size 1 --pids 64", { max_processes: 64, shm_bytes: 1 }],
     ["--pids 100 --cpus 1.5 --memory 1g", { max_processes: 100, cpus: 1.5, max_memory_bytes: 1024 ** 3 }],
   ])("%s reaches every operation of a build, and a run", async (options, expected) => {
     const { bough, sent } = await start();
@@ -54,6 +56,7 @@ describe("values", () => {
       ["", "0", "5m", "much", "1x", "-1g", "1,5g", "1e9", "99999999999999g"],
       "a size of at least 6m",
     ],
+    ["--shm-size", ["", "0", "-1", "many", "1x", "0.5"], "a size of at least 1 byte"],
     ["--cpus", ["", "0", "0.001", "all", "-1", "1/2", "."], "a number of at least 0.01"],
     ["--pids", ["", "0", "7", "-1", "1.5", "many", "1k"], "a whole number of at least 8"],
   ])("%s refuses other values before any request", async (option, values, expected) => {
@@ -77,7 +80,7 @@ describe("values", () => {
     await bough("build", ".");
     expect(sent()).toEqual([undefined, undefined]);
     fake.clearRequests();
-    const { stderr } = await bough("build", ".", "--memory", "1g", "--pids", "64");
+    const { stderr } = await bough("build", ".", "--memory", "1g", "--shm-size", "1g");
     expect(stderr).toContain("1 of 1 layer cached");
     expect(sent()).toEqual([]);
   });
@@ -101,6 +104,20 @@ describe("limits are refused for a service that does not support them:", () => {
       expect(exitCode).toBe(2);
     }
     expect(fake.requests.filter(({ method }) => method !== "GET")).toEqual([]);
+  });
+
+  test("one that supports the others, but not --shm-size", async () => {
+    const { bough, fake } = await start({ extensions: ["resource-limits"] });
+    for (const words of [
+      ["build", ".", "--pids", "64", "--shm-size", "1g"],
+      ["run", "-D", "--use", image, "--shm-size", "1g", "--", "true"],
+    ]) {
+      const { exitCode, stderr } = await bough(...words);
+      expect(stderr).toContain(`[ERROR] ${fake.url} does not support --shm-size\nLeave it out, or use`);
+      expect(exitCode).toBe(2);
+    }
+    expect(fake.requests.filter(({ method }) => method !== "GET")).toEqual([]);
+    expect(await bough("build", ".", "--pids", "64")).toMatchObject({ exitCode: 0 });
   });
 });
 

@@ -41,6 +41,12 @@ test("max_processes is at most what Linux supports", () => {
   expect(limitsFor({ max_processes: 99_999_999 }, machine).processes).toBe(4_193_280);
 });
 
+test("/dev/shm is at most as large as the memory", () => {
+  const machine = { memory: gibibyte, processors: 2, maxProcesses: 4096 };
+  expect(limitsFor({ shm_bytes: 1 }, machine).shmBytes).toBe(1);
+  expect(limitsFor({ shm_bytes: gibibyte, max_memory_bytes: 1000 }, machine).shmBytes).toBe(1000);
+});
+
 describe("runc's settings for limits", () => {
   const unbounded = { oomScore: 0, processes: Number.POSITIVE_INFINITY, fileSize: Number.POSITIVE_INFINITY };
   const limits = { memory: 1000, processes: 64, cpus: undefined, layerBytes: 2000 };
@@ -96,6 +102,8 @@ describe("the engine's API", () => {
     [{ max_processes: 64.5 }, "max_processes must be a whole number of at least 8"],
     [{ max_layer_bytes: 0 }, "max_layer_bytes must be a whole number of at least 1"],
     [{ cpus: 0 }, "cpus must be at least 0.01"],
+    [{ shm_bytes: 0 }, "shm_bytes must be a whole number of at least 1"],
+    [{ shm_bytes: "1g" }, "shm_bytes must be a whole number of at least 1"],
     [{ cpus: "2" }, "cpus must be at least 0.01"],
     ["much", "resources_limits must be an object"],
   ])("refuses %j", async (limits, error) => {

@@ -116,6 +116,17 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect(ended.stderr).not.toContain("unshare");
   });
 
+  test.each([
+    [undefined, 64 * 1024],
+    [128 * 1024 ** 2, 128 * 1024],
+    // The kernel counts whole pages.
+    [4097, 8],
+  ])("/dev/shm of %p bytes", async (shm_bytes, kibibytes) => {
+    const given = shm_bytes === undefined ? {} : { resources_limits: { shm_bytes } };
+    const look = "df -k /dev/shm | awk 'END { print $2 }'; stat -c %a /dev/shm";
+    expect((await engine.run(base, look, given)).stdout).toBe(`${kibibytes}\n1777\n`);
+  });
+
   test("a command may have exactly max_processes processes, including others of its instance", async () => {
     const command = "cat; for i in $(seq 9); do sleep 1 & done; echo all; wait";
     const instance = await engine.start({

@@ -1,4 +1,4 @@
-/** `--memory`, `--cpus` and `--pids`: limits of the resources that a command may use. */
+/** `--memory`, `--cpus`, `--pids` and `--shm-size`: limits of the resources that a command may use. */
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { ResourcesLimits } from "../../service/wire/instance.ts";
@@ -20,17 +20,29 @@ export const limitDefinitions: ArgumentDefinitions = {
     valueHint: "NUMBER",
     description: "Processes and threads that each command may have (default on the engine: 4096 or more)",
   },
+  "shm-size": {
+    type: "string",
+    valueHint: "SIZE",
+    description: "Size of /dev/shm in each command, as in 1g (default on the engine: 64m)",
+  },
 };
 
 /** `undefined` if no limit is given. */
 export function readLimitOptions(values: Values): ResourcesLimits | undefined {
-  const memory = readMemory(values.text("memory"));
+  const memory = readSize(
+    values.text("memory"),
+    "--memory",
+    { min: minMemory, says: "6m" },
+    "--memory 512m, --memory 2g",
+  );
   const cpus = readCpus(values.text("cpus"));
   const pids = readPids(values.text("pids"));
+  const shm = readSize(values.text("shm-size"), "--shm-size", { min: 1, says: "1 byte" }, "--shm-size 1g");
   const limits: ResourcesLimits = {
     ...(memory === undefined ? {} : { max_memory_bytes: memory }),
     ...(pids === undefined ? {} : { max_processes: pids }),
     ...(cpus === undefined ? {} : { cpus }),
+    ...(shm === undefined ? {} : { shm_bytes: shm }),
   };
   return Object.keys(limits).length === 0 ? undefined : limits;
 }
@@ -40,14 +52,17 @@ export async function requireLimits(
   service: Pick<ImageService, "address" | "capabilities">,
   limits: ResourcesLimits | undefined,
 ): Promise<void> {
-  if (limits === undefined || (await service.capabilities.extensions()).has("resource-limits")) return;
-  throw new BoughError(
-    `${service.address} does not support --memory, --cpus and --pids: it sets the limits itself`,
-    {
-      kind: "usage",
-      hint: "Leave them out, or use bough's own engine (--local).",
-    },
-  );
+  if (limits === undefined) return;
+  const extensions = await service.capabilities.extensions();
+  const { shm_bytes: shm, ...others } = limits;
+  const hint = "Leave it out, or use bough's own engine (--local).";
+  if (Object.keys(others).length > 0 && !extensions.has("resource-limits"))
+    throw new BoughError(
+      `${service.address} does not support --memory, --cpus and --pids: it sets the limits itself`,
+      { kind: "usage", hint: hint.replace("it", "them") },
+    );
+  if (shm !== undefined && !extensions.has("shm-size"))
+    throw new BoughError(`${service.address} does not support --shm-size`, { kind: "usage", hint });
 }
 
 /** Docker's minimum. */
@@ -56,15 +71,17 @@ const minProcesses = 8;
 const minCpus = 0.01;
 
 /** Parses Docker's sizes: b, k, m or g for powers of 1024; bytes without a unit. */
-function readMemory(text: string | undefined): number | undefined {
+function readSize(
+  text: string | undefined,
+  option: string,
+  { min, says }: { min: number; says: string },
+  examples: string,
+): number | undefined {
   if (text === undefined) return undefined;
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,9})?)([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
   const bytes = Math.floor(Number(number) * 1024 ** Math.max("bkmgt".indexOf(unit.toLowerCase()), 0));
-  if (bytes >= minMemory && Number.isSafeInteger(bytes)) return bytes;
-  throw usage(
-    `--memory takes a size of at least 6m, not ${JSON.stringify(text)}`,
-    "--memory 512m, --memory 2g",
-  );
+  if (bytes >= min && Number.isSafeInteger(bytes)) return bytes;
+  throw usage(`${option} takes a size of at least ${says}, not ${JSON.stringify(text)}`, examples);
 }
 
 function readCpus(text: string | undefined): number | undefined {

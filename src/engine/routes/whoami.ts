@@ -29,6 +29,8 @@ const extensions: readonly string[] = [
   "home",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.
   "resource-limits",
+  // `shm_bytes` there: the size of `/dev/shm`.
+  "shm-size",
   // `oci_config` in an image's record, if the list is filtered by its `uuid` or `tag`: its whole configuration.
   "config",
   // `identity` in such a record: the same for every import of the same image.

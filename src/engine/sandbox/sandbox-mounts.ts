@@ -24,11 +24,17 @@ export interface MountOptions {
   network: SandboxNetwork;
   /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
   groups: Readonly<Record<string, string>>;
+  /** Size of `/dev/shm`; `undefined`: Docker's. */
+  shmBytes?: number | undefined;
   runtime: ContainerRuntime;
 }
 
+/** Docker's. */
+const defaultShmBytes = 64 * 1024 ** 2;
+
 /** Returns the mounts in their order, in runc's terms. */
 export function mountsOf(options: MountOptions): object[] {
+  const { shmBytes = defaultShmBytes } = options;
   return [
     mount("/proc", "proc", "proc", ["nosuid", "noexec", "nodev"]),
     mount("/dev", "tmpfs", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
@@ -40,7 +46,7 @@ export function mountsOf(options: MountOptions): object[] {
       "mode=0620",
       "gid=5",
     ]),
-    mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
+    mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", sizeOption(shmBytes)]),
     mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),
     ...sysfs(options),
     ...fileMounts(options),
@@ -81,4 +87,8 @@ function controlGroups({ inUserNamespace, groups, runtime }: MountOptions, flags
 
 function mount(destination: string, type: string, source: string, options: readonly string[]): object {
   return { destination, type, source, options };
+}
+
+function sizeOption(bytes: number): string {
+  return `size=${bytes % 1024 === 0 ? `${bytes / 1024}k` : bytes}`;
 }

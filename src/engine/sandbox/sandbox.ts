@@ -173,6 +173,7 @@ function writeBundle(
       { source: hosts, destination: points.hosts },
     ],
     inUserNamespace: host.inUserNamespace,
+    shmBytes: request.limits.shmBytes,
     architecture: machineArchitecture(),
     runtime: request.runtime,
   };

@@ -98,7 +98,7 @@ export interface TerminalSize {
   rows: number;
 }
 
-/** The last three are the extension `resource-limits`, which bough's own engine has. */
+/** `max_memory_bytes`, `max_processes` and `cpus` are the extension `resource-limits`, which bough's own engine has. */
 export interface ResourcesLimits {
   max_layer_bytes?: number;
   max_memory_bytes?: number;
@@ -106,4 +106,6 @@ export interface ResourcesLimits {
   max_processes?: number;
   /** Processors, such as 1.5. */
   cpus?: number;
+  /** The size of `/dev/shm`. Part of the extension `shm-size`. */
+  shm_bytes?: number;
 }

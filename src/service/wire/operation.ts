@@ -30,7 +30,7 @@ export function bytesOf({ value, encoding }: WireBytes): Uint8Array {
 
 /** A limit that a command ran into. Part of the extension `resource-limits`. */
 export interface LimitHit {
-  limit: Exclude<keyof ResourcesLimits, "cpus">;
+  limit: Extract<keyof ResourcesLimits, `max_${string}`>;
   value: number;
   /** True if the whole command was killed for it. */
   killed: boolean;

@@ -38,6 +38,7 @@ const plainOptions: ReadonlySet<string> = new Set([
   "cpus",
   "memory",
   "pids",
+  "shm-size",
 ]);
 
 /** True for options that select the display or the service. The service is compared separately. */

@@ -13,6 +13,8 @@ export interface InstanceLimits {
   cpus: number | undefined;
   /** Maximum bytes of the layer. */
   layerBytes: number | undefined;
+  /** Size of `/dev/shm`; `undefined`: Docker's. */
+  shmBytes?: number | undefined;
 }
 
 /** Docker's minimum. */
@@ -23,10 +25,12 @@ const minProcesses = 8;
 const maxProcesses = 4 * 1024 ** 2 - 1024;
 const minCpus = 0.01;
 
+const knownLimits = ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus", "shm_bytes"];
+
 /** Reads `resources_limits` of a request. */
 export function readLimits(body: Fields): ResourcesLimits {
   const fields = optionalFields(body, "resources_limits") ?? {};
-  refuseUnknown(fields, ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus"], "resources_limits");
+  refuseUnknown(fields, knownLimits, "resources_limits");
   const limits: ResourcesLimits = {};
   const layer = optionalNumber(fields, "max_layer_bytes", 1);
   if (layer !== undefined) limits.max_layer_bytes = layer;
@@ -34,6 +38,8 @@ export function readLimits(body: Fields): ResourcesLimits {
   if (memory !== undefined) limits.max_memory_bytes = memory;
   const processes = optionalNumber(fields, "max_processes", minProcesses);
   if (processes !== undefined) limits.max_processes = processes;
+  const shm = optionalNumber(fields, "shm_bytes", 1);
+  if (shm !== undefined) limits.shm_bytes = shm;
   const cpus = fields.cpus ?? undefined;
   if (cpus !== undefined) {
     if (typeof cpus !== "number" || !(cpus >= minCpus)) refuse("cpus", `must be at least ${minCpus}`);
@@ -43,11 +49,14 @@ export function readLimits(body: Fields): ResourcesLimits {
 }
 
 export function limitsFor(requested: ResourcesLimits, machine: MachineSize): InstanceLimits {
+  const memory = requested.max_memory_bytes ?? defaultMemory(machine);
   return {
-    memory: requested.max_memory_bytes ?? defaultMemory(machine),
+    memory,
     processes: Math.min(requested.max_processes ?? defaultProcesses(machine), maxProcesses),
     cpus: requested.cpus,
     layerBytes: requested.max_layer_bytes,
+    // A control group counts it as memory. Where there is none, nothing else limits it.
+    shmBytes: requested.shm_bytes === undefined ? undefined : Math.min(requested.shm_bytes, memory),
   };
 }
 
