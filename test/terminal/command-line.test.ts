@@ -69,6 +69,15 @@ test("Ctrl-C at the question saves nothing, and the terminal is restored", async
   expect(await shown.waitFor("\nvisible")).toContain("$ echo visible");
 });
 
+test("an empty password is refused, and nothing is imported", async () => {
+  const shown = await open({ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" });
+  shown.type('bough images import host/app:1 --username me; echo "exit code $?"');
+  await waitForLastLine(shown, "Password of me:");
+  shown.press("C-d");
+  expect(await shown.waitFor("exit code 2")).toContain("no password was given");
+  expect(service.state.operations.size).toBe(0);
+});
+
 test("in CI there is no question", async () => {
   const shown = await open({ CI: "true" });
   shown.type(`bough auth --url ${service.url}; echo "exit code $?"`);

@@ -166,5 +166,6 @@ async function readCredentials({ values, runtime }: Invocation): Promise<ImageIm
   const password = values.flag("password-stdin")
     ? await readSecretLine(runtime, "--password-stdin")
     : await askSecret(runtime, `Password of ${username}`);
+  if (password === "") throw new BoughError("no password was given", { kind: "usage" });
   return { username, password };
 }
