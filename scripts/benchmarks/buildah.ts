@@ -3,7 +3,7 @@ import { makeBusyboxLayout } from "../../test/support/busybox-image.ts";
 import type { Bench } from "./bench.ts";
 import { type Command, run } from "./measure.ts";
 
-export interface Buildah {
+interface Buildah {
   build(context: string, ...words: string[]): Command;
   /** Copies an image into buildah's storage. */
   load(source: string, name: string): Command;

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-export interface ManyFiles {
+interface ManyFiles {
   count: number;
   bytes: number;
   /** The number of different contents; by default, all differ. */

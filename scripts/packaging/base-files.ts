@@ -20,7 +20,7 @@ export const home = "/home/bough";
 export const workingDirectory = "/work";
 export const certificates = "/etc/ssl/certs/ca-certificates.crt";
 
-export interface BasePackages {
+interface BasePackages {
   glibc: UnpackedPackage;
   certificates: UnpackedPackage;
 }

@@ -2,7 +2,7 @@ import type { BundledPackage } from "../licenses.ts";
 import type { Source } from "./commit.ts";
 import type { LockedPackage } from "./runtime.ts";
 
-export interface Material extends LockedPackage {
+interface Material extends LockedPackage {
   name: string;
   license: string;
   kind: "library" | "platform";

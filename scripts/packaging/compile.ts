@@ -7,7 +7,7 @@ import { runProgram } from "./run-program.ts";
 import { bringRuntime } from "./runtime.ts";
 import { executableName, type Target } from "./targets.ts";
 
-export interface Executable {
+interface Executable {
   content: Uint8Array;
   /** The size of the runtime alone; the rest is bough. */
   runtimeBytes: number;

@@ -12,7 +12,7 @@ export interface PlatformImage {
   layers: readonly (readonly ArchiveEntry[])[];
 }
 
-export interface ImageDescription {
+interface ImageDescription {
   tag: string;
   created: Date;
   /** The `config` of the image's configuration: `Env`, `User`, `Entrypoint`, `Labels`, ... */

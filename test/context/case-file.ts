@@ -7,7 +7,7 @@ export interface Section {
   body: string;
 }
 
-export interface CaseFile {
+interface CaseFile {
   name: string;
   path: string;
   sections: readonly Section[];

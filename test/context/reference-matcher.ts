@@ -20,7 +20,7 @@ export function referenceDecision(
 }
 
 /** True if a pattern (clean, no leading slash) matches exactly this path. */
-export function referenceMatch(pattern: string, path: string): boolean {
+function referenceMatch(pattern: string, path: string): boolean {
   const isPlainSuffix = /^\*\*[^/*?[\]\\][^*?[\]\\]*$/.test(pattern);
   return isPlainSuffix ? path.endsWith(pattern.slice(2)) : matches(pattern, path);
 }

@@ -4,7 +4,7 @@
  */
 import type { Dialect } from "./dialect.ts";
 
-export interface PlainService {
+interface PlainService {
   readonly url: string;
   /** The requests, such as `POST /v1/instances`, in the order of arrival. */
   readonly calls: string[];

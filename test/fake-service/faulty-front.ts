@@ -6,7 +6,7 @@ import { connect, createServer, type Socket } from "node:net";
 import type { FakeService } from "./fake-service.ts";
 import type { Fault, Place, WholeAnswer } from "./faults.ts";
 
-export interface FaultyFront {
+interface FaultyFront {
   /** The address to use in place of the fake service's. */
   readonly url: string;
   /** The client's `fetch`. Its connections are refused if `refuses` returns true. */
@@ -17,9 +17,9 @@ export interface FaultyFront {
 }
 
 /** `count` is 0 for the first call of its kind. */
-export type FaultScript = (call: string, count: number) => Fault | undefined;
+type FaultScript = (call: string, count: number) => Fault | undefined;
 
-export interface FrontOptions {
+interface FrontOptions {
   script: FaultScript;
   /** Asked by `fetch`, before anything is sent. */
   refuses?: (call: string) => boolean;

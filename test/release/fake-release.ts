@@ -153,7 +153,7 @@ export function busyboxPath(named: string): string {
   return directory;
 }
 
-export interface ServerOptions {
+interface ServerOptions {
   /** The certificate for HTTPS; without it HTTP. */
   tls?: { cert: string; key: string };
   /** The address to which a path redirects, if not to the release's file of that name. */

@@ -5,7 +5,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import type { RequestOptions } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 
-export interface ToolAnswer {
+interface ToolAnswer {
   /** The text of an error; otherwise all texts except the first, which is the result itself. */
   text: string;
   isError: boolean;

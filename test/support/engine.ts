@@ -156,7 +156,7 @@ export function decode(value: { value: string; encoding: string } | undefined): 
   return Buffer.from(value?.value ?? "", value?.encoding === "base64" ? "base64" : "utf8").toString();
 }
 
-export function parseEvents(text: string): OperationEvent[] {
+function parseEvents(text: string): OperationEvent[] {
   return text
     .split("\n\n")
     .filter((frame) => frame.startsWith("id: "))

@@ -26,7 +26,7 @@ export interface FetchingBuilds {
   close(): Promise<void>;
 }
 
-export interface FetchingBuild extends Ended {
+interface FetchingBuild extends Ended {
   requests: FakeService["requests"];
   /** The contents of files of the last RUN, by their paths. */
   texts: Record<string, string>;

@@ -24,7 +24,7 @@ export interface OrdinaryUser {
   remove(): void;
 }
 
-export interface OrdinaryUserOptions {
+interface OrdinaryUserOptions {
   /** True (the default) if the user has a range of sub-ids. */
   subordinateIds?: boolean;
   /** What forbids user namespaces: in a chroot clone(2) fails with EPERM, beyond the limit of a sysctl with ENOSPC. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Ended } from "./bough.ts";
 import { endOf } from "./ended.ts";
 
-export interface SmallDisk {
+interface SmallDisk {
   workingDirectory: string;
   environment: Record<string, string>;
   bytes: number;

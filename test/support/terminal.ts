@@ -23,7 +23,7 @@ export interface Terminal {
   close(): void;
 }
 
-export interface TerminalOptions {
+interface TerminalOptions {
   columns: number;
   rows: number;
   workingDirectory: string;

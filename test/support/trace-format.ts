@@ -1,6 +1,6 @@
 /** Reads a trace in the Trace Event Format (JSON object form), as strictly as its document: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU */
 
-export interface Slice {
+interface Slice {
   name: string;
   category: string;
   /** Microseconds. */

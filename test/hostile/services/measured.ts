@@ -3,7 +3,7 @@ import { temporaryDirectory } from "../../support/bough.ts";
 import { compileBough } from "../../support/compiled.ts";
 import { endOf } from "../../support/ended.ts";
 
-export interface Measured {
+interface Measured {
   exitCode: number;
   stdout: string;
   stderr: string;
