@@ -49,9 +49,27 @@ beforeAll(() => {
   app.git("submodule", "--quiet", "add", "../library.git", "module");
   app.commit({ "text.txt": "latest\n" });
   repositories = serveRepositories(root);
-  archives = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response(archive) });
+  archives = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: respond });
 });
 afterAll(() => Promise.all([docker.close(), repositories?.stop(), archives?.stop(true)]), 60_000);
+
+function respond({ url }: Request): Response {
+  const { origin, pathname } = new URL(url);
+  if (pathname === "/context.tar") return new Response(archive);
+  if (pathname === "/adds.tar") return new Response(tarOf([{ name: "Dockerfile", content: adds(origin) }]));
+  const text = `${pathname}\n`;
+  const [, coding] = /^\/coded-(.*)/.exec(pathname) ?? [];
+  return coding === undefined
+    ? new Response(text)
+    : new Response(Bun.gzipSync(text), { headers: { "Content-Encoding": coding } });
+}
+
+/** ADDs files with odd names, and files that are sent packed although the request does not allow it. */
+const adds = (origin: string) =>
+  ["directory/", "a%20b.txt?c=d", "one%2Ftwo", "coded-gzip", "coded-x-gzip"].reduce(
+    (text, path) => `${text}ADD ${origin}/${path} /x/\n`,
+    "FROM scratch\n",
+  );
 
 test.each([
   ["a tag", "app.git#v1", "Dockerfile"],
@@ -59,6 +77,7 @@ test.each([
   // After the other cases: this Docker leaves the submodule in place for the commits that it builds next.
   ["a branch, with its submodule", "app.git#main", "Dockerfile"],
   ["an archive", "context.tar", "Dockerfile"],
+  ["an archive whose Dockerfile adds files at addresses", "adds.tar", "Dockerfile"],
 ])(
   "bough copies the same files as Docker from %s",
   async (_, path, dockerfile) => {

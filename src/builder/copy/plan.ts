@@ -165,13 +165,16 @@ function placeName({ path, isDirectory }: Destination, name: string): string {
   return isDirectory ? posix.join(path, name) : path;
 }
 
-/** Returns the last part of the address's path, decoded; empty if it ends in a slash. */
+/** Returns the last name in the address's path, decoded first, as Docker does; empty if there is none. */
 function fileName(url: string): string {
-  const encoded = new URL(url).pathname.split("/").at(-1) ?? "";
+  const name = posix.basename(decoded(new URL(url).pathname));
+  return name === "." || name === ".." ? "" : name;
+}
+
+function decoded(path: string): string {
   try {
-    const name = decodeURIComponent(encoded);
-    return name.includes("/") || name === "." || name === ".." ? encoded : name;
+    return decodeURIComponent(path);
   } catch {
-    return encoded;
+    return path;
   }
 }

@@ -59,18 +59,29 @@ export async function fetchUrl(url: string, init: UrlRequest, access: RemoteAcce
   );
 }
 
-/** Returns the content that a server sends. Rejects with a SourceError if it refuses; `hint` says what to do about that. */
+/** Returns the content that a server sends, decoded. Rejects with a SourceError if it refuses; `hint` says what to do about that. */
 export async function fetchContent(
   url: string,
   access: RemoteAccess,
   hint = "Check the address, and that this machine has access to it.",
 ): Promise<{ body: ReadableStream<Uint8Array>; headers: Headers }> {
-  const { ok, status, statusText, headers, body } = await fetchUrl(url, { method: "GET" }, access);
+  const response = await fetchUrl(url, { method: "GET" }, access);
+  const { ok, status, statusText, headers, body } = await withoutGzip(response);
   if (ok && body !== null) return { body, headers };
   await body?.cancel();
   const shown = redactUrl(url, access.buildArgs);
   const message = `${access.subject} ${shown}: the server responded with ${status} ${statusText}`.trimEnd();
   throw new SourceError(message, { kind: "status", status, retryAfter: retryAfterIn(headers) }, hint);
+}
+
+/**
+ * Decodes `Content-Encoding: gzip`, which servers of stored objects use although the request accepts no coding. Like Docker, it
+ * decodes nothing else: with `x-gzip`, some servers only describe an archive.
+ */
+async function withoutGzip(response: Response): Promise<Response> {
+  if (response.headers.get("content-encoding")?.toLowerCase() !== "gzip") return response;
+  const { decompressed } = await import("../../service/http/decompression.ts");
+  return decompressed(response);
 }
 
 /** Returns the content as it arrives. It ends with the signal, and fails if no data arrives. */
