@@ -108,7 +108,7 @@ function findTarget(
   else if (covering.isOwn && covering.contents !== undefined) {
     if (!lstatSync(covering.contents).isDirectory()) throw fail(`${covering.at} is not a directory`);
     makeMountPoint(covering.contents, inside.slice(covering.at.length), wanted, mode);
-  } else return { inside, mode: 0o755 };
+  }
   return { inside, mode };
 }
 

@@ -187,8 +187,8 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     [
       "a tmpfs as shared memory",
       () => [{ target: "/dev/shm", type: "tmpfs", size: 4096 }],
-      "df -k /dev/shm | awk 'END { print $2 }'",
-      "4\n",
+      "df -k /dev/shm | awk 'END { print $2 }'; stat -c %a /dev/shm",
+      "4\n1777\n",
     ],
     [
       "a file over resolv.conf",
