@@ -72,7 +72,11 @@ function readMount(mount: Mount, workdir: string, agents: number): MountSpec {
       const place = target(undefined);
       const id = mount.id || posix.join(mount.target || ".", ".").replace(/(.)\/$/, "$1");
       const readonly = flagOf(mount, "readonly", false);
-      const sharing = oneOf(mount.sharing || "shared", ["shared", "private", "locked"] as const, mount);
+      const sharing = oneOf(
+        (mount.sharing || "shared").toLowerCase(),
+        ["shared", "private", "locked"] as const,
+        mount,
+      );
       return { type: "cache", target: place, id, sharing, readonly, from, source, ...ownerOf(mount) };
     }
     case "tmpfs":
