@@ -28,6 +28,8 @@ export interface CopiedFile extends Entry {
   mtime?: number;
   /** Set for a further hard link: the path of the file's first name. */
   original?: string;
+  /** The file has capabilities in its archive. Unpacking does not keep them. */
+  hasCapabilities?: true;
 }
 
 export type CopiedEntry =

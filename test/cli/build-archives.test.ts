@@ -153,6 +153,22 @@ test("a damaged archive is refused with its line", async () => {
   expect(stderr).toContain("a.tar is damaged: it ends too early");
 });
 
+test("ADD warns about the capabilities of files in an archive, which it does not keep", async () => {
+  const record = "38 SCHILY.xattr.security.capability=x\n";
+  const capable = (name: string) => [
+    { name: "x", flag: "x", content: record },
+    { name, content: name },
+  ];
+  await Bun.write(
+    `${context}/a.tar`,
+    tarOf([...capable("bin/ping"), ...capable("bin/newuidmap"), { name: "f" }]),
+  );
+  const words = "a.tar: capabilities of files are not kept, unlike in Docker (bin/ping and 1 more)";
+  expect((await build("a.tar", ["--docker"])).stderr).toContain(words);
+  // The second build remembers the entries.
+  expect((await build("a.tar", ["--docker"])).stderr).toContain(words);
+});
+
 test("--docker warns about a directory in the place of the image's link, which Docker would replace", async () => {
   service.state.tree.set("/srv", { type: "directory" });
   service.state.tree.set("/srv/d", { type: "symlink", target: "elsewhere" });

@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { isId, maxEntries, maxPathLength } from "../../image/archive-limits.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
-import type { CopiedEntry } from "../../store/copies.ts";
+import type { CopiedEntry, CopiedFile } from "../../store/copies.ts";
 
 /** The result of unpacking an archive's entries in an empty directory. No entry can lead out of it. */
 interface ArchiveTree {
@@ -100,7 +100,17 @@ export function createArchiveTree(
         return { ...originalOf(entry, path), path };
       case "file":
         if (sha256 === undefined) throw new Error(`no hash for ${path}`);
-        return { type: "file", path, mode, uid, gid, size, sha256, mtime: modified };
+        return {
+          type: "file",
+          path,
+          mode,
+          uid,
+          gid,
+          size,
+          sha256,
+          mtime: modified,
+          ...capabilitiesOf(entry),
+        };
       case "other":
         throw refuse(`contains a ${entry.isDevice ? "device" : "pipe"}: ${path}`);
     }
@@ -125,6 +135,10 @@ export function createArchiveTree(
     },
     entries: () => [...withOriginals()],
   };
+}
+
+function capabilitiesOf({ attributes }: TarEntry): Pick<CopiedFile, "hasCapabilities"> {
+  return attributes.some(({ name }) => name === "security.capability") ? { hasCapabilities: true } : {};
 }
 
 function partsOf(name: string): string[] {

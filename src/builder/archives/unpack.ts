@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import type { CopiedEntry } from "../../store/copies.ts";
 import { inodesOf, withInode } from "../copy/copied-inodes.ts";
 import { hashSources } from "../copy/hash-sources.ts";
 import { linksInPlaceOf } from "../copy/image-links.ts";
@@ -10,6 +11,7 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import type { StagedContent } from "../staging/staged.ts";
+import { nameOf } from "./open-archive.ts";
 import { readArchive } from "./read-archive.ts";
 
 export interface Unpacking {
@@ -32,6 +34,7 @@ export async function stageArchive(
   const digest = await hashOf(item, checksum, build);
   const entries = await readArchive(place, digest, build);
   if (entries === undefined) return undefined;
+  warnOfCapabilities(entries, nameOf(place, build), line, build);
   const { path } = destination;
   const content: StagedContent = { kind: "archive", archive: place, digest };
   const inodes = inodesOf(entries);
@@ -51,6 +54,22 @@ export async function stageArchive(
   const stage = await stageBefore();
   if (build.mode === "docker") await warnOfLinks(items, { path, line }, stage, build);
   return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
+}
+
+/** Warns of programs, such as newuidmap, that lack their capabilities in the image. Docker keeps them. */
+function warnOfCapabilities(
+  entries: readonly CopiedEntry[],
+  archive: string,
+  line: number,
+  build: BuildJob,
+): void {
+  const [first, ...others] = entries.filter(
+    (entry) => entry.type === "file" && entry.hasCapabilities === true,
+  );
+  if (first === undefined) return;
+  const more = others.length === 0 ? "" : ` and ${others.length} more`;
+  const message = `${archive}: capabilities of files are not kept, unlike in Docker (${first.path}${more}): give them with setcap in a RUN, or unpack it there`;
+  build.emit({ type: "warning", message, line });
 }
 
 /** Warns of links such as `/lib` that Docker would replace by directories, losing the files behind them: rarely intended. */
