@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
@@ -22,7 +23,10 @@ afterEach(async () => {
   await service.close();
 });
 
-const build = (...options: string[]) => boughOn(service, ["build", ".", ...options], { context, state });
+const build = (...options: string[]) => {
+  const clock = createManualClock((milliseconds) => milliseconds < 5000);
+  return boughOn(service, ["build", ".", ...options], { context, state, clock });
+};
 
 const imageOf = (command: string) => {
   const operation = [...service.state.operations.values()].find(

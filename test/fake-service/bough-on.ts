@@ -1,3 +1,4 @@
+import type { Clock } from "../../src/clock.ts";
 import { type Ended, runBough } from "../support/bough.ts";
 import type { FakeService } from "./fake-service.ts";
 
@@ -5,12 +6,13 @@ import type { FakeService } from "./fake-service.ts";
 export async function boughOn(
   service: FakeService,
   words: readonly string[],
-  { context, state }: { context: string; state: string },
+  { context, state, clock }: { context: string; state: string; clock?: Clock },
 ): Promise<Ended & { runs: string[] }> {
   const before = service.state.instances.length;
   const ended = await runBough(["--url", service.url, "--token", "t0ken-t0ken", ...words], {
     workingDirectory: context,
     environment: { BOUGH_HOME: state },
+    ...(clock === undefined ? {} : { clock }),
   });
   return { ...ended, runs: service.state.instances.slice(before).map(({ command }) => command) };
 }

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { NotFoundError, RefusedTokenError } from "../../src/service/http/errors.ts";
 import { answerWith } from "../fake-service/answer.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { clientOf, rejection } from "./client.ts";
 
@@ -228,7 +229,10 @@ describe("importing an image", () => {
   });
 
   test("fails if the operation is lost", async () => {
-    const { fake, service } = await start();
+    const { fake } = await start();
+    const { service } = clientOf(fake.url, {
+      clock: createManualClock((milliseconds) => milliseconds < 5000),
+    });
     fake.intercept = ({ method }) => {
       if (method === "GET") fake.state.operations.clear();
       return undefined;

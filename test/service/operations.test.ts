@@ -360,11 +360,36 @@ describe("polling", () => {
     expect(notices.filter(({ level }) => level === "warn")).toHaveLength(1);
   });
 
-  test("fails for a missing operation", async () => {
-    const { fake, service, spawn } = await start();
+  test.each([true, false])(
+    "waits for an operation that is too new to be known (events: %p)",
+    async (events) => {
+      let misses = 0;
+      const { service, spawn } = await start(
+        {
+          events,
+          intercept: ({ method, url }) =>
+            method === "GET" && url.includes("/operations/") && misses++ < 6
+              ? Response.json({ error: "no such operation" }, { status: 404 })
+              : undefined,
+        },
+        { clock: impatient() },
+      );
+      expect(await service.follow(await spawn())).toMatchObject({ status: "SUCCESS" });
+    },
+  );
+
+  test("fails for a missing operation after five seconds, or at once if it is not new", async () => {
+    const clock = impatient();
+    const { fake, service, spawn } = await start({}, { clock });
     const operation = await spawn();
     fake.state.operations.clear();
+    const before = clock.now();
     expect(await rejection(service.follow(operation))).toBeInstanceOf(NotFoundError);
+    expect(clock.now() - before).toBeWithin(5000, 8000);
+    expect(await rejection(service.follow("another", undefined, undefined, 60))).toBeInstanceOf(
+      NotFoundError,
+    );
+    expect(clock.now() - before).toBeWithin(5000, 8000);
   });
 });
 

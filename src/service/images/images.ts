@@ -133,7 +133,7 @@ export function createImages(options: ImagesOptions): Images {
       const image = imageIn(answer);
       if (image !== undefined) return image;
       const operation = transport.operations.read(answer, path) ?? "";
-      operations.expect(operation, "image_import", timeoutSeconds);
+      operations.expect(operation, "image_import", timeoutSeconds, namesOperation(answer));
       try {
         return await followImport(operation, url, onProgress);
       } catch (error) {

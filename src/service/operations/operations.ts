@@ -36,8 +36,10 @@ export interface Operations
   extends Pick<ImageService, "newRequestId" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
   /** Waits as `follow` does, but only by polling, for operations without output. */
   poll(operation: string): Promise<OperationOutcome>;
-  /** Limits the time that the operation is awaited. */
-  expect(operation: string, kind: OperationKind, timeoutSeconds: number): void;
+  /**
+   * Limits the time that the operation is awaited. `isNew`: the service has just named it, and may know it only after a moment.
+   */
+  expect(operation: string, kind: OperationKind, timeoutSeconds: number, isNew: boolean): void;
 }
 
 const defaultTimeoutSeconds = 600;
@@ -46,11 +48,12 @@ const cancelMilliseconds = 15_000;
 
 export function createOperations(options: OperationsOptions): Operations {
   const { clock, random, running, capabilities } = options;
-  const expected = new Map<string, { kind: OperationKind; timeoutSeconds: number }>();
+  /** `startedAt` only of new operations. */
+  const expected = new Map<string, { kind: OperationKind; timeoutSeconds: number; startedAt?: number }>();
 
   const operations: Operations = {
-    expect(operation, kind, timeoutSeconds) {
-      expected.set(operation, { kind, timeoutSeconds });
+    expect(operation, kind, timeoutSeconds, isNew) {
+      expected.set(operation, { kind, timeoutSeconds, ...(isNew && { startedAt: clock.now() }) });
     },
 
     newRequestId: () => newRequestId(random()),
@@ -64,7 +67,7 @@ export function createOperations(options: OperationsOptions): Operations {
         mayRunTwice,
       }).finally(() => running.delete(unnamed));
       running.add(nameOf(operation));
-      operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds);
+      operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds, true);
       return operation;
     },
 
@@ -75,7 +78,7 @@ export function createOperations(options: OperationsOptions): Operations {
 
     async follow(operation, onOutput, listener, timeoutSeconds) {
       if (timeoutSeconds !== undefined && !expected.has(operation))
-        operations.expect(operation, "instance", timeoutSeconds);
+        operations.expect(operation, "instance", timeoutSeconds, false);
       running.add(nameOf(operation));
       const log = createReceivedEvents(listener);
       const silence = reportSilence(operation);
@@ -160,9 +163,9 @@ export function createOperations(options: OperationsOptions): Operations {
     operation: string,
     log: ReceivedEvents,
   ): Promise<OperationOutcome> {
-    const timeoutSeconds = expected.get(operation)?.timeoutSeconds ?? defaultTimeoutSeconds;
-    const view =
-      endedView(log) ?? (await pollUntilEnded(own, operation, timeoutSeconds * 1000 + graceMilliseconds));
+    const { timeoutSeconds = defaultTimeoutSeconds, startedAt } = expected.get(operation) ?? {};
+    const limitMilliseconds = timeoutSeconds * 1000 + graceMilliseconds;
+    const view = endedView(log) ?? (await pollUntilEnded(own, operation, limitMilliseconds, startedAt));
     const { ended: status, isQueued: _, unknownStatus: __, served, ...end } = view;
     const kind = expected.get(operation)?.kind ?? "instance";
     if (served !== undefined) options.onServed?.({ operation, kind, ...served });

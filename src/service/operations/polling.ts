@@ -3,6 +3,7 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Answer } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
+import { NotFoundError } from "../http/errors.ts";
 import { anObject } from "../http/requirements.ts";
 import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
 import type { Call, Transport } from "../http/transport.ts";
@@ -54,19 +55,34 @@ export async function lookAtOperation(options: PollingOptions, operation: string
   };
 }
 
+/** A service that reads from a copy of its database may know a new operation only after a moment. */
+const unknownNewMilliseconds = 5000;
+
 /**
  * Polls immediately, then after 50 ms, growing to 2 s, or when the service asks for it. An unknown status counts as running, for
- * `unknownStatusLimitMilliseconds` at most.
+ * `unknownStatusLimitMilliseconds` at most. `startedAt`: the time of a new operation's start.
  */
 export async function pollUntilEnded(
   options: PollingOptions,
   operation: string,
   unknownStatusLimitMilliseconds: number,
+  startedAt = Number.NEGATIVE_INFINITY,
 ): Promise<EndedView> {
   const { clock, signal, onNotice } = options;
   let unknownSince: number | undefined;
+  let isKnown = false;
   for (const wait of pollIntervals()) {
-    const { view, waitMilliseconds } = await lookAtOperation(options, operation);
+    const look = await lookAtOperation(options, operation).catch((error: unknown) => {
+      const isNew = !isKnown && clock.now() - startedAt < unknownNewMilliseconds;
+      if (error instanceof NotFoundError && isNew) return undefined;
+      throw error;
+    });
+    if (look === undefined) {
+      await clock.sleep(wait, signal);
+      continue;
+    }
+    isKnown = true;
+    const { view, waitMilliseconds } = look;
     const { ended } = view;
     if (ended !== undefined) return { ...view, ended };
     if (view.unknownStatus !== undefined) {

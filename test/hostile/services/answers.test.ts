@@ -228,9 +228,11 @@ describe("invalid ids", () => {
 
   test("an id with slashes is escaped in paths", async () => {
     const context = contextOf(`FROM ${image}\nRUN make\n`);
-    const attacks = { "POST /v1/instances": json({ uuid: "../../../etc/passwd?x#y" }) };
+    const escaped = "GET /v1/operations/..%2F..%2F..%2Fetc%2Fpasswd%3Fx%23y";
+    const spawned = json({ uuid: "../../../etc/passwd?x#y" });
+    const attacks = { "POST /v1/instances": spawned, [escaped]: json(record()) };
     const { service } = await attack(["build", "."], attacks, context);
-    expect(service.requests).toContain("GET /v1/operations/..%2F..%2F..%2Fetc%2Fpasswd%3Fx%23y");
+    expect(service.requests).toContain(escaped);
   });
 
   test("images with invalid ids are left out of a list", async () => {
