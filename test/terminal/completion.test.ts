@@ -47,7 +47,7 @@ const cases: [typed: string, completed: string][] = [
   ["bough session show ", "bough session show k"],
   ["bough run -S ", "bough run -S k"],
   ["bough -f js", "bough -f json"],
-  ["bough build --no-c", "bough build --no-cache"],
+  ["bough build --expl", "bough build --explain"],
   ["bough build ü --label a=b --progress=com", "bough build ü --label a=b --progress=compact"],
   ["~/bin/bough bui", "~/bin/bough build"],
 
