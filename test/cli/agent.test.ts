@@ -27,7 +27,7 @@ let entry = "";
 
 beforeAll(async () => {
   service = await startFakeService({
-    extensions: ["resource-limits"],
+    extensions: ["resource-limits", "shm-size", "ulimits"],
     run: ({ command, args = [] }) => {
       if (command === "fail") return { exitCode: 1 };
       if (command === "sleep") return { until: new Promise(() => {}) };

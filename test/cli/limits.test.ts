@@ -12,7 +12,7 @@ const image = "11111111-1111-4111-8111-111111111111";
 const dockerfile = "FROM base:1\nCOPY directory/ /directory/\nRUN make\n";
 
 async function start(options: FakeServiceOptions = {}) {
-  const fake = await startFakeService({ extensions: ["resource-limits", "shm-size"], ...options });
+  const fake = await startFakeService({ extensions: ["resource-limits", "shm-size", "ulimits"], ...options });
   onTestFinished(() => fake.close());
   fake.state.addImage("base:1");
   const context = temporaryDirectory();
@@ -40,6 +40,13 @@ describe("values", () => {
     ["--pids 64", { max_processes: 64 }],
     ["--shm-size 1g", { shm_bytes: 1024 ** 3 }],
     ["--shm-size 1 --pids 64", { max_processes: 64, shm_bytes: 1 }],
+    ["--ulimit nofile=1024", { ulimits: { nofile: { soft: 1024, hard: 1024 } } }],
+    [
+      "--ulimit nofile=5 --ulimit core=-1 --ulimit nofile=0:-1 --ulimit nice=1:2",
+      {
+        ulimits: { nofile: { soft: 0, hard: -1 }, core: { soft: -1, hard: -1 }, nice: { soft: 1, hard: 2 } },
+      },
+    ],
     ["--pids 100 --cpus 1.5 --memory 1g", { max_processes: 100, cpus: 1.5, max_memory_bytes: 1024 ** 3 }],
   ])("%s reaches every operation of a build, and a run", async (options, expected) => {
     const { bough, sent } = await start();
@@ -57,6 +64,12 @@ describe("values", () => {
       "a size of at least 6m",
     ],
     ["--shm-size", ["", "0", "-1", "many", "1x", "0.5"], "a size of at least 1 byte"],
+    [
+      "--ulimit",
+      ["", "nofile", "nofile=", "=1", "nofile=a", "nofile=1:", "nofile=1:2:3", "nofile=-2", "nofile=1.5"],
+      "NAME=SOFT[:HARD]",
+    ],
+    ["--ulimit", ["nofile=99999999999999999999", "nofile = 1", "nofile:1"], "NAME=SOFT[:HARD]"],
     ["--cpus", ["", "0", "0.001", "all", "-1", "1/2", "."], "a number of at least 0.01"],
     ["--pids", ["", "0", "7", "-1", "1.5", "many", "1k"], "a whole number of at least 8"],
   ])("%s refuses other values before any request", async (option, values, expected) => {
@@ -75,12 +88,25 @@ describe("values", () => {
     expect(fake.requests).toEqual([]);
   });
 
+  test.each([
+    ["as=1", "unknown limit as"],
+    ["NOFILE=1", "unknown limit NOFILE"],
+    ["nofile=2:1", "the soft limit is above the hard limit"],
+    ["nofile=-1:1", "the soft limit is above the hard limit"],
+  ])("--ulimit %s is refused", async (value, problem) => {
+    const { bough, fake } = await start();
+    const { exitCode, stderr } = await bough("build", ".", "--ulimit", value);
+    expect(stderr).toContain(`[ERROR] --ulimit ${value}: ${problem}\n`);
+    expect(exitCode).toBe(2);
+    expect(fake.requests).toEqual([]);
+  });
+
   test("are not part of a layer's hash: with other limits everything is cached", async () => {
     const { bough, fake, sent } = await start();
     await bough("build", ".");
     expect(sent()).toEqual([undefined, undefined]);
     fake.clearRequests();
-    const { stderr } = await bough("build", ".", "--memory", "1g", "--shm-size", "1g");
+    const { stderr } = await bough("build", ".", "--shm-size", "1g", "--ulimit", "core=0");
     expect(stderr).toContain("1 of 1 layer cached");
     expect(sent()).toEqual([]);
   });
@@ -106,14 +132,17 @@ describe("limits are refused for a service that does not support them:", () => {
     expect(fake.requests.filter(({ method }) => method !== "GET")).toEqual([]);
   });
 
-  test("one that supports the others, but not --shm-size", async () => {
+  test.each([
+    ["--shm-size", "1g"],
+    ["--ulimit", "core=0"],
+  ])("one that supports the others, but not %s", async (option, value) => {
     const { bough, fake } = await start({ extensions: ["resource-limits"] });
     for (const words of [
-      ["build", ".", "--pids", "64", "--shm-size", "1g"],
-      ["run", "-D", "--use", image, "--shm-size", "1g", "--", "true"],
+      ["build", ".", "--pids", "64", option, value],
+      ["run", "-D", "--use", image, option, value, "--", "true"],
     ]) {
       const { exitCode, stderr } = await bough(...words);
-      expect(stderr).toContain(`[ERROR] ${fake.url} does not support --shm-size\nLeave it out, or use`);
+      expect(stderr).toContain(`[ERROR] ${fake.url} does not support ${option}\nLeave it out, or use`);
       expect(exitCode).toBe(2);
     }
     expect(fake.requests.filter(({ method }) => method !== "GET")).toEqual([]);

@@ -37,6 +37,10 @@ test.each<[string[], string]>([
   [["--shm-size=1g"], shm],
   [["--shm-size=3000000"], shm],
   [["--shm-size=0.5m"], shm],
+  [["--ulimit=nofile=100:200", "--ulimit=core=0"], "ulimit -Sn; ulimit -Hn; ulimit -Sc; ulimit -Hc"],
+  [["--ulimit=nofile=300", "--ulimit=nofile=400"], "ulimit -Sn; ulimit -Hn"],
+  [["--ulimit=stack=1000000:-1", "--ulimit=cpu=-1"], "ulimit -Ss; ulimit -Hs; ulimit -St"],
+  [["--ulimit=fsize=100000000", "--ulimit=memlock=65536"], "ulimit -Sf; ulimit -Hf; ulimit -Sl"],
 ])(
   "%j",
   async (options, look) => {

@@ -6,6 +6,7 @@ import { countedSize } from "../../src/engine/sandbox/limits/counted-size.ts";
 import { containerParent, findHierarchies } from "../../src/engine/sandbox/limits/hierarchies.ts";
 import { limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
 import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
+import { maxUlimits, requireUlimits } from "../../src/engine/sandbox/limits/ulimits.ts";
 import { watchEvents } from "../../src/engine/sandbox/limits/watchers.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { decode, TestEngine } from "../support/engine.ts";
@@ -69,6 +70,34 @@ describe("runc's settings for limits", () => {
     });
   });
 
+  test("a request's limits are kept, unless bough's own are lower", () => {
+    const ulimits = {
+      fsize: { soft: 1000, hard: -1 },
+      nofile: { soft: 5, hard: -1 },
+      nproc: { soft: -1, hard: -1 },
+    };
+    const settings = limitSettings({}, { ...limits, ulimits }, { inUserNamespace: true, own: unbounded });
+    expect(settings.rlimits).toEqual([
+      { type: "RLIMIT_FSIZE", soft: 1000, hard: 2000 },
+      { type: "RLIMIT_NOFILE", soft: 5, hard: Number.POSITIVE_INFINITY },
+      both("RLIMIT_NPROC", 576),
+    ]);
+  });
+
+  test.each([
+    ["in a user namespace", true, 100],
+    ["as root of the machine, who may be without the capability", false, 100],
+  ])("the highest limits that the engine may set, %s", (_, inUserNamespace, least) => {
+    const maxOf = maxUlimits({ inUserNamespace });
+    expect(maxOf("nofile")).toBeGreaterThan(least);
+    expect(maxOf("nofile")).toBeLessThanOrEqual(Number(readFileSync("/proc/sys/fs/nr_open", "utf8")));
+    expect(() => requireUlimits({ nofile: { soft: 1, hard: maxOf("nofile") } }, maxOf)).not.toThrow();
+    expect(() => requireUlimits({ nofile: { soft: 1, hard: maxOf("nofile") + 1 } }, maxOf)).toThrow(
+      /^ulimits.nofile.hard must be at most \d+, which is all that the engine may set, not \d+$/,
+    );
+    expect(() => requireUlimits({ nofile: { soft: -1, hard: -1 } }, maxOf)).toThrow("not unlimited");
+  });
+
   test("with control groups of version 2, cpus, and a high OOM score of bough itself", () => {
     const two = { version: 2 } as const;
     const controllers = { memory: { ...two, countsSwap: false }, pids: two, cpu: two };
@@ -102,6 +131,14 @@ describe("the engine's API", () => {
     [{ max_processes: 64.5 }, "max_processes must be a whole number of at least 8"],
     [{ max_layer_bytes: 0 }, "max_layer_bytes must be a whole number of at least 1"],
     [{ cpus: 0 }, "cpus must be at least 0.01"],
+    [{ ulimits: [] }, "ulimits must be an object"],
+    [{ ulimits: { as: {} } }, "ulimits.as is not a known field"],
+    [{ ulimits: { core: 1 } }, "ulimits.core must be an object"],
+    [{ ulimits: { core: { soft: 1 } } }, "ulimits.core must have soft and hard"],
+    [{ ulimits: { core: { soft: 1, hard: -2 } } }, "hard must be a whole number of at least -1"],
+    [{ ulimits: { core: { soft: 2, hard: 1 } } }, "ulimits.core.soft must not be above hard"],
+    [{ ulimits: { core: { soft: -1, hard: 1 } } }, "ulimits.core.soft must not be above hard"],
+    [{ ulimits: { core: { soft: 1, hard: 1, x: 1 } } }, "ulimits.core.x is not a known field"],
     [{ shm_bytes: 0 }, "shm_bytes must be a whole number of at least 1"],
     [{ shm_bytes: "1g" }, "shm_bytes must be a whole number of at least 1"],
     [{ cpus: "2" }, "cpus must be at least 0.01"],

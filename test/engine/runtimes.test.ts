@@ -116,6 +116,17 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect(ended.stderr).not.toContain("unshare");
   });
 
+  test("limits of setrlimit", async () => {
+    const ulimits = {
+      nofile: { soft: 100, hard: 200 },
+      core: { soft: 0, hard: 0 },
+      cpu: { soft: -1, hard: -1 },
+    };
+    const look = "echo $(ulimit -Sn) $(ulimit -Hn) $(ulimit -Hc) $(ulimit -Ht)";
+    const { stdout } = await engine.run(base, look, { resources_limits: { ulimits } });
+    expect(stdout).toBe("100 200 0 unlimited\n");
+  });
+
   test.each([
     [undefined, 64 * 1024],
     [128 * 1024 ** 2, 128 * 1024],

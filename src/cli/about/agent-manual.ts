@@ -48,6 +48,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
   bough build . --network none                  no RUN reaches any network; host: this machine's
   bough build . --secret id=npm,env=NPM_TOKEN   for RUN --mount=type=secret,id=npm; src=FILE is a file; --ssh default
   bough build . --memory 8g --pids 2000 --cpus 2  limits of each RUN; \`run\` takes them, too (bough's own engine)
+  bough build . --shm-size 1g --ulimit nofile=4096  further limits, as in docker; \`run\` takes them, too
 - It is mutating: it starts operations, stores images, moves the tag.
 - The layer cache is per context: a directory's absolute path, or the address it comes from.
   On another machine --cache-from reuses what --cache-to wrote. \`bough cache list\` shows scopes, \`cache show\` layers.

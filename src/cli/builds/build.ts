@@ -268,7 +268,6 @@ export const build: Command = {
     "--builder": "--url or --profile names another service, --local the embedded engine.",
     "--env": "ENV in the Dockerfile sets a variable, --build-arg the value of an ARG.",
     "--volume": "RUN --mount in the Dockerfile mounts files of the context, caches and secrets.",
-    "--ulimit": "The limits of a RUN are --memory, --cpus and --pids.",
     "--load": "`-o type=docker,dest=FILE` writes an archive for `docker load -i FILE`.",
     "--attest": "`--provenance` records what an image was made from, `--sbom` its packages.",
   },

@@ -1,7 +1,12 @@
-/** `--memory`, `--cpus`, `--pids` and `--shm-size`: limits of the resources that a command may use. */
+/** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
-import type { ResourcesLimits } from "../../service/wire/instance.ts";
+import {
+  type ResourcesLimits,
+  type Ulimit,
+  type UlimitName,
+  ulimitNames,
+} from "../../service/wire/instance.ts";
 import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
 
 export const limitDefinitions: ArgumentDefinitions = {
@@ -25,6 +30,12 @@ export const limitDefinitions: ArgumentDefinitions = {
     valueHint: "SIZE",
     description: "Size of /dev/shm in each command, as in 1g (default on the engine: 64m)",
   },
+  ulimit: {
+    type: "string",
+    valueHint: "NAME=SOFT[:HARD]",
+    multiple: true,
+    description: "Limit of each command, as in nofile=1024:4096; -1: none (default: that of the service)",
+  },
 };
 
 /** `undefined` if no limit is given. */
@@ -38,11 +49,13 @@ export function readLimitOptions(values: Values): ResourcesLimits | undefined {
   const cpus = readCpus(values.text("cpus"));
   const pids = readPids(values.text("pids"));
   const shm = readSize(values.text("shm-size"), "--shm-size", { min: 1, says: "1 byte" }, "--shm-size 1g");
+  const ulimits = values.list("ulimit").map(readUlimit);
   const limits: ResourcesLimits = {
     ...(memory === undefined ? {} : { max_memory_bytes: memory }),
     ...(pids === undefined ? {} : { max_processes: pids }),
     ...(cpus === undefined ? {} : { cpus }),
     ...(shm === undefined ? {} : { shm_bytes: shm }),
+    ...(ulimits.length === 0 ? {} : { ulimits: Object.fromEntries(ulimits) }),
   };
   return Object.keys(limits).length === 0 ? undefined : limits;
 }
@@ -54,7 +67,7 @@ export async function requireLimits(
 ): Promise<void> {
   if (limits === undefined) return;
   const extensions = await service.capabilities.extensions();
-  const { shm_bytes: shm, ...others } = limits;
+  const { shm_bytes: shm, ulimits, ...others } = limits;
   const hint = "Leave it out, or use bough's own engine (--local).";
   if (Object.keys(others).length > 0 && !extensions.has("resource-limits"))
     throw new BoughError(
@@ -63,6 +76,8 @@ export async function requireLimits(
     );
   if (shm !== undefined && !extensions.has("shm-size"))
     throw new BoughError(`${service.address} does not support --shm-size`, { kind: "usage", hint });
+  if (ulimits !== undefined && !extensions.has("ulimits"))
+    throw new BoughError(`${service.address} does not support --ulimit`, { kind: "usage", hint });
 }
 
 /** Docker's minimum. */
@@ -99,6 +114,26 @@ function readPids(text: string | undefined): number | undefined {
     `--pids takes a whole number of at least ${minProcesses}, not ${JSON.stringify(text)}`,
     "--pids 1000",
   );
+}
+
+/** Parses Docker's `NAME=SOFT[:HARD]`. Without HARD, both are SOFT. */
+function readUlimit(text: string): [UlimitName, Ulimit] {
+  const [, given, softText = "", hardText = softText] = /^(\w+)=(-1|\d+)(?::(-1|\d+))?$/.exec(text) ?? [];
+  const [soft, hard] = [Number(softText), Number(hardText)];
+  if (given === undefined || !Number.isSafeInteger(soft) || !Number.isSafeInteger(hard))
+    throw usage(
+      `--ulimit takes NAME=SOFT[:HARD], not ${JSON.stringify(text)}`,
+      "--ulimit nofile=1024:4096, --ulimit core=-1",
+    );
+  const name = ulimitNames.find((each) => each === given);
+  if (name === undefined)
+    throw new BoughError(`--ulimit ${text}: unknown limit ${given}`, {
+      kind: "usage",
+      hint: `There are ${ulimitNames.join(", ")}.`,
+    });
+  if (hard !== -1 && (soft === -1 || soft > hard))
+    throw usage(`--ulimit ${text}: the soft limit is above the hard limit`, "--ulimit nofile=1024:4096");
+  return [name, { soft, hard }];
 }
 
 function usage(message: string, examples: string): BoughError {

@@ -5,6 +5,7 @@ import { imageOf } from "../mounts/mount-spec.ts";
 import { requireImage } from "../records/images.ts";
 import { respondStarted } from "../routes/operations.ts";
 import { startOperation } from "../run-operation.ts";
+import { maxUlimits, requireUlimits } from "../sandbox/limits/ulimits.ts";
 import { requireRuntime } from "../system/programs.ts";
 import { describeRequest } from "./metadata.ts";
 import { performInstance } from "./perform.ts";
@@ -14,6 +15,7 @@ import { type InstanceSpec, readInstanceSpec } from "./spec.ts";
 export async function startInstance({ state, request }: Pick<Call, "state" | "request">): Promise<Response> {
   const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
   if (state.isServer) refuseLocal(spec);
+  if (spec.limits.ulimits !== undefined) requireUlimits(spec.limits.ulimits, maxUlimits(state));
   const lent = spec.lentFiles === undefined ? [] : state.loans.get(spec.lentFiles);
   if (lent === undefined)
     throw new RequestError(404, `there are no lent files ${JSON.stringify(spec.lentFiles)}`);

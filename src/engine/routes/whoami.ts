@@ -31,6 +31,8 @@ const extensions: readonly string[] = [
   "resource-limits",
   // `shm_bytes` there: the size of `/dev/shm`.
   "shm-size",
+  // `ulimits` there: limits of setrlimit(2).
+  "ulimits",
   // `oci_config` in an image's record, if the list is filtered by its `uuid` or `tag`: its whole configuration.
   "config",
   // `identity` in such a record: the same for every import of the same image.

@@ -4,6 +4,13 @@ import type { SandboxNetwork } from "../network/networks.ts";
 import type { LimitSettings } from "./limits/settings.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 
+declare global {
+  interface JSON {
+    /** Part of JavaScript, but not yet of TypeScript's declarations. */
+    rawJSON(text: string): unknown;
+  }
+}
+
 /** A process in a sandbox, in terms of the image. */
 export interface SandboxProcess {
   args: readonly string[];
@@ -67,9 +74,14 @@ export function processConfig({ process: command, network, limits, runtime }: Pr
     cwd: command.cwd,
     capabilities: { bounding: granted, effective, permitted: effective },
     noNewPrivileges: false,
-    rlimits: limits.rlimits,
+    rlimits: limits.rlimits.map(({ type, hard, soft }) => ({ type, hard: inJson(hard), soft: inJson(soft) })),
     oomScoreAdj: limits.oomScoreAdj,
   };
+}
+
+/** RLIM_INFINITY is no number of JavaScript. */
+function inJson(limit: number): unknown {
+  return Number.isFinite(limit) ? limit : JSON.rawJSON("18446744073709551615");
 }
 
 /** runc sets HOME from the image's tables. crun leaves it unset for a user who is in no table. An empty HOME counts as unset. */

@@ -98,6 +98,19 @@ export interface TerminalSize {
   rows: number;
 }
 
+/** The limits of setrlimit(2) that Docker's `--ulimit` names. Bytes, seconds or numbers, as there. */
+export const ulimitNames = [
+  ...["core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss"],
+  ...["rtprio", "rttime", "sigpending", "stack"],
+] as const;
+export type UlimitName = (typeof ulimitNames)[number];
+
+/** -1: unlimited. */
+export interface Ulimit {
+  soft: number;
+  hard: number;
+}
+
 /** `max_memory_bytes`, `max_processes` and `cpus` are the extension `resource-limits`, which bough's own engine has. */
 export interface ResourcesLimits {
   max_layer_bytes?: number;
@@ -108,4 +121,6 @@ export interface ResourcesLimits {
   cpus?: number;
   /** The size of `/dev/shm`. Part of the extension `shm-size`. */
   shm_bytes?: number;
+  /** Part of the extension `ulimits`. */
+  ulimits?: Partial<Record<UlimitName, Ulimit>>;
 }

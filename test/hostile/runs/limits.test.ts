@@ -255,6 +255,15 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     },
   );
 
+  test("a request's own limits and size of /dev/shm apply", async () => {
+    const operation = await engine.run(
+      "ulimit -Sn; ulimit -Hn; df -k /dev/shm | awk 'END { print $2 }'; ulimit -n 201 2>/dev/null || echo refused",
+      { resources_limits: { ulimits: { nofile: { soft: 100, hard: 200 } }, shm_bytes: mebibyte } },
+    );
+    const lines = decode(operation.metadata?.result?.stdout).trim().split("\n");
+    expect(lines).toEqual(["100", "200", "1024", "refused"]);
+  });
+
   test("/dev/shm is limited to 64 MiB and to the command's memory", async () => {
     const operation = await engine.run("cat /dev/zero > /dev/shm/x", {
       resources_limits: { max_memory_bytes: 32 * mebibyte },

@@ -39,6 +39,7 @@ const plainOptions: ReadonlySet<string> = new Set([
   "memory",
   "pids",
   "shm-size",
+  "ulimit",
 ]);
 
 /** True for options that select the display or the service. The service is compared separately. */

@@ -3,6 +3,7 @@ import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
 import type { MachineSize } from "../../system/machine-size.ts";
+import { readUlimits } from "./ulimits.ts";
 
 export interface InstanceLimits {
   /** Bytes, including swap and shared memory. */
@@ -15,6 +16,7 @@ export interface InstanceLimits {
   layerBytes: number | undefined;
   /** Size of `/dev/shm`; `undefined`: Docker's. */
   shmBytes?: number | undefined;
+  ulimits?: ResourcesLimits["ulimits"];
 }
 
 /** Docker's minimum. */
@@ -25,7 +27,7 @@ const minProcesses = 8;
 const maxProcesses = 4 * 1024 ** 2 - 1024;
 const minCpus = 0.01;
 
-const knownLimits = ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus", "shm_bytes"];
+const knownLimits = ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus", "shm_bytes", "ulimits"];
 
 /** Reads `resources_limits` of a request. */
 export function readLimits(body: Fields): ResourcesLimits {
@@ -40,6 +42,8 @@ export function readLimits(body: Fields): ResourcesLimits {
   if (processes !== undefined) limits.max_processes = processes;
   const shm = optionalNumber(fields, "shm_bytes", 1);
   if (shm !== undefined) limits.shm_bytes = shm;
+  const ulimits = readUlimits(fields);
+  if (ulimits !== undefined) limits.ulimits = ulimits;
   const cpus = fields.cpus ?? undefined;
   if (cpus !== undefined) {
     if (typeof cpus !== "number" || !(cpus >= minCpus)) refuse("cpus", `must be at least ${minCpus}`);
@@ -55,6 +59,7 @@ export function limitsFor(requested: ResourcesLimits, machine: MachineSize): Ins
     processes: Math.min(requested.max_processes ?? defaultProcesses(machine), maxProcesses),
     cpus: requested.cpus,
     layerBytes: requested.max_layer_bytes,
+    ...(requested.ulimits && { ulimits: requested.ulimits }),
     // A control group counts it as memory. Where there is none, nothing else limits it.
     shmBytes: requested.shm_bytes === undefined ? undefined : Math.min(requested.shm_bytes, memory),
   };

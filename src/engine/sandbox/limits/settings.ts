@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Controllers } from "./controllers.ts";
 import type { InstanceLimits } from "./limits.ts";
+import { hardLimit, rlimitsOf } from "./ulimits.ts";
 
 /** The limits in runc's configuration. */
 export interface LimitSettings {
@@ -10,6 +11,7 @@ export interface LimitSettings {
     cpu?: { shares?: number; period?: number; quota?: number };
     unified?: Record<string, string>;
   };
+  /** Infinite: unlimited. */
   rlimits: readonly { type: string; hard: number; soft: number }[];
   oomScoreAdj: number;
 }
@@ -38,8 +40,11 @@ export function limitSettings(
   limits: InstanceLimits,
   { inUserNamespace, own }: { inUserNamespace: boolean; own: OwnLimits },
 ): LimitSettings {
-  const rlimits: { type: string; hard: number; soft: number }[] = [];
-  const rlimit = (type: string, value: number) => rlimits.push({ type, hard: value, soft: value });
+  const rlimits = rlimitsOf(limits.ulimits);
+  const rlimit = (type: string, value: number) => {
+    const { soft = value, hard = value } = rlimits.get(type) ?? {};
+    rlimits.set(type, { soft: Math.min(soft, value), hard: Math.min(hard, value) });
+  };
   if (limits.layerBytes !== undefined) rlimit("RLIMIT_FSIZE", Math.min(limits.layerBytes, own.fileSize));
   // Counted per user of a user namespace. Polling enforces the true limit, but can be too slow for a fork bomb.
   if (pids === undefined && inUserNamespace)
@@ -56,20 +61,16 @@ export function limitSettings(
       ...(cpu?.version === 1 ? { cpu: { shares: cpuShares, ...quota } } : {}),
       ...(cpu?.version === 2 ? { cpu: quota, unified: { "cpu.weight": String(cpuWeight) } } : {}),
     },
-    rlimits,
+    rlimits: Array.from(rlimits, ([type, limit]) => ({ type, ...limit })),
     oomScoreAdj: Math.max(oomScore, own.oomScore),
   };
 }
 
 export function readOwnLimits(): OwnLimits {
   const limits = readFileSync("/proc/self/limits", "utf8");
-  const hard = (name: string) => {
-    const [, value] = new RegExp(`^${name}\\s+\\S+\\s+(\\d+)`, "m").exec(limits) ?? [];
-    return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
-  };
   return {
     oomScore: Number(readFileSync("/proc/self/oom_score_adj", "utf8")),
-    processes: hard("Max processes"),
-    fileSize: hard("Max file size"),
+    processes: hardLimit(limits, "Max processes"),
+    fileSize: hardLimit(limits, "Max file size"),
   };
 }

@@ -1,0 +1,102 @@
+/** The limits of setrlimit(2) that a request asks for. */
+import { readFileSync } from "node:fs";
+import {
+  type ResourcesLimits,
+  type Ulimit,
+  type UlimitName,
+  ulimitNames,
+} from "../../../service/wire/instance.ts";
+import { asFields, type Fields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
+
+type Ulimits = NonNullable<ResourcesLimits["ulimits"]>;
+
+/** Reads `ulimits` of a request's `resources_limits`. */
+export function readUlimits({ ulimits: given }: Fields): Ulimits | undefined {
+  if (given == null) return undefined;
+  const fields = asFields(given, "ulimits");
+  refuseUnknown(fields, ulimitNames, "ulimits");
+  const ulimits: Ulimits = {};
+  for (const name of ulimitNames) {
+    if (fields[name] === undefined) continue;
+    const place = `ulimits.${name}`;
+    const limit = asFields(fields[name], place);
+    refuseUnknown(limit, ["soft", "hard"], place);
+    const [soft, hard] = [optionalNumber(limit, "soft", -1), optionalNumber(limit, "hard", -1)];
+    if (soft === undefined || hard === undefined) return refuse(place, "must have soft and hard");
+    if (valueOf(soft) > valueOf(hard)) refuse(`${place}.soft`, "must not be above hard");
+    ulimits[name] = { soft, hard };
+  }
+  return ulimits;
+}
+
+/** The limits as runc has them; infinite: unlimited. */
+export function rlimitsOf(ulimits: Ulimits = {}): Map<string, Ulimit> {
+  const names = ulimitNames.filter((name) => ulimits[name] !== undefined);
+  return new Map(
+    names.map((name) => {
+      const { soft = -1, hard = -1 } = ulimits[name] ?? {};
+      return [`RLIMIT_${name.toUpperCase()}`, { soft: valueOf(soft), hard: valueOf(hard) }];
+    }),
+  );
+}
+
+/** Throws if this process may not set a limit for a command. `maxOf`: the highest value of each. */
+export function requireUlimits(ulimits: Ulimits = {}, maxOf: (name: UlimitName) => number): void {
+  for (const [name, { hard }] of Object.entries(ulimits) as [UlimitName, Ulimit][]) {
+    const max = maxOf(name);
+    if (valueOf(hard) <= max) continue;
+    const asked = hard === -1 ? "unlimited" : String(hard);
+    refuse(
+      `ulimits.${name}.hard`,
+      `must be at most ${max}, which is all that the engine may set, not ${asked}`,
+    );
+  }
+}
+
+/** Returns the highest values that this process may set. Only root of the machine may exceed the hard limits of its own. */
+export function maxUlimits({ inUserNamespace }: { inUserNamespace: boolean }): (name: UlimitName) => number {
+  const own = readFileSync("/proc/self/limits", "utf8");
+  const mayRaise = !inUserNamespace && hasCapability(readFileSync("/proc/self/status", "utf8"));
+  return (name) => {
+    const max = mayRaise ? Number.POSITIVE_INFINITY : hardLimit(own, titles[name]);
+    // Nobody may exceed this one.
+    return name === "nofile" ? Math.min(max, Number(readFileSync("/proc/sys/fs/nr_open", "utf8"))) : max;
+  };
+}
+
+/** `limits`: `/proc/<pid>/limits`. */
+export function hardLimit(limits: string, title: string): number {
+  const [, value] = new RegExp(`^${title}\\s+\\S+\\s+(\\d+)`, "m").exec(limits) ?? [];
+  return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
+}
+
+/** CAP_SYS_RESOURCE, which raises hard limits. */
+const raisesLimits = 1n << 24n;
+
+function hasCapability(status: string): boolean {
+  const [, effective = "0"] = /^CapEff:\s+(\w+)/m.exec(status) ?? [];
+  return (BigInt(`0x${effective}`) & raisesLimits) !== 0n;
+}
+
+function valueOf(limit: number): number {
+  return limit === -1 ? Number.POSITIVE_INFINITY : limit;
+}
+
+/** Titles in `/proc/<pid>/limits`. */
+const titles: Readonly<Record<UlimitName, string>> = {
+  core: "Max core file size",
+  cpu: "Max cpu time",
+  data: "Max data size",
+  fsize: "Max file size",
+  locks: "Max file locks",
+  memlock: "Max locked memory",
+  msgqueue: "Max msgqueue size",
+  nice: "Max nice priority",
+  nofile: "Max open files",
+  nproc: "Max processes",
+  rss: "Max resident set",
+  rtprio: "Max realtime priority",
+  rttime: "Max realtime timeout",
+  sigpending: "Max pending signals",
+  stack: "Max stack size",
+};
