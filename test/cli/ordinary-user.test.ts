@@ -135,6 +135,21 @@ test("imports what upper layers delete and hide, and leaves out devices", async 
   }
 });
 
+test("a command runs in a user namespace in which root is the only user and group", async () => {
+  const home = join(user.home, "alone");
+  const alone = ["unshare", "--user", "--map-root-user", "--mount"];
+  const bough = [...alone, join(user.home, "bough"), "--local"];
+  const results = [
+    ["images", "import", layout, "--tag", "alone:1"],
+    ["run", "-D", "alone:1", "stat", "-c", "%g", "/dev/pts/ptmx"],
+  ].map((words) => {
+    const environment = ["env", "-i", `PATH=${process.env.PATH}`, `HOME=${home}`];
+    const child = Bun.spawnSync([...user.prefix, ...environment, ...bough, ...words]);
+    return { exitCode: child.exitCode, stdout: child.stdout.toString(), stderr: child.stderr.toString() };
+  });
+  expect(results).toMatchObject([{ exitCode: 0 }, { exitCode: 0, stdout: "0\n" }]);
+});
+
 describe("one error says what is missing:", () => {
   test("a range of sub-ids", async () => {
     const poor = makeOrdinaryUser({ subordinateIds: false });

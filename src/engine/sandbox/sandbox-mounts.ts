@@ -1,5 +1,6 @@
 /** Everything that is mounted in a sandbox. */
 import type { SandboxNetwork } from "../network/networks.ts";
+import { hasGroup } from "../system/user-namespace.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 
 /** A file of this machine and its path in the sandbox, which contains no symbolic links of the image. */
@@ -31,6 +32,8 @@ export interface MountOptions {
 
 /** Docker's. */
 const defaultShmBytes = 64 * 1024 ** 2;
+/** The group `tty`, to which terminals belong. */
+const terminalGroup = 5;
 
 /** Returns the mounts in their order, in runc's terms. */
 export function mountsOf(options: MountOptions): object[] {
@@ -44,7 +47,8 @@ export function mountsOf(options: MountOptions): object[] {
       "newinstance",
       "ptmxmode=0666",
       "mode=0620",
-      "gid=5",
+      // Linux refuses a group that the user namespace does not have.
+      ...(hasGroup(terminalGroup) ? [`gid=${terminalGroup}`] : []),
     ]),
     mount("/dev/shm", "tmpfs", "shm", ["nosuid", "noexec", "nodev", "mode=1777", sizeOption(shmBytes)]),
     mount("/dev/mqueue", "mqueue", "mqueue", ["nosuid", "noexec", "nodev"]),

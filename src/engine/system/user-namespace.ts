@@ -10,3 +10,21 @@ export function isInUserNamespace(): boolean {
     throw error;
   }
 }
+
+/** Whether the group exists in this process's user namespace: that of a single user may have only the group 0. */
+export function hasGroup(group: number): boolean {
+  try {
+    return isMapped(group, readFileSync("/proc/self/gid_map", "utf8"));
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return true;
+    throw error;
+  }
+}
+
+/** `map`: lines of the first id inside the namespace, the first one outside, and their number. */
+function isMapped(id: number, map: string): boolean {
+  return map.split("\n").some((line) => {
+    const [first = 0, , count = 0] = line.trim().split(/\s+/).map(Number);
+    return id >= first && id < first + count;
+  });
+}
