@@ -107,3 +107,18 @@ describe("tags", () => {
     expect((await engine.fetch("DELETE", "/v1/images/nope/tag")).status).toBe(404);
   });
 });
+
+test("ids may be in capitals", async () => {
+  const capitals = base.toUpperCase();
+  expect(await uuids(`?uuid=${capitals}`)).toContain(base);
+  const { uuid, sha256 } = await engine.upload("in capitals");
+  const files = { "/f": { uuid: uuid.toUpperCase(), uid: 0, gid: 0, mode: "0644" } };
+  expect((await engine.run(capitals, "cat /f", { files })).stdout).toBe("in capitals");
+  const operation = await engine.start({ image: capitals, command: "true" });
+  for (const path of [
+    `/v1/files/${sha256.toUpperCase()}`,
+    `/v1/inspect/${capitals}/`,
+    `/v1/operations/${operation.uuid.toUpperCase()}`,
+  ])
+    expect((await engine.fetch("GET", path)).status).toBe(200);
+});

@@ -71,10 +71,15 @@ function matchPath(expected: readonly string[], actual: readonly string[]): Para
   const parameters: Record<string, string> = {};
   for (const [index, segment] of expected.entries()) {
     const value = actual[index] ?? "";
-    if (segment.startsWith(":") && value !== "") parameters[segment.slice(1)] = decode(value);
+    if (segment.startsWith(":") && value !== "") parameters[segment.slice(1)] = normalizeId(decode(value));
     else if (segment !== value) return undefined;
   }
   return parameters;
+}
+
+/** Some clients write UUIDs and hashes in capitals. */
+function normalizeId(text: string): string {
+  return /^(?:[\da-f-]{36}|[\da-f]{64})$/i.test(text) ? text.toLowerCase() : text;
 }
 
 function decode(segment: string): string {

@@ -109,7 +109,9 @@ export function findFile(
   column: "sha256" | "uuid",
   value: string,
 ): FileRecord | undefined {
-  const row = database.query<FileRow, [string]>(`SELECT * FROM files WHERE ${column} = ?`).get(value);
+  const row = database
+    .query<FileRow, [string]>(`SELECT * FROM files WHERE ${column} = ?`)
+    .get(value.toLowerCase());
   if (row === null || !isSha256(row.sha256)) return undefined;
   const stats = lstatSync(filePath(layout, row.sha256), { throwIfNoEntry: false });
   return stats?.isFile() && stats.size === row.size ? toRecord(row) : undefined;

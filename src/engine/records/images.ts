@@ -50,7 +50,9 @@ export function findImage(records: Records, reference: string): Image | undefine
     tag === undefined
       ? "SELECT uuid, layer FROM images WHERE uuid = ?"
       : "SELECT uuid, layer FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ?";
-  const row = database.query<{ uuid: string; layer: number }, [string]>(query).get(tag ?? reference);
+  const row = database
+    .query<{ uuid: string; layer: number }, [string]>(query)
+    .get(tag ?? reference.toLowerCase());
   const described = row === null ? undefined : readDescription(database, row.uuid);
   if (row === null || described === undefined || !createLayerCheck(records)(row.layer)) return undefined;
   return { ...row, ...described };

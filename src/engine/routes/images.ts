@@ -32,7 +32,7 @@ export const imageRoutes: readonly Route[] = [
         images: listImages(state, {
           tagPrefix: readText(url, "tag"),
           taggedOnly: readFlag(url, "tagged"),
-          uuid: readText(url, "uuid"),
+          uuid: readText(url, "uuid")?.toLowerCase(),
           since: readTime(url, "since", state.clock.now()),
           until: readTime(url, "until", state.clock.now()),
           sizes: readFlag(url, "sizes"),
