@@ -174,6 +174,12 @@ describe("if slirp4netns fails, commands have the machine's network without raw 
       systemClock,
       "no such device",
     ],
+    [
+      "it reports that it passes on the device",
+      "echo 'sent tapfd=6 for tap0' >&2; echo 'received tapfd=6' >&2; echo 'cannot pivot_root to /tmp' >&2; exit 1",
+      systemClock,
+      "cannot pivot_root to /tmp",
+    ],
     ["it says nothing", "exit 1", systemClock, "slirp4netns exited without an error message"],
     ["it never gets ready", "sleep 1000", impatient, "slirp4netns was not ready within 10 seconds"],
   ])("%s", async (name, script, clock, reason) => {

@@ -124,8 +124,11 @@ function isResolvConfInSandbox(): boolean {
   }
 }
 
-/** Returns the first error message. Leaves out slirp4netns' warnings about its experimental options. */
+/** What slirp4netns also says without an error: warnings about its experimental options, and how it passes on the device. */
+const remark = /^(WARNING|sent tapfd|received tapfd)/;
+
+/** Returns the first error message. */
 function explain(said: string): string {
-  const lines = said.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("WARNING"));
+  const lines = said.split("\n").filter((line) => line.trim() !== "" && !remark.test(line));
   return lines[0] ?? "slirp4netns exited without an error message";
 }
