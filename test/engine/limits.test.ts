@@ -93,7 +93,7 @@ describe("runc's settings for limits", () => {
     expect(maxOf("nofile")).toBeLessThanOrEqual(Number(readFileSync("/proc/sys/fs/nr_open", "utf8")));
     expect(() => requireUlimits({ nofile: { soft: 1, hard: maxOf("nofile") } }, maxOf)).not.toThrow();
     expect(() => requireUlimits({ nofile: { soft: 1, hard: maxOf("nofile") + 1 } }, maxOf)).toThrow(
-      /^ulimits.nofile.hard must be at most \d+, which is all that the engine may set, not \d+$/,
+      /^ulimits.nofile.hard must be at most \d+ \(the engine may set no more\), not \d+$/,
     );
     expect(() => requireUlimits({ nofile: { soft: -1, hard: -1 } }, maxOf)).toThrow("not unlimited");
   });

@@ -118,7 +118,7 @@ test.each<[string, string, string[], string]>([
     "a registry keeps no such descriptor",
   ],
   ["an index with a platform", "index[linux/amd64]:a=1", [...oci, "--sbom"], "index takes no platform"],
-  ["an invalid platform", "manifest[a/b/c/d]:a=1", oci, 'invalid platform "a/b/c/d"'],
+  ["an invalid platform", "manifest[a/b/c/d]:a=1", oci, '[a/b/c/d]:a=1: invalid platform "a/b/c/d"'],
   [
     "another platform",
     "manifest[linux/s390x]:a=1",

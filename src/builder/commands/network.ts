@@ -2,6 +2,7 @@ import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
+import { unsupportedOption } from "./unsupported-option.ts";
 
 /** The network options of the command line for RUN instructions. */
 export interface NetworkPolicy {
@@ -35,7 +36,7 @@ export function hostFields(hosts: readonly ExtraHost[]): Pick<InstanceRequest, "
   return hosts.length === 0 ? {} : { extra_hosts: hosts };
 }
 
-/** Returns the network fields of a command. `step`: those of the failed step that it replaces. */
+/** Returns the network fields of a command: the given options, then the fields of the failed step that it replaces. */
 export function instanceNetwork(
   { network, hosts }: { network: NetworkMode; hosts: readonly ExtraHost[] },
   { networking, extra_hosts = [] }: Pick<InstanceRequest, "networking" | "extra_hosts">,
@@ -85,10 +86,7 @@ export async function requireHosts(
   { address, capabilities }: Pick<ImageService, "address" | "capabilities">,
 ): Promise<void> {
   if (hosts.length === 0 || (await capabilities.extensions()).has("extra-hosts")) return;
-  throw new BoughError(`${address} does not support --add-host`, {
-    kind: "usage",
-    hint: "Leave it out, or use bough's own engine (--local).",
-  });
+  throw unsupportedOption("--add-host", { address });
 }
 
 const hostNetworkExtension = "host-network";

@@ -6,7 +6,7 @@ import {
   type Platform,
   parsePlatform,
 } from "../../builder/bases/platform.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, messageOf } from "../../errors.ts";
 import { type AnnotatedPart, type Annotations, annotatedParts } from "../../image/annotations.ts";
 import type { ImageService } from "../../service/service.ts";
 import { listWords } from "../command-line/option-values.ts";
@@ -74,7 +74,18 @@ function readType(type: string, text: string): { part: AnnotatedPart; platform: 
     );
   if (platform !== undefined && part !== "manifest" && part !== "manifest-descriptor")
     throw usage(`--annotation ${text}: ${part} takes no platform`, `Write ${part}:KEY=VALUE.`);
-  return { part, platform: platform === undefined ? undefined : parsePlatform(platform) };
+  return { part, platform: platform === undefined ? undefined : readPlatform(platform, text) };
+}
+
+function readPlatform(platform: string, text: string): Platform {
+  try {
+    return parsePlatform(platform);
+  } catch (error) {
+    throw usage(
+      `--annotation ${text}: ${messageOf(error)}`,
+      "Leave the platform out, or give linux/amd64, for example.",
+    );
+  }
 }
 
 function requirePart(

@@ -1,4 +1,5 @@
 /** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
+import { unsupportedOption } from "../../builder/commands/unsupported-option.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import {
@@ -68,16 +69,13 @@ export async function requireLimits(
   if (limits === undefined) return;
   const extensions = await service.capabilities.extensions();
   const { shm_bytes: shm, ulimits, ...others } = limits;
-  const hint = "Leave it out, or use bough's own engine (--local).";
   if (Object.keys(others).length > 0 && !extensions.has("resource-limits"))
     throw new BoughError(
       `${service.address} does not support --memory, --cpus and --pids: it sets the limits itself`,
-      { kind: "usage", hint: hint.replace("it", "them") },
+      { kind: "usage", hint: "Leave them out, or use bough's own engine (--local)." },
     );
-  if (shm !== undefined && !extensions.has("shm-size"))
-    throw new BoughError(`${service.address} does not support --shm-size`, { kind: "usage", hint });
-  if (ulimits !== undefined && !extensions.has("ulimits"))
-    throw new BoughError(`${service.address} does not support --ulimit`, { kind: "usage", hint });
+  if (shm !== undefined && !extensions.has("shm-size")) throw unsupportedOption("--shm-size", service);
+  if (ulimits !== undefined && !extensions.has("ulimits")) throw unsupportedOption("--ulimit", service);
 }
 
 /** Docker's minimum. */

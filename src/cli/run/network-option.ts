@@ -39,7 +39,7 @@ export function hostsDefinition(whose: string): ArgumentDefinition {
     type: "string",
     valueHint: "NAME:IP",
     multiple: true,
-    description: `A line in /etc/hosts of ${whose}, on bough's own engine; NAME=IP, too; IP may be ${hostGateway}: this machine`,
+    description: `A line in /etc/hosts of ${whose}, on bough's own engine; also NAME=IP; IP may be ${hostGateway}: the machine that runs it`,
   };
 }
 

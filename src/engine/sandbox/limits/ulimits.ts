@@ -46,10 +46,7 @@ export function requireUlimits(ulimits: Ulimits = {}, maxOf: (name: UlimitName) 
     const max = maxOf(name);
     if (valueOf(hard) <= max) continue;
     const asked = hard === -1 ? "unlimited" : String(hard);
-    refuse(
-      `ulimits.${name}.hard`,
-      `must be at most ${max}, which is all that the engine may set, not ${asked}`,
-    );
+    refuse(`ulimits.${name}.hard`, `must be at most ${max} (the engine may set no more), not ${asked}`);
   }
 }
 
