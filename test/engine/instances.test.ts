@@ -73,7 +73,7 @@ describe("a field of a request:", () => {
     ["HOME is the user's", { uid: 65534 }, "echo $HOME", "/home\n"],
     ["stdin as text", { stdin: { value: "a\nb", encoding: "ascii" } }, "cat", "a\nb"],
     ["stdin as bytes", { stdin: { value: "AP8K", encoding: "base64" } }, "od -An -tx1", " 00 ff 0a\n"],
-    ["stdin in lines of base64", { stdin: { value: "YWJj\nZA==\n", encoding: "base64" } }, "cat", "abcd"],
+    ["stdin in lines of base64", { stdin: { value: "YWJj\nZA=\n=\n", encoding: "base64" } }, "cat", "abcd"],
     ["without stdin there is nothing to read", {}, "cat; echo read", "read\n"],
   ])("%s", async (_name, request, command, stdout) => {
     const image = await imageWithConfig();
@@ -245,6 +245,12 @@ describe("an invalid request is refused:", () => {
     ["a hostname with a slash", { hostname: "a/b" }, 400, "hostname must be"],
     ["an unknown encoding", { stdin: { value: "", encoding: "rot13" } }, 400, "stdin.encoding must be"],
     ["input that is not base64", { stdin: { value: "aGk!", encoding: "base64" } }, 400, "stdin.value is not"],
+    [
+      "many spaces, without taking minutes",
+      { stdin: { value: `${" ".repeat(500_000)}!`, encoding: "base64" } },
+      400,
+      "stdin.value is not base64",
+    ],
     ["a negative uid", { uid: -1 }, 400, "uid must be a whole number of at least 0"],
     [
       "a file at a relative path",

@@ -80,8 +80,11 @@ export function commandLine({
   return args.length === 0 ? ["/bin/sh", "-c", command] : ["/bin/sh", "-c", `${command} "$@"`, "sh", ...args];
 }
 
-/** Line breaks, missing padding and the alphabet for URLs are accepted. */
-const base64 = /^[\w+/\s-]*[=\s]*$/;
+/**
+ * Line breaks, missing padding and the alphabet for URLs are accepted. Only one of the two parts can match a space: otherwise the
+ * time for refusing many spaces grows with the square of their number.
+ */
+const base64 = /^[\w+/\s-]*(?:=[=\s]*)?$/;
 
 /** `within`: the name of the enclosing field; "" for the body itself. `close`: the default. */
 export function readInput(fields: Fields, within: string, close: boolean): InputSpec {
