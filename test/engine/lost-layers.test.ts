@@ -1,12 +1,17 @@
 /** A layer that a failed sync has lost does not exist for running engines, of this process or another. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "../../src/database.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { linkKnownBlobs } from "../../src/engine/records/imported-blobs.ts";
+import { addOperation } from "../../src/engine/records/operations.ts";
 import { migrations } from "../../src/engine/records/schema.ts";
 import { noteFailedSync } from "../../src/engine/records/unsynced-layers.ts";
+import { createLayerCheck } from "../../src/engine/records/whole-layers.ts";
+import type { EngineState } from "../../src/engine/state.ts";
+import { keepLayers } from "../../src/engine/unpack/keep-layers.ts";
+import { placesOf } from "../../src/engine/unpack/unpack-layers.ts";
 import { openInput, TestEngine } from "../support/engine.ts";
 import { failFirst, lost, notKept, SyncedEngine, untilFailed } from "../support/synced-engine.ts";
 
@@ -106,6 +111,32 @@ test("a failure that can't be recorded at once is recorded before a layer counts
   expect(await statusOf("POST", "/v1/instances", { image: base, command: "true" })).toBe(201);
   await engine.close();
   expect(await engines.hasAfterwards([base, image])).toEqual([true, false]);
+});
+
+test("an import that began before a failed sync does not restore another import's lost layer", () => {
+  const layout = makeLayout(engines.directory);
+  const database = openDatabase(layout.database, migrations);
+  const layerSync = { request: () => undefined };
+  const state = { database, layout, boot: "this", layerSync } as unknown as EngineState;
+  const group = { from: 0, to: 1, content: "c0ffee", existing: undefined };
+  const begin = () => {
+    const uuid = crypto.randomUUID();
+    addOperation(database, { uuid, kind: "image_import", owner: "", metadata: {}, createdAt: 0 });
+    return { uuid, directory: join(layout.operations, uuid) };
+  };
+  const keep = (run: ReturnType<typeof begin>) => {
+    for (const place of Object.values(placesOf(run.directory, group))) mkdirSync(place, { recursive: true });
+    return keepLayers(state, [group], run, 0);
+  };
+  const slow = begin();
+  const layer = keep(begin());
+  expect(createLayerCheck(state)(layer)).toBe(true);
+  noteFailedSync(database, { layers: [], startedAt: 0 });
+  expect(keep(slow)).toBe(layer);
+  expect(createLayerCheck(state)(layer)).toBe(false);
+  expect(keep(begin())).toBe(layer);
+  expect(createLayerCheck(state)(layer)).toBe(true);
+  database.close();
 });
 
 test("the blobs of a lost base are fetched again", async () => {

@@ -58,14 +58,20 @@ export function addLayer(
   return { id: inserted.id, parent, depth };
 }
 
-/**
- * Replaces the directory of a damaged imported layer by one that is on the disk, which repairs everything built on it. Call it
- * like `addLayer`.
- */
-export function restoreLayer(database: Database, layout: Layout, id: number, directory: string): void {
+/** Replaces the directory of a damaged imported layer, which repairs everything built on it. Call it like `addLayer`. */
+export function restoreLayer(
+  database: Database,
+  layout: Layout,
+  {
+    id,
+    directory,
+    unsyncedIn,
+  }: { id: number } & Pick<Parameters<typeof addLayer>[2], "directory" | "unsyncedIn">,
+): void {
   placeLayer(layout, id, directory);
-  syncDirectory(layout.layers);
   noteReplaced(database, id);
+  if (unsyncedIn === undefined) syncDirectory(layout.layers);
+  else noteUnsynced(database, id, unsyncedIn);
   database.query<undefined, [number]>("UPDATE layers SET fingerprint = NULL WHERE id = ?").run(id);
 }
 

@@ -44,7 +44,7 @@ export function noteSynced(database: Database, layers: readonly number[], boot: 
   for (const layer of layers) query.run(layer, boot);
 }
 
-/** Notes that a layer has been replaced by one that is on the disk. */
+/** Notes that a layer's directory has been replaced: a failed sync of the old one does not concern the new one. */
 export function noteReplaced(database: Database, layer: number): void {
   database.query<undefined, [number]>("DELETE FROM unsynced_layers WHERE layer = ?").run(layer);
 }

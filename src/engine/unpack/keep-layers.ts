@@ -52,7 +52,7 @@ function keepLayer(
     throw new BoughError("a layer of the image was removed while it was being imported: import it again");
   const stands = existing?.parent === (parent?.id ?? null) && existing.depth === (parent?.depth ?? 0) + 1;
   if (existing !== undefined && stands) {
-    restoreLayer(database, layout, existing.id, directory);
+    restoreLayer(database, layout, { ...layer, id: existing.id });
     return existing;
   }
   // Its record has another parent, so the layers built on it are lost.
