@@ -364,9 +364,10 @@ describe("polling", () => {
     "waits for an operation that is too new to be known (events: %p)",
     async (events) => {
       let misses = 0;
-      const { service, spawn } = await start(
+      const { fake, service, spawn } = await start(
         {
           events,
+          ...doing({ stdout: "hello\n" }),
           intercept: ({ method, url }) =>
             method === "GET" && url.includes("/operations/") && misses++ < 6
               ? Response.json({ error: "no such operation" }, { status: 404 })
@@ -374,7 +375,13 @@ describe("polling", () => {
         },
         { clock: impatient() },
       );
-      expect(await service.follow(await spawn())).toMatchObject({ status: "SUCCESS" });
+      const live: string[] = [];
+      const follow = async () => service.follow(await spawn(), ({ text }) => live.push(text));
+      expect(await follow()).toMatchObject({ status: "SUCCESS", stdout: { text: "hello\n" } });
+      expect([live, connections(fake).length]).toEqual(events ? [["hello\n"], 2] : [[], 2]);
+      // Only a service that has no events of a known operation is not asked for them again.
+      await follow();
+      expect(connections(fake).length).toBe(events ? 3 : 2);
     },
   );
 

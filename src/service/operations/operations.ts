@@ -88,14 +88,18 @@ export function createOperations(options: OperationsOptions): Operations {
       };
       try {
         return await withinTime(operation, async (own) => {
-          if (!capabilities.lacks("events")) {
+          const readEvents = async () => {
             const end = await followEvents(own, operation, log, report);
             for (const chunk of log.end()) report(chunk);
             // An import without events says nothing about instances.
             const isImport = expected.get(operation)?.kind === "image_import";
-            if (end === "unsupported" && !isImport) capabilities.learn("events", false);
-          }
-          const outcome = await outcomeOf(own, operation, log);
+            if (!isImport) capabilities.learn("events", end !== "unsupported");
+            return end;
+          };
+          const isRefused = !capabilities.lacks("events") && (await readEvents()) === "unsupported";
+          // A service that does not know the operation yet has no events of it, either.
+          const onKnown = isRefused ? async () => void (await readEvents()) : undefined;
+          const outcome = await outcomeOf(own, operation, log, onKnown);
           return listener?.onRest === undefined ? outcome : passOnRest(outcome, listener.onRest);
         });
       } finally {
@@ -162,10 +166,12 @@ export function createOperations(options: OperationsOptions): Operations {
     own: PollingOptions,
     operation: string,
     log: ReceivedEvents,
+    onKnown?: () => Promise<void>,
   ): Promise<OperationOutcome> {
     const { timeoutSeconds = defaultTimeoutSeconds, startedAt } = expected.get(operation) ?? {};
     const limitMilliseconds = timeoutSeconds * 1000 + graceMilliseconds;
-    const view = endedView(log) ?? (await pollUntilEnded(own, operation, limitMilliseconds, startedAt));
+    const created = startedAt === undefined ? undefined : { startedAt, onKnown };
+    const view = endedView(log) ?? (await pollUntilEnded(own, operation, limitMilliseconds, created));
     const { ended: status, isQueued: _, unknownStatus: __, served, ...end } = view;
     const kind = expected.get(operation)?.kind ?? "instance";
     if (served !== undefined) options.onServed?.({ operation, kind, ...served });

@@ -58,30 +58,43 @@ export async function lookAtOperation(options: PollingOptions, operation: string
 /** A service that reads from a copy of its database may know a new operation only after a moment. */
 const unknownNewMilliseconds = 5000;
 
+/** An operation that this client has just started. */
+interface NewOperation {
+  startedAt: number;
+  /** Called when the service knows it, if it did not at first. It may have events then. */
+  onKnown?: (() => Promise<void>) | undefined;
+}
+
 /**
  * Polls immediately, then after 50 ms, growing to 2 s, or when the service asks for it. An unknown status counts as running, for
- * `unknownStatusLimitMilliseconds` at most. `startedAt`: the time of a new operation's start.
+ * `unknownStatusLimitMilliseconds` at most.
  */
 export async function pollUntilEnded(
   options: PollingOptions,
   operation: string,
   unknownStatusLimitMilliseconds: number,
-  startedAt = Number.NEGATIVE_INFINITY,
+  { startedAt, onKnown }: NewOperation = { startedAt: Number.NEGATIVE_INFINITY },
 ): Promise<EndedView> {
   const { clock, signal, onNotice } = options;
   let unknownSince: number | undefined;
-  let isKnown = false;
+  let isKnown: boolean | undefined;
   for (const wait of pollIntervals()) {
     const look = await lookAtOperation(options, operation).catch((error: unknown) => {
-      const isNew = !isKnown && clock.now() - startedAt < unknownNewMilliseconds;
+      const isNew = isKnown !== true && clock.now() - startedAt < unknownNewMilliseconds;
       if (error instanceof NotFoundError && isNew) return undefined;
       throw error;
     });
     if (look === undefined) {
+      isKnown = false;
       await clock.sleep(wait, signal);
       continue;
     }
+    const isKnownLate = isKnown === false;
     isKnown = true;
+    if (isKnownLate && onKnown !== undefined) {
+      await onKnown();
+      continue;
+    }
     const { view, waitMilliseconds } = look;
     const { ended } = view;
     if (ended !== undefined) return { ...view, ended };
