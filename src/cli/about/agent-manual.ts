@@ -65,7 +65,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
 
 ## A failed build
 It prints the Dockerfile line, exit code and whole output, and a command line that runs another command in the step's
-place: with its files, ENV, ARG, WORKDIR, USER and mounts, without secrets.
+place: with its files, ENV, ARG, WORKDIR, USER, mounts and network, without secrets and limits (give --ulimit again).
   bough -S build:0123456789abcdef run -D --failed-step -s -- 'ls -l && env'
   bough -S build:0123456789abcdef session checkout layer:0123456789ab   or continue from any layer
 Then fix the Dockerfile and build again: the layers before the step stay cached.
