@@ -1,8 +1,8 @@
 import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
+import { unsupportedOption } from "../../service/unsupported-option.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
-import { unsupportedOption } from "./unsupported-option.ts";
 
 /** The network options of the command line for RUN instructions. */
 export interface NetworkPolicy {

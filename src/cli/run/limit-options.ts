@@ -1,7 +1,8 @@
 /** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
-import { unsupportedOption } from "../../builder/commands/unsupported-option.ts";
+
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
+import { unsupportedOption } from "../../service/unsupported-option.ts";
 import {
   type ResourcesLimits,
   type Ulimit,

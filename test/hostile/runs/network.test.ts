@@ -137,7 +137,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
     async (mode, stderr, stdout) => {
       const stop = await world.talkToServer(prefix);
       const sniffed = await run(["perl", "-e", `use Socket; ${sniff}`], `--network=${mode}`);
-      stop();
+      await stop();
       expect(sniffed).toMatchObject({ stdout, stderr });
     },
   );
@@ -265,7 +265,7 @@ class World {
   }
 
   /** Starts a server of the engine, and a client that keeps sending it requests with the token. */
-  async talkToServer(bough: readonly string[]): Promise<() => void> {
+  async talkToServer(bough: readonly string[]): Promise<() => Promise<void>> {
     const token = "token-of-the-server";
     const server = ["serve", "--listen", "127.0.0.1:7010", "--token", token, "-q"];
     const request = `wget -qO- --header 'Authorization: Bearer ${token}' http://127.0.0.1:7010/v1/whoami >/dev/null 2>&1`;
@@ -273,16 +273,19 @@ class World {
       Bun.spawn([...this.#enter, ...command], {
         cwd: "/",
         stdout: "ignore",
-        stderr: "ignore",
+        stderr: "pipe",
         detached: true,
       });
-    const processes = [
-      spawn([...bough, ...server]),
-      spawn(["sh", "-c", `while :; do busybox ${request}; sleep 0.02; done`]),
-    ];
-    while ((await this.run(["sh", "-c", `busybox ${request}`])).exitCode !== 0) await Bun.sleep(20);
-    return () => {
-      for (const { pid } of processes) process.kill(-pid, "SIGKILL");
+    const serving = spawn([...bough, ...server]);
+    const talking = spawn(["sh", "-c", `while :; do busybox ${request}; sleep 0.02; done`]);
+    while ((await this.run(["sh", "-c", `busybox ${request}`])).exitCode !== 0) {
+      if (serving.exitCode !== null) throw new Error(await new Response(serving.stderr).text());
+      await Bun.sleep(20);
+    }
+    return async () => {
+      for (const { pid } of [serving, talking]) process.kill(-pid, "SIGKILL");
+      // The next server needs the port.
+      await Promise.all([serving.exited, talking.exited]);
     };
   }
 }

@@ -1,5 +1,5 @@
-import { BoughError } from "../../errors.ts";
-import type { ImageService } from "../../service/service.ts";
+import { BoughError } from "../errors.ts";
+import type { ImageService } from "./service.ts";
 
 /** Returns the error for an option that the service does not support, but the engine does. */
 export function unsupportedOption(option: string, { address }: Pick<ImageService, "address">): BoughError {
