@@ -52,12 +52,16 @@ export function explainFault(error: unknown, directory: string): unknown {
     }
     return error;
   } catch (cause) {
-    return isDiskFull(cause) || isDiskFailing(cause, directory) ? cause : error;
+    return meansUnwritable(cause, directory) ? cause : error;
   }
 }
 
-/** True for an error of the disk of `directory` that fails whatever is written to it. */
-export function isDiskFailing(error: unknown, directory: string): boolean {
+/** True for an error of the disk of `directory` that concerns whatever is written to it: it is full, read-only or failing. */
+export function meansUnwritable(error: unknown, directory: string): boolean {
+  return isDiskFull(error) || isDiskFailing(error, directory);
+}
+
+function isDiskFailing(error: unknown, directory: string): boolean {
   const code = errorCode(error) ?? "";
   return (
     code === "EROFS" || code.startsWith("SQLITE_IOERR") || (code === "EIO" && concerns(error, directory))

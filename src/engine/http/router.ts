@@ -1,4 +1,4 @@
-import { describeFault, explainFault, isDiskFailing, isDiskFull } from "../faults.ts";
+import { describeFault, explainFault, meansUnwritable } from "../faults.ts";
 import type { EngineState } from "../state.ts";
 import { MissingProgramError } from "../system/programs.ts";
 import { errorResponse, RequestError } from "./answers.ts";
@@ -63,7 +63,7 @@ function answerFault(error: unknown, state: EngineState): Response {
   if (error instanceof RequestError) return errorResponse(error.status, message, error.headers);
   if (error instanceof MissingProgramError) return errorResponse(501, message);
   // With 507, clients do not repeat the request.
-  return errorResponse(isDiskFull(fault) || isDiskFailing(fault, directory) ? 507 : 500, message);
+  return errorResponse(meansUnwritable(fault, directory) ? 507 : 500, message);
 }
 
 function matchPath(expected: readonly string[], actual: readonly string[]): Parameters | undefined {
