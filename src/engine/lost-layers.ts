@@ -11,7 +11,7 @@ import { failingDiskHint } from "./system/disk.ts";
  * Removes layers whose sync failed, and the images built on them, while engines are running. What a running operation uses stays
  * until that ends, but no request finds it (`createLayerCheck`). What can't be removed now is removed by the next engine.
  *
- * @param after does so only if a sync has failed since this operation began
+ * @param after an operation; nothing is removed unless a sync has failed since it began
  */
 export async function removeLostLayers({ database, layout }: Records, after?: string): Promise<void> {
   try {
@@ -26,10 +26,10 @@ export async function removeLostLayers({ database, layout }: Records, after?: st
 }
 
 /**
- * Throws if an operation's image is lost, because a sync has failed since it began. Without an image, or with that from which a
- * command started, it has done all that was asked of it.
+ * Throws if an operation's image is lost because a sync has failed since the operation began. It does not throw if the operation
+ * made no image, or if the image still exists, as that of a command that changed nothing may.
  */
-export function requireKept(records: Records, operation: string, outcome: Outcome): void {
+export function requireResult(records: Records, operation: string, outcome: Outcome): void {
   if (outcome.status !== "SUCCESS" || outcome.image === undefined) return;
   if (!hasMissedError(records.database, operation) || findImage(records, outcome.image) !== undefined) return;
   throw lostResult();

@@ -6,7 +6,7 @@ import { inTransaction } from "../database.ts";
 import { currentProcess } from "../process-identity.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
 import { describeFault, explainFault } from "./faults.ts";
-import { removeLostLayers, requireKept } from "./lost-layers.ts";
+import { removeLostLayers, requireResult } from "./lost-layers.ts";
 import { requireImage } from "./records/images.ts";
 import {
   addOperation,
@@ -91,7 +91,7 @@ async function run(
     state.layerSync.recordFailures();
     outcome = inTransaction(database, () => {
       const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
-      requireKept(state, uuid, result);
+      requireResult(state, uuid, result);
       finishOperation(database, uuid, result, clock.now());
       return result;
     });
