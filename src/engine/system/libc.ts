@@ -1,6 +1,7 @@
 /** C library functions that neither Bun nor Node provides. */
 import { dlopen, type FFIFunction } from "bun:ffi";
 import { BoughError, messageOf } from "../../errors.ts";
+import { once } from "./once.ts";
 
 /** Throws on a system with another C library. */
 export const libc = once(
@@ -42,11 +43,3 @@ export function openLibrary<Functions extends Record<string, FFIFunction>>(funct
 
 /** `O_CLOEXEC`, which Node does not define. */
 export const closeOnExec = 0o2000000;
-
-function once<Library>(load: () => Library): () => Library {
-  let loaded: Library | undefined;
-  return () => {
-    loaded ??= load();
-    return loaded;
-  };
-}

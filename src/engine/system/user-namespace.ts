@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { errorCode } from "../../system-error.ts";
+import { once } from "./once.ts";
 
 /** The initial namespace maps all ids to themselves. A kernel without user namespaces has no such file. */
 export function isInUserNamespace(): boolean {
@@ -11,20 +12,27 @@ export function isInUserNamespace(): boolean {
   }
 }
 
-/** Whether the group exists in this process's user namespace: that of a single user may have only the group 0. */
+/** Returns true if the group exists in this process's user namespace: that of a single user may have only the group 0. */
 export function hasGroup(group: number): boolean {
-  try {
-    return isMapped(group, readFileSync("/proc/self/gid_map", "utf8"));
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") return true;
-    throw error;
-  }
+  return groupRanges().some(({ first, count }) => group >= first && group < first + count);
 }
 
-/** `map`: lines of the first id inside the namespace, the first one outside, and their number. */
-function isMapped(id: number, map: string): boolean {
-  return map.split("\n").some((line) => {
-    const [first = 0, , count = 0] = line.trim().split(/\s+/).map(Number);
-    return id >= first && id < first + count;
-  });
+interface IdRange {
+  first: number;
+  count: number;
 }
+
+/** Read once, since a process stays in its user namespace, and each command needs it. */
+const groupRanges = once((): readonly IdRange[] => {
+  try {
+    // Each line has the first id inside the namespace, the first one outside, and their number.
+    const lines = readFileSync("/proc/self/gid_map", "utf8").trim().split("\n");
+    return lines.map((line) => {
+      const [first = 0, , count = 0] = line.trim().split(/\s+/).map(Number);
+      return { first, count };
+    });
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return [{ first: 0, count: Number.POSITIVE_INFINITY }];
+    throw error;
+  }
+});

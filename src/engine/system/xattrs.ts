@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import { bytesOf, type Path } from "../copies/path.ts";
 import { openLibrary } from "./libc.ts";
+import { once } from "./once.ts";
 
 /** The kernel's limits (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
 const maxBytes = 65_536;
@@ -15,7 +16,6 @@ interface Attribute {
   value: Buffer;
 }
 
-let opened: Library | undefined;
 const list = Buffer.alloc(maxBytes);
 const content = Buffer.alloc(maxBytes);
 
@@ -87,21 +87,14 @@ function terminate(text: Path): Buffer {
 
 const end = Buffer.alloc(1);
 
-type Library = ReturnType<typeof openXattrs>["symbols"];
-
-function library(): Library {
-  opened ??= openXattrs().symbols;
-  return opened;
-}
-
-function openXattrs() {
+const library = once(() => {
   try {
     return openLibrary({
       llistxattr: { args: ["ptr", "ptr", "usize"], returns: "i64" },
       lgetxattr: { args: ["ptr", "ptr", "ptr", "usize"], returns: "i64" },
       lsetxattr: { args: ["ptr", "ptr", "ptr", "usize", "i32"], returns: "i32" },
       mknod: { args: ["ptr", "u32", "u64"], returns: "i32" },
-    });
+    }).symbols;
   } catch (error) {
     if (error instanceof BoughError) throw error;
     throw new BoughError(`the C library could not be opened: ${messageOf(error)}`, {
@@ -109,4 +102,4 @@ function openXattrs() {
       cause: error,
     });
   }
-}
+});
