@@ -20,25 +20,27 @@ export function layerDirectory(layout: Layout, id: number): string {
   return join(layout.layers, id.toString(36));
 }
 
+/** A directory that becomes that of a layer. */
+interface LayerContent {
+  directory: string;
+  /** Set if the directory may not be on the disk yet; see `noteUnsynced`. */
+  unsyncedIn?: { boot: string; operation: string };
+}
+
+export interface NewLayer extends LayerContent {
+  parent: LayerRecord | undefined;
+  /** Identifies an imported layer. */
+  content?: string;
+  /** Layers with which it shares hard-linked files. */
+  linkedLayers?: ReadonlySet<number>;
+  createdAt: number;
+}
+
 /**
  * Makes `directory` a layer by renaming it. The rename is on disk before the transaction commits, or the layer is noted as
- * unsynced. Call it inside a transaction, which keeps other processes from removing the directory as a leftover. `content`
- * identifies an imported layer.
+ * unsynced. Call it inside a transaction, which keeps other processes from removing the directory as a leftover.
  */
-export function addLayer(
-  database: Database,
-  layout: Layout,
-  layer: {
-    directory: string;
-    parent: LayerRecord | undefined;
-    content?: string;
-    /** Layers with which it shares hard-linked files. */
-    linkedLayers?: ReadonlySet<number>;
-    /** Set if the directory may not be on the disk yet; see `noteUnsynced`. */
-    unsyncedIn?: { boot: string; operation: string };
-    createdAt: number;
-  },
-): LayerRecord {
+export function addLayer(database: Database, layout: Layout, layer: NewLayer): LayerRecord {
   const parent = layer.parent?.id ?? null;
   const { linkedLayers = new Set() } = layer;
   const depth = (layer.parent?.depth ?? 0) + 1;
@@ -52,26 +54,14 @@ export function addLayer(
     .get(parent, depth, layer.content ?? null, linkedLayers.size > 0 ? 1 : 0, layer.createdAt);
   if (inserted === null) throw new Error("SQLite returned no row for an inserted layer");
   for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
-  if (layer.unsyncedIn !== undefined) noteUnsynced(database, inserted.id, layer.unsyncedIn);
-  placeLayer(layout, inserted.id, layer.directory);
-  if (layer.unsyncedIn === undefined) syncDirectory(layout.layers);
+  placeLayer(database, layout, inserted.id, layer);
   return { id: inserted.id, parent, depth };
 }
 
 /** Replaces the directory of a damaged imported layer, which repairs everything built on it. Call it like `addLayer`. */
-export function restoreLayer(
-  database: Database,
-  layout: Layout,
-  {
-    id,
-    directory,
-    unsyncedIn,
-  }: { id: number } & Pick<Parameters<typeof addLayer>[2], "directory" | "unsyncedIn">,
-): void {
-  placeLayer(layout, id, directory);
+export function restoreLayer(database: Database, layout: Layout, id: number, content: LayerContent): void {
   noteReplaced(database, id);
-  if (unsyncedIn === undefined) syncDirectory(layout.layers);
-  else noteUnsynced(database, id, unsyncedIn);
+  placeLayer(database, layout, id, content);
   database.query<undefined, [number]>("UPDATE layers SET fingerprint = NULL WHERE id = ?").run(id);
 }
 
@@ -80,17 +70,27 @@ export function disownContent(database: Database, id: number): void {
   database.query<undefined, [number]>("UPDATE layers SET content = NULL WHERE id = ?").run(id);
 }
 
-function placeLayer(layout: Layout, id: number, directory: string): void {
+function placeLayer(
+  database: Database,
+  layout: Layout,
+  id: number,
+  { directory, unsyncedIn }: LayerContent,
+): void {
   const destination = layerDirectory(layout, id);
   // An existing directory is from a process killed between rename and commit, or belongs to a damaged layer.
   if (lstatSync(destination, { throwIfNoEntry: false }) !== undefined) moveToScratch(layout, destination);
   renameSync(directory, destination);
+  if (unsyncedIn === undefined) syncDirectory(layout.layers);
+  else noteUnsynced(database, id, unsyncedIn);
 }
 
 function syncDirectory(path: string): void {
   const directory = openSync(path, "r");
-  fsyncSync(directory);
-  closeSync(directory);
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
 }
 
 export function findLayer(database: Database, id: number): LayerRecord | undefined {

@@ -6,6 +6,7 @@ import {
   disownContent,
   findLayerByContent,
   type LayerRecord,
+  type NewLayer,
   restoreLayer,
 } from "../records/layers.ts";
 import { createLayerCheck } from "../records/whole-layers.ts";
@@ -40,10 +41,7 @@ export function keepLayers(
   return top.id;
 }
 
-function keepLayer(
-  state: EngineState,
-  layer: Parameters<typeof addLayer>[2] & { content: string },
-): LayerRecord {
+function keepLayer(state: EngineState, layer: NewLayer & { content: string }): LayerRecord {
   const { database, layout } = state;
   const { content, parent, directory } = layer;
   const existing = findLayerByContent(database, content);
@@ -52,7 +50,7 @@ function keepLayer(
     throw new BoughError("a layer of the image was removed while it was being imported: import it again");
   const stands = existing?.parent === (parent?.id ?? null) && existing.depth === (parent?.depth ?? 0) + 1;
   if (existing !== undefined && stands) {
-    restoreLayer(database, layout, { ...layer, id: existing.id });
+    restoreLayer(database, layout, existing.id, layer);
     return existing;
   }
   // Its record has another parent, so the layers built on it are lost.
