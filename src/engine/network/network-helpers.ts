@@ -124,7 +124,7 @@ function isResolvConfInSandbox(): boolean {
   }
 }
 
-/** What slirp4netns also says without an error: warnings about its experimental options, and how it passes on the device. */
+/** Matches what slirp4netns also prints without an error: warnings about experimental options, and how it passes on the device. */
 const remark = /^(WARNING|sent tapfd|received tapfd)/;
 
 /** Returns the first error message. */

@@ -91,7 +91,7 @@ export class Networks {
   }
 
   #giveUp(error: unknown): void {
-    // That passes, and is no reason to open the machine's network to commands.
+    // A lack of descriptors passes, and is no reason to open the machine's network to commands.
     if (areTooManyFilesOpen(error)) throw error;
     if (this.#hasFailed) return;
     this.#hasFailed = true;

@@ -47,7 +47,7 @@ export class LayerSync {
   /** Failed syncs that could not be recorded yet. */
   #unrecorded: FailedSync[] = [];
   #removing: Promise<void> | undefined;
-  /** The reported reason for which a sync was not possible. */
+  /** The reason, already reported, for which the last sync was not possible. */
   #delayedBy: string | undefined;
 
   constructor(host: LayerSyncHost) {
@@ -59,7 +59,7 @@ export class LayerSync {
     this.#pending ??= this.#syncSoon();
   }
 
-  /** Starts to write what was copied by now, so that the next sync has less to write. Nobody waits for it. */
+  /** Starts to write what was copied by now, so that the next sync has less to write. No command waits for it. */
   startEarly(): void {
     const { signal } = this.#leaving;
     this.#early ??= this.#write([], signal)
@@ -82,7 +82,7 @@ export class LayerSync {
     return this.#sync();
   }
 
-  /** Does so for the last time. */
+  /** Syncs as `settle` does, for the last time, and waits for everything that it has started. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#pending;
@@ -152,7 +152,7 @@ export class LayerSync {
     }
   }
 
-  /** Records failed syncs, unless that is done. Throws if it can't be done yet. */
+  /** Records failed syncs that are not recorded yet. Throws if that is not possible, for example on a full disk. */
   recordFailures(): void {
     if (this.#unrecorded.length === 0) return;
     const { database, unrecordedLosses, removeLost } = this.#host;

@@ -29,19 +29,18 @@ export function readUlimits({ ulimits: given }: Fields): Ulimits | undefined {
   return ulimits;
 }
 
-/** The limits as runc has them; infinite: unlimited. */
+/** Returns the limits by their names in runc's configuration; infinite: unlimited. */
 export function rlimitsOf(ulimits: Ulimits = {}): Map<string, Ulimit> {
-  const names = ulimitNames.filter((name) => ulimits[name] !== undefined);
   return new Map(
-    names.map((name) => {
-      const { soft = -1, hard = -1 } = ulimits[name] ?? {};
-      return [`RLIMIT_${name.toUpperCase()}`, { soft: valueOf(soft), hard: valueOf(hard) }];
-    }),
+    Object.entries(ulimits).map(([name, { soft, hard }]) => [
+      `RLIMIT_${name.toUpperCase()}`,
+      { soft: valueOf(soft), hard: valueOf(hard) },
+    ]),
   );
 }
 
 /** Throws if this process may not set a limit for a command. `maxOf`: the highest value of each. */
-export function requireUlimits(ulimits: Ulimits = {}, maxOf: (name: UlimitName) => number): void {
+export function requireUlimits(ulimits: Ulimits, maxOf: (name: UlimitName) => number): void {
   for (const [name, { hard }] of Object.entries(ulimits) as [UlimitName, Ulimit][]) {
     const max = maxOf(name);
     if (valueOf(hard) <= max) continue;
@@ -50,29 +49,33 @@ export function requireUlimits(ulimits: Ulimits = {}, maxOf: (name: UlimitName) 
   }
 }
 
-/** Returns the highest values that this process may set. Only root of the machine may exceed the hard limits of its own. */
+/**
+ * Returns the highest values that this process may set. Only root of the machine, with CAP_SYS_RESOURCE, may exceed its own hard
+ * limits.
+ */
 export function maxUlimits({ inUserNamespace }: { inUserNamespace: boolean }): (name: UlimitName) => number {
   const own = readFileSync("/proc/self/limits", "utf8");
-  const mayRaise = !inUserNamespace && hasCapability(readFileSync("/proc/self/status", "utf8"));
+  const mayRaise = !inUserNamespace && canRaiseLimits(readFileSync("/proc/self/status", "utf8"));
   return (name) => {
     const max = mayRaise ? Number.POSITIVE_INFINITY : hardLimit(own, titles[name]);
-    // Nobody may exceed this one.
+    // Not even a process with that capability may exceed `nr_open`.
     return name === "nofile" ? Math.min(max, Number(readFileSync("/proc/sys/fs/nr_open", "utf8"))) : max;
   };
 }
 
-/** `limits`: `/proc/<pid>/limits`. */
+/** Returns a hard limit; infinite: unlimited. `limits`: `/proc/<pid>/limits`. */
 export function hardLimit(limits: string, title: string): number {
   const [, value] = new RegExp(`^${title}\\s+\\S+\\s+(\\d+)`, "m").exec(limits) ?? [];
   return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
 }
 
-/** CAP_SYS_RESOURCE, which raises hard limits. */
-const raisesLimits = 1n << 24n;
+/** Its bit in a set of capabilities, from linux/capability.h. */
+const capSysResource = 1n << 24n;
 
-function hasCapability(status: string): boolean {
+/** True for a process that may raise its hard limits. `status`: `/proc/<pid>/status`. */
+function canRaiseLimits(status: string): boolean {
   const [, effective = "0"] = /^CapEff:\s+(\w+)/m.exec(status) ?? [];
-  return (BigInt(`0x${effective}`) & raisesLimits) !== 0n;
+  return (BigInt(`0x${effective}`) & capSysResource) !== 0n;
 }
 
 function valueOf(limit: number): number {
