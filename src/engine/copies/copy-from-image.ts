@@ -33,7 +33,7 @@ export async function copyFromImage(
     const root = makeParents(to, names, owner);
     const slot: Slot = { open: () => ({ directory: root, isNew: existing === undefined }) };
     await copier.copyChildren(from.enterPath(source.path), slot, source.filters);
-    return;
+    return copier.finish();
   }
   const path = existing === "directory" ? [...names, source.name] : names;
   const name = path.at(-1) ?? "";
@@ -43,6 +43,7 @@ export async function copyFromImage(
   const entry = { ...found, name, type: typeOf(found.stats) };
   const directory = makeParents(to, path.slice(0, -1), owner);
   await copier.copyEntry(entry, { directory, isNew: false });
+  await copier.finish();
 }
 
 function makeParents(to: UpperTree, names: readonly string[], owner: Ids | undefined): UpperDirectory {

@@ -1,11 +1,17 @@
 import { dirname } from "node:path";
 import type { Pace } from "../../pace.ts";
-import { type CopyJob, type CopyThreads, startCopyThreads } from "./copy-threads.ts";
+import { createBatchSharing } from "./batch-sharing.ts";
 import type { EarlySync } from "./early-sync.ts";
 import type { PlacedFile } from "./file-spec.ts";
-import { type CopyProblem, createLargeCopier, createSmallCopier, smallBytes } from "./verified-copy.ts";
+import {
+  type CopyJob,
+  type CopyProblem,
+  createBatchCopier,
+  createLargeCopier,
+  smallBytes,
+} from "./verified-copy.ts";
 
-interface FileCopier extends Disposable {
+interface FileCopier extends AsyncDisposable {
   /** Await its result before the next call. Rejects or throws, also with the error of an earlier file. */
   copy(file: PlacedFile, target: string): Promise<void> | undefined;
   /** Resolves when all files are copied. */
@@ -29,46 +35,27 @@ export function createFileCopier(
   report: (file: PlacedFile, problem: CopyProblem) => void,
   early?: EarlySync,
 ): FileCopier {
-  const copySmall = createSmallCopier();
+  const sharing = createBatchSharing<CopyJob, CopyProblem>(pace, {
+    program: "./engine/copies/copy-thread.ts",
+    perform: createBatchCopier(),
+    minJobs: minFilesForThreads,
+  });
   const copyLarge = createLargeCopier((bytes) => early?.addPart(bytes));
-  const running = new Set<Promise<void>>();
-  let threads: CopyThreads | undefined;
-  let failure: { error: unknown } | undefined;
-  let copied = 0;
   let batch: CopyJob[] = [];
   let bytes = 0;
   let parent = "";
 
   function flush(): Promise<void> | undefined {
-    if (failure !== undefined) throw failure.error;
     const jobs = batch;
     early?.addFiles(jobs.length, bytes);
     batch = [];
     bytes = 0;
-    const given = threads?.give(jobs);
-    if (given !== undefined) {
-      const work = given
-        .then((problems) => {
-          for (const [index, problem] of problems) {
-            const file = jobs[index]?.file;
-            if (file !== undefined) report(file, problem);
-          }
-        })
-        .catch((error: unknown) => {
-          failure ??= { error };
-        })
-        .finally(() => running.delete(work));
-      running.add(work);
-      return pace.step();
-    }
-    for (const { file, target } of jobs) {
-      const problem = copySmall(file, target);
-      if (problem !== undefined) report(file, problem);
-    }
-    copied += jobs.length;
-    if (threads === undefined && copied >= minFilesForThreads) threads = startCopyThreads();
-    // The event loop delivers the threads' responses meanwhile.
-    return new Promise<void>((resolve) => setImmediate(resolve)).then(() => pace.step());
+    return sharing.run(jobs, (problems) => {
+      for (const [index, problem] of problems) {
+        const file = jobs[index]?.file;
+        if (file !== undefined) report(file, problem);
+      }
+    });
   }
 
   async function copyAlone(file: PlacedFile, target: string): Promise<void> {
@@ -91,11 +78,8 @@ export function createFileCopier(
     },
     async drain() {
       if (batch.length > 0) await flush();
-      await Promise.all(running);
-      if (failure !== undefined) throw failure.error;
+      await sharing.drain();
     },
-    [Symbol.dispose]() {
-      threads?.close();
-    },
+    [Symbol.asyncDispose]: () => sharing[Symbol.asyncDispose](),
   };
 }

@@ -10,6 +10,7 @@ import { EarlySync } from "./early-sync.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { LinkPolicies, linkedFiles } from "./link-policy.ts";
+import { createLinker } from "./linker.ts";
 import { withinPathLimit } from "./path.ts";
 import { placeEntries } from "./place-entries.ts";
 import { placeFiles } from "./place-files.ts";
@@ -43,18 +44,19 @@ export async function fillUpper(
     for (const source of await selectSources(spec, imageTreeOf(from))) selected.push({ from, source, spec });
   }
   const layers = base.root.map(({ layer }) => layer);
-  const links = new LinkPolicies({
+  const policies = new LinkPolicies({
     isAllowed: !runsCommand,
     shared: new Set(layers),
     taken: await linkedFiles(state, runsCommand ? [] : layers, pace),
     isSingle: selected.length === 1,
   });
+  await using linker = createLinker(pace);
   for (const { from, source, spec } of selected)
     await withinPathLimit(source.path, () =>
-      copyFromImage(source, spec, { from, to, links: links.forSource(), pace, early }),
+      copyFromImage(source, spec, { from, to, links: { policy: policies.forSource(), linker }, pace, early }),
     );
   early.end();
-  return { linkedLayers: links.linkedLayers };
+  return { linkedLayers: policies.linkedLayers };
 }
 
 /** Yields lent files one by one, since a large context has many. A stored file that is gone counts as damaged: it is resent. */

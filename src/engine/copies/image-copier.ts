@@ -7,6 +7,8 @@ import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { copyContent } from "./copy-content.ts";
 import type { EarlySync } from "./early-sync.ts";
 import type { LayerTree, MergedDirectory, MergedEntry } from "./layer-tree.ts";
+import type { LinkPolicy } from "./link-policy.ts";
+import type { Linker } from "./linker.ts";
 import { joinPath, type Path } from "./path.ts";
 import { textOf } from "./select-sources.ts";
 import { tryLink } from "./try-link.ts";
@@ -18,12 +20,6 @@ import {
   type UpperDirectory,
   type UpperTree,
 } from "./upper-tree.ts";
-
-/** Decides which files of layers are hard-linked instead of copied. */
-export interface LinkPolicy {
-  /** True if the image may hard-link this file of a layer; false if two names there would become one file. */
-  allows(entry: { layer: number }, stats: () => Stats): boolean;
-}
 
 /** A directory that is written to. */
 interface Place {
@@ -41,22 +37,28 @@ export interface Slot {
 export interface ImageCopyJob {
   from: LayerTree;
   to: UpperTree;
-  links: LinkPolicy;
+  /** Without it, each file is copied. */
+  links?: { policy: LinkPolicy; linker: Linker };
   pace: Pace;
   early?: EarlySync;
 }
+
+/** So many directories' metadata is kept in memory at once. */
+const maxUndescribed = 1_000;
 
 /** Copies entries of an image's layers into a tree, with their metadata. */
 export class ImageCopier {
   readonly #from: LayerTree;
   readonly #to: UpperTree;
-  readonly #links: LinkPolicy;
+  readonly #links: ImageCopyJob["links"];
   readonly #pace: Pace;
   readonly #early: EarlySync | undefined;
   readonly #owner: Ids | undefined;
   readonly #changeMode: ModeChange | undefined;
   /** Copies of hard-linked files, by the original's inode. */
   readonly #copied = new Map<number, Path>();
+  /** Complete directories, but for links that are still being made and for their metadata. */
+  #undescribed: { path: Path; entry: MergedEntry; stats: Stats }[] = [];
 
   constructor(job: ImageCopyJob, owner: Ids | undefined, changeMode: ModeChange | undefined) {
     this.#from = job.from;
@@ -66,6 +68,16 @@ export class ImageCopier {
     this.#early = job.early;
     this.#owner = owner;
     this.#changeMode = changeMode;
+  }
+
+  /** Completes what has been copied. */
+  async finish(): Promise<void> {
+    await this.#links?.linker.drain();
+    for (const { path, entry, stats } of this.#undescribed.splice(0)) {
+      const pause = this.#pace.step();
+      if (pause !== undefined) await pause;
+      this.#describe(path, entry, stats);
+    }
   }
 
   async copyChildren(source: MergedDirectory, slot: Slot, filters: readonly Filter[]): Promise<void> {
@@ -104,7 +116,9 @@ export class ImageCopier {
     if (isKept) slot.open();
     await this.copyChildren(source, slot, filters);
     // Its metadata is set last, since each file added to it changes its modification time.
-    if (place !== undefined && isKept) this.#describe(slot.open().directory.path, entry, stats);
+    if (place !== undefined && isKept)
+      this.#undescribed.push({ path: slot.open().directory.path, entry, stats });
+    if (this.#undescribed.length >= maxUndescribed) await this.finish();
   }
 
   #openDirectory({ name }: MergedEntry, { directory, isNew }: Place): Place {
@@ -127,8 +141,10 @@ export class ImageCopier {
       known ??= lstatSync(entry.path);
       return known;
     };
-    if (this.#isSame(entry, stats) && this.#links.allows(entry, stats) && tryLink(entry.path, path)) return;
-    return this.#copy(entry, stats(), path);
+    const copy = () => this.#copy(entry, stats(), path);
+    if (this.#links === undefined || !this.#isSame(entry, stats)) return copy();
+    const { policy, linker } = this.#links;
+    return policy.allows(entry, stats) ? linker.link(entry.path, path, copy) : copy();
   }
 
   /** True if the copy would have the owner and mode of the layer's file. */

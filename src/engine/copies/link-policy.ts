@@ -2,8 +2,13 @@ import { lstatSync, type Stats } from "node:fs";
 import type { Pace } from "../../pace.ts";
 import { layerDirectory, layersWithLinks } from "../records/layers.ts";
 import type { Records } from "../records/whole-layers.ts";
-import type { LinkPolicy } from "./image-copier.ts";
 import { joinPath, listDirectory, type Path } from "./path.ts";
+
+/** Decides which files of layers are hard-linked instead of copied. */
+export interface LinkPolicy {
+  /** True if the image may hard-link this file of a layer; false if two names there would become one file. */
+  allows(entry: { layer: number }, stats: () => Stats): boolean;
+}
 
 interface LinkOptions {
   /** False if a command will run in the upper directory: it could write to a layer's file. */

@@ -33,7 +33,7 @@ export async function placeFiles(
     if (!("uuid" in file)) throw changedWhileRead(file);
     damaged.push(file);
   };
-  using copier = createFileCopier(pace, report, early);
+  await using copier = createFileCopier(pace, report, early);
   /** The path by which each directory was reached last. */
   const ways = new Map<UpperDirectory, string>();
   let parent = "";

@@ -4,7 +4,14 @@ import { openForReading } from "../../open-for-reading.ts";
 import { errorCode } from "../../system-error.ts";
 import { isUnreadable, readingStored } from "../records/stored-content.ts";
 import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
+import type { Problems } from "./batch-sharing.ts";
 import type { PlacedFile } from "./file-spec.ts";
+
+/** A small file, and its target path on this machine, which usually does not exist yet. */
+export interface CopyJob {
+  file: PlacedFile;
+  target: string;
+}
 
 /** Why a file could not be copied: its bytes changed since they were hashed, or its target is a directory. */
 export type CopyProblem = "changed" | "directory";
@@ -14,24 +21,30 @@ export const smallBytes = 256 * 1024;
 const chunkBytes = 1024 * 1024;
 
 /**
- * Creates a function that copies files smaller than `smallBytes` through one buffer. It replaces what is at `target`, unless that
- * is a directory. It writes exactly the bytes that it has hashed. After a problem `target` is unusable.
+ * Creates a function that copies files smaller than `smallBytes` through one buffer. It replaces what is at a target, unless that
+ * is a directory. It writes exactly the bytes that it has hashed. After a problem the target is unusable.
  */
-export function createSmallCopier() {
+export function createBatchCopier() {
   const buffer = Buffer.allocUnsafe(smallBytes + 1);
-  return (file: PlacedFile, target: string): CopyProblem | undefined => {
-    try {
-      return copySmall(file, target, buffer) ? undefined : "changed";
-    } catch (error) {
-      if (errorCode(error) !== "EEXIST") throw error;
-      // This is rare: an earlier copy for the same image has made the target.
-      if (!clearFile(target)) return "directory";
-      return copySmall(file, target, buffer) ? undefined : "changed";
-    }
-  };
+  return (jobs: readonly CopyJob[]): Problems<CopyProblem> =>
+    jobs.flatMap((job, index) => {
+      const problem = copyOrReplace(job, buffer);
+      return problem === undefined ? [] : [[index, problem] as const];
+    });
 }
 
-/** Like `createSmallCopier`, for larger files. Calls `onPart` with the size of each part that is written. */
+function copyOrReplace({ file, target }: CopyJob, buffer: Buffer): CopyProblem | undefined {
+  try {
+    return copySmall(file, target, buffer) ? undefined : "changed";
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+    // This is rare: an earlier copy for the same image has made the target.
+    if (!clearFile(target)) return "directory";
+    return copySmall(file, target, buffer) ? undefined : "changed";
+  }
+}
+
+/** Like `createBatchCopier`, for one larger file at a time. Calls `onPart` with the size of each part that is written. */
 export function createLargeCopier(onPart: (bytes: number) => void) {
   let buffers: [Buffer, Buffer] | undefined;
   return async (file: PlacedFile, target: string): Promise<CopyProblem | undefined> => {

@@ -82,6 +82,6 @@ async function fillCache(
   await copyFromImage(
     selected,
     { destination: "/", owner: undefined, changeMode: undefined },
-    { from, to, links: { allows: () => false }, pace: createPace(signal) },
+    { from, to, pace: createPace(signal) },
   );
 }

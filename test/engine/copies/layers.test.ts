@@ -160,6 +160,39 @@ test("names that are not UTF-8 are copied", async () => {
   expect(await show(await copy(busybox, { ...copies, uid: 5 }), listing)).toBe(expected);
 });
 
+test("a copy of many files has their inodes, and the times and modes of their directories", async () => {
+  const make = [
+    "mkdir /s; cd /s",
+    "for d in $(seq 60); do mkdir $d; for f in $(seq 100); do : > $d/$f; done; done",
+    "touch \"$(printf '60/\\377')\"",
+    "for d in $(seq 60); do touch -d @$((1000000 + d)) $d; done",
+    "chmod 711 7; chown 7:8 7",
+  ].join("; ");
+  const source = await run(busybox, make);
+  const find = (directory: string, type: string, format: string) => {
+    const words = [
+      "find",
+      join(newestLayer(), directory),
+      "-mindepth",
+      "1",
+      "-type",
+      type,
+      "-printf",
+      format,
+    ];
+    return Bun.spawnSync(words).stdout.toString("latin1").split("\n").sort();
+  };
+  const describe = (directory: string) => [
+    find(directory, "d", "%P %m %U %G %T@\\n"),
+    find(directory, "f", "%P %m %U %G %T@ %i\\n"),
+  ];
+  const expected = describe("s");
+  expect(expected.map((lines) => lines.length)).toEqual([61, 6_002]);
+  const copied = await copy(busybox, { image: source, sources: ["/s"], destination: "/t" });
+  expect(describe("t")).toEqual(expected);
+  expect(await show(copied, "ls /t/60 | wc -l")).toBe("101");
+});
+
 test("a copy keeps capabilities and other extended attributes, except overlayfs's", async () => {
   const source = await run(busybox, "mkdir /s; cp /bin/busybox /s/ping; rm -r /var; mkdir /var");
   const capabilities = {
