@@ -17,6 +17,8 @@ interface Case {
   options?: string[];
   /** Files that a repository can't hold, such as links and empty directories. */
   files?: Record<string, FileSpec>;
+  /** The name of a socket of an SSH agent. */
+  socket?: string;
   json?: boolean;
 }
 
@@ -37,6 +39,8 @@ async function play(directory: string): Promise<string> {
   const isPartOfContext = (path: string) => !/\/(case\.json|expected\.txt)$/.test(path);
   cpSync(directory, context, { recursive: true, filter: isPartOfContext });
   writeFiles(context, given.files ?? {});
+  using sockets = new DisposableStack();
+  if (given.socket !== undefined) listen(join(context, given.socket), sockets);
 
   const words = ["build", "--check", ...(given.options ?? [])];
   const text = await runBough(words, { workingDirectory: context });
@@ -51,6 +55,11 @@ async function play(directory: string): Promise<string> {
   const shown = [`$ bough ${words.join(" ")}`, text.stdout, `exit code ${text.exitCode}`];
   if (given.json === true) shown.push("", `$ bough ${words.join(" ")} -f json`, layOut(report));
   return `${shown.join("\n").replaceAll(context, "CONTEXT")}\n`;
+}
+
+function listen(path: string, holder: DisposableStack): void {
+  const server = Bun.listen({ unix: path, socket: { data() {} } });
+  holder.defer(() => server.stop());
 }
 
 /** Returns the report as JSON with one line for each item of a list. */

@@ -5,14 +5,23 @@ import { renderReport } from "../../check/report-text.ts";
 import { exitCodes } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { type AnnotationOptions, requireSamePlatforms } from "../export/annotations.ts";
 import { assumeService } from "./assumed-service.ts";
+import { readSharing } from "./build-cache.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
+import { readBuildOptions, readOnError } from "./options/build-options.ts";
 import { requireSamePlatform } from "./options/platform-option.ts";
 import { idsOf } from "./options/secret-options.ts";
+import { readProgressMode } from "./progress-modes.ts";
+import { findResultFiles } from "./result-files.ts";
 
 /** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
+  const { annotations } = readOptions(invocation);
   using inputs = await readBuildInputs(invocation, { log: invocation.log, keepsContext: false });
+  inputs.secrets.load();
+  await readSharing(invocation, inputs);
+  await requirePlatforms(inputs.platform, annotations, invocation);
   const report = await checkInputs(inputs, invocation);
   printResult(invocation, {
     id: "",
@@ -24,14 +33,34 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
   return report.errors.length > 0 ? exitCodes.usage : 0;
 }
 
+/** Reads the options that only a build uses, so that an invalid value is the same error as in a build. */
+function readOptions(invocation: Invocation): Pick<ReturnType<typeof readBuildOptions>, "annotations"> {
+  const { values, runtime } = invocation;
+  readOnError(values);
+  readProgressMode(values);
+  findResultFiles(invocation);
+  // With `-o -`, standard output gets the report, and may be a terminal.
+  const stdout = { ...runtime.stdout, isTerminal: false };
+  return readBuildOptions({ ...invocation, runtime: { ...runtime, stdout } });
+}
+
+/** Rejects if an option asks for a platform that the service certainly does not run. */
+async function requirePlatforms(
+  platform: BuildInputs["platform"],
+  annotations: AnnotationOptions | undefined,
+  { runtime, globals }: Invocation,
+): Promise<void> {
+  if (platform === undefined && annotations === undefined) return;
+  const assumed = await assumeService(runtime, globals);
+  if (!assumed.isCertain) return;
+  if (platform !== undefined) requireSamePlatform(platform, assumed.platform);
+  if (annotations !== undefined) requireSamePlatforms(annotations, assumed.platform);
+}
+
 export async function checkInputs(
-  { dockerfile, secrets, platform, ...inputs }: BuildInputs,
+  { dockerfile, secrets, ...inputs }: BuildInputs,
   { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
 ): Promise<CheckReport> {
-  if (platform !== undefined) {
-    const assumed = await assumeService(runtime, globals);
-    if (assumed.isCertain) requireSamePlatform(platform, assumed.platform);
-  }
   const { path, text } = dockerfile;
   const { signal } = runtime;
   return checkDockerfile({

@@ -3,10 +3,9 @@ import type { Progress } from "../../terminal/progress.ts";
 import { createPlainProgress } from "../../terminal/progress.ts";
 import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { oneOf } from "../command-line/option-values.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { watchedTerminal } from "../process/watched-terminal.ts";
-import { progressModes } from "./progress-modes.ts";
+import { type progressModes, readProgressMode } from "./progress-modes.ts";
 import { openSpoolFile } from "./spool-file.ts";
 
 type Mode = (typeof progressModes)[number];
@@ -52,8 +51,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
 /** Returns the mode of `--progress`, else one that suits standard error. Throws a usage BoughError if the mode is impossible. */
 export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
   const { stderr, environment } = runtime;
-  const given = values.text("progress") ?? "auto";
-  const mode = oneOf(given, progressModes, "--progress");
+  const mode = readProgressMode(values);
   if ((mode === "tty" || mode === "compact") && !stderr.isTerminal) {
     throw new BoughError(`--progress ${mode} needs a terminal on standard error`, {
       kind: "usage",

@@ -24,6 +24,16 @@ export interface ResultFiles {
  * @throws BoughError of kind `usage` if no file can be written at a path
  */
 export function prepareResultFiles(invocation: Invocation): ResultFiles {
+  const { files, traces } = findResultFiles(invocation);
+  for (const place of [...files, ...traces]) removeOld(place);
+  return {
+    write: (result) => writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result) }))),
+    writeTrace: (text) => writeAllOrNone(traces.map((place) => ({ ...place, text }))),
+  };
+}
+
+/** Throws a BoughError of kind `usage` if no file can be written at a path. Removes nothing. */
+export function findResultFiles(invocation: Invocation) {
   const { values, runtime } = invocation;
   const placeOf = (name: string) => {
     const given = values.text(name);
@@ -37,11 +47,7 @@ export function prepareResultFiles(invocation: Invocation): ResultFiles {
   for (const place of all) refuseInput(place, invocation);
   refuseSame(all);
   for (const place of all) requireWritable(place);
-  for (const place of all) removeOld(place);
-  return {
-    write: (result) => writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result) }))),
-    writeTrace: (text) => writeAllOrNone(traces.map((place) => ({ ...place, text }))),
-  };
+  return { files, traces };
 }
 
 /** Contents by option. */

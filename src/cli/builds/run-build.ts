@@ -1,7 +1,7 @@
 import { failureOf } from "../../terminal/failure.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { oneOf } from "../command-line/option-values.ts";
 import { type Measures, startMeasures } from "./measures.ts";
+import { readOnError } from "./options/build-options.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
 import { printImage } from "./result.ts";
@@ -66,9 +66,7 @@ export async function runBuildCommand(
 }
 
 async function checkOnError({ values, runtime }: Invocation): Promise<void> {
-  const given = values.text("on-error");
-  if (given === undefined) return;
-  oneOf(given, ["shell"], "--on-error");
+  if (readOnError(values) === undefined) return;
   const { requireTerminal } = await import("../run/terminal.ts");
   const hint = "Leave it out: a failed build prints the commands that open the failed step.";
   requireTerminal(runtime, "bough build --on-error shell", hint);

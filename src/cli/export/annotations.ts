@@ -53,10 +53,13 @@ export async function requireAnnotatedPlatforms(
   options: AnnotationOptions | undefined,
   service: Pick<ImageService, "capabilities">,
 ): Promise<void> {
-  const [first] = options?.platforms ?? [];
-  if (options === undefined || first === undefined) return;
-  const available = await platformOf(service);
-  const other = options.platforms.find((platform) => !isSamePlatform(platform, available));
+  if (options !== undefined && options.platforms.length > 0)
+    requireSamePlatforms(options, await platformOf(service));
+}
+
+/** Throws if an annotation is for another platform than `available`. */
+export function requireSamePlatforms({ platforms }: AnnotationOptions, available: Platform): void {
+  const other = platforms.find((platform) => !isSamePlatform(platform, available));
   if (other !== undefined)
     throw usage(
       `--annotation for ${formatPlatform(other)}: the image is for ${formatPlatform(available)}`,

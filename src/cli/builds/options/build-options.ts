@@ -1,8 +1,9 @@
 import { availableParallelism } from "node:os";
 import type { BuildMode, BuildRequest } from "../../../builder/job.ts";
 import { parseTag } from "../../../service/images/tag.ts";
+import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
-import { positiveInteger } from "../../command-line/option-values.ts";
+import { oneOf, positiveInteger } from "../../command-line/option-values.ts";
 import { type AnnotationOptions, readAnnotations } from "../../export/annotations.ts";
 import { type BuildOutput, readBuildOutputs, requireIndexes } from "../../export/build-outputs.ts";
 import { readLimitOptions } from "../../run/limit-options.ts";
@@ -50,6 +51,12 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
       return jobs ?? (isEmbedded(runtime, globals) ? availableParallelism() : 4);
     },
   };
+}
+
+/** Reads `--on-error`. Throws a BoughError of kind `usage` if it is not a known action. */
+export function readOnError(values: Values): "shell" | undefined {
+  const given = values.text("on-error");
+  return given === undefined ? undefined : oneOf(given, ["shell"], "--on-error");
 }
 
 function readTimeout(given: string | undefined): number {
