@@ -1,5 +1,5 @@
 /** A terminal of a given size, with a shell at its prompt. tmux keeps the screen, so that tests can read it. */
-import { readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "./bough.ts";
 
@@ -16,6 +16,8 @@ export interface Terminal {
   history(): string;
   /** Waits until the screen contains the text or matches the pattern, and returns it. */
   waitFor(condition: string | RegExp): Promise<string>;
+  /** Waits until the last line of the screen is `expected`. */
+  waitForLastLine(expected: string): Promise<string>;
   resize(columns: number, rows: number): void;
   isCursorShown(): boolean;
   /** Ids of the running processes that the shell has started. */
@@ -27,16 +29,18 @@ interface TerminalOptions {
   columns: number;
   rows: number;
   workingDirectory: string;
+  /** Programs that the shell finds by their names, and the command that each stands for. */
+  programs: Record<string, readonly string[]>;
   environment: Record<string, string>;
   /** An interactive shell whose prompt is `$ `; bash, if none is given. */
   shell?: readonly string[];
 }
 
 const maxWaitMilliseconds = 20_000;
-const bash = ["bash", "--norc", "--noprofile", "-i"];
+export const bash = ["bash", "--norc", "--noprofile", "-i"];
 
 export async function openTerminal(options: TerminalOptions): Promise<Terminal> {
-  const { columns, rows, workingDirectory, environment, shell = bash } = options;
+  const { columns, rows, workingDirectory, programs, environment, shell = bash } = options;
   // If a test is killed, this is removed with the home of the tests.
   const directory = temporaryDirectory();
   const tmux = (...words: string[]) =>
@@ -48,7 +52,8 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
     if (ended.exitCode !== 0) throw new Error(`tmux ${words.join(" ")}: ${ended.stderr.toString()}`);
     return ended.stdout.toString();
   };
-  const variables = { ...environment, PS1: "$ ", LC_ALL: "C.UTF-8" };
+  const path = `${writePrograms(directory, programs)}:${process.env.PATH}`;
+  const variables = { ...environment, PATH: path, PS1: "$ ", LC_ALL: "C.UTF-8" };
   const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
   const size = ["-x", String(columns), "-y", String(rows)];
   call("new-session", "-d", ...size, "-c", workingDirectory, "env", ...settings, ...shell);
@@ -79,6 +84,8 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
         await Bun.sleep(20);
       }
     },
+    waitForLastLine: (expected) =>
+      terminal.waitFor(new RegExp(`(^|\\n)${expected.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`)),
     resize: (newColumns, newRows) =>
       void call("resize-window", "-x", String(newColumns), "-y", String(newRows)),
     isCursorShown: () => call("display-message", "-p", "#{cursor_flag}").trim() === "1",
@@ -100,4 +107,15 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
     throw error;
   }
   return terminal;
+}
+
+/** Writes a script for each program. Returns the directory that they are in. */
+function writePrograms(parent: string, programs: TerminalOptions["programs"]): string {
+  const directory = join(parent, "programs");
+  mkdirSync(directory);
+  for (const [name, command] of Object.entries(programs)) {
+    const words = command.map((word) => `'${word}'`).join(" ");
+    writeFileSync(join(directory, name), `#!/bin/sh\nexec ${words} "$@"\n`, { mode: 0o755 });
+  }
+  return directory;
 }

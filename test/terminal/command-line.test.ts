@@ -1,24 +1,20 @@
 /** bough at a real terminal, except for builds: questions without echo, tables that fit. */
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
-import { compileBough } from "../support/compiled.ts";
-import { openTerminal, type Terminal } from "../support/terminal.ts";
+import type { Terminal } from "../support/terminal.ts";
+import { openBoughTerminal } from "./bough-terminal.ts";
 
 setDefaultTimeout(30_000);
 
 let service: FakeService;
-let programs: string;
 let terminal: Terminal | undefined;
 let home: string;
 beforeAll(async () => {
   service = await startFakeService();
   for (const tag of ["app:dev", "app:latest", "base:1"]) service.state.addImage(tag);
-  programs = temporaryDirectory();
-  writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
-  chmodSync(join(programs, "bough"), 0o755);
 });
 afterAll(() => service.close());
 afterEach(() => {
@@ -28,28 +24,14 @@ afterEach(() => {
 
 async function open(environment: Record<string, string> = {}, columns = 80): Promise<Terminal> {
   home = temporaryDirectory();
-  terminal = await openTerminal({
-    columns,
-    rows: 24,
-    workingDirectory: home,
-    environment: {
-      PATH: `${programs}:${process.env.PATH}`,
-      HOME: home,
-      BOUGH_HOME: join(home, "state"),
-      ...environment,
-    },
-  });
+  terminal = await openBoughTerminal({ home, columns, environment });
   return terminal;
 }
-
-/** Waits until the last line of the screen is `expected`. */
-const waitForLastLine = (shown: Terminal, expected: string) =>
-  shown.waitFor(new RegExp(`(^|\\n)${expected.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`));
 
 test("a token that is typed is not shown, and backspace works", async () => {
   const shown = await open();
   shown.type(`bough auth --url ${service.url}`);
-  await waitForLastLine(shown, "Token:");
+  await shown.waitForLastLine("Token:");
   shown.write("my-sX");
   shown.press("BSpace");
   shown.type("ecret-token");
@@ -62,7 +44,7 @@ test("a token that is typed is not shown, and backspace works", async () => {
 test("Ctrl-C at the question saves nothing, and the terminal is restored", async () => {
   const shown = await open();
   shown.type(`bough auth --url ${service.url}; echo "exit code $?"`);
-  await waitForLastLine(shown, "Token:");
+  await shown.waitForLastLine("Token:");
   shown.press("C-c");
   await shown.waitFor("exit code 130");
   shown.type("echo visible");
@@ -72,7 +54,7 @@ test("Ctrl-C at the question saves nothing, and the terminal is restored", async
 test("an empty password is refused, and nothing is imported", async () => {
   const shown = await open({ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" });
   shown.type('bough images import host/app:1 --username me; echo "exit code $?"');
-  await waitForLastLine(shown, "Password of me:");
+  await shown.waitForLastLine("Password of me:");
   shown.press("C-d");
   expect(await shown.waitFor("exit code 2")).toContain("no password was given");
   expect(service.state.operations.size).toBe(0);

@@ -1,30 +1,26 @@
 /** The completions of bash, zsh and fish, at a real terminal. */
 import { afterAll, beforeAll, describe, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
-import { compileBough } from "../support/compiled.ts";
-import { openTerminal, type Terminal } from "../support/terminal.ts";
+import { bash, type Terminal } from "../support/terminal.ts";
+import { openBoughTerminal } from "./bough-terminal.ts";
 
 setDefaultTimeout(120_000);
 
 let service: FakeService;
-let programs: string;
 beforeAll(async () => {
   service = await startFakeService();
   for (const tag of ["app:dev", "app:latest", "base:1", "host:5000/team/app:1"]) service.state.addImage(tag);
   service.state.tree.set("/etc", { type: "directory" });
   service.state.tree.set("/etc/motd", { type: "file", content: "welcome" });
-  programs = temporaryDirectory();
-  writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
-  chmodSync(join(programs, "bough"), 0o755);
 });
 afterAll(() => service.close());
 
 const shells = {
   bash: {
-    command: ["bash", "--norc", "--noprofile", "-i"],
+    command: bash,
     setUp: "bind 'set bell-style none'; source <(bough completion bash)",
   },
   zsh: {
@@ -84,13 +80,13 @@ describe.each(["bash", "zsh", "fish"] as const)("%s", (name) => {
     const shown = await open(command);
     try {
       shown.type(`${setUp}; bough -q -S k use app:dev; bough -q -S k session branch try/2; clear`);
-      await waitForLastLine(shown, "$");
+      await shown.waitForLastLine("$");
       for (const [typed, completed] of [...cases, ['bough run --use="app:d', quotedCases[name]] as const]) {
         shown.write(typed);
         shown.press("Tab");
-        await waitForLastLine(shown, `$ ${completed}`);
+        await shown.waitForLastLine(`$ ${completed}`);
         shown.press("C-u");
-        await waitForLastLine(shown, "$");
+        await shown.waitForLastLine("$");
       }
     } finally {
       shown.close();
@@ -104,21 +100,6 @@ async function open(shell: readonly string[]): Promise<Terminal> {
   mkdirSync(join(home, "two words"));
   writeFileSync(join(home, "two words/inside"), "");
   writeFileSync(join(home, "notes.txt"), "");
-  return await openTerminal({
-    columns: 80,
-    rows: 24,
-    workingDirectory: home,
-    environment: {
-      PATH: `${programs}:${process.env.PATH}`,
-      HOME: home,
-      BOUGH_HOME: join(home, "state"),
-      CONTREE_URL: service.url,
-      CONTREE_TOKEN: "t0ken-t0ken",
-    },
-    shell,
-  });
+  const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" };
+  return await openBoughTerminal({ home, environment, shell });
 }
-
-/** Waits until the last line of the screen is `expected`. */
-const waitForLastLine = (shown: Terminal, expected: string) =>
-  shown.waitFor(new RegExp(`(^|\\n)${expected.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`));

@@ -3,7 +3,6 @@
  * `UPDATE_GOLDEN=1 ./scripts/test` writes them.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
@@ -39,16 +38,12 @@ describe.each([
     service.state.addImage("base:1");
     const context = temporaryDirectory();
     writeFiles(context, files);
-    const programs = temporaryDirectory();
-    const program = join(programs, "bough");
-    writeFileSync(program, `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
-    chmodSync(program, 0o755);
     const terminal = await openTerminal({
       columns,
       rows,
       workingDirectory: context,
+      programs: { bough: [compileBough()] },
       environment: {
-        PATH: `${programs}:${process.env.PATH}`,
         BOUGH_HOME: temporaryDirectory(),
         CONTREE_URL: service.url,
         CONTREE_TOKEN: "t0ken-t0ken",

@@ -1,24 +1,20 @@
 /** `bough shell` and `bough run -it` in terminals of three sizes, on the embedded engine. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { quote } from "../../src/builder/commands/command.ts";
 import { makeAttacker } from "../hostile/attacker.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
-import { compileBough } from "../support/compiled.ts";
 import { lastingProcesses, untilRuns } from "../support/processes.ts";
-import { openTerminal, type Terminal } from "../support/terminal.ts";
+import type { Terminal } from "../support/terminal.ts";
+import { openBoughTerminal } from "./bough-terminal.ts";
 
 setDefaultTimeout(60_000);
 
 const home = temporaryDirectory();
 const state = join(home, "state");
-let programs: string;
 beforeAll(async () => {
-  programs = temporaryDirectory();
-  writeFileSync(join(programs, "bough"), `#!/bin/sh\nexec '${compileBough()}' "$@"\n`);
-  chmodSync(join(programs, "bough"), 0o755);
   const layout = await makeBusyboxLayout(join(home, "layout"));
   const { exitCode } = await bough("images", "import", layout, "--tag", "base:1");
   expect(exitCode).toBe(0);
@@ -33,8 +29,7 @@ afterAll(() => {
 });
 
 async function open(columns = 80, rows = 24): Promise<Terminal> {
-  const environment = { PATH: `${programs}:${process.env.PATH}`, HOME: home, BOUGH_HOME: state };
-  const terminal = await openTerminal({ columns, rows, workingDirectory: home, environment });
+  const terminal = await openBoughTerminal({ home, columns, rows });
   terminals.push(terminal);
   return terminal;
 }

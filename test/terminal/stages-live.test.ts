@@ -3,7 +3,6 @@
  * `stages-replay.ts`. `UPDATE_GOLDEN=1` writes them.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { expectGolden } from "../support/golden.ts";
@@ -35,13 +34,10 @@ test.each(
     scenes.map(([title, scene, isThere]) => ({ title, scene, isThere, columns, rows })),
   ),
 )("$columns x $rows: $title", async ({ scene, isThere, columns, rows }) => {
-  const programs = temporaryDirectory();
-  const program = join(programs, "replay");
-  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${replay}' "$@"\n`);
-  chmodSync(program, 0o755);
   const terminal = await openTerminal({
     ...{ columns, rows, workingDirectory: temporaryDirectory() },
-    environment: { PATH: `${programs}:${process.env.PATH}` },
+    programs: { replay: [process.execPath, replay] },
+    environment: {},
   });
   try {
     terminal.type(`replay ${scene}`);
