@@ -22,6 +22,5 @@ test.each([
     userId: 0,
   };
   const unpacking = unpackTree(new Blob(["x"]).stream(), temporaryDirectory(), runtime as unknown as Runtime);
-  expect(unpacking).rejects.toThrow(`cannot unpack the image's files: ${cause}`);
-  await unpacking.catch(() => undefined);
+  await expect(unpacking).rejects.toThrow(`cannot unpack the image's files: ${cause}`);
 });

@@ -243,6 +243,6 @@ describe("the archive of /srv/app", () => {
 
   test.each(["f", "app2/f"])("must not have the name %s after its own", async (name) => {
     const read = namesOf([directory("app/"), file(name)], []);
-    expect(read).rejects.toThrow(`begins with app, but contains "${name}"`);
+    await expect(read).rejects.toThrow(`begins with app, but contains "${name}"`);
   });
 });
