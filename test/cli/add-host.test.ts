@@ -1,21 +1,14 @@
 /** `--add-host` of `bough build` and `run`, on the embedded engine and on a service without it. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "bun:test";
 import { machineAddress } from "../../src/engine/network/hosts-file.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
-import { makeBusyboxLayout } from "../support/busybox-image.ts";
-import { TestEngine } from "../support/engine.ts";
 import { writeFiles } from "../support/files.ts";
+import { openLocalBough } from "../support/local-bough.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
 
-const environment: Record<string, string> = { BOUGH_HOME: "" };
-beforeAll(async () => {
-  environment.BOUGH_HOME = temporaryDirectory();
-  const layout = await makeBusyboxLayout(temporaryDirectory());
-  expect(await local("/", "images", "import", layout, "--tag", "base:1")).toMatchObject({ exitCode: 0 });
-});
-
-const local = (workingDirectory: string, ...words: string[]) =>
-  runBough(["--local", ...words], { workingDirectory, environment });
+const local = await openLocalBough();
+const { engine, base } = await openSharedEngine();
 
 function makeContext(dockerfile: string): string {
   const context = temporaryDirectory();
@@ -135,6 +128,7 @@ test.each([
 
 test("a service that does not offer it gets no request", async () => {
   const fake = await startFakeService({ extensions: ["host-network"] });
+  onTestFinished(() => fake.close());
   fake.state.addImage("base:1");
   const options = {
     workingDirectory: makeContext("FROM base:1\nRUN true\n"),
@@ -155,7 +149,6 @@ test("a service that does not offer it gets no request", async () => {
     });
   }
   expect(fake.requests.filter(({ method }) => method !== "GET")).toEqual([]);
-  await fake.close();
 });
 
 test.each<[string, unknown, string]>([
@@ -167,12 +160,6 @@ test.each<[string, unknown, string]>([
   ["another line", [{ host: "a", ip: "::1\n::2" }], "extra_hosts[0].ip must be an IP address"],
   ["another field", [{ host: "a", ip: "::1", port: 1 }], "extra_hosts[0].port is not a known field"],
 ])("the engine refuses %s", async (_, extra_hosts, message) => {
-  const engine = await TestEngine.open();
-  try {
-    const image = await engine.importBase();
-    const response = await engine.fetch("POST", "/v1/instances", { image, command: "true", extra_hosts });
-    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(message)]);
-  } finally {
-    await engine.close();
-  }
+  const response = await engine.fetch("POST", "/v1/instances", { image: base, command: "true", extra_hosts });
+  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(message)]);
 });

@@ -1,20 +1,12 @@
 /** `FROM scratch` on the embedded engine, in both modes; `test/docker` compares the trees with Docker's. */
-import { beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
-import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";
+import { openLocalBough } from "../support/local-bough.ts";
 
-const environment: Record<string, string> = { BOUGH_HOME: "" };
-beforeAll(async () => {
-  environment.BOUGH_HOME = temporaryDirectory();
-  const layout = await makeBusyboxLayout(temporaryDirectory());
-  expect((await bough("/", "images", "import", layout, "--tag", "base:1")).exitCode).toBe(0);
-});
-
-const bough = (workingDirectory: string, ...words: string[]) =>
-  runBough(["--local", ...words], { workingDirectory, environment });
+const bough = await openLocalBough();
 
 function makeContext(dockerfile: string): string {
   const context = temporaryDirectory();
@@ -88,6 +80,7 @@ describe.each([["--no-docker"], ["--docker"]])("%s", (mode) => {
     const context = makeContext("FROM scratch\nCOPY f /\n");
     expect(await bough(context, "build", ".", "--check", mode)).toMatchObject({ exitCode: 0 });
     const elsewhere = ["--url", "http://localhost:1", "build", ".", "--check", mode];
+    const environment = { BOUGH_HOME: temporaryDirectory() };
     const { exitCode, stdout } = await runBough(elsewhere, { workingDirectory: context, environment });
     expect(exitCode).toBe(2);
     expect(stdout).toContain("FROM scratch is not supported");

@@ -1,17 +1,10 @@
 /** `bough build --no-cache-filter` on the embedded engine: what runs again, and what is cached. */
-import { beforeAll, expect, test } from "bun:test";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
-import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { expect, test } from "bun:test";
+import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
+import { openLocalBough } from "../support/local-bough.ts";
 
-const environment: Record<string, string> = { BOUGH_HOME: "" };
-beforeAll(async () => {
-  environment.BOUGH_HOME = temporaryDirectory();
-  const layout = await makeBusyboxLayout(temporaryDirectory());
-  const options = { workingDirectory: "/", environment };
-  const imported = await runBough(["--local", "images", "import", layout, "--tag", "base:1"], options);
-  expect(imported.exitCode).toBe(0);
-});
+const bough = await openLocalBough();
 
 function makeContext(dockerfile: string): string {
   const context = temporaryDirectory();
@@ -20,10 +13,7 @@ function makeContext(dockerfile: string): string {
 }
 
 const build = (context: string, ...options: string[]) =>
-  runBough(["--local", "build", ".", "--progress", "plain", ...options], {
-    workingDirectory: context,
-    environment,
-  });
+  bough(context, "build", ".", "--progress", "plain", ...options);
 
 /** The commands that ran, in alphabetical order. Each of these Dockerfiles prints words that say which. */
 const ran = (log: string) =>
@@ -87,8 +77,7 @@ test("the image has the files of the stage that was built again", async () => {
   const context = makeContext(
     "FROM base:1 AS a\nRUN cat /proc/sys/kernel/random/uuid > /when\nFROM a\nCOPY file /\nRUN cat /when > /seen\n",
   );
-  const read = async (image: string) =>
-    (await runBough(["--local", "cat", `${image}:/seen`], { workingDirectory: "/", environment })).stdout;
+  const read = async (image: string) => (await bough("/", "cat", `${image}:/seen`)).stdout;
   const images: string[] = [];
   for (const options of [[], ["--no-cache-filter", "a"], []])
     images.push((await build(context, "--docker", "-q", ...options)).stdout.trim());

@@ -2,29 +2,22 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
-import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { problemsOfLayout } from "../support/image-spec.ts";
+import { openLocalBough } from "../support/local-bough.ts";
 import { Registry } from "../support/registry.ts";
 
 setDefaultTimeout(120_000);
 
 const places = temporaryDirectory();
-const home = temporaryDirectory();
+const bough = await openLocalBough();
 let registry: Registry;
 
-const build = (...words: string[]) =>
-  runBough(["--local", "build", "context", "--docker", ...words], {
-    workingDirectory: places,
-    environment: { BOUGH_HOME: home },
-  });
+const build = (...words: string[]) => bough(places, "build", "context", "--docker", ...words);
 
 beforeAll(async () => {
   registry = await Registry.start();
-  const base = await makeBusyboxLayout(join(places, "base"));
-  const given = { workingDirectory: places, environment: { BOUGH_HOME: home } };
-  await runBough(["--local", "images", "import", base, "--tag", "base:1"], given);
   writeFiles(join(places, "context"), { Dockerfile: "FROM base:1\nCOPY Dockerfile /\n" });
 });
 afterAll(() => registry.stop());
