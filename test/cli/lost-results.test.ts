@@ -18,17 +18,19 @@ afterEach(() => engines.remove());
 
 const prepare = (root: string) => writeFiles(root, { other: "" });
 
+/** Returns variables for bough on an engine with a base, whose next sync fails. */
+async function failingEnvironment(): Promise<Record<string, string>> {
+  const { engine } = await engines.openWithBase();
+  await engine.engine.close();
+  return { BOUGH_HOME: dirname(engines.directory), PATH: engines.fakeSync(failFirst) };
+}
+
 test.each([
   ["build", () => ["build", ".", "--tag", "app:1"]],
   ["run", () => ["-S", "work", "run", "busybox:latest", "--", "touch", "/made"]],
   ["import", async () => ["images", "import", await makeBusyboxLayout(`${context}/other`, { prepare })]],
 ])("bough %s", async (_, words) => {
-  const { engine } = await engines.openWithBase();
-  await engine.engine.close();
-  const environment = {
-    BOUGH_HOME: dirname(engines.directory),
-    PATH: engines.fakeSync(failFirst),
-  };
+  const environment = await failingEnvironment();
   const line = ["--local", ...(await words())];
   const bough = () => runBough(line, { workingDirectory: context, environment });
   const first = await bough();
@@ -41,12 +43,7 @@ test.each([
 });
 
 test("write_files of bough mcp", async () => {
-  const { engine } = await engines.openWithBase();
-  await engine.engine.close();
-  const agent = await Agent.start(["--local", "mcp"], context, {
-    BOUGH_HOME: dirname(engines.directory),
-    PATH: engines.fakeSync(failFirst),
-  });
+  const agent = await Agent.start(["--local", "mcp"], context, await failingEnvironment());
   const write = () =>
     agent.call("write_files", { image: "busybox:latest", files: [{ path: "/made", content: "" }] });
   const first = await write();

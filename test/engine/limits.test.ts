@@ -85,11 +85,11 @@ describe("runc's settings for limits", () => {
   });
 
   test.each([
-    ["in a user namespace", true, 100],
-    ["as root of the machine, who may be without the capability", false, 100],
-  ])("the highest limits that the engine may set, %s", (_, inUserNamespace, least) => {
+    ["in a user namespace", true],
+    ["as root of the machine, who may be without the capability", false],
+  ])("the highest limits that the engine may set, %s", (_, inUserNamespace) => {
     const maxOf = maxUlimits({ inUserNamespace });
-    expect(maxOf("nofile")).toBeGreaterThan(least);
+    expect(maxOf("nofile")).toBeGreaterThan(100);
     expect(maxOf("nofile")).toBeLessThanOrEqual(Number(readFileSync("/proc/sys/fs/nr_open", "utf8")));
     expect(() => requireUlimits({ nofile: { soft: 1, hard: maxOf("nofile") } }, maxOf)).not.toThrow();
     expect(() => requireUlimits({ nofile: { soft: 1, hard: maxOf("nofile") + 1 } }, maxOf)).toThrow(

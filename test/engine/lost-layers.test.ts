@@ -55,9 +55,9 @@ test("after a failed sync the running engines have neither the layer's image nor
 
 test("commands on a lost image run to their end, and what they change is not kept", async () => {
   const { engine, image } = await engines.openWithLayer(failFirst);
-  const test = TestEngine.over(engine);
+  const client = TestEngine.over(engine);
   const start = (command: string, disposable: boolean) =>
-    test.start({ image, command, stdin: openInput, disposable });
+    client.start({ image, command, stdin: openInput, disposable });
   const started = [
     await start("cat; cat /kept", true),
     await start("cat; echo > /new", false),
@@ -68,8 +68,8 @@ test("commands on a lost image run to their end, and what they change is not kep
   const answers = [];
   for (const each of started) {
     expect(engines.layers()).toContain(layer);
-    await test.closeInput(each);
-    const { status, error, metadata } = await test.finish(each);
+    await client.closeInput(each);
+    const { status, error, metadata } = await client.finish(each);
     answers.push({ status, error, output: metadata?.result?.stdout?.value });
   }
   expect(answers).toEqual([
