@@ -120,7 +120,7 @@ test.each([
   [status(500), true],
   [status(502), true],
   [status(503), false],
-  [status(507), true],
+  [status(507), false],
   [status(400), false],
   [status(429), false],
   [refused, false],

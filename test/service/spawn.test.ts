@@ -24,6 +24,19 @@ function loseAnswers(fake: FakeService): void {
       : undefined;
 }
 
+test("a request that a full disk refuses is neither looked for nor sent again", async () => {
+  const { fake, request } = await start();
+  fake.intercept = (_, { path }) =>
+    path === "/v1/instances" ? Response.json({ error: "the disk is full" }, { status: 507 }) : undefined;
+  const { service } = clientOf(fake.url);
+  expect(await rejection(service.spawn(request, { mayRunTwice: true }))).toMatchObject({
+    message: expect.stringMatching(/507 Insufficient Storage: the disk is full$/),
+    hint: expect.stringContaining("Free space"),
+  });
+  expect(fake.requestsTo("POST /v1/instances")).toHaveLength(1);
+  expect(fake.requestsTo("GET /v1/operations")).toBeEmpty();
+});
+
 describe("a lost response", () => {
   test.each([0, 1])("makes bough find the operation in the list, after %d lists without it", async (late) => {
     const { fake, request } = await start();

@@ -74,7 +74,7 @@ export function isRefusal(status: number): boolean {
 export function isOutcomeUnknown(failure: Failure): boolean {
   switch (failure.kind) {
     case "status":
-      return !isRefusal(failure.status) && (isFault(failure.status) || failure.status === 507);
+      return !isRefusal(failure.status) && isFault(failure.status);
     case "connection":
       return failure.received;
     case "malformed":
@@ -105,8 +105,8 @@ function parseDate(text: string | null): number {
 }
 
 /**
- * True for 408 and 5xx, except for statuses of what this service will never do, and for a full disk, which waiting does not
- * empty.
+ * True for 408 and 5xx, except for statuses of what this service will never do, and for a full disk: the call has not been
+ * performed, and waiting does not empty the disk (RFC 4918, 11.5).
  */
 function isFault(status: number): boolean {
   return status === 408 || (status >= 500 && ![501, 505, 507].includes(status));
