@@ -37,6 +37,11 @@ export class BoughError extends Error {
   }
 }
 
+/** Returns the error of a command line or profile that is used wrongly. */
+export function usageError(message: string, hint: string): BoughError {
+  return new BoughError(message, { kind: "usage", hint });
+}
+
 /** Returns the message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

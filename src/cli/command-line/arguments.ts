@@ -1,5 +1,5 @@
 import type { ArgDef } from "citty";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { type OptionShape, type Token, tokenize } from "./tokens.ts";
 
@@ -65,7 +65,7 @@ export function parseArguments(
   const texts = new Map<string, string[]>();
   const positionals: string[] = [];
   const usage = (message: string, hint = `\`${command} -h\` shows how it is used.`) =>
-    new BoughError(message, { kind: "usage", hint });
+    usageError(message, hint);
 
   const { own, rest } = splitRest(raw, definitions, takesRest);
   const [first = ""] = rest?.words ?? [];

@@ -6,7 +6,7 @@ import {
   type Platform,
   parsePlatform,
 } from "../../builder/bases/platform.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import { messageOf, usageError } from "../../errors.ts";
 import { type AnnotatedPart, type Annotations, annotatedParts } from "../../image/annotations.ts";
 import type { ImageService } from "../../service/service.ts";
 import { listWords } from "../command-line/option-values.ts";
@@ -33,7 +33,7 @@ export function readAnnotations(
   for (const text of given) {
     const [, types = "manifest", key = "", value] = /^(?:([^:=]*):)?([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
     if (value === undefined || key === "" || /\s/.test(key))
-      throw usage(
+      throw usageError(
         `--annotation takes KEY=VALUE, not ${JSON.stringify(text)}`,
         "For example: --annotation org.opencontainers.image.revision=1a2b3c.",
       );
@@ -61,7 +61,7 @@ export async function requireAnnotatedPlatforms(
 export function requireSamePlatforms({ platforms }: AnnotationOptions, available: Platform): void {
   const other = platforms.find((platform) => !isSamePlatform(platform, available));
   if (other !== undefined)
-    throw usage(
+    throw usageError(
       `--annotation for ${formatPlatform(other)}: the image is for ${formatPlatform(available)}`,
       "Leave the platform out: an image of bough has only one.",
     );
@@ -71,12 +71,12 @@ function readType(type: string, text: string): { part: AnnotatedPart; platform: 
   const [, name, platform] = /^([a-z-]+)(?:\[([^\]]*)\])?$/.exec(type) ?? [];
   const part = annotatedParts.find((each) => each === name);
   if (part === undefined)
-    throw usage(
+    throw usageError(
       `--annotation ${text}: unknown type ${JSON.stringify(type)}, expected ${listWords(annotatedParts)}`,
       "For a key with a colon, write --annotation manifest:KEY=VALUE.",
     );
   if (platform !== undefined && part !== "manifest" && part !== "manifest-descriptor")
-    throw usage(`--annotation ${text}: ${part} takes no platform`, `Write ${part}:KEY=VALUE.`);
+    throw usageError(`--annotation ${text}: ${part} takes no platform`, `Write ${part}:KEY=VALUE.`);
   return { part, platform: platform === undefined ? undefined : readPlatform(platform, text) };
 }
 
@@ -84,7 +84,7 @@ function readPlatform(platform: string, text: string): Platform {
   try {
     return parsePlatform(platform);
   } catch (error) {
-    throw usage(
+    throw usageError(
       `--annotation ${text}: ${messageOf(error)}`,
       "Leave the platform out, or give linux/amd64, for example.",
     );
@@ -100,23 +100,19 @@ function requirePart(
   const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
   const isLayout = kinds.includes("oci") || kinds.includes("oci-archive");
   if (!isLayout && !kinds.includes("registry"))
-    throw usage(
+    throw usageError(
       "--annotation needs an image that is written in OCI form or pushed",
       "Give -o type=oci,dest=PATH, or --push. --label KEY=VALUE keeps labels in every form.",
     );
   if ((part === "index" || part === "index-descriptor") && !isAttested)
-    throw usage(
+    throw usageError(
       `--annotation ${text}: no index is written, since the image has one platform`,
       "Leave the type out, for the manifest. With --provenance or --sbom, an index lists the attestations.",
     );
   const isInLayout = part === "index-descriptor" || (part === "manifest-descriptor" && !isAttested);
   if (isInLayout && !isLayout)
-    throw usage(
+    throw usageError(
       `--annotation ${text}: a registry keeps no such descriptor`,
       "Leave the type out, for the manifest. -o type=oci,dest=PATH writes a layout, which lists its images by descriptors.",
     );
-}
-
-function usage(message: string, hint: string): BoughError {
-  return new BoughError(message, { kind: "usage", hint });
 }

@@ -1,5 +1,5 @@
 import { quote } from "../../builder/commands/command.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isUuid, startsAlike } from "../../service/images/reference.ts";
@@ -34,10 +34,11 @@ export async function readOperations(
   connection: Connection,
 ): Promise<OperationDetails[]> {
   const { positionals, flag } = invocation.values;
-  const usage = (message: string) =>
-    new BoughError(message, { kind: "usage", hint: "`bough ps` lists what is under way." });
-  if (flag("all") && positionals.length > 0) throw usage("--all cannot be used with the ids of operations");
-  if (!flag("all") && positionals.length === 0) throw usage("no operation given: give ids, or --all");
+  const hint = "`bough ps` lists what is under way.";
+  if (flag("all") && positionals.length > 0)
+    throw usageError("--all cannot be used with the ids of operations", hint);
+  if (!flag("all") && positionals.length === 0)
+    throw usageError("no operation given: give ids, or --all", hint);
   const given = flag("all") ? (await findActive(connection.service)).map(({ uuid }) => uuid) : positionals;
   const operations: OperationDetails[] = [];
   for (const each of given) operations.push(await requireOperation(connection, each, sessionKey(invocation)));

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -63,11 +63,10 @@ async function useImage(invocation: Invocation): Promise<void> {
 
 async function beginSession(invocation: Invocation, reference: string | undefined): Promise<void> {
   const { globals, runtime, log } = invocation;
-  const usage = (message: string) =>
-    new BoughError(message, { kind: "usage", hint: 'For example: eval "$(bough use --new app:dev)"' });
-  if (reference === undefined) throw usage("bough use --new: IMAGE is missing");
+  const example = 'For example: eval "$(bough use --new app:dev)"';
+  if (reference === undefined) throw usageError("bough use --new: IMAGE is missing", example);
   if (globals.session !== undefined)
-    throw usage("bough use: --new cannot be used with -S, since it chooses a name");
+    throw usageError("bough use: --new cannot be used with -S, since it chooses a name", example);
   await using connection = await connect(invocation);
   const { store } = connection;
   const image = await resolveImageArgument(connection, reference);

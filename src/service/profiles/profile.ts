@@ -1,5 +1,5 @@
 /** Chooses the service of a command: by flags, else a profile, else variables, else the embedded engine. Pure. */
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { addressOf, parseBaseUrl } from "../http/address.ts";
 import { type Profile, type ProfileFile, type Profiles, readProfiles } from "./profile-text.ts";
 
@@ -49,7 +49,7 @@ export function chooseService({ flags, environment, files }: ServiceInputs): Ser
   if (configured !== undefined) return complete(override(configured, flags));
   const lone = (["token", "project"] as const).find((name) => flags[name] !== undefined);
   if (lone === undefined) return { kind: "embedded" };
-  throw usage(`--${lone} is given without the address of a service`, "Give the address with --url.");
+  throw usageError(`--${lone} is given without the address of a service`, "Give the address with --url.");
 }
 
 /** A service as one source describes it. */
@@ -77,7 +77,7 @@ function findProfile(
   const origin =
     flags.profile !== undefined ? "--profile" : named !== undefined ? "CONTREE_PROFILE" : "[DEFAULT] profile";
   const known = [...profiles.byName.keys()].sort();
-  throw usage(
+  throw usageError(
     `there is no profile ${JSON.stringify(name)} (${origin})`,
     // docker run -p
     /^[\d.:]*:\d+(\/\w+)?$/.test(name)
@@ -129,9 +129,10 @@ function override(candidate: Candidate, flags: ServiceFlags): Candidate {
 }
 
 function complete({ source, url, token, project, needsProject }: Candidate): ServiceChoice {
-  if (url === undefined) throw usage(`${source}: the service's address is missing`, missingUrlHint(source));
+  if (url === undefined)
+    throw usageError(`${source}: the service's address is missing`, missingUrlHint(source));
   if (needsProject === true && project === undefined) {
-    throw usage(
+    throw usageError(
       `${source}: a token of type iam needs a project`,
       "Add project = ... to the profile, or give --project.",
     );
@@ -143,8 +144,4 @@ function missingUrlHint(source: string): string {
   return source === "CONTREE_TOKEN"
     ? "Set CONTREE_URL, or give --url."
     : "Add url = https://... to the profile, or give --url: bough has no default address.";
-}
-
-function usage(message: string, hint: string): BoughError {
-  return new BoughError(message, { kind: "usage", hint });
 }

@@ -4,7 +4,7 @@ import type { ScopeChoice } from "../../../builder/scopes/open-scopes.ts";
 import { parseScopeName } from "../../../builder/scopes/scope-name.ts";
 import type { KeyFile, ScopeKeys } from "../../../builder/scopes/signature.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
-import { BoughError } from "../../../errors.ts";
+import { usageError } from "../../../errors.ts";
 import type { Invocation } from "../../command-line/command.ts";
 
 /** The scopes that a build shares its cache in, and their keys. */
@@ -22,20 +22,20 @@ export async function readScopeOptions(given: Given, context: string | undefined
   const named = namedScopes(given);
   const isAutomatic = values.text("cache") !== undefined;
   if (isAutomatic && values.text("cache") !== "auto")
-    throw usage(
+    throw usageError(
       `--cache takes auto, not ${JSON.stringify(values.text("cache"))}`,
       "Scopes are named with --cache-from and --cache-to.",
     );
   const isNamed = values.text("cache-to") !== undefined || values.list("cache-from").length > 0;
   if (isAutomatic && isNamed)
-    throw usage(
+    throw usageError(
       "--cache auto chooses the scopes itself: it cannot be used with --cache-from or --cache-to",
       "Leave one of them out.",
     );
   const choice = isAutomatic ? await chooseScopes(given, context) : { ...named, reason: undefined };
   const keys = await readKeys(given);
   if (keys.sign !== undefined && choice.to === undefined && !isAutomatic)
-    throw usage("--cache-sign needs --cache-to", "Name a scope with --cache-to NAME.");
+    throw usageError("--cache-sign needs --cache-to", "Name a scope with --cache-to NAME.");
   return { ...choice, keys };
 }
 
@@ -67,7 +67,7 @@ async function readKeys({ values, runtime: { workingDirectory } }: Given): Promi
     try {
       return { path, content: readFileSync(resolve(workingDirectory, path), "utf8") };
     } catch (error) {
-      throw usage(
+      throw usageError(
         `${option}: ${fileError("read", path, error).message}`,
         "It takes a file with a key in PEM format.",
       );
@@ -78,8 +78,4 @@ async function readKeys({ values, runtime: { workingDirectory } }: Given): Promi
     signing === undefined ? undefined : read("--cache-sign", signing),
     verifying.map((path) => read("--cache-verify", path)),
   );
-}
-
-function usage(message: string, hint: string): BoughError {
-  return new BoughError(message, { kind: "usage", hint });
 }
