@@ -45,7 +45,7 @@ export function readContextSource(word: string, workingDirectory: string): Conte
   });
 }
 
-/** As `readContextSource`, but returns `undefined` for an address of an unsupported kind. */
+/** Returns the context as `readContextSource` does, or `undefined` for an address of an unsupported kind. */
 export function findContextSource(word: string, workingDirectory: string): ContextSource | undefined {
   if (word === "-") return { kind: "stdin" };
   if (isDirectory(resolve(workingDirectory, word))) return { kind: "directory", path: word };

@@ -111,7 +111,7 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
       return exited;
     },
     get exitState() {
-      return exit && { exit_code: exit.code, signal: exit.signal, timed_out: exit.timed_out };
+      return stateIn(exit);
     },
     add(frame) {
       const event = asRecord(parse(frame.data));
@@ -167,12 +167,11 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
       return { whole, characters, text: () => "", isHeld: false, begins };
     },
     record() {
-      const state = this.exitState;
       if (skipped || exit === undefined || completion === undefined) return undefined;
       if (asInteger(exit.code) === undefined || asId(completion.result_image_uuid) === undefined)
         return undefined;
       const { status, error, result_image_uuid } = completion;
-      const metadata = { result: { state, limits_hit: exit.limits_hit } };
+      const metadata = { result: { state: stateIn(exit), limits_hit: exit.limits_hit } };
       return { status, error, result_image_uuid, metadata };
     },
   };
@@ -193,6 +192,11 @@ export function mergeOutput(log: LoggedOutput, record: CapturedOutput | undefine
   if (isHeld) return { text: record.text, truncated };
   // If lost events have left a gap, all of the record is passed on.
   return { text: log.begins(record.text) ? record.text.slice(characters) : record.text, truncated };
+}
+
+/** Returns the state of the process in the form of the record. */
+function stateIn(exit: JsonRecord | undefined): JsonRecord | undefined {
+  return exit && { exit_code: exit.code, signal: exit.signal, timed_out: exit.timed_out };
 }
 
 const digestName = "sha256";
