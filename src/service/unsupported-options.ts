@@ -1,10 +1,16 @@
-import { BoughError } from "../errors.ts";
+import { type BoughError, usageError } from "../errors.ts";
 import type { ImageService } from "./service.ts";
 
-/** Returns the error for an option that the service does not support, but the engine does. */
-export function unsupportedOption(option: string, { address }: Pick<ImageService, "address">): BoughError {
-  return new BoughError(`${address} does not support ${option}`, {
-    kind: "usage",
-    hint: "Leave it out, or use bough's own engine (--local).",
-  });
+/** Returns the error for options that the service does not support, but the engine does. */
+export function unsupportedOptions(
+  options: readonly string[],
+  { address }: Pick<ImageService, "address">,
+  reason?: string,
+): BoughError {
+  const named = options.join(", ").replace(/, ([^,]*)$/, " and $1");
+  const them = options.length === 1 ? "it" : "them";
+  return usageError(
+    `${address} does not support ${named}${reason === undefined ? "" : `: ${reason}`}`,
+    `Leave ${them} out, or use bough's own engine (--local).`,
+  );
 }

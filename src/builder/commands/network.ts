@@ -1,7 +1,7 @@
 import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
-import { unsupportedOption } from "../../service/unsupported-option.ts";
+import { unsupportedOptions } from "../../service/unsupported-options.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 
 /** The network options of the command line for RUN instructions. */
@@ -86,7 +86,7 @@ export async function requireHosts(
   { address, capabilities }: Pick<ImageService, "address" | "capabilities">,
 ): Promise<void> {
   if (hosts.length === 0 || (await capabilities.extensions()).has("extra-hosts")) return;
-  throw unsupportedOption("--add-host", { address });
+  throw unsupportedOptions(["--add-host"], { address });
 }
 
 const hostNetworkExtension = "host-network";

@@ -1,9 +1,10 @@
 /** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
-
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
-import { unsupportedOption } from "../../service/unsupported-option.ts";
+import { unsupportedOptions } from "../../service/unsupported-options.ts";
 import {
+  comparableLimit,
+  minLimits,
   type ResourcesLimits,
   type Ulimit,
   type UlimitName,
@@ -45,12 +46,17 @@ export function readLimitOptions(values: Values): ResourcesLimits | undefined {
   const memory = readSize(
     values.text("memory"),
     "--memory",
-    { min: minMemory, says: "6m" },
-    "--memory 512m, --memory 2g",
+    { bytes: minLimits.max_memory_bytes, shown: "6m" },
+    "For example: --memory 512m, --memory 2g.",
   );
   const cpus = readCpus(values.text("cpus"));
   const pids = readPids(values.text("pids"));
-  const shm = readSize(values.text("shm-size"), "--shm-size", { min: 1, says: "1 byte" }, "--shm-size 1g");
+  const shm = readSize(
+    values.text("shm-size"),
+    "--shm-size",
+    { bytes: 1, shown: "1 byte" },
+    "For example: --shm-size 1g.",
+  );
   const ulimits = values.list("ulimit").map(readUlimit);
   const limits: ResourcesLimits = {
     ...(memory === undefined ? {} : { max_memory_bytes: memory }),
@@ -71,47 +77,44 @@ export async function requireLimits(
   const extensions = await service.capabilities.extensions();
   const { shm_bytes: shm, ulimits, ...others } = limits;
   if (Object.keys(others).length > 0 && !extensions.has("resource-limits"))
-    throw new BoughError(
-      `${service.address} does not support --memory, --cpus and --pids: it sets the limits itself`,
-      { kind: "usage", hint: "Leave them out, or use bough's own engine (--local)." },
-    );
-  if (shm !== undefined && !extensions.has("shm-size")) throw unsupportedOption("--shm-size", service);
-  if (ulimits !== undefined && !extensions.has("ulimits")) throw unsupportedOption("--ulimit", service);
+    throw unsupportedOptions(["--memory", "--cpus", "--pids"], service, "it sets the limits itself");
+  if (shm !== undefined && !extensions.has("shm-size")) throw unsupportedOptions(["--shm-size"], service);
+  if (ulimits !== undefined && !extensions.has("ulimits")) throw unsupportedOptions(["--ulimit"], service);
 }
 
-/** Docker's minimum. */
-const minMemory = 6 * 1024 ** 2;
-const minProcesses = 8;
-const minCpus = 0.01;
+const { max_processes: minProcesses, cpus: minCpus } = minLimits;
 
 /** Parses Docker's sizes: b, k, m or g for powers of 1024; bytes without a unit. */
 function readSize(
   text: string | undefined,
   option: string,
-  { min, says }: { min: number; says: string },
-  examples: string,
+  min: { bytes: number; shown: string },
+  hint: string,
 ): number | undefined {
   if (text === undefined) return undefined;
   const [, number, unit = ""] = /^(\d{1,15}(?:\.\d{1,9})?)([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
   const bytes = Math.floor(Number(number) * 1024 ** Math.max("bkmgt".indexOf(unit.toLowerCase()), 0));
-  if (bytes >= min && Number.isSafeInteger(bytes)) return bytes;
-  throw usage(`${option} takes a size of at least ${says}, not ${JSON.stringify(text)}`, examples);
+  if (bytes >= min.bytes && Number.isSafeInteger(bytes)) return bytes;
+  throw usageError(`${option} takes a size of at least ${min.shown}, not ${JSON.stringify(text)}`, hint);
 }
 
 function readCpus(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const cpus = /^\d{0,6}(\.\d{1,9})?$/.test(text) ? Number(text || "0") : 0;
   if (cpus >= minCpus) return cpus;
-  throw usage(`--cpus takes a number of at least ${minCpus}, not ${JSON.stringify(text)}`, "--cpus 1.5");
+  throw usageError(
+    `--cpus takes a number of at least ${minCpus}, not ${JSON.stringify(text)}`,
+    "For example: --cpus 1.5.",
+  );
 }
 
 function readPids(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const pids = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (pids >= minProcesses) return pids;
-  throw usage(
+  throw usageError(
     `--pids takes a whole number of at least ${minProcesses}, not ${JSON.stringify(text)}`,
-    "--pids 1000",
+    "For example: --pids 1000.",
   );
 }
 
@@ -120,21 +123,17 @@ function readUlimit(text: string): [UlimitName, Ulimit] {
   const [, given, softText = "", hardText = softText] = /^(\w+)=(-1|\d+)(?::(-1|\d+))?$/.exec(text) ?? [];
   const [soft, hard] = [Number(softText), Number(hardText)];
   if (given === undefined || !Number.isSafeInteger(soft) || !Number.isSafeInteger(hard))
-    throw usage(
+    throw usageError(
       `--ulimit takes NAME=SOFT[:HARD], not ${JSON.stringify(text)}`,
-      "--ulimit nofile=1024:4096, --ulimit core=-1",
+      "For example: --ulimit nofile=1024:4096, --ulimit core=-1.",
     );
   const name = ulimitNames.find((each) => each === given);
   if (name === undefined)
-    throw new BoughError(`--ulimit ${text}: unknown limit ${given}`, {
-      kind: "usage",
-      hint: `There are ${ulimitNames.join(", ")}.`,
-    });
-  if (hard !== -1 && (soft === -1 || soft > hard))
-    throw usage(`--ulimit ${text}: the soft limit is above the hard limit`, "--ulimit nofile=1024:4096");
+    throw usageError(`--ulimit ${text}: unknown limit ${given}`, `There are ${ulimitNames.join(", ")}.`);
+  if (comparableLimit(soft) > comparableLimit(hard))
+    throw usageError(
+      `--ulimit ${text}: the soft limit is above the hard limit`,
+      "For example: --ulimit nofile=1024:4096.",
+    );
   return [name, { soft, hard }];
-}
-
-function usage(message: string, examples: string): BoughError {
-  return new BoughError(message, { kind: "usage", hint: `For example: ${examples}.` });
 }

@@ -1,6 +1,12 @@
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
-import { BoughError } from "../../errors.ts";
-import { type ExtraHost, hostGateway, type NetworkMode, networkModes } from "../../service/wire/instance.ts";
+import { usageError } from "../../errors.ts";
+import {
+  type ExtraHost,
+  hostGateway,
+  isHostName,
+  type NetworkMode,
+  networkModes,
+} from "../../service/wire/instance.ts";
 import type { ArgumentDefinition, Values } from "../command-line/arguments.ts";
 import { oneOf } from "../command-line/option-values.ts";
 
@@ -33,7 +39,7 @@ export function readNetworkPolicy(values: Values): NetworkPolicy {
   };
 }
 
-/** Defines `--add-host` with docker's values. `whose` hosts they are, for the help. */
+/** Defines `--add-host` with docker's values. `whose`: what gets the hosts, for the help. */
 export function hostsDefinition(whose: string): ArgumentDefinition {
   return {
     type: "string",
@@ -51,19 +57,18 @@ export function readHosts(given: readonly string[]): ExtraHost[] {
 function readHost(text: string): ExtraHost {
   const [, host = "", address = ""] = /^([^=:]*)[=:](.*)$/s.exec(text) ?? [];
   const ip = /^\[(.*)\]$/s.exec(address)?.[1] ?? address;
-  // As in BuildKit, in small letters: names of hosts are the same in both.
-  if (/^[\w.-]{1,253}$/.test(host) && (isAddress(ip) || ip === hostGateway))
-    return { host: host.toLowerCase(), ip };
-  throw new BoughError(`--add-host takes NAME:IP, not ${JSON.stringify(text)}`, {
-    kind: "usage",
-    hint: `For example: --add-host mirror:10.0.0.5, --add-host mirror=[2001:db8::5], --add-host host.docker.internal:${hostGateway}.`,
-  });
+  // As in BuildKit, the name is written in small letters: capitals make no other name.
+  if (isHostName(host) && (isAddress(ip) || ip === hostGateway)) return { host: host.toLowerCase(), ip };
+  throw usageError(
+    `--add-host takes NAME:IP, not ${JSON.stringify(text)}`,
+    `For example: --add-host mirror:10.0.0.5, --add-host mirror=[2001:db8::5], --add-host host.docker.internal:${hostGateway}.`,
+  );
 }
 
 const byte = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
 const version4 = new RegExp(`^${byte}(?:\\.${byte}){3}$`);
 
-/** node:net would take a quarter of the time that bough needs to start. */
+/** True for an IP address. node:net would take a quarter of the time that bough needs to start. */
 function isAddress(text: string): boolean {
   return version4.test(text) || (/^[0-9a-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]/`));
 }

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { BoughError } from "../../errors.ts";
-import { type ExtraHost, hostGateway } from "../../service/wire/instance.ts";
+import { type ExtraHost, hostGateway, isHostName } from "../../service/wire/instance.ts";
 import { asFields, type Fields, readString, refuse, refuseUnknown } from "../http/fields.ts";
 import { readOptional } from "../system/optional-file.ts";
 import type { SandboxNetwork } from "./networks.ts";
@@ -15,9 +15,7 @@ export function readExtraHosts({ extra_hosts: given }: Fields): ExtraHost[] {
     const fields = asFields(value, place);
     refuseUnknown(fields, ["host", "ip"], place);
     const [host, ip] = [readString(fields, "host"), readString(fields, "ip")];
-    // Each is a word of a line.
-    if (!/^[\w.-]{1,253}$/.test(host))
-      refuse(`${place}.host`, "must be letters, digits, dots, hyphens and underscores");
+    if (!isHostName(host)) refuse(`${place}.host`, "must be letters, digits, dots, hyphens and underscores");
     if (ip !== hostGateway && (isIP(ip) === 0 || ip.includes("%")))
       refuse(`${place}.ip`, `must be an IP address or ${hostGateway}`);
     return { host, ip };

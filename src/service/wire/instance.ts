@@ -37,6 +37,11 @@ export interface ExtraHost {
   ip: string;
 }
 
+/** True for a name that can be in `/etc/hosts`, where each is a word of a line. */
+export function isHostName(text: string): boolean {
+  return /^[\w.-]{1,253}$/.test(text);
+}
+
 /** The value of `ip` for the machine that runs the command, as in Docker. */
 export const hostGateway = "host-gateway";
 
@@ -110,6 +115,20 @@ export interface Ulimit {
   soft: number;
   hard: number;
 }
+
+/** Returns a limit of an `Ulimit` as a number that compares with others: infinite if it is -1. */
+export function comparableLimit(limit: number): number {
+  return limit === -1 ? Number.POSITIVE_INFINITY : limit;
+}
+
+/** The lowest limits that bough's own engine accepts. */
+export const minLimits = {
+  /** Docker's minimum. */
+  max_memory_bytes: 6 * 1024 ** 2,
+  /** runc can't start a command with fewer processes. */
+  max_processes: 8,
+  cpus: 0.01,
+} as const;
 
 /** `max_memory_bytes`, `max_processes` and `cpus` are the extension `resource-limits`, which bough's own engine has. */
 export interface ResourcesLimits {

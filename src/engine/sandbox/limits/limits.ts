@@ -1,5 +1,5 @@
 /** Limits on the resources of one instance. */
-import type { ResourcesLimits } from "../../../service/wire/instance.ts";
+import { minLimits, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
 import type { MachineSize } from "../../system/machine-size.ts";
@@ -19,13 +19,8 @@ export interface InstanceLimits {
   ulimits?: ResourcesLimits["ulimits"];
 }
 
-/** Docker's minimum. */
-const minMemory = 6 * 1024 ** 2;
-/** runc can't start a command with fewer processes. */
-const minProcesses = 8;
 /** A control group accepts at most 4 Mi (Linux's PID_MAX_LIMIT), including the programs that start the command's processes. */
 const maxProcesses = 4 * 1024 ** 2 - 1024;
-const minCpus = 0.01;
 
 const knownLimits = ["max_layer_bytes", "max_memory_bytes", "max_processes", "cpus", "shm_bytes", "ulimits"];
 
@@ -36,9 +31,9 @@ export function readLimits(body: Fields): ResourcesLimits {
   const limits: ResourcesLimits = {};
   const layer = optionalNumber(fields, "max_layer_bytes", 1);
   if (layer !== undefined) limits.max_layer_bytes = layer;
-  const memory = optionalNumber(fields, "max_memory_bytes", minMemory);
+  const memory = optionalNumber(fields, "max_memory_bytes", minLimits.max_memory_bytes);
   if (memory !== undefined) limits.max_memory_bytes = memory;
-  const processes = optionalNumber(fields, "max_processes", minProcesses);
+  const processes = optionalNumber(fields, "max_processes", minLimits.max_processes);
   if (processes !== undefined) limits.max_processes = processes;
   const shm = optionalNumber(fields, "shm_bytes", 1);
   if (shm !== undefined) limits.shm_bytes = shm;
@@ -46,7 +41,8 @@ export function readLimits(body: Fields): ResourcesLimits {
   if (ulimits !== undefined) limits.ulimits = ulimits;
   const cpus = fields.cpus ?? undefined;
   if (cpus !== undefined) {
-    if (typeof cpus !== "number" || !(cpus >= minCpus)) refuse("cpus", `must be at least ${minCpus}`);
+    if (typeof cpus !== "number" || !(cpus >= minLimits.cpus))
+      refuse("cpus", `must be at least ${minLimits.cpus}`);
     limits.cpus = cpus;
   }
   return limits;
@@ -73,7 +69,10 @@ function defaultMemory({ memory }: MachineSize): number {
 
 /** 4096, or 64 per processor on a very large machine; at most a quarter of the machine's maximum. */
 function defaultProcesses({ processors, maxProcesses }: MachineSize): number {
-  return Math.max(Math.min(Math.max(4096, 64 * processors), Math.floor(maxProcesses / 4)), minProcesses);
+  return Math.max(
+    Math.min(Math.max(4096, 64 * processors), Math.floor(maxProcesses / 4)),
+    minLimits.max_processes,
+  );
 }
 
 /** Returns the record of a limit that a command ran into. */

@@ -1,6 +1,7 @@
 /** The limits of setrlimit(2) that a request asks for. */
 import { readFileSync } from "node:fs";
 import {
+  comparableLimit,
   type ResourcesLimits,
   type Ulimit,
   type UlimitName,
@@ -23,7 +24,7 @@ export function readUlimits({ ulimits: given }: Fields): Ulimits | undefined {
     refuseUnknown(limit, ["soft", "hard"], place);
     const [soft, hard] = [optionalNumber(limit, "soft", -1), optionalNumber(limit, "hard", -1)];
     if (soft === undefined || hard === undefined) return refuse(place, "must have soft and hard");
-    if (valueOf(soft) > valueOf(hard)) refuse(`${place}.soft`, "must not be above hard");
+    if (comparableLimit(soft) > comparableLimit(hard)) refuse(`${place}.soft`, "must not be above hard");
     ulimits[name] = { soft, hard };
   }
   return ulimits;
@@ -34,7 +35,7 @@ export function rlimitsOf(ulimits: Ulimits = {}): Map<string, Ulimit> {
   return new Map(
     Object.entries(ulimits).map(([name, { soft, hard }]) => [
       `RLIMIT_${name.toUpperCase()}`,
-      { soft: valueOf(soft), hard: valueOf(hard) },
+      { soft: comparableLimit(soft), hard: comparableLimit(hard) },
     ]),
   );
 }
@@ -43,7 +44,7 @@ export function rlimitsOf(ulimits: Ulimits = {}): Map<string, Ulimit> {
 export function requireUlimits(ulimits: Ulimits, maxOf: (name: UlimitName) => number): void {
   for (const [name, { hard }] of Object.entries(ulimits) as [UlimitName, Ulimit][]) {
     const max = maxOf(name);
-    if (valueOf(hard) <= max) continue;
+    if (comparableLimit(hard) <= max) continue;
     const asked = hard === -1 ? "unlimited" : String(hard);
     refuse(`ulimits.${name}.hard`, `must be at most ${max} (the engine may set no more), not ${asked}`);
   }
@@ -76,10 +77,6 @@ const capSysResource = 1n << 24n;
 function canRaiseLimits(status: string): boolean {
   const [, effective = "0"] = /^CapEff:\s+(\w+)/m.exec(status) ?? [];
   return (BigInt(`0x${effective}`) & capSysResource) !== 0n;
-}
-
-function valueOf(limit: number): number {
-  return limit === -1 ? Number.POSITIVE_INFINITY : limit;
 }
 
 /** Titles in `/proc/<pid>/limits`. */
