@@ -61,55 +61,32 @@ export interface Engine {
   close(): Promise<void>;
 }
 
+const routes = [
+  ...whoamiRoutes,
+  ...imageRoutes,
+  ...fileRoutes,
+  ...instanceRoutes,
+  ...operationRoutes,
+  ...eventRoutes,
+  ...subprocessRoutes,
+  ...terminalRoutes,
+  ...inspectRoutes,
+  ...grepRoutes,
+  ...layerRoutes,
+  ...changeRoutes,
+];
+
 /**
  * Opens the image service inside this process; it uses crun or runc, overlayfs and skopeo. Several processes can have one
  * directory open at once. Cleans up after killed processes first.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { clock, environment, isServer = false, importLimits = defaultImportLimits } = options;
-  requireRoot();
-  const { layout, database } = openEngineDirectory(options.directory);
-  keepReserve(layout.directory);
-  const closing = new AbortController();
-  const boot = bootId() ?? "";
   const warn = options.warn ?? (() => undefined);
-  const inUserNamespace = isInUserNamespace();
-  const unrecordedLosses = new Set<number>();
-  const removeLost = () => removeLostLayers({ database, layout });
-  const state: EngineState = {
-    layout,
-    database,
-    clock,
-    environment,
-    isServer,
-    importLimits,
-    runtime: new RuntimeChoice(),
-    namespaces: new NamespaceSupply({ layout, environment, clock, inUserNamespace }),
-    networks: new Networks({ environment, clock, warn }),
-    inUserNamespace,
-    events: new EventFiles(layout, clock),
-    boot,
-    layerSync: new LayerSync({
-      ...{ database, layout, clock, environment, boot, warn },
-      ...{ unrecordedLosses, removeLost },
-    }),
-    unrecordedLosses,
-    loans: new Map(),
-    running: new Map(),
-    instances: new Map(),
-    unrecorded: new Map(),
-    closing: closing.signal,
-  };
+  requireRoot();
+  const closing = new AbortController();
+  const state = openState(options, warn, closing.signal);
+  const { layout, database } = state;
   await recover(state, warn);
-  const operations = [
-    ...instanceRoutes,
-    ...operationRoutes,
-    ...eventRoutes,
-    ...subprocessRoutes,
-    ...terminalRoutes,
-  ];
-  const inspect = [...inspectRoutes, ...grepRoutes, ...layerRoutes, ...changeRoutes];
-  const routes = [...whoamiRoutes, ...imageRoutes, ...fileRoutes, ...operations, ...inspect];
   return {
     directory: layout.directory,
     fetch: makeRouter(state, routes),
@@ -137,6 +114,36 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     database.close();
     await removeScratch(layout.scratch);
   }
+}
+
+/** Opens the engine's directory. Nothing has been recovered yet. */
+function openState(
+  { directory, clock, environment, isServer = false, importLimits = defaultImportLimits }: EngineOptions,
+  warn: (message: string) => void,
+  closing: AbortSignal,
+): EngineState {
+  const { layout, database } = openEngineDirectory(directory);
+  keepReserve(layout.directory);
+  const boot = bootId() ?? "";
+  const inUserNamespace = isInUserNamespace();
+  const unrecordedLosses = new Set<number>();
+  const removeLost = () => removeLostLayers({ database, layout });
+  return {
+    ...{ layout, database, clock, environment, isServer, importLimits, inUserNamespace, boot, closing },
+    runtime: new RuntimeChoice(),
+    namespaces: new NamespaceSupply({ layout, environment, clock, inUserNamespace }),
+    networks: new Networks({ environment, clock, warn }),
+    events: new EventFiles(layout, clock),
+    layerSync: new LayerSync({
+      ...{ database, layout, clock, environment, boot, warn },
+      ...{ unrecordedLosses, removeLost },
+    }),
+    unrecordedLosses,
+    loans: new Map(),
+    running: new Map(),
+    instances: new Map(),
+    unrecorded: new Map(),
+  };
 }
 
 /** Removes the scratch directory; interrupted uploads in it can be large. The next engine removes what can't be removed now. */
