@@ -68,7 +68,7 @@ async function connectWith(
       createService({ ...shared, ...address, signal, fetch: watch(runtime.fetch) });
     const service = serviceFor(runtime.signal);
     log.info(`service: ${service.address} (${choice.source})`);
-    // The service keeps its images by itself.
+    // Only the service knows its disk.
     const requireKept = async () => {};
     return { service, serviceFor, store, requireKept, [Symbol.asyncDispose]: async () => store.close() };
   }

@@ -20,8 +20,8 @@ export interface ProvidedNetwork {
   /** `undefined` if sandboxes don't share the network. */
   shared: PrivateNetwork | undefined;
   /**
-   * If a private network can't be made, it is the machine's, after one warning. Rejects only if too many files are open; callers
-   * may ignore it.
+   * Resolves to the machine's network, after one warning, if a private one can't be made. Rejects only if too many files are open;
+   * callers may ignore it.
    */
   ready: Promise<SandboxNetwork>;
 }

@@ -18,7 +18,7 @@ interface PagesOptions {
 
 interface PagesRequest {
   filter: Query;
-  /** How many operations are asked for at first: fewer than a page if fewer are needed. */
+  /** Number of operations to ask for at first, if fewer are needed than a page has. */
   wanted?: number;
   /** Maximum number of operations, for a list without an end. */
   maxListed: number;

@@ -77,19 +77,20 @@ export async function pollUntilEnded(
 ): Promise<EndedView> {
   const { clock, signal, onNotice } = options;
   let unknownSince: number | undefined;
-  let isKnown: boolean | undefined;
+  let isKnown = false;
+  let wasMissing = false;
   for (const wait of pollIntervals()) {
     const look = await lookAtOperation(options, operation).catch((error: unknown) => {
-      const isNew = isKnown !== true && clock.now() - startedAt < unknownNewMilliseconds;
+      const isNew = !isKnown && clock.now() - startedAt < unknownNewMilliseconds;
       if (error instanceof NotFoundError && isNew) return undefined;
       throw error;
     });
     if (look === undefined) {
-      isKnown = false;
+      wasMissing = true;
       await clock.sleep(wait, signal);
       continue;
     }
-    const isKnownLate = isKnown === false;
+    const isKnownLate = wasMissing && !isKnown;
     isKnown = true;
     if (isKnownLate && onKnown !== undefined) {
       await onKnown();

@@ -5,6 +5,7 @@ import { type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /** The value of `CLONE_FS` in linux/sched.h. */
 const rootAndWorkingDirectory = 0x200;
+/** Maximum number of attempts to return to the own namespace. */
 const maxReturns = 20;
 /** Options that are flags of mount(2), by their values in linux/mount.h. */
 const mountFlags: ReadonlyMap<string, bigint> = new Map([
@@ -36,7 +37,7 @@ export function mountForProcess(pid: number, from: string, mounts: readonly Name
     // In a user namespace, a process may be forbidden to enter even its own mount namespace: it could not return to it.
     if (!enter(own)) return 0;
     const made = enter(theirs) ? makeAll(calls) : 0;
-    // It fails if a thread starts at that moment, of which there are a few.
+    // An attempt fails if a thread starts at that moment. Few threads start one after the other.
     for (let attempt = 1; !enter(own); attempt++)
       if (attempt === maxReturns) throw new Error("bough could not return to its mount namespace");
     return made;
