@@ -3,15 +3,20 @@ import { join } from "node:path";
 import { isDamaged } from "../database.ts";
 import { BoughError, messageOf } from "../errors.ts";
 import { errorCode, meansDiskFull, reasonOf } from "../system-error.ts";
+import type { Layout } from "./layout.ts";
 import { failingDiskHint } from "./system/disk.ts";
 
-/** Returns an error's message for the client. The message for a full or failing disk names `directory`. */
-export function describeFault(error: unknown, directory: string): string {
+/** The directory of an engine. */
+type Place = Pick<Layout, "directory" | "realDirectory">;
+
+/** Returns an error's message for the client. The message for a full or failing disk names the directory. */
+export function describeFault(error: unknown, place: Place): string {
+  const { directory } = place;
   if (isDiskFull(error)) {
     const quota = errorCode(error) === "EDQUOT" ? ": the quota is used up" : "";
     return `no space left on the disk that holds ${directory}${quota}`;
   }
-  if (isDiskFailing(error, directory))
+  if (isDiskFailing(error, place))
     return `the disk that holds ${directory} can't be written: ${reasonOf(error)}. ${failingDiskHint}`;
   // A program's message may already end with a full stop.
   if (error instanceof BoughError && error.hint !== undefined)
@@ -22,14 +27,15 @@ export function describeFault(error: unknown, directory: string): string {
 /** Returns the error of an engine's directory that can't be opened. */
 export function describeUnusable(error: unknown, directory: string): BoughError {
   if (error instanceof BoughError) return error;
-  const fault = explainFault(error, directory);
-  const message = `the engine's directory ${directory} cannot be used: ${describeFault(fault, directory)}`;
-  return new BoughError(message, { hint: hintFor(fault, directory), cause: error });
+  const place = { directory, realDirectory: directory };
+  const fault = findDiskError(error, place);
+  const message = `the engine's directory ${directory} cannot be used: ${describeFault(fault, place)}`;
+  return new BoughError(message, { hint: hintFor(fault, place), cause: error });
 }
 
-function hintFor(error: unknown, directory: string): string | undefined {
-  // The message has it. But a read-only file system may be meant to be one.
-  if (isDiskFailing(error, directory) && errorCode(error) !== "EROFS") return undefined;
+function hintFor(error: unknown, place: Place): string | undefined {
+  // The message has the hint. But a read-only file system may be meant to be one.
+  if (isDiskFailing(error, place) && errorCode(error) !== "EROFS") return undefined;
   if (isDamaged(error))
     return "Move the directory away: its images are lost, and can be imported and built again.";
   return isDiskFull(error)
@@ -41,9 +47,9 @@ function hintFor(error: unknown, directory: string): string | undefined {
  * Returns the reason for SQLite's error on a disk that can't be written, as the error of a system call: SQLite does not tell a used
  * quota and a read-only file system from other errors of the disk.
  */
-export function explainFault(error: unknown, directory: string): unknown {
+export function findDiskError(error: unknown, place: Place): unknown {
   if (!/^SQLITE_(CANTOPEN|IOERR|READONLY)/.test(errorCode(error) ?? "")) return error;
-  const path = join(directory, crypto.randomUUID());
+  const path = join(place.directory, crypto.randomUUID());
   try {
     try {
       writeFileSync(path, Buffer.alloc(4096), { flag: "wx", flush: true });
@@ -52,26 +58,25 @@ export function explainFault(error: unknown, directory: string): unknown {
     }
     return error;
   } catch (cause) {
-    return meansUnwritable(cause, directory) ? cause : error;
+    return meansUnwritable(cause, place) ? cause : error;
   }
 }
 
-/** True for an error of the disk of `directory` that concerns whatever is written to it: it is full, read-only or failing. */
-export function meansUnwritable(error: unknown, directory: string): boolean {
-  return isDiskFull(error) || isDiskFailing(error, directory);
+/** True for an error of the directory's disk that concerns whatever is written to it: it is full, read-only or failing. */
+export function meansUnwritable(error: unknown, place: Place): boolean {
+  return isDiskFull(error) || isDiskFailing(error, place);
 }
 
-function isDiskFailing(error: unknown, directory: string): boolean {
+function isDiskFailing(error: unknown, place: Place): boolean {
   const code = errorCode(error) ?? "";
-  return (
-    code === "EROFS" || code.startsWith("SQLITE_IOERR") || (code === "EIO" && concerns(error, directory))
-  );
+  return code === "EROFS" || code.startsWith("SQLITE_IOERR") || (code === "EIO" && concerns(error, place));
 }
 
 /** False for a file that can't be read on another disk. */
-function concerns(error: unknown, directory: string): boolean {
+function concerns(error: unknown, { directory, realDirectory }: Place): boolean {
   const { syscall, path } = error as { syscall?: unknown; path?: unknown };
-  const isInside = typeof path === "string" && path.startsWith(`${directory}/`);
+  const isInside =
+    typeof path === "string" && [directory, realDirectory].some((own) => path.startsWith(`${own}/`));
   return isInside || ["write", "fsync", "fdatasync"].includes(String(syscall));
 }
 

@@ -14,7 +14,9 @@ import { currentProcess } from "../process-identity.ts";
 
 /** The paths in an engine's directory. All are absolute, and all but `directory` are free of symbolic links. */
 export interface Layout {
+  /** As the user names it. */
   directory: string;
+  realDirectory: string;
   database: string;
   /** `<layer name>/`: one overlay directory per layer. Every mount has this as its working directory, to keep names short. */
   layers: string;
@@ -52,6 +54,7 @@ export function makeLayout(directory: string): Layout {
   const real = realpathSync(directory);
   const layout: Layout = {
     directory,
+    realDirectory: real,
     database: join(real, "engine.db"),
     layers: join(real, "layers"),
     blobs: join(real, "blobs"),
@@ -67,7 +70,7 @@ export function makeLayout(directory: string): Layout {
     skeleton: join(real, "skeleton"),
     empty: join(real, "empty"),
   };
-  const { directory: _, database, runtimeTrial: __, ...folders } = layout;
+  const { directory: _, realDirectory: __, database, runtimeTrial: ___, ...folders } = layout;
   for (const name of ["", "-wal", "-shm"]) requireOwnFile(`${database}${name}`);
   for (const folder of Object.values(folders)) {
     if (!requireOwnDirectory(folder, { isLinkable: false }))

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { inTransaction } from "../database.ts";
 import { currentProcess } from "../process-identity.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
-import { describeFault, explainFault } from "./faults.ts";
+import { describeFault, findDiskError } from "./faults.ts";
 import { removeLostLayers, requireResult } from "./lost-layers.ts";
 import { requireImage } from "./records/images.ts";
 import {
@@ -101,7 +101,7 @@ async function run(
     await removeOrphanedLayers(state).catch(() => {});
     const failure: Failure = wasCancelled(state, uuid, signal)
       ? cancelled
-      : { status: "FAILED", error: describeFault(explainFault(error, layout.directory), layout.directory) };
+      : { status: "FAILED", error: describeFault(findDiskError(error, layout), layout) };
     recordFailure(state, uuid, failure);
     outcome = failure;
   }

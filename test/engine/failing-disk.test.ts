@@ -1,10 +1,11 @@
 /** The engine's disk becomes read-only, reports errors, or has no room for a quota: messages name it, and reading goes on. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describeFault, describeUnusable, explainFault } from "../../src/engine/faults.ts";
+import { describeFault, describeUnusable, findDiskError } from "../../src/engine/faults.ts";
 import { makeRouter } from "../../src/engine/http/router.ts";
+import { makeLayout } from "../../src/engine/layout.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import { SyncedEngine } from "../support/synced-engine.ts";
 
@@ -16,6 +17,7 @@ afterEach(() => rmSync(scratch, { recursive: true, force: true }));
 
 const failed = (code: string, message = code, syscall = "write", path?: string) =>
   Object.assign(new Error(message), { code, syscall, path });
+const place = { directory: "/e", realDirectory: "/e" };
 const advice = "The disk may be failing: look for the kernel's errors with `dmesg`.";
 
 describe.each<[string, Error, string, number]>([
@@ -53,7 +55,7 @@ describe.each<[string, Error, string, number]>([
   ["another one, and unreadable", failed("EIO", "EIO, open /f", "open", "/f"), "EIO, open /f", 500],
 ])("a disk that is %s", (_, error, message, status) => {
   test("is named", async () => {
-    expect(describeFault(error, "/e")).toBe(message);
+    expect(describeFault(error, place)).toBe(message);
     const unusable = describeUnusable(error, "/e");
     expect(unusable.message).toBe(`the engine's directory /e cannot be used: ${message}`);
     expect(unusable.hint === undefined).toBe(message.includes(advice) && !message.includes("read-only"));
@@ -63,7 +65,7 @@ describe.each<[string, Error, string, number]>([
     const answer = () => {
       throw error;
     };
-    const state = { layout: { directory: "/e" } } as EngineState;
+    const state = { layout: place } as EngineState;
     const ask = makeRouter(state, [{ method: "GET", path: "/v1/x", answer }]);
     const response = await ask(new Request("http://engine/v1/x"));
     // The directory does not exist, which says nothing about the disk.
@@ -71,11 +73,20 @@ describe.each<[string, Error, string, number]>([
   });
 });
 
+test("a layer is on the disk of a directory that is named by a link", () => {
+  const link = join(scratch, "link");
+  symlinkSync("engine", link);
+  mkdirSync(join(scratch, "engine"));
+  const layout = makeLayout(link);
+  const error = failed("EIO", "EIO", "lstat", join(layout.layers, "1"));
+  expect(describeFault(error, layout)).toStartWith(`the disk that holds ${link} can't be written: `);
+});
+
 test("the system's reason replaces SQLite's, which is the same for all errors of a disk", () => {
   const module = JSON.stringify(join(import.meta.dir, "../../src/engine/faults.ts"));
-  const script = `import { explainFault } from ${module};
+  const script = `import { findDiskError } from ${module};
     const error = Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_WRITE" });
-    console.log(explainFault(error, ".").code);`;
+    console.log(findDiskError(error, { directory: ".", realDirectory: "." }).code);`;
   const shell = `mount -t tmpfs -o ro tmpfs . && cd "$PWD" && exec "$@"`;
   const { stdout, stderr } = Bun.spawnSync(
     ["unshare", "--mount", "sh", "-c", shell, "sh", process.execPath, "-e", script],
@@ -84,7 +95,7 @@ test("the system's reason replaces SQLite's, which is the same for all errors of
   expect([stdout.toString(), stderr.toString()]).toEqual(["EROFS\n", ""]);
 
   const unexplained = failed("SQLITE_IOERR_WRITE");
-  expect(explainFault(unexplained, scratch)).toBe(unexplained);
+  expect(findDiskError(unexplained, { directory: scratch, realDirectory: scratch })).toBe(unexplained);
   expect(readdirSync(scratch)).toEqual([]);
 });
 

@@ -189,7 +189,7 @@ test.each<[string, Error, string]>([
   ],
   ["without a hint", new BoughError("mount: failed."), "mount: failed."],
 ])("an error %s becomes one text", (_, error, text) => {
-  expect(describeFault(error, "/engine")).toBe(text);
+  expect(describeFault(error, { directory: "/engine", realDirectory: "/engine" })).toBe(text);
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import { describeFault, explainFault, meansUnwritable } from "../faults.ts";
+import { describeFault, findDiskError, meansUnwritable } from "../faults.ts";
 import type { EngineState } from "../state.ts";
 import { MissingProgramError } from "../system/programs.ts";
 import { errorResponse, RequestError } from "./answers.ts";
@@ -57,13 +57,13 @@ export function makeRouter(
 }
 
 function answerFault(error: unknown, state: EngineState): Response {
-  const { directory } = state.layout;
-  const fault = explainFault(error, directory);
-  const message = describeFault(fault, directory);
+  const { layout } = state;
+  const fault = findDiskError(error, layout);
+  const message = describeFault(fault, layout);
   if (error instanceof RequestError) return errorResponse(error.status, message, error.headers);
   if (error instanceof MissingProgramError) return errorResponse(501, message);
   // With 507, clients do not repeat the request.
-  return errorResponse(meansUnwritable(fault, directory) ? 507 : 500, message);
+  return errorResponse(meansUnwritable(fault, layout) ? 507 : 500, message);
 }
 
 function matchPath(expected: readonly string[], actual: readonly string[]): Parameters | undefined {
