@@ -1,5 +1,6 @@
 /** Linux reports an error of the disk to one sync only, so what was not on the disk then counts as lost, whatever syncs later. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { rmSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { openDatabase } from "../../src/database.ts";
 import { checkEngine } from "../../src/engine/check/check.ts";
@@ -46,6 +47,21 @@ test("a sync that can't be started loses nothing: the next one gets the errors",
   expect(engines.unsynced()).toHaveLength(1);
   expect(await engines.hasAfterwards([image])).toEqual([true]);
   expect(engines.unsynced()).toEqual([]);
+});
+
+test("a sync that can't be started is reported again after one that could", async () => {
+  const { engine, base } = await engines.openWithBase(`[ -e "$gate" ] || exit 127`);
+  const runAndSettle = async () =>
+    engine.engine.settle?.((await engine.run(base, "echo > /kept")).image ?? "");
+  await runAndSettle();
+  writeFileSync(engines.gate, "");
+  await runAndSettle();
+  expect(engines.unsynced()).toEqual([]);
+  rmSync(engines.gate);
+  await runAndSettle();
+  await engine.engine.close();
+  const late = expect.stringMatching(/^the newest layers may not be written to the disk yet: /);
+  expect(engines.warnings).toEqual([late, late]);
 });
 
 test.each(["HUP", "INT", "TERM"])(

@@ -47,7 +47,7 @@ export class LayerSync {
   /** Failed syncs that could not be recorded yet. */
   #unrecorded: FailedSync[] = [];
   #removing: Promise<void> | undefined;
-  /** The reason, already reported, for which the last sync was not possible. */
+  /** The reason, already reported, for which the latest sync was not possible. */
   #delayedBy: string | undefined;
 
   constructor(host: LayerSyncHost) {
@@ -127,6 +127,7 @@ export class LayerSync {
       // The early sync may have got the error of a layer.
       this.recordFailures();
       inTransaction(database, () => noteSynced(database, layers, boot));
+      this.#delayedBy = undefined;
     } catch (error) {
       this.#report(error);
     }
