@@ -69,11 +69,13 @@ export function meansUnwritable(error: unknown, place: Place): boolean {
 
 function isDiskFailing(error: unknown, place: Place): boolean {
   const code = errorCode(error) ?? "";
-  return code === "EROFS" || code.startsWith("SQLITE_IOERR") || (code === "EIO" && concerns(error, place));
+  return (
+    code === "EROFS" || code.startsWith("SQLITE_IOERR") || (code === "EIO" && concernsDisk(error, place))
+  );
 }
 
-/** False for a file that can't be read on another disk. */
-function concerns(error: unknown, { directory, realDirectory }: Place): boolean {
+/** True for an error of writing, or of a path in the directory. False for a file on another disk that can't be read. */
+function concernsDisk(error: unknown, { directory, realDirectory }: Place): boolean {
   const { syscall, path } = error as { syscall?: unknown; path?: unknown };
   const isInside =
     typeof path === "string" && [directory, realDirectory].some((own) => path.startsWith(`${own}/`));

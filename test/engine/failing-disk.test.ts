@@ -1,5 +1,5 @@
 /** The engine's disk becomes read-only, reports errors, or has no room for a quota: messages name it, and reading goes on. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -101,6 +101,7 @@ test("the system's reason replaces SQLite's, which is the same for all errors of
 
 test("images and their sizes are listed on a disk that can't be written", async () => {
   const engines = new SyncedEngine();
+  onTestFinished(() => engines.remove());
   const { engine } = await engines.openWithBase();
   engines.inDatabase((database) =>
     database.run("CREATE TRIGGER full BEFORE UPDATE ON layers BEGIN SELECT RAISE(FAIL, 'disk full'); END"),
@@ -108,5 +109,4 @@ test("images and their sizes are listed on a disk that can't be written", async 
   const { images } = await engine.json<{ images: unknown[] }>("GET", "/v1/images?sizes=1");
   expect(images).toEqual([expect.objectContaining({ size: expect.any(Number) })]);
   await engine.engine.close();
-  engines.remove();
 });

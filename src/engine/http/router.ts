@@ -77,7 +77,7 @@ function matchPath(expected: readonly string[], actual: readonly string[]): Para
   return parameters;
 }
 
-/** Some clients write UUIDs and hashes in capitals. */
+/** Returns a UUID or hash in small letters: some clients write them in capitals. Returns other text unchanged. */
 function normalizeId(text: string): string {
   return /^(?:[\da-f-]{36}|[\da-f]{64})$/i.test(text) ? text.toLowerCase() : text;
 }

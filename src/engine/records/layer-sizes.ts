@@ -26,7 +26,7 @@ export function layerSize({ database, layout }: Records, id: number): number {
   try {
     database.query<undefined, [number, number]>("UPDATE layers SET size = ? WHERE id = ?").run(size, id);
   } catch {
-    // On a full or read-only disk, it is measured again.
+    // On a full or read-only disk, the layer is measured again when its size is needed.
   }
   return size;
 }

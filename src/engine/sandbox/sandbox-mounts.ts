@@ -30,7 +30,7 @@ export interface MountOptions {
   runtime: ContainerRuntime;
 }
 
-/** Docker's. */
+/** Docker's default. */
 const defaultShmBytes = 64 * 1024 ** 2;
 /** The group `tty`, to which terminals belong. */
 const terminalGroup = 5;

@@ -74,13 +74,17 @@ export function processConfig({ process: command, network, limits, runtime }: Pr
     cwd: command.cwd,
     capabilities: { bounding: granted, effective, permitted: effective },
     noNewPrivileges: false,
-    rlimits: limits.rlimits.map(({ type, hard, soft }) => ({ type, hard: inJson(hard), soft: inJson(soft) })),
+    rlimits: limits.rlimits.map(({ type, hard, soft }) => ({
+      type,
+      hard: rlimitInJson(hard),
+      soft: rlimitInJson(soft),
+    })),
     oomScoreAdj: limits.oomScoreAdj,
   };
 }
 
-/** RLIM_INFINITY is no number of JavaScript. */
-function inJson(limit: number): unknown {
+/** Returns a limit for JSON. RLIM_INFINITY is larger than the integers that JavaScript's numbers represent exactly. */
+function rlimitInJson(limit: number): unknown {
   return Number.isFinite(limit) ? limit : JSON.rawJSON("18446744073709551615");
 }
 

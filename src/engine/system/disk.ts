@@ -13,7 +13,7 @@ const untouched = 'trap "" HUP INT TERM; exec "$@"';
 /** A shell's exit codes for a program that it can't start. */
 const notStarted = [126, 127];
 
-/** A sync that reached the disk and failed. The kernel reports its error to nobody else. */
+/** A sync that reached the disk and failed. No other sync gets its error from the kernel. */
 export class FailedSyncError extends BoughError {}
 
 /**
