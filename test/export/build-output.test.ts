@@ -154,6 +154,58 @@ test.each([
   expect(readdirSync(places)).toEqual(before);
 });
 
+describe("a place that can't be written is refused before anything is built, also by --check", () => {
+  beforeAll(() => {
+    writeFiles(places, {
+      "blocked/file": "",
+      "blocked/layout/index.json": "{}",
+      "blocked/dangling": { link: "nowhere" },
+    });
+    writeFiles(join(places, "failing"), { Dockerfile: "FROM base:1\nRUN false\n" });
+  });
+
+  test.each([
+    ["type=oci,dest=blocked", "cannot write the file PLACES/blocked: it is a directory"],
+    ["type=tar,dest=/dev/null", "/dev/null is not a regular file"],
+    [
+      "type=docker,dest=blocked/file/x",
+      "cannot write PLACES/blocked/file/x: a part of the path is not a directory",
+    ],
+    [
+      "type=oci,dest=blocked/file/x/y",
+      "cannot write PLACES/blocked/file/x/y: a part of the path is not a directory",
+    ],
+    ["type=tar,dest=blocked/dangling/x", "cannot write PLACES/blocked/dangling/x: no such file or directory"],
+    ["type=oci,tar=false,dest=blocked", "PLACES/blocked already exists and is not an empty directory"],
+    [
+      "type=oci,tar=false,dest=blocked/file/x",
+      "cannot write PLACES/blocked/file/x: a part of the path is not a directory",
+    ],
+    ["type=oci,tar=false,dest=blocked/layout", "PLACES/blocked/layout/index.json lists no images"],
+    ["blocked/file", "PLACES/blocked/file is a file, but / is a directory"],
+    ["blocked/file/x", "cannot write PLACES/blocked/file/x: a part of the path is not a directory"],
+  ])("-o %s", async (output, problem) => {
+    for (const words of [[], ["--check"]]) {
+      const { exitCode, stderr } = await bough("build", "failing", "-o", output, ...words);
+      expect(stderr).toContain(`[ERROR] ${problem.replace("PLACES", places)}`);
+      expect(exitCode).toBe(2);
+    }
+  });
+});
+
+test.each([
+  ["type=oci,dest=new/oci/image.tar", "image.tar"],
+  ["type=oci,tar=false,dest=new/layout/image", "image"],
+  ["new/local/files", "files"],
+])("-o %s makes the missing directories, but not for a failed build", async (output, name) => {
+  const directory = join(places, output.replace(/^.*=/, ""), "..");
+  await bough("build", "failing", "-o", output);
+  await bough("build", "context", "--check", "-o", output);
+  expect(existsSync(directory)).toBe(false);
+  await build("-o", output);
+  expect(readdirSync(directory)).toEqual([name]);
+});
+
 test("an image FROM scratch is written without an empty base layer", async () => {
   writeFiles(join(places, "empty"), { Dockerfile: "FROM scratch\nCOPY file /\n", file: "x" });
   const { exitCode, stderr } = await bough("build", "empty", "-o", "type=oci,dest=empty.tar");

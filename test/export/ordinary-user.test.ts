@@ -89,3 +89,9 @@ test("archives belong to the user, and files of a tree to their owners in the us
   expect(statSync(join(user.home, "root/bin/busybox")).uid).toBe(uid);
   expect(statSync(join(user.home, "root/a/y")).uid).toBeGreaterThan(uid);
 });
+
+test("a directory of another user is refused before the build", async () => {
+  const output = ["-o", "type=oci,dest=/etc/image.tar"];
+  const checked = bough("engine", "build", "--check", `${user.home}/context`, ...output);
+  await expect(checked).rejects.toThrow("cannot write /etc/image.tar: permission denied");
+});

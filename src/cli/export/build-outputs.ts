@@ -3,14 +3,20 @@ import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { type Destination, goesToStandardOutput, pushDestination, refuseTerminal } from "./destination.ts";
+import {
+  type Destination,
+  goesToStandardOutput,
+  type OutputDestination,
+  pushDestination,
+  refuseTerminal,
+} from "./destination.ts";
 import type { TimeOptions } from "./image-source.ts";
+import { requirePlaces } from "./output-places.ts";
 import { readTimes } from "./times.ts";
 
 /** One `--output` of a build, or its `--push`. */
 export interface BuildOutput {
-  /** `local`: only the files, owned by this user, in a directory that may have others. */
-  destinations: readonly (Destination | { kind: "local"; path: string })[];
+  destinations: readonly OutputDestination[];
   compression: Compression;
   times: TimeOptions;
   isInsecure: boolean;
@@ -50,8 +56,10 @@ export function readBuildOutputs(
     }
     return output;
   });
-  if (standardOutputs(outputs) <= 1) return outputs;
-  throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
+  if (standardOutputs(outputs) > 1)
+    throw new BoughError("two outputs can't both go to standard output", { kind: "usage" });
+  requirePlaces(outputs.flatMap(({ destinations }) => destinations));
+  return outputs;
 }
 
 /** Throws unless every output has an index, which holds the attestations. `option`: the one that asks for them. */

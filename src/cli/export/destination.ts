@@ -19,6 +19,9 @@ export type Destination =
   /** `HOST/NAME:TAG`, as skopeo takes it. */
   | { kind: "registry"; reference: string };
 
+/** `local`: only the files, owned by this user, in a directory that may have others. */
+export type OutputDestination = Destination | { kind: "local"; path: string };
+
 const kinds = ["oci", "oci-archive", "docker-archive", "dir", "rootfs", "tar"] as const;
 
 /** Parses a destination: one of skopeo's transports, or `rootfs` or `tar`, which are bough's own, for the plain tree. */

@@ -1,7 +1,6 @@
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import {
   type ImageToWrite,
@@ -10,12 +9,12 @@ import {
   writeOciLayout,
   writeSkopeoDirectory,
 } from "../../image/image-writer.ts";
-import { nameAnnotation } from "../../image/oci-layout.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { writeChunks } from "../process/write-chunks.ts";
 import type { Destination } from "./destination.ts";
 import { writeWholeDirectory, writeWholeFile } from "./finished-path.ts";
+import { nameIn, readManifests } from "./layout-index.ts";
 import { scratchPath } from "./scratch-path.ts";
 import { unpackTree } from "./unpack-tree.ts";
 
@@ -112,22 +111,6 @@ async function writeLayout(
   return writing(writeToDirectory(path), (files) =>
     writeOciLayout(files, image, { compression, name, manifests }),
   );
-}
-
-function readManifests(path: string): object[] {
-  try {
-    const { manifests } = JSON.parse(readFileSync(path, "utf8")) as { manifests?: unknown };
-    if (Array.isArray(manifests) && manifests.every((each) => typeof each === "object" && each !== null))
-      return manifests as object[];
-  } catch (error) {
-    throw new BoughError(`${path} cannot be read: is its directory an OCI image layout?`, { cause: error });
-  }
-  throw new BoughError(`${path} lists no images: its directory is not an OCI image layout`);
-}
-
-function nameIn(manifest: object): unknown {
-  const { annotations } = manifest as { annotations?: Record<string, unknown> };
-  return annotations?.[nameAnnotation];
 }
 
 async function writeTree(

@@ -16,17 +16,7 @@ import { cannotWrite } from "../process/write-error.ts";
 
 /** Has a file written under a temporary name in its directory, and renames it when it is complete. */
 export async function writeWholeFile<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
-  const stats = statsOf(path, statSync);
-  if (stats?.isDirectory() === true)
-    throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
-  // The file would replace a device or a pipe.
-  if (stats?.isFile() === false) {
-    throw new BoughError(`${displayPath(path)} is not a regular file`, {
-      hint: "Write - for standard output, as in tar:-.",
-    });
-  }
-  // Replaces the target of a link, not the link.
-  return writeBeside(stats === undefined ? path : realpathSync(path), write);
+  return writeBeside(filePlace(path), write);
 }
 
 /** Does the same for a directory, which must be new or empty. */
@@ -43,6 +33,21 @@ export async function writeWholeDirectory<T>(
   });
 }
 
+/** Returns the path of the file that `writeWholeFile` replaces. Throws a BoughError if something else than a file is there. */
+export function filePlace(path: string): string {
+  const stats = statsOf(path, statSync);
+  if (stats?.isDirectory() === true)
+    throw new BoughError(`cannot write the file ${displayPath(path)}: it is a directory`);
+  // The file would replace a device or a pipe.
+  if (stats?.isFile() === false) {
+    throw new BoughError(`${displayPath(path)} is not a regular file`, {
+      hint: "Write - for standard output, as in tar:-.",
+    });
+  }
+  // Replaces the target of a link, not the link.
+  return stats === undefined ? path : realpathSync(path);
+}
+
 async function writeBeside<T>(path: string, write: (temporary: string) => Promise<T>): Promise<T> {
   const temporary = join(dirname(path), `.bough-${crypto.randomUUID()}`);
   try {
@@ -55,7 +60,8 @@ async function writeBeside<T>(path: string, write: (temporary: string) => Promis
   }
 }
 
-function requireEmpty(path: string): void {
+/** Throws a BoughError if `writeWholeDirectory` can't write there. */
+export function requireEmpty(path: string): void {
   const stats = statsOf(path, lstatSync);
   if (stats === undefined || (stats.isDirectory() && readdirSync(path).length === 0)) return;
   throw new BoughError(`${displayPath(path)} already exists and is not an empty directory`, {

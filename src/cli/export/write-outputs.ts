@@ -7,6 +7,7 @@ import type { Connection } from "../service/connection.ts";
 import type { BuildOutput } from "./build-outputs.ts";
 import { deliverImage } from "./deliver.ts";
 import { nameDestination } from "./destination.ts";
+import { makeParents } from "./output-places.ts";
 
 /** Exports the built image to all destinations. Messages go to `log`. */
 export async function writeBuildOutputs(
@@ -20,6 +21,7 @@ export async function writeBuildOutputs(
   const described = await findDescription(image, connection);
   for (const { destinations, ...options } of outputs) {
     for (const destination of destinations) {
+      makeParents(destination);
       if (destination.kind === "local") {
         const from = { image, path: "/", meansContents: true };
         const to = { local: destination.path, endsWithSlash: true };

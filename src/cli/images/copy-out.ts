@@ -11,7 +11,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { cannotWrite } from "../process/write-error.ts";
 import { type Extracted, extractArchive } from "./extract.ts";
 import type { ImagePath } from "./image-path.ts";
-import { checkLocalName } from "./local-name.ts";
+import { checkLocalName, refuseFile } from "./local-name.ts";
 
 /** The destination of a copy on this machine. */
 interface LocalPlace {
@@ -76,9 +76,7 @@ export async function copyDirectory(
 ): Promise<CopyResult> {
   const archive = await service.openArchive(image, path);
   const stats = statsOf(local);
-  if (stats?.isDirectory() === false) {
-    throw new BoughError(`${local} is a file, but ${path} is a directory`, { kind: "usage" });
-  }
+  refuseFile(local, stats, path);
   const name = posix.basename(path);
   const isNamed = stats !== undefined && !meansContents;
   if (isNamed) checkLocalName(name, runtime.platform);

@@ -1,3 +1,4 @@
+import type { Stats } from "node:fs";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
 
@@ -10,4 +11,10 @@ export function checkLocalName(name: string, platform: NodeJS.Platform): void {
   throw new BoughError(`${displayPath(name)} can't be the name of a file on Windows`, {
     hint: "`bough cp PATH -` writes an archive instead: unpack it on a system that allows such names.",
   });
+}
+
+/** Throws if a directory of an image is to be copied to what is a file here. */
+export function refuseFile(local: string, stats: Stats | undefined, path: string): void {
+  if (stats?.isDirectory() !== false) return;
+  throw new BoughError(`${local} is a file, but ${path} is a directory`, { kind: "usage" });
 }

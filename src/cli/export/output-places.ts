@@ -1,0 +1,91 @@
+/** The paths of a build's outputs: what can be known of them before the build, so that a mistake does not cost a build. */
+import { accessSync, constants, existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { BoughError, messageOf } from "../../errors.ts";
+import { refuseFile } from "../images/local-name.ts";
+import { cannotWrite } from "../process/write-error.ts";
+import type { OutputDestination } from "./destination.ts";
+import { filePlace, requireEmpty } from "./finished-path.ts";
+import { readManifests } from "./layout-index.ts";
+
+/** Throws a BoughError of kind `usage`, with the message of a failed write, if an output can't be written. Writes nothing. */
+export function requirePlaces(destinations: readonly OutputDestination[]): void {
+  for (const destination of destinations) {
+    try {
+      requirePlace(destination);
+    } catch (error) {
+      if (!(error instanceof BoughError)) throw error;
+      throw new BoughError(messageOf(error), { kind: "usage", hint: error.hint, cause: error.cause });
+    }
+  }
+}
+
+/** Makes the missing directories above an output, as docker buildx build does. */
+export function makeParents(destination: OutputDestination): void {
+  if (destination.kind === "registry" || destination.path === undefined) return;
+  try {
+    mkdirSync(dirname(destination.path), { recursive: true });
+  } catch (error) {
+    throw cannotWrite(destination.path, error);
+  }
+}
+
+function requirePlace(destination: OutputDestination): void {
+  switch (destination.kind) {
+    case "registry":
+      return;
+    case "oci-archive":
+    case "docker-archive":
+    case "tar":
+      if (destination.path !== undefined) requireWritableAbove(filePlace(destination.path));
+      return;
+    case "oci": {
+      const index = join(destination.path, "index.json");
+      if (existsSync(index)) {
+        readManifests(index);
+        requireWritable(destination.path, destination.path);
+        return;
+      }
+      requireEmpty(destination.path);
+      requireWritableAbove(destination.path);
+      return;
+    }
+    case "dir":
+    case "rootfs":
+      requireEmpty(destination.path);
+      requireWritableAbove(destination.path);
+      return;
+    case "local":
+      requireLocalPlace(destination.path);
+  }
+}
+
+function requireLocalPlace(path: string): void {
+  const stats = attempt(path, () => statSync(path, { throwIfNoEntry: false }));
+  refuseFile(path, stats, "/");
+  if (stats === undefined) requireWritableAbove(path);
+  else requireWritable(path, path);
+}
+
+/** Throws if nothing can be made in the nearest directory that exists above a path. */
+function requireWritableAbove(path: string): void {
+  let above = dirname(path);
+  // A dangling link exists, too: no directory can be made in its place.
+  while (attempt(path, () => lstatSync(above, { throwIfNoEntry: false })) === undefined)
+    above = dirname(above);
+  requireWritable(above, path);
+}
+
+/** Throws if `directory` is not one in which files can be made. */
+function requireWritable(directory: string, path: string): void {
+  // With the dot, the system refuses a file.
+  attempt(path, () => accessSync(`${directory}/.`, constants.W_OK));
+}
+
+function attempt<Result>(path: string, action: () => Result): Result {
+  try {
+    return action();
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+}
