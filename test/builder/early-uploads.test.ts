@@ -4,9 +4,10 @@ import { createEarlyUploads } from "../../src/builder/staging/early-uploads.ts";
 import { createSmallContents } from "../../src/builder/staging/small-contents.ts";
 import { systemClock } from "../../src/clock.ts";
 import type { UploadCache } from "../../src/store/uploads.ts";
+import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunScript } from "../fake-service/state.ts";
-import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 let context: string;
@@ -24,11 +25,7 @@ afterEach(() => service.close());
 
 function build(dockerfile: string, clock = systemClock) {
   writeFiles(context, { Dockerfile: dockerfile });
-  return runBough(["--url", service.url, "--token", "t0ken-t0ken", "build", "."], {
-    workingDirectory: context,
-    clock,
-    environment: { BOUGH_HOME: state },
-  });
+  return boughOn(service, ["build", "."], { context, state, clock });
 }
 
 /** Resolves once a request for one more file than `count` has come. */

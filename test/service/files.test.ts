@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "bun:test";
 import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { failingDiskHint } from "../../src/engine/system/disk.ts";
 import type { LocalFile, UploadProgress } from "../../src/service/files/upload.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
@@ -10,19 +11,14 @@ import { clientOf, rejection } from "./client.ts";
 
 const megabyte = 1024 * 1024;
 let directory: string;
-let fakes: FakeService[];
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "bough-files-"));
-  fakes = [];
 });
-afterEach(async () => {
-  await Promise.all(fakes.map((fake) => fake.close()));
-  rmSync(directory, { recursive: true, force: true });
-});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 async function start(options: FakeServiceOptions = {}): Promise<FakeService> {
   const fake = await startFakeService(options);
-  fakes.push(fake);
+  onTestFinished(() => fake.close());
   return fake;
 }
 
@@ -320,7 +316,7 @@ test("a small file that gets no response in three minutes is sent again, also on
 
 test.each([
   ["full", "no space left", expect.stringContaining("bough engine prune")],
-  ["failing", "it can't be written. Look for errors with `dmesg`.", undefined],
+  ["failing", `it can't be written. ${failingDiskHint}`, undefined],
 ])("a %s disk is an error at once, with a hint for making room if it is full", async (_, message, hint) => {
   const fake = await start({
     intercept: ({ method }) =>

@@ -136,7 +136,7 @@ function hintFor(
         : `when it allows it again (Retry-After: ${redact(printable(retryAfter))})`;
     return `The service accepts no more requests at the moment: run the command again ${when}.`;
   }
-  // A disk that fails is not full, and the response says so.
+  // A disk that fails is not full. The engine's response says what to do about it (`failingDiskHint`).
   if (status === 507 && message.includes("dmesg")) return undefined;
   if (status === 507) return "Free space on its disk; on the embedded engine, run `bough engine prune`.";
   // The response says what the service can't do, and what it lacks for that.
