@@ -6,7 +6,7 @@ import { leastBusy, startThread } from "../../thread.ts";
 export type Problems<Problem> = readonly (readonly [index: number, problem: Problem])[];
 
 /** Shares batches of small jobs between this thread and others, which do them in no particular order. */
-export interface BatchSharing<Job, Problem> extends AsyncDisposable {
+interface BatchSharing<Job, Problem> extends AsyncDisposable {
   /**
    * Does a batch, or has a thread do it. Await its result before the next call: `report` may be called after it, too, until
    * `drain`. Throws or rejects if a batch failed, perhaps an earlier one.
