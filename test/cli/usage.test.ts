@@ -2,9 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { build } from "../../src/cli/builds/build.ts";
 import { parseArguments } from "../../src/cli/command-line/arguments.ts";
 import type { CommandTable, Entry } from "../../src/cli/command-line/command.ts";
 import { commands } from "../../src/cli/command-line/commands.ts";
+import { argumentsOf } from "../../src/cli/command-line/help.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { expectGolden } from "../support/golden.ts";
@@ -211,6 +213,10 @@ describe("an invalid command line is refused with exit code 2", () => {
       "[ERROR] bough build: --dockerfile needs a value: PATH\n`bough build -h` shows how it is used.\n",
     ],
     [
+      "images import host/app:1 --username ''",
+      "[ERROR] bough images import: --username needs a value: NAME\n`bough images import -h` shows how it is used.\n",
+    ],
+    [
       "run -e '' app:dev env",
       "[ERROR] bough run: -e needs a value: KEY[=VALUE]\n`bough run -h` shows how it is used.\n",
     ],
@@ -263,6 +269,22 @@ describe("an invalid command line is refused with exit code 2", () => {
       stderr: message,
     });
   });
+});
+
+test("an empty value of an option of build is refused, except for those that override a variable", async () => {
+  const { definition } = build;
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM scratch\n" });
+  const accepted: string[] = [];
+  for (const [name, { type }] of Object.entries(argumentsOf(definition))) {
+    if (type !== "string") continue;
+    // A check can't write a trace.
+    const words = ["--local", "build", `--${name}=`, ...(name === "trace" ? [] : ["--check"])];
+    const { exitCode, stderr } = await runBough(words, { workingDirectory });
+    if (exitCode === 0) accepted.push(name);
+    else expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining(`--${name}`) });
+  }
+  expect(accepted).toEqual(["cache-from", "cache-to"]);
 });
 
 test("an invalid tag is refused before anything is done", async () => {

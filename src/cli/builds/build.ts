@@ -23,6 +23,7 @@ const definitions: ArgumentDefinitions = {
   },
   tag: {
     type: "string",
+    refusesEmpty: true,
     multiple: true,
     completes: "tag",
     valueHint: "NAME[:TAG]",
@@ -48,6 +49,7 @@ const definitions: ArgumentDefinitions = {
   },
   platform: {
     type: "string",
+    refusesEmpty: true,
     valueHint: "OS/ARCH",
     description: "Platform of the image, such as linux/amd64; an error if the service runs another one",
   },

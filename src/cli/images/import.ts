@@ -34,6 +34,7 @@ export const importCommand = command({
     },
     username: {
       type: "string",
+      refusesEmpty: true,
       valueHint: "NAME",
       description: "User name for the registry; the password is asked for",
     },
