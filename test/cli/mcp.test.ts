@@ -101,6 +101,17 @@ describe("on a service", () => {
     });
   });
 
+  test("builds only the named stages again", async () => {
+    const app = { context: "app", docker: false, no_cache_filter: ["0"] };
+    await agent.resultOf("build", app);
+    const { steps } = (await agent.resultOf("build", app)) as { steps: { cached: boolean | null }[] };
+    expect(steps.map(({ cached }) => cached)).toContain(false);
+    const again = await agent.resultOf("build", { context: "app", docker: true });
+    expect(again).toMatchObject({
+      steps: expect.not.arrayContaining([expect.objectContaining({ cached: false })]),
+    });
+  });
+
   test("a failed step is an error with its place and its output", async () => {
     outcome = { exitCode: 3, stdout: "compiling\n", stderr: "no such header\n" };
     const { isError, text } = await agent.call("build", { context: "app", no_cache: true });
@@ -265,6 +276,15 @@ describe("on a service", () => {
     ],
     ["build", { context: "app", timeout_seconds: 0 }, "timeout_seconds"],
     ["build", { context: "app", tags: ["NO tag"] }, /NO tag/],
+    ["build", { context: "app", add_hosts: { mirror: "ten" } }, 'add_hosts takes NAME:IP, not "mirror=ten"'],
+    ["build", { context: "app", shm_size: "big" }, "shm_size takes a size of at least 1 byte"],
+    ["build", { context: "app", shm_size: "1g" }, /does not support shm_size/],
+    ["build", { context: "app", no_cache_filter: ["a,"] }, "no_cache_filter takes the names of stages"],
+    [
+      "build",
+      { context: "app", no_cache: true, no_cache_filter: ["0"] },
+      "no_cache: true and no_cache_filter cannot be used together",
+    ],
     ["build", { context: "app", secrets: ["id=a,src=none"] }, /secrets id=a: .*none/],
     ["explain", { context: "app", dockerfile: "none" }, "cannot read the Dockerfile none"],
     ["run", { command: ["a"], script: "b" }, "command and script cannot be used together"],

@@ -30,11 +30,14 @@ export function warningForAgent(warning: string): string {
     .replace(/`bough [^`]+`/g, (quoted) => toolFor(quoted.slice(1, -1)) ?? quoted);
 }
 
-/** Rewrites only the beginning of an error's message: the rest may be a command's output. */
+/** Rewrites only bough's own phrases in an error's message: the rest may be a command's output. */
 function messageForAgent(message: string): string {
+  const rewrite = (option: string, name: string) => argumentOf(name) ?? option;
   return message
     .replace(/^bough run: /, "")
-    .replace(/^--([a-z-]+)/, (option, name: string) => argumentOf(name) ?? option);
+    .replace(/^--([a-z-]+)/, rewrite)
+    .replace(/(?<=^[\w: -]+ and )--([a-z-]+)(?= cannot be used together$)/, rewrite)
+    .replace(/(?<=^\S+ does not support )--([a-z-]+)/, rewrite);
 }
 
 function lineForAgent(line: string): string | undefined {
@@ -72,6 +75,7 @@ const commandLines =
   /\bbough (-|\.\.\.|(auth|build|cp|engine|images|push|run|session|shell)\b)|(?<!\S)-[a-zA-Z]\b/;
 
 const argumentsByOption: Readonly<Record<string, string>> = {
+  "add-host": "add_hosts",
   "build-arg": "build_args",
   "build-context": "build_contexts",
   cwd: "cwd",
@@ -82,9 +86,11 @@ const argumentsByOption: Readonly<Record<string, string>> = {
   file: "local_files",
   network: "network",
   "no-cache": "no_cache: true",
+  "no-cache-filter": "no_cache_filter",
   "no-default-excludes": "no_default_excludes: true",
   pull: "pull: true",
   secret: "secrets",
+  "shm-size": "shm_size",
   tag: "tags",
   target: "target",
   timeout: "timeout_seconds",

@@ -3,7 +3,7 @@ import { runBuildCommand } from "../../builds/run-build.ts";
 import { invocationFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { createBuildReport } from "./build-report.ts";
-import { buildInputs, buildWords, network, timeoutSeconds } from "./fields.ts";
+import { buildInputs, buildWords, network, pairs, timeoutSeconds } from "./fields.ts";
 import { inTurn } from "./in-turn.ts";
 
 const input = z.strictObject({
@@ -14,9 +14,18 @@ const input = z.strictObject({
     .optional()
     .describe("For RUN --mount=type=secret: id=ID[,src=FILE|,env=NAME], a file or variable of this machine"),
   no_cache: z.boolean().optional().describe("Build every layer again, without the cache"),
+  no_cache_filter: z
+    .array(z.string().min(1))
+    .optional()
+    .describe("Build only these stages again, by name or number, and what uses them; implies docker"),
   pull: z.boolean().optional().describe("Import the images of FROM again, even if they are stored"),
   timeout_seconds: timeoutSeconds,
   network,
+  add_hosts: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe("IP addresses by name, for /etc/hosts of commands; host-gateway is the machine that runs them"),
+  shm_size: z.string().min(1).optional().describe("Size of /dev/shm in commands, as in 1g (default: 64m)"),
 });
 
 const output = z.object({
@@ -49,8 +58,8 @@ export const build: Tool<typeof input, typeof output> = {
   output,
   annotations: additive,
   async perform(given, call) {
-    const { tags = [], secrets, no_cache, pull, timeout_seconds, network } = given;
-    const words = buildWords(given);
+    const { tags = [], secrets, no_cache, no_cache_filter = [], pull, timeout_seconds, network } = given;
+    const words = buildWords(given, no_cache_filter.length > 0);
     const invocation = invocationFor(
       {
         ...words,
@@ -59,8 +68,14 @@ export const build: Tool<typeof input, typeof output> = {
           ...(no_cache === true ? ["no-cache"] : []),
           ...(pull === true ? ["pull"] : []),
         ],
-        texts: { ...words.texts, timeout: timeout_seconds?.toString(), network },
-        lists: { ...words.lists, tag: tags, secret: secrets },
+        texts: { ...words.texts, timeout: timeout_seconds?.toString(), network, "shm-size": given.shm_size },
+        lists: {
+          ...words.lists,
+          tag: tags,
+          secret: secrets,
+          "no-cache-filter": no_cache_filter,
+          "add-host": pairs(given.add_hosts),
+        },
       },
       call,
     );

@@ -77,15 +77,14 @@ export const buildInputs = {
     .describe("Also copy .git, node_modules, dist, build and similar files, if docker is not given"),
 };
 
-/** Turns the fields into words of `bough build`. */
+/** Turns the fields into words of `bough build`. `needsDocker`: another field implies docker. */
 export function buildWords(
   input: z.infer<z.ZodObject<typeof buildInputs>>,
+  needsDocker = false,
 ): Required<Pick<GivenWords, "positionals" | "flags" | "texts" | "lists">> {
   const { context, dockerfile, docker, target, no_default_excludes } = input;
-  const pairs = (values: Readonly<Record<string, string>> = {}) =>
-    Object.entries(values).map(([name, value]) => `${name}=${value}`);
   const contexts = pairs(input.build_contexts);
-  const impliesDocker = target !== undefined || contexts.length > 0;
+  const impliesDocker = needsDocker || target !== undefined || contexts.length > 0;
   return {
     positionals: [context],
     flags: [
@@ -95,4 +94,8 @@ export function buildWords(
     texts: { dockerfile, target },
     lists: { "build-arg": pairs(input.build_args), "build-context": contexts },
   };
+}
+
+export function pairs(values: Readonly<Record<string, string>> = {}): string[] {
+  return Object.entries(values).map(([name, value]) => `${name}=${value}`);
 }
