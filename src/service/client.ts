@@ -65,7 +65,8 @@ export function createService(options: ServiceOptions): Service {
   const { clock, signal, knownFiles } = options;
   const onNotice = options.onNotice ?? (() => undefined);
   const random = options.random ?? Math.random;
-  const transport = createTransport({ ...options, onNotice, random });
+  const isEmbedded = options.lendFiles !== undefined;
+  const transport = createTransport({ ...options, onNotice, random, isEmbedded });
   const capabilities = createCapabilities(transport);
   const operations = createOperations({
     transport,
@@ -81,7 +82,8 @@ export function createService(options: ServiceOptions): Service {
   const images = createImages({
     transport,
     operations,
-    isEmbedded: options.lendFiles !== undefined,
+    isEmbedded,
+    clock,
     signal,
     seen: options.seenImages ?? new Set(),
     capabilities,

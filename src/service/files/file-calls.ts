@@ -54,6 +54,7 @@ export async function postFile(
   });
   const stored = readFile(answer);
   if (stored === undefined) throw new Error("unreachable: the response has no file id");
+  transport.newIds.add(stored.uuid);
   return stored;
 }
 

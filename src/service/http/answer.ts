@@ -4,7 +4,7 @@ import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { proxyHint } from "./connection.ts";
 import { LengthRequiredError, NotFoundError, RefusedTokenError } from "./errors.ts";
-import { type CallName, callName, printable, statusText } from "./failure-text.ts";
+import { type CallName, callName, printable, serverMessage, statusText } from "./failure-text.ts";
 import { type Failure, retryAfterIn } from "./retry.ts";
 
 export interface Answer {
@@ -15,6 +15,8 @@ export interface Answer {
    * caller handles.
    */
   body: unknown;
+  /** The service's message with a status that the caller handles. */
+  refusal?: string | undefined;
 }
 
 /** A caller's requirement for a response. A response that does not meet it counts as malformed, like one that is not JSON. */
@@ -44,7 +46,8 @@ export interface Received {
 
 export function readAnswer(expectation: Expectation, { status, headers, data }: Received): Result {
   const { call, handles, expects, redact } = expectation;
-  if (handles.includes(status)) return { answer: { status, headers, body: undefined } };
+  if (handles.includes(status))
+    return { answer: { status, headers, body: undefined, refusal: serverMessage(textOf(data)) } };
   if (status < 200 || status >= 300) {
     const failure: Failure = { kind: "status", status, retryAfter: retryAfterIn(headers) };
     const message = redact(statusText(call, status, textOf(data)));

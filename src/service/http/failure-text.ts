@@ -30,7 +30,7 @@ export function callName(call: CallName): string {
 }
 
 /** Returns the message in an error's body: `{"error": ...}`, a proxy's HTML page or plain text. Safe to print. */
-function serverMessage(body: string): string | undefined {
+export function serverMessage(body: string): string | undefined {
   const message = printable(messageIn(body.slice(0, maxBodyLength)));
   if (message === "") return undefined;
   return truncate(message, maxServerMessageLength);

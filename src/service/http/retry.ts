@@ -22,6 +22,8 @@ export interface Attempt {
   /** True if the service has responded before: it exists, so a fault is more likely to pass. */
   answeredBefore: boolean;
   failure: Failure;
+  /** True if the service does not know something that it has just made. */
+  isTooNew?: boolean;
   elapsedMilliseconds: number;
 }
 
@@ -37,12 +39,16 @@ const firstContactBudgetMilliseconds = 5_000;
 /** Rate limits take longer than faults, and waiting for them is certain to help. */
 const refusalBudgetMilliseconds = 300_000;
 const malformedAttempts = 3;
+/** Copies of a database are late by some 100 ms. */
+const maxTooNewWaitMilliseconds = 1000;
 
 /** `random` is in [0, 1). */
 export function decide(attempt: Attempt, now: number, random: number): Decision {
   const { failure } = attempt;
   switch (failure.kind) {
     case "status": {
+      if (attempt.isTooNew === true)
+        return waiting(Math.min(backoff(attempt.number, random), maxTooNewWaitMilliseconds));
       const refused = isRefusal(failure.status);
       if (!refused && !(attempt.repeatable && isFault(failure.status))) return giveUp;
       // A server that repeatedly asks for no wait must not get a thousand requests.

@@ -5,9 +5,10 @@ import { abandonable } from "./abort.ts";
 import { parseBaseUrl } from "./address.ts";
 import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
-import { SpentBodyError, UnknownOutcomeError } from "./errors.ts";
+import { NotFoundError, SpentBodyError, UnknownOutcomeError } from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
 import { callName } from "./failure-text.ts";
+import { createNewIds, type NewIds, noNewIds } from "./new-ids.ts";
 import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
 
 interface TransportOptions extends ExchangeOptions {
@@ -15,6 +16,8 @@ interface TransportOptions extends ExchangeOptions {
   /** Returns numbers in [0, 1). */
   random: () => number;
   onNotice: (notice: ServiceNotice) => void;
+  /** True if the service runs in this process. */
+  isEmbedded: boolean;
 }
 
 export interface Call extends AttemptParts {
@@ -22,6 +25,8 @@ export interface Call extends AttemptParts {
   body?: () => Body | undefined;
   /** True if the service may process the call twice without harm. */
   repeatable: boolean;
+  /** Ids that the call needs. It is repeated while the service does not know a new one. */
+  needs?: () => Iterable<string>;
   /** Looks, before a repeat, for the result of an attempt that may have been processed. */
   reconcile?: () => Promise<Answer | undefined>;
   /** Called before the wait for another attempt. */
@@ -38,6 +43,7 @@ export interface Transport {
   /** Returns the call's name for messages: method and address. */
   nameOf(parts: RequestParts): string;
   readonly operations: OperationAddresses;
+  readonly newIds: NewIds;
   /** The time in milliseconds by which the service's clock is ahead of this machine's, by its latest response; 0 if unknown. */
   clockOffset(): number;
 }
@@ -49,12 +55,15 @@ export function createTransport(options: TransportOptions): Transport {
   const { clock, onNotice } = options;
   const exchange = createExchange(options);
   const operations = createOperationAddresses(parseBaseUrl(options.baseUrl));
+  const newIds = options.isEmbedded ? noNewIds : createNewIds(clock);
+  const hasNew = (ids: Iterable<string>) => [...ids].some(newIds.has);
   let answeredBefore = false;
   /** The `Date` of the latest response, and when it came. Most processes never ask for it. */
   let latest: { date: string; at: number } | undefined;
 
   return {
     operations,
+    newIds,
     clockOffset() {
       const offset = latest === undefined ? Number.NaN : Date.parse(latest.date) - latest.at;
       return Number.isNaN(offset) ? 0 : offset;
@@ -77,7 +86,9 @@ export function createTransport(options: TransportOptions): Transport {
         const { failure, error } = result;
         answeredBefore ||= failure.kind === "status" && failure.status < 500;
         const elapsedMilliseconds = clock.now() - started;
-        const facts = { number, repeatable: call.repeatable, answeredBefore, failure, elapsedMilliseconds };
+        const { repeatable, needs } = call;
+        const isTooNew = error instanceof NotFoundError && needs !== undefined && hasNew(needs());
+        const facts = { number, repeatable, answeredBefore, failure, isTooNew, elapsedMilliseconds };
         const decision = decide(facts, clock.now(), options.random());
         // A signal that is aborted here carries the caller's own deadline for this call.
         if (decision.action === "give up" || signal.aborted) throw finalError(error, call, failure, number);

@@ -22,12 +22,13 @@ export function createImageFiles(transport: Transport, routes: InspectRoutes): I
     route: string,
     path: string,
   ): Promise<ReadableStream<Uint8Array> | undefined> {
-    const { status, body } = await transport.call({
+    const call = {
       ...partsOf(image, route, path),
       repeatable: true,
-      expects: "stream",
+      expects: "stream" as const,
       handles: [404, ...noRoute, ...wrongType],
-    });
+    };
+    const { status, body } = await routes.ask(image, () => transport.call(call));
     if (noRoute.includes(status)) throw lacksRoute(route);
     // A 404 may also mean that the path is of another type. The list tells these apart, or rejects.
     if (status === 404) await listFiles(image, path);
@@ -35,12 +36,13 @@ export function createImageFiles(transport: Transport, routes: InspectRoutes): I
   }
 
   async function listFiles(image: string, path: string): Promise<ImageFile[]> {
-    const { status, body } = await transport.call({
+    const call = {
       ...partsOf(image, "list", path),
       repeatable: true,
       handles: [404, ...noRoute],
       requires: aList("files"),
-    });
+    };
+    const { status, body } = await routes.ask(image, () => transport.call(call));
     if (noRoute.includes(status)) throw lacksRoute("list");
     if (status === 404) throw await routes.explainMissing(image, path);
     return listIn(body, "files").flatMap((item) => readFile(asRecord(item)) ?? []);

@@ -1,9 +1,11 @@
 /** `GET /v1/images`, and what follows from its lists. */
+import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
 import { aList, maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
+import { pollIntervals } from "../operations/polling.ts";
 import type { ImageRecord } from "../wire/image.ts";
 import { readImages } from "./image-records.ts";
 import { isSameImage } from "./reference.ts";
@@ -48,6 +50,8 @@ export interface ImageListOptions {
   transport: Transport;
   seen: SeenImages;
   capabilities: LearntCapabilities;
+  clock: Clock;
+  signal: AbortSignal;
 }
 
 /** Enough pages for a service whose pages are small. */
@@ -66,7 +70,13 @@ const queryVariants: readonly { pageSize?: number; onlyTag?: true }[] = [
   { onlyTag: true },
 ];
 
-export function createImageList({ transport, seen, capabilities }: ImageListOptions): ImageList {
+export function createImageList({
+  transport,
+  seen,
+  capabilities,
+  clock,
+  signal,
+}: ImageListOptions): ImageList {
   let variant = 0;
   /** `undefined`: not asked yet, or the service may have had no image without a tag when it was asked. */
   let untaggedRequest: Promise<boolean> | undefined;
@@ -136,6 +146,18 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
     return (await readPage({}, 0, withoutList)).some(({ tag }) => tag === null);
   }
 
+  async function look(uuid: string): Promise<ImageRecord | "gone" | "unsupported"> {
+    const isWanted = (image: ImageRecord) => isSameImage(image.uuid, uuid);
+    const images = await read({ uuid }, isWanted, withoutList);
+    if (capabilities.lacks("imageList")) return "unsupported";
+    const found = images.find(isWanted);
+    if (found !== undefined) {
+      if (!seen.has(uuid)) seen.add(uuid);
+      return found;
+    }
+    return seen.has(uuid) || (await listsUntagged()) ? "gone" : "unsupported";
+  }
+
   return {
     list: (filter = {}, isWanted) => read(filter, isWanted, unsupportedStatuses),
     search: (filter, isWanted) => read(filter, isWanted, withoutList),
@@ -145,15 +167,12 @@ export function createImageList({ transport, seen, capabilities }: ImageListOpti
     },
 
     async find(uuid) {
-      const isWanted = (image: ImageRecord) => isSameImage(image.uuid, uuid);
-      const images = await read({ uuid }, isWanted, withoutList);
-      if (capabilities.lacks("imageList")) return "unsupported";
-      const found = images.find(isWanted);
-      if (found !== undefined) {
-        if (!seen.has(uuid)) seen.add(uuid);
-        return found;
+      for (const wait of pollIntervals()) {
+        const found = await look(uuid);
+        if (found !== "gone" || !transport.newIds.has(uuid)) return found;
+        await clock.sleep(wait, signal);
       }
-      return seen.has(uuid) || (await listsUntagged()) ? "gone" : "unsupported";
+      throw new Error("unreachable: the waits never end");
     },
   };
 }

@@ -31,12 +31,16 @@ interface ImagesOptions extends ImageListOptions {
   operations: Operations;
   /** True if the service runs in this process. */
   isEmbedded: boolean;
-  signal: AbortSignal;
 }
 
 export function createImages(options: ImagesOptions): Images {
-  const { transport, operations, signal, seen, capabilities, isEmbedded } = options;
-  const images = createImageList({ transport, seen, capabilities });
+  const { transport, operations, signal, capabilities, isEmbedded } = options;
+  const images = createImageList(options);
+
+  function asNew(uuid: string): string {
+    transport.newIds.add(uuid);
+    return uuid;
+  }
 
   async function tagImage(uuid: string, tag: string): Promise<void> {
     await transport.call({
@@ -44,6 +48,7 @@ export function createImages(options: ImagesOptions): Images {
       path: tagPathOf(uuid),
       json: { tag },
       repeatable: true,
+      needs: () => [uuid],
     });
   }
 
@@ -131,7 +136,7 @@ export function createImages(options: ImagesOptions): Images {
         },
       });
       const image = imageIn(answer);
-      if (image !== undefined) return image;
+      if (image !== undefined) return asNew(image);
       const operation = transport.operations.read(answer, path) ?? "";
       operations.expect(operation, "image_import", timeoutSeconds, namesOperation(answer));
       try {
@@ -139,7 +144,7 @@ export function createImages(options: ImagesOptions): Images {
       } catch (error) {
         if (signal.aborted) await operations.cancel(operation);
         // The specification's own server responds with the image: then the id is not an operation's.
-        if (error instanceof NotFoundError && !namesOperation(answer)) return operation;
+        if (error instanceof NotFoundError && !namesOperation(answer)) return asNew(operation);
         throw error;
       }
     },

@@ -1,7 +1,9 @@
 /** Finding out whether a service can show files of images: `GET /v1/inspect/{uuid}/...`. */
 import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
+import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
 import type { Transport } from "../http/transport.ts";
+import { meansMissingImage } from "../operations/missing.ts";
 import type { ImageService } from "../service.ts";
 
 /** Statuses of a missing route. 404 is left out, because it may also mean a missing path. */
@@ -16,6 +18,11 @@ export class NoInspectError extends NotFoundError {}
 export interface InspectRoutes {
   /** True if the routes exist. Rejects with NotFoundError if the image is missing. */
   exist(image: string): Promise<boolean>;
+  /**
+   * Sends a request about a path of the image. If the service says that it has no such image, and the image is new, sends the
+   * request again once the service knows it.
+   */
+  ask(image: string, send: () => Promise<Answer>): Promise<Answer>;
   /** Returns the error for a path of an image that the service does not find. */
   explainMissing(image: string, path: string): Promise<NotFoundError>;
 }
@@ -26,23 +33,32 @@ export function createInspectRoutes(
   capabilities: LearntCapabilities,
   hasImage: ImageService["hasImage"],
 ): InspectRoutes {
-  /** Asks for the root, which every image has, to tell a missing route from a missing path. */
-  async function exist(image: string): Promise<boolean> {
-    if (capabilities.has("inspect")) return true;
-    if (capabilities.lacks("inspect")) return false;
-    const { status } = await transport.call({
+  function listRoot(image: string, handles: readonly number[]): Promise<Answer> {
+    return transport.call({
       method: "GET",
       path: `/v1/inspect/${encodeURIComponent(image)}/list`,
       query: { path: "/" },
       repeatable: true,
-      handles: [404, ...wrongType, ...noSuchRoute],
+      needs: () => [image],
+      handles,
     });
+  }
+
+  /** Asks for the root, which every image has, to tell a missing route from a missing path. */
+  async function exist(image: string): Promise<boolean> {
+    if (capabilities.has("inspect")) return true;
+    if (capabilities.lacks("inspect")) return false;
+    const isNew = transport.newIds.has(image);
+    const refusals = [404, ...wrongType, ...noSuchRoute];
+    let { status } = await listRoot(image, refusals);
+    const isThere = status === 200 || (await hasImage(image));
+    if (isThere === false) throw lost(image);
+    // The service may have learnt of the image only after the first request.
+    if (status === 404 && isNew && isThere === true) ({ status } = await listRoot(image, refusals));
     if (status === 200) {
       capabilities.learn("inspect", true);
       return true;
     }
-    const isThere = await hasImage(image);
-    if (isThere === false) throw lost(image);
     // A list that does not show this image leaves open whether the image is missing or the route.
     if (isThere === true || noSuchRoute.includes(status) || capabilities.lacks("imageList"))
       capabilities.learn("inspect", false);
@@ -51,6 +67,15 @@ export function createInspectRoutes(
 
   return {
     exist,
+
+    async ask(image, send) {
+      const answer = await send();
+      const { status, refusal = "" } = answer;
+      const isUnknown = status === 404 && meansMissingImage(refusal) && transport.newIds.has(image);
+      if (!isUnknown || !(await exist(image))) return answer;
+      await listRoot(image, wrongType);
+      return send();
+    },
 
     async explainMissing(image, path) {
       // Every image has a root.

@@ -15,14 +15,15 @@ export function createInspector(
   routes: InspectRoutes,
 ): ImageInspector {
   function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
-    return transport.call({
+    const call = {
       method: "GET",
       path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
       query: { path },
       repeatable: true,
       handles: [404, ...noSuchRoute, ...wrongType],
-      ...(route === "download" ? { expects: "bytes" } : {}),
-    });
+      ...(route === "download" ? { expects: "bytes" as const } : {}),
+    } as const;
+    return routes.ask(image, () => transport.call(call));
   }
 
   /**

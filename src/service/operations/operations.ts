@@ -39,7 +39,22 @@ export interface Operations
   /**
    * Limits the time that the operation is awaited. `isNew`: the service has just named it, and may know it only after a moment.
    */
-  expect(operation: string, kind: OperationKind, timeoutSeconds: number, isNew: boolean): void;
+  expect(
+    operation: string,
+    kind: OperationKind,
+    timeoutSeconds: number,
+    isNew: boolean,
+    startImage?: string,
+  ): void;
+}
+
+interface ExpectedOperation {
+  kind: OperationKind;
+  timeoutSeconds: number;
+  /** Set for new operations only. */
+  startedAt?: number;
+  /** The image that a command starts from, and that it returns if it changes nothing. */
+  startImage?: string | undefined;
 }
 
 const defaultTimeoutSeconds = 600;
@@ -48,12 +63,12 @@ const cancelMilliseconds = 15_000;
 
 export function createOperations(options: OperationsOptions): Operations {
   const { clock, random, running, capabilities } = options;
-  /** `startedAt` only of new operations. */
-  const expected = new Map<string, { kind: OperationKind; timeoutSeconds: number; startedAt?: number }>();
+  const { newIds } = options.transport;
+  const expected = new Map<string, ExpectedOperation>();
 
   const operations: Operations = {
-    expect(operation, kind, timeoutSeconds, isNew) {
-      expected.set(operation, { kind, timeoutSeconds, ...(isNew && { startedAt: clock.now() }) });
+    expect(operation, kind, timeoutSeconds, isNew, startImage) {
+      expected.set(operation, { kind, timeoutSeconds, startImage, ...(isNew && { startedAt: clock.now() }) });
     },
 
     newRequestId: () => newRequestId(random()),
@@ -67,7 +82,8 @@ export function createOperations(options: OperationsOptions): Operations {
         mayRunTwice,
       }).finally(() => running.delete(unnamed));
       running.add(nameOf(operation));
-      operations.expect(operation, "instance", request.timeout ?? defaultTimeoutSeconds, true);
+      const timeoutSeconds = request.timeout ?? defaultTimeoutSeconds;
+      operations.expect(operation, "instance", timeoutSeconds, true, request.image);
       return operation;
     },
 
@@ -168,14 +184,17 @@ export function createOperations(options: OperationsOptions): Operations {
     log: ReceivedEvents,
     onKnown?: () => Promise<void>,
   ): Promise<OperationOutcome> {
-    const { timeoutSeconds = defaultTimeoutSeconds, startedAt } = expected.get(operation) ?? {};
+    const { timeoutSeconds = defaultTimeoutSeconds, startedAt, startImage } = expected.get(operation) ?? {};
     const limitMilliseconds = timeoutSeconds * 1000 + graceMilliseconds;
     const created = startedAt === undefined ? undefined : { startedAt, onKnown };
     const view = endedView(log) ?? (await pollUntilEnded(own, operation, limitMilliseconds, created));
     const { ended: status, isQueued: _, unknownStatus: __, served, ...end } = view;
     const kind = expected.get(operation)?.kind ?? "instance";
     if (served !== undefined) options.onServed?.({ operation, kind, ...served });
-    if (end.image !== undefined) options.onImage();
+    if (end.image !== undefined) {
+      if (startedAt !== undefined && end.image !== startImage) newIds.add(end.image);
+      options.onImage();
+    }
     expected.delete(operation);
     running.delete(nameOf(operation));
     // Some services report how the process ended only in the events.

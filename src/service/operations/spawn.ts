@@ -73,6 +73,7 @@ async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise
     path,
     json,
     repeatable: false,
+    needs: () => [json.image, ...Object.values(json.files ?? {}).map(({ uuid }) => uuid)],
     requires: {
       what: "the operation's id",
       isMet: (answer) => transport.operations.read(answer, path) !== undefined,
