@@ -1,10 +1,11 @@
 import type { Dockerfile } from "../dockerfile/instruction.ts";
 import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
-import { type ErrorRule, experimentalRules } from "./rules.ts";
+import { type ErrorRule, experimentalRules, type WarningRule } from "./rules.ts";
 
-/** The options of `# check=skip=A,B;error=true;experimental=all`. */
+/** The options of `# check=skip=A,B;error=true;experimental=all` at the top, and of such comments above single instructions. */
 export interface CheckDirective {
-  isReported(rule: string): boolean;
+  /** `line`: the first line of the instruction that the finding is about. */
+  isReported(rule: string, line: number | undefined): boolean;
   /** True if violations of Docker's checks are errors. */
   turnsIntoErrors: boolean;
 }
@@ -15,28 +16,93 @@ export interface CheckDirective {
  * @throws DockerfileError if it is invalid
  */
 export function readCheckDirective(dockerfile: Dockerfile): CheckDirective {
-  let skipped = (_rule: string) => false;
-  let enabled = (_rule: string) => false;
+  const whole = readOptions(dockerfile.directives.get("check") ?? "");
+  if ("invalid" in whole) throw invalid(dockerfile, whole.invalid);
+  const ofInstruction = readInstructionOptions(dockerfile);
+  return {
+    isReported(rule, line) {
+      const own = ofInstruction(rule, line);
+      const isExperimental = experimentalRules.some((experimental) => experimental === rule);
+      const isSkipped = whole.skips(rule) || own?.skips(rule) === true;
+      return !isSkipped && (!isExperimental || whole.enables(rule) || own?.enables(rule) === true);
+    },
+    turnsIntoErrors: whole.turnsIntoErrors,
+  };
+}
+
+interface CheckOptions {
+  skips(rule: string): boolean;
+  enables(rule: string): boolean;
+  turnsIntoErrors: boolean;
+}
+
+function readOptions(text: string): CheckOptions | { invalid: string } {
+  let skips = (_rule: string) => false;
+  let enables = (_rule: string) => false;
   let turnsIntoErrors = false;
-  for (const option of (dockerfile.directives.get("check") ?? "").split(";")) {
+  for (const option of text.split(";")) {
     if (option.trim() === "") continue;
     const separator = option.indexOf("=");
     const name = option.slice(0, separator < 0 ? undefined : separator).trim();
     const value = separator < 0 ? "" : option.slice(separator + 1).trim();
-    if (separator >= 0 && name === "skip") skipped = ruleSet(value);
-    else if (separator >= 0 && name === "experimental") enabled = ruleSet(value);
+    if (separator >= 0 && name === "skip") skips = ruleSet(value);
+    else if (separator >= 0 && name === "experimental") enables = ruleSet(value);
     else if (name === "error" && /^(1|t|true)$/i.test(value)) turnsIntoErrors = true;
     else if (name === "error" && /^(0|f|false)$/i.test(value)) turnsIntoErrors = false;
-    else throw invalid(dockerfile, option.trim());
+    else return { invalid: option.trim() };
   }
-  return {
-    isReported: (rule) => {
-      const isExperimental = experimentalRules.some((experimental) => experimental === rule);
-      return !skipped(rule) && (!isExperimental || enabled(rule));
-    },
-    turnsIntoErrors,
+  return { skips, enables, turnsIntoErrors };
+}
+
+/**
+ * Returns a function that finds the options in a comment above an instruction: https://github.com/moby/buildkit/pull/6334. As in
+ * BuildKit, such a comment can only skip or enable checks, and an invalid one has no effect.
+ */
+function readInstructionOptions(
+  dockerfile: Dockerfile,
+): (rule: string, line: number | undefined) => CheckOptions | undefined {
+  const { instructions, lines, directives } = dockerfile;
+  if (!lines.slice(directives.size).some((line) => checkComment.test(line))) return () => undefined;
+  const byLine = new Map(instructions.map(({ range }, index) => [range.start, index]));
+  return (rule, line) => {
+    const found = byLine.get(line ?? 0);
+    if (found === undefined || fileRules.has(rule)) return undefined;
+    const name = instructions[found]?.name;
+    // The finding is about the earlier instruction, but it is made at the next one, which replaces it.
+    const at =
+      rule === "MultipleInstructionsDisallowed"
+        ? instructions.findIndex((each, index) => index > found && each.name === name)
+        : found;
+    const instruction = instructions[at];
+    if (instruction === undefined) return undefined;
+    const first = instructions[at - 1]?.range.end ?? directives.size;
+    return optionsIn(lines.slice(first, instruction.range.start - 1));
   };
 }
+
+/** Reads the first `# check=` comment of those above an instruction. An empty comment ends what is above it. */
+function optionsIn(linesAbove: readonly string[]): CheckOptions | undefined {
+  const last = linesAbove.findLastIndex((line) => /^#\s*$/.test(line));
+  for (const line of linesAbove.slice(last + 1)) {
+    const [, text] = checkComment.exec(line) ?? [];
+    if (text === undefined) continue;
+    const options = readOptions(text.trim());
+    return "invalid" in options ? undefined : options;
+  }
+  return undefined;
+}
+
+/** What follows a space is a remark. */
+const checkComment = /^#\s*check\s*=\s*([^ ]+)/i;
+
+/** Docker's checks of the whole file. BuildKit makes them without the comments above instructions. */
+const fileRules: ReadonlySet<string> = new Set<WarningRule>([
+  "ConsistentInstructionCasing",
+  "DuplicateStageName",
+  "InvalidDefaultArgInFrom",
+  "NoEmptyContinuation",
+  "ReservedStageName",
+]);
 
 function ruleSet(value: string): (rule: string) => boolean {
   const names = new Set(value.split(",").map((name) => name.trim()));

@@ -92,7 +92,7 @@ async function checkParsed(
     ...lintDockerfile(dockerfile),
     ...plan.warnings,
     ...(mounts.isCertain ? [] : mounts.problems.map((problem) => ({ ...problem, rule: "MountUnsupported" }))),
-  ].filter(({ rule }) => isReported(rule));
+  ].filter(({ rule, range }) => isReported(rule, range?.start));
   const errors = [
     ...badReferences(built, options),
     ...findUnsupported(built, options.network).map((problem) => errorOf("Unsupported", problem)),

@@ -78,7 +78,8 @@ export async function performBuild(
       maxAddBytes: inputs.maxAddBytes,
       stop: (reason) => stopping.abort(reason),
       emit: (event) => {
-        const isSkipped = event.type === "warning" && event.rule && !directive.isReported(event.rule);
+        const isSkipped =
+          event.type === "warning" && event.rule && !directive.isReported(event.rule, event.line);
         if (!isSkipped) progress.emit(event);
       },
     };
