@@ -64,6 +64,17 @@ const cases: [typed: string, completed: string][] = [
   ["bough run -D -- cat --of=note", "bough run -D -- cat --of=notes.txt"],
   ["bough images export app:dev docker-archive:note", "bough images export app:dev docker-archive:notes.txt"],
   ["bough build -o type=oci,dest=note", "bough build -o type=oci,dest=notes.txt"],
+  ["bough build context-directory --target comp", "bough build context-directory --target compile"],
+  ["bough build --dockerfile=notes.txt --target=al", "bough build --dockerfile=notes.txt --target=alone"],
+  [
+    "bough build context-directory --no-cache-filter base,comp",
+    "bough build context-directory --no-cache-filter base,compile",
+  ],
+  ["bough build https://host/app.git --target comp", "bough build https://host/app.git --target comp"],
+  ["bough build --dockerfile - --target comp", "bough build --dockerfile - --target comp"],
+  ["bough build missing --target comp", "bough build missing --target comp"],
+  ["bough build --ulimit nof", "bough build --ulimit nofile="],
+  ["bough run --ulimit=nof", "bough run --ulimit=nofile="],
   ["bough build --build-context a=two", "bough build --build-context a=two\\ words/"],
 ];
 
@@ -99,7 +110,11 @@ async function open(shell: readonly string[]): Promise<Terminal> {
   mkdirSync(join(home, "context-directory"));
   mkdirSync(join(home, "two words"));
   writeFileSync(join(home, "two words/inside"), "");
-  writeFileSync(join(home, "notes.txt"), "");
+  writeFileSync(join(home, "notes.txt"), "FROM base:1 AS alone\n");
+  writeFileSync(
+    join(home, "context-directory/Dockerfile"),
+    "FROM base:1 AS base\nFROM base AS Compile\nRUN make\n",
+  );
   const environment = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" };
   return await openBoughTerminal({ home, environment, shell });
 }

@@ -38,6 +38,7 @@ const definitions: ArgumentDefinitions = {
   target: {
     type: "string",
     refusesEmpty: true,
+    completes: "stage",
     valueHint: "STAGE",
     description: "The stage to build, by name or number (default: the last); implies --docker",
   },
@@ -102,6 +103,7 @@ const definitions: ArgumentDefinitions = {
   },
   "no-cache-filter": {
     type: "string",
+    completes: "stage",
     valueHint: "STAGE[,STAGE...]",
     multiple: true,
     description: "Rebuild only these stages, by name or number, and what uses them; implies --docker",

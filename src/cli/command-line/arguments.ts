@@ -21,6 +21,7 @@ export type CompletedKind =
   | "operation"
   | "running-operation"
   | "scope"
+  | "stage"
   | "file"
   | "named-file"
   | "directory";

@@ -15,7 +15,8 @@ import { sessionKey } from "../sessions/session-key.ts";
 const maxRequestMilliseconds = 2000;
 const maxOperations = 50;
 
-type Context = Pick<Invocation, "runtime" | "globals">;
+/** `values`: what is typed already. */
+type Context = Pick<Invocation, "runtime" | "globals" | "values">;
 type NamedKind = Exclude<CompletedKind, "file" | "named-file" | "directory">;
 
 /** Returns all names of one kind. */
@@ -35,6 +36,8 @@ export async function findNames(kind: NamedKind, current: string, context: Conte
       );
     case "scope":
       return fromService(context, ({ service }) => listScopeNames(service));
+    case "stage":
+      return (await import("./stage-names.ts")).findStageNames(current, context);
     case "operation":
       return fromService(context, (connection) => operationsOf(connection, [undefined]));
     case "running-operation":

@@ -153,9 +153,10 @@ async function offerValues(
   if (completes === "file") return [":files"];
   if (completes === "named-file") return /[:=]/.test(current) ? [":named-files"] : [];
   if (completes === "directory") return [":directories"];
+  const values = valuesOf(place);
   const names =
     typeof completes === "string"
-      ? await findNames(completes, current, { runtime, globals: readGlobals(none, valuesOf(place)) })
+      ? await findNames(completes, current, { runtime, globals: readGlobals(none, values), values })
       : completes;
   // A line end or a tab in a name would read as another candidate.
   return names.filter((name) => name.startsWith(current) && !/[\u0000-\u001f\u007f]/.test(name));
@@ -170,10 +171,11 @@ const none: Values = {
   rest: undefined,
 };
 
-/** Returns the options that are typed already: they select the service and the session. */
-function valuesOf({ options }: Place): Values {
+/** Returns what is typed already: it selects the service, the session and the Dockerfile. */
+function valuesOf({ options, positionals }: Place): Values {
   return {
     ...none,
+    positionals,
     flag: (name) => options.has(name),
     text: (name) => (name === "format" || name === "log-level" ? undefined : options.get(name)),
   };

@@ -22,7 +22,7 @@ _bough() {
     case $candidate in
       :files|:named-files) compopt -o default -o filenames 2>/dev/null ;;
       :directories) compopt -o dirnames -o filenames 2>/dev/null ;;
-      */) compopt -o nospace 2>/dev/null; COMPREPLY+=("\${candidate#"$prefix"}") ;;
+      */|*=) compopt -o nospace 2>/dev/null; COMPREPLY+=("\${candidate#"$prefix"}") ;;
       *) COMPREPLY+=("\${candidate#"$prefix"}") ;;
     esac
   done < <("$program" completion candidates -- "$line" 2>/dev/null)
@@ -34,17 +34,17 @@ complete -F _bough bough
 _bough() {
   local line="\${(j: :)words[1,CURRENT-1]} $PREFIX" program candidate description
   program=$(whence -p -- "\${words[1]}") || program=bough
-  local -a plain described directories
+  local -a plain described unfinished
   while IFS=$'\\t' read -r candidate description; do
     case $candidate in
       :files) [[ $PREFIX == -* ]] && compset -P 1 '*='; _files ;;
       :directories) [[ $PREFIX == -* ]] && compset -P 1 '*='; _files -/ ;;
       :named-files) compset -P '*[:=]'; _files ;;
-      */) directories+=("$candidate") ;;
+      */|*=) unfinished+=("$candidate") ;;
       *) plain+=("$candidate"); described+=("$candidate\${description:+ -- $description}") ;;
     esac
   done < <("$program" completion candidates -- "$line" 2>/dev/null)
-  (( $#directories )) && compadd -S '' -- $directories
+  (( $#unfinished )) && compadd -S '' -- $unfinished
   (( $#plain )) && compadd -l -d described -- $plain
 }
 if [[ $funcstack[1] == _bough ]]; then _bough "$@"; else compdef _bough bough; fi

@@ -36,6 +36,7 @@ export const limitDefinitions: ArgumentDefinitions = {
   ulimit: {
     type: "string",
     valueHint: "NAME=SOFT[:HARD]",
+    completes: ulimitNames.map((name) => `${name}=`),
     multiple: true,
     description: "Limit of each command, as in nofile=1024:4096; -1: none (default: that of the service)",
   },

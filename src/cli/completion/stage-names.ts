@@ -1,0 +1,21 @@
+import { readFileSync, statSync } from "node:fs";
+import { parseDockerfile } from "../../dockerfile/parse.ts";
+import { maxDockerfileBytes } from "../builds/dockerfile-file.ts";
+import { locateInputs } from "../builds/inputs.ts";
+import type { Invocation } from "../command-line/command.ts";
+
+/** Returns the names of the stages of the Dockerfile that the words of `bough build` name. In a list, they follow the last comma. */
+export function findStageNames(
+  current: string,
+  given: Pick<Invocation, "runtime" | "globals" | "values">,
+): string[] {
+  const { dockerfile } = locateInputs(given);
+  if (dockerfile === undefined) return [];
+  const { absolutePath, path } = dockerfile;
+  const stats = statSync(absolutePath);
+  // Standard input belongs to the shell, and a pipe can be read only once.
+  if (!stats.isFile() || stats.size > maxDockerfileBytes) return [];
+  const { stages } = parseDockerfile(readFileSync(absolutePath, "utf8"), path);
+  const list = current.slice(0, current.lastIndexOf(",") + 1);
+  return [...new Set(stages.flatMap(({ name }) => name ?? []))].map((name) => `${list}${name}`);
+}
