@@ -110,6 +110,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     async changeWorkdir(instruction, path, stage) {
       if (path === undefined)
         return { ...stage, workdir: undefined, workdirIsSet: true, workdirIsAssumed: false };
+      if (path === "") return stage;
       const isAbsolute = path.startsWith("/");
       if (!stage.workdirIsSet && !isAbsolute) {
         const message = `Relative workdir ${JSON.stringify(path)} can have unexpected results if the base image changes`;

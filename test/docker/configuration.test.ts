@@ -75,6 +75,7 @@ const dockerfiles: readonly string[] = [
   'FROM busybox:1\nCMD []\nENTRYPOINT ["a\\\\\\"b", "\\t\\u0001é"]\nSHELL ["/bin/sh", "-ec"]\nRUN true',
   'FROM busybox:1\nHEALTHCHECK --interval=90s --start-period=250ms --timeout=1h2m1.5s --retries=10 CMD ["a", "b"]',
   "FROM configured:1\nUSER $NONE\nWORKDIR $NONE\nEXPOSE $NONE\nRUN pwd && id -u",
+  'FROM busybox:1\nARG NONE\nWORKDIR "$NONE"\nRUN pwd',
   "FROM busybox:1 AS a\nWORKDIR /a//b/\nRUN pwd\nFROM a\nRUN pwd",
   "FROM busybox:1\nWORKDIR /a/\nWORKDIR b/\nCOPY f .",
   "FROM busybox:1\nENV P=90\nEXPOSE $P 10/udp\nVOLUME /$P /b\nSTOPSIGNAL 9\nLABEL $P=1 x=\nENV a b  c",

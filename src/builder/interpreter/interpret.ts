@@ -127,9 +127,8 @@ export async function interpretInStage<Stage extends StageScope>(
     }
     case "WORKDIR": {
       const path = isKnown(instruction.path) ? expandWord(instruction.path, lookup, escape) : undefined;
-      if (path !== "") return world.changeWorkdir(instruction, path, stage);
-      world.warn(emptyWorkdir, instruction);
-      return stage;
+      if (path === "") world.warn(emptyWorkdir, instruction);
+      return world.changeWorkdir(instruction, path, stage);
     }
     case "USER": {
       const user = isKnown(instruction.user) ? expandWord(instruction.user, lookup, escape) : undefined;

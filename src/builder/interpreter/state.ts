@@ -51,6 +51,11 @@ export function changeWorkdir(stage: StageState, path: string): StageState {
   return { ...stage, config: { ...stage.config, WorkingDir }, workdirAsWritten, workdirIsPending: true };
 }
 
+/** Performs an empty WORKDIR: the directory stays, but Docker then names it in the image, even if it is the root. */
+export function keepWorkdir(stage: StageState): StageState {
+  return { ...stage, workdirAsWritten: stage.workdirAsWritten ?? stage.config.WorkingDir };
+}
+
 /** Sets the user. An empty name undoes an earlier USER and the image's own. */
 export function changeUser(stage: StageState, User: string): StageState {
   const { User: _, ...config } = stage.config;

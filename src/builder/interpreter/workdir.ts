@@ -3,7 +3,7 @@ import { isSameOrAbove, parentDirectories, stageDirectories } from "../copy/made
 import { canResolveUsers, isRoot, type Owner, resolveFileOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/add-staged.ts";
-import { changeWorkdir, type StageState } from "./state.ts";
+import { changeWorkdir, keepWorkdir, type StageState } from "./state.ts";
 
 /**
  * Performs a WORKDIR, which makes its directory if it is missing. Usually the next RUN makes it, by starting in it. Two kinds of
@@ -15,6 +15,7 @@ export async function performWorkdir(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
+  if (path === "") return keepWorkdir(stage);
   const next = changeWorkdir(stage, path);
   const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
   const left = stage.config.WorkingDir;
