@@ -221,6 +221,24 @@ export const refusals: readonly Refusal[] = [
     bough: "cannot replace to directory /d/Dockerfile with file",
   },
   {
+    what: "a file below a file of an earlier COPY",
+    dockerfile: "FROM busybox:1\nCOPY f /d\nCOPY f /d/f\n",
+    docker: "/d: not a directory",
+    bough: "Dockerfile:3: /d is not a directory",
+  },
+  {
+    what: "a stage's file below a file of an earlier COPY",
+    dockerfile: twoStages("COPY --from=a /etc/passwd /d/f", "", "COPY f /d"),
+    docker: "/d: not a directory",
+    bough: "Dockerfile:5: /d is not a directory",
+  },
+  {
+    what: "a WORKDIR below a file of an earlier COPY",
+    dockerfile: "FROM busybox:1\nCOPY f /d\nWORKDIR /d/e\n",
+    docker: "/d/e: not a directory",
+    bough: "Dockerfile:3: /d is not a directory",
+  },
+  {
     what: "a directory after a file, both to a name without a slash",
     dockerfile: "FROM busybox:1\nCOPY Dockerfile . /d\n",
     docker: "cannot copy to non-directory: ",

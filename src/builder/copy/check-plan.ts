@@ -3,11 +3,14 @@ import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { titleOf } from "../interpreter/location.ts";
+import { pathInImage } from "../interpreter/path-in-image.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import type { Staged, StagedEntry } from "../staging/staged.ts";
+import { namesDirectory } from "./destination.ts";
 import { linksInPlaceOf } from "./image-links.ts";
+import { parentDirectories } from "./made-directories.ts";
 import type { CopyPlan } from "./plan.ts";
 import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
@@ -56,6 +59,28 @@ function requireFiles(
   if (bringsDirectory(plan)) throw new BoughError(`cannot copy to non-directory: ${path}`, { hint });
   const message = `all sources are copied to the same file ${path}, which keeps only the last, as in Docker: write ${path}/ for a directory`;
   emit({ type: "warning", message, line: range.start });
+}
+
+/** Throws if a file is staged in place of a directory that a destination needs. */
+export function requireDirectories(destination: string, stage: StageState, build: BuildJob): void {
+  const path = pathInImage(stage.config.WorkingDir, destination);
+  const above = parentDirectories(path);
+  requireNoFiles(namesDirectory(destination) ? [...above, path] : above, stage, build);
+}
+
+/** Throws if a file is staged in place of a directory. The service would name the instruction of that file instead. */
+export function requireNoFiles(
+  directories: readonly string[],
+  { staged }: StageState,
+  { service }: BuildJob,
+): void {
+  // What is staged as a file may then be meant for a directory of that name in the image.
+  if (service.capabilities.lacks("inspect")) return;
+  const file = directories.find((path) => staged.get(path)?.type === "file");
+  if (file === undefined) return;
+  throw new BoughError(`${file} is not a directory`, {
+    hint: "An earlier instruction has put a file there.",
+  });
 }
 
 /** Checks the places of a copy, staged or in the image, before anything is put there, as Docker does. */

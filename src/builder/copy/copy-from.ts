@@ -12,6 +12,7 @@ import { titleOf } from "../interpreter/location.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
 import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { requireDirectories } from "./check-plan.ts";
 import { namesDirectory } from "./destination.ts";
 import { findEqualCopy } from "./equal-copy.ts";
 import { stageImageCopy } from "./from-image.ts";
@@ -31,6 +32,7 @@ export async function copyFromImage(
 ): Promise<StageState> {
   const build = jobOn([stage.layer], given);
   const line = instruction.range.start;
+  requireDirectories(words.destination, stage, build);
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);

@@ -8,7 +8,7 @@ import type { BuildJob } from "../job.ts";
 import { DeferredFiles } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { StagedFile } from "../staging/staged.ts";
-import { checkPlan, requirePlaces } from "./check-plan.ts";
+import { checkPlan, requireDirectories, requirePlaces } from "./check-plan.ts";
 import { copyState, noteState } from "./copy-state.ts";
 import { hashMatches, hashSources } from "./hash-sources.ts";
 import { resolveFileOwner, root } from "./ownership.ts";
@@ -26,6 +26,7 @@ export async function stageCopy(
 ): Promise<StageState> {
   checkPlan(instruction, planned, build);
   const { words, plan } = planned;
+  requireDirectories(words.destination, stage, build);
   const { destination } = plan;
   const line = instruction.range.start;
   const title = titleOf(instruction);

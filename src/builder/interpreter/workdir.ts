@@ -1,4 +1,5 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
+import { requireNoFiles } from "../copy/check-plan.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories } from "../copy/made-directories.ts";
 import { canResolveUsers, isRoot, type Owner, resolveFileOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
@@ -20,6 +21,7 @@ export async function performWorkdir(
   const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
   const left = stage.config.WorkingDir;
   const entered = next.config.WorkingDir;
+  requireNoFiles([...parentDirectories(entered), entered], stage, build);
   const isLost = stage.workdirIsPending && !isSameOrAbove(left, entered) && !(await isThere(left));
   const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
 
