@@ -69,8 +69,8 @@ describe("finding an image", () => {
     },
   );
 
-  test("on a service that says null for no images", async () => {
-    const { service } = await start({ intercept: () => Response.json({ images: null }) });
+  test.each([{ images: null }, {}])("on a service that says %j for no images", async (none) => {
+    const { service } = await start({ intercept: () => Response.json(none) });
     expect(await service.findImage("app")).toBeUndefined();
     expect(await service.listImages()).toEqual([]);
   });

@@ -7,13 +7,18 @@ export const anObject: Requirement = {
   isMet: ({ body }) => asRecord(body) !== undefined,
 };
 
-/** Requires `{<name>: [...]}`, or the list alone. Some services return null for an empty one. */
-export function aList(name: string): Requirement {
+/**
+ * Requires `{<name>: [...]}`, or the list alone. Some services return null for an empty one, or `{}` if its field is `optional` in
+ * the API.
+ */
+export function aList(name: string, { optional = false } = {}): Requirement {
   return {
     what: `a list of ${name}`,
     isMet({ body }) {
-      const list = asRecord(body)?.[name];
-      return Array.isArray(body) || Array.isArray(list) || list === null;
+      const record = asRecord(body);
+      const list = record?.[name];
+      const isLeftOut = optional && record !== undefined && Object.keys(record).length === 0;
+      return Array.isArray(body) || Array.isArray(list) || list === null || isLeftOut;
     },
   };
 }

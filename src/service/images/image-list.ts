@@ -94,7 +94,7 @@ export function createImageList({
         query: queryOf(filter, offset, queryVariants[variant] ?? {}),
         repeatable: true,
         handles: isLast ? lacking : [...lacking, ...refusesQuery],
-        requires: aList("images"),
+        requires: aList("images", { optional: true }),
       });
       // Past its end, a list may have no page.
       if (offset > 0 && [...lacking, ...pastEndStatuses].includes(answer.status)) return [];
