@@ -87,6 +87,18 @@ function streamOf(text: string, leavesOpen: boolean): Response {
 /** A clock that skips short waits. */
 const impatient = () => createManualClock((milliseconds) => milliseconds <= 500);
 
+test.each([400, 422])("a service that allows only follow=1 is asked for that (%p)", async (status) => {
+  const { fake, follow } = await start({ streams: [{ text: frames(1, 7) }] });
+  const { intercept } = fake;
+  fake.intercept = (request, recorded) =>
+    recorded.query.follow === "true"
+      ? Response.json({ error: "follow must be one of: 0, 1" }, { status })
+      : intercept?.(request, recorded);
+  const seen: OutputChunk[] = [];
+  await follow(seen);
+  expect(seen.map(({ text }) => text).join("")).toBe(whole);
+});
+
 test("the output and exit of another process of the instance are not the command's", async () => {
   const beside = [
     { id: 2, ts: "", spid: 2, type: "stdout", data: { value: "beside", encoding: "ascii" } },

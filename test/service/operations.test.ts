@@ -213,7 +213,8 @@ describe("events", () => {
     for (let count = 0; count < 3; count++) {
       expect((await service.follow(await spawn())).stdout.text).toBe("hi");
     }
-    expect(connections(fake)).toHaveLength(1);
+    // 400 may also be about the value of `follow`, so another one is tried.
+    expect(connections(fake)).toHaveLength(status === 400 ? 2 : 1);
   });
 
   test("are not requested again after an HTML page of a proxy", async () => {

@@ -57,18 +57,25 @@ export async function readEventStream(
   const life = watchOver(clock, reader, stop);
   let isDraining = false;
   try {
-    const response = await transport.open(
-      {
-        method: "GET",
-        path: events.path,
-        query: { ...events.query, follow: "true" },
-        headers: {
-          accept: "text/event-stream",
-          ...(log.lastId === undefined ? {} : { "last-event-id": log.lastId }),
+    const open = (follow: "true" | "1") =>
+      transport.open(
+        {
+          method: "GET",
+          path: events.path,
+          query: { ...events.query, follow },
+          headers: {
+            accept: "text/event-stream",
+            ...(log.lastId === undefined ? {} : { "last-event-id": log.lastId }),
+          },
         },
-      },
-      stop.signal,
-    );
+        stop.signal,
+      );
+    let response = await open("true");
+    // The newest form of the API allows only `1`.
+    if (response.status === 400 || response.status === 422) {
+      await readBeginning(response.body, stop.signal);
+      response = await open("1");
+    }
     const refusal = refusalOf(response, clock.now());
     if (refusal !== undefined) {
       // A short response is read to its end, so that the connection can be reused.
