@@ -54,9 +54,7 @@ test("a file that is not a Dockerfile is not read completely", () => {
 });
 
 test("a file of 54 MB is refused without being split into lines", () => {
-  expect(refusal("RUN true\n".repeat(6_000_000))).toStartWith(
-    "Dockerfile:1: the file is too large: 54000000 characters\n",
-  );
+  expect(refusal("RUN true\n".repeat(6_000_000))).toStartWith("Dockerfile:1: the file is too large\n");
 });
 
 test("an instruction of half a million lines is parsed", () => {

@@ -55,7 +55,7 @@ export class PhysicalLines {
 /** Returns a problem if the text is so large that it is not even split into lines. */
 export function findExcess(text: string): Problem | undefined {
   if (text.length <= maximumCharacters) return undefined;
-  const message = `the file is too large: ${text.length} characters`;
+  const message = "the file is too large";
   return obstacle(message, `a Dockerfile of ${maximumCharacters} characters at most`, 0, 1);
 }
 
