@@ -6,6 +6,7 @@ import { build } from "../../src/cli/builds/build.ts";
 import { parseArguments } from "../../src/cli/command-line/arguments.ts";
 import type { CommandTable, Entry } from "../../src/cli/command-line/command.ts";
 import { commands } from "../../src/cli/command-line/commands.ts";
+import { globalDefinitions } from "../../src/cli/command-line/globals.ts";
 import { argumentsOf } from "../../src/cli/command-line/help.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
@@ -73,6 +74,15 @@ describe("every command's help", () => {
       const { exitCode, stderr } = await runBough(checked, { workingDirectory: "/" });
       expect({ line, exitCode, stderr }).toEqual({ line, exitCode: 0, stderr: "" });
     }
+  });
+
+  test.each(all)("%s takes each global option behind its name", async (path) => {
+    const given = Object.entries(globalDefinitions).flatMap(([name, { type }]) =>
+      type === "boolean" ? [] : [`--${name}`, name === "format" ? "json" : "warn"],
+    );
+    const words = [...path.split(" "), ...given, "--local", "--wide", "--quiet", "-h"];
+    const { exitCode, stderr } = await runBough(words, { workingDirectory: "/" });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
   });
 });
 

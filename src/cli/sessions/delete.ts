@@ -10,7 +10,7 @@ export const deleteCommand = command({
   name: "delete",
   description: "Delete sessions with their history and branches; images stay.",
   args: {
-    session: {
+    key: {
       type: "positional",
       completes: "session",
       required: true,

@@ -13,7 +13,7 @@ export const show = command({
   description:
     "Show a session's history as a tree: every image, what made it, and the branches that are at it.",
   args: {
-    session: {
+    key: {
       type: "positional",
       completes: "session",
       required: false,
