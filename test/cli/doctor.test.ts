@@ -10,6 +10,7 @@ import { diagnoseEngine, type EngineFacts } from "../../src/cli/doctor/engine.ts
 import { diagnoseLimits, type LimitFacts } from "../../src/cli/doctor/limits.ts";
 import { diagnoseNetwork } from "../../src/cli/doctor/network.ts";
 import { diagnoseRuntime, type RuntimeFacts } from "../../src/cli/doctor/runtime.ts";
+import type { Clock } from "../../src/clock.ts";
 import { BoughError } from "../../src/errors.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type BoughOptions, runBough, temporaryDirectory } from "../support/bough.ts";
@@ -84,6 +85,34 @@ describe("bough doctor, with", () => {
     expectGolden(join(cases, `${name}.txt`), shown);
   });
 });
+
+test("a service that fails until the time for the check is over: what it answered", async () => {
+  using failing = Bun.serve({ port: 0, fetch: () => new Response("out of order", { status: 500 }) });
+  const { stdout } = await runBough(["doctor"], {
+    workingDirectory: "/",
+    environment: { BOUGH_HOME: temporaryDirectory(), CONTREE_URL: failing.url.origin },
+    platform: "darwin",
+    clock: clockThatWaitsOnce(),
+  });
+  expect(stdout).toContain("/v1/whoami answered 500 Internal Server Error: out of order\n         fix: ");
+});
+
+/** The deadline of ten seconds is over as soon as another attempt is waited for, which never begins. */
+function clockThatWaitsOnce(): Clock {
+  let now = 0;
+  const over = Promise.withResolvers<void>();
+  return {
+    now: () => now,
+    sleep(milliseconds, signal) {
+      if (milliseconds === 10_000) return over.promise;
+      if (milliseconds < 10_000) {
+        now = 10_000;
+        over.resolve();
+      }
+      return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+    },
+  };
+}
 
 function normalize(text: string, home: string): string {
   return (

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { createService } from "../../service/client.ts";
-import { withDeadline } from "../../service/http/deadline.ts";
+import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";
 import type { Account } from "../../service/profiles/account.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -15,7 +15,21 @@ export async function probe(
 ): Promise<Account> {
   if (url === undefined) throw new BoughError("it has no address");
   const { clock, signal, fetch } = runtime;
-  return await withDeadline({ clock, milliseconds, parent: signal }, (limited) =>
-    createService({ ...addressOf({ ...profile, url }, runtime), fetch, clock, signal: limited }).whoami(),
-  );
+  let asked: Promise<Account> | undefined;
+  try {
+    return await withDeadline({ clock, milliseconds, parent: signal }, (limited) => {
+      const service = createService({
+        ...addressOf({ ...profile, url }, runtime),
+        fetch,
+        clock,
+        signal: limited,
+      });
+      asked = service.whoami();
+      return asked;
+    });
+  } catch (error) {
+    // The call ends with the same signal, and its own error says which request failed, and how the service has responded.
+    if (error instanceof DeadlineError && asked !== undefined) return await asked;
+    throw error;
+  }
 }

@@ -20,6 +20,14 @@ const neverReached: Record<string, string> = {
   ENETUNREACH: "network unreachable",
 };
 
+/** What to do about a certificate that trusting it would not help. */
+const certificateHints: Record<string, string> = {
+  CERT_HAS_EXPIRED:
+    "It has expired, unless this machine's clock is wrong: correct the clock, or have the certificate renewed.",
+  CERT_NOT_YET_VALID: "It is not valid yet: check this machine's clock.",
+  ERR_TLS_CERT_ALTNAME_INVALID: "It is for another host: check the address.",
+};
+
 export const proxyHint =
   "Check the proxy in HTTPS_PROXY or HTTP_PROXY: with a user, it is http://USER:PASSWORD@HOST:PORT. NO_PROXY names hosts without it.";
 const tryAgain = "Check the network between this machine and the service, and run the command again.";
@@ -43,13 +51,18 @@ export function explainFault(error: unknown): ConnectionFault {
     return { reason: messageIn(origin), hint: proxyHint, received: false, permanent };
   }
   if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/.test(code)) {
-    const hint = "Check the address. To trust your own certificate, set NODE_EXTRA_CA_CERTS=FILE.";
     return {
       reason: `the server's certificate is not accepted (${code})`,
-      hint,
+      hint:
+        certificateHints[code] ??
+        "Check the address. To trust your own certificate, set NODE_EXTRA_CA_CERTS=FILE.",
       received: false,
       permanent: true,
     };
+  }
+  if (code === "EPROTO") {
+    const hint = "Check the address and its port: without TLS, an address begins with http://.";
+    return { ...passing("the TLS handshake failed"), hint };
   }
   if (code === "ECONNRESET") return passing("the connection was closed before the answer was complete");
   if (code === "ZlibError" || /decompress/i.test(code)) return passing("the response cannot be decompressed");

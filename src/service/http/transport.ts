@@ -5,6 +5,7 @@ import { abandonable } from "./abort.ts";
 import { parseBaseUrl } from "./address.ts";
 import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
+import { DeadlineError } from "./deadline.ts";
 import { NotFoundError, SpentBodyError, UnknownOutcomeError } from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
 import { callName } from "./failure-text.ts";
@@ -98,7 +99,12 @@ export function createTransport(options: TransportOptions): Transport {
           text: `${error.message}; trying again in ${(milliseconds / 1000).toFixed(1)} s`,
         });
         call.onWait?.();
-        await clock.sleep(milliseconds, signal);
+        try {
+          await clock.sleep(milliseconds, signal);
+        } catch (reason) {
+          // The caller's own deadline ends the wait, but it is not why the call has failed.
+          throw reason instanceof DeadlineError ? finalError(error, call, failure, number) : reason;
+        }
         const done = isOutcomeUnknown(failure) ? await call.reconcile?.() : undefined;
         if (done !== undefined) return done;
         body = makeBody();
