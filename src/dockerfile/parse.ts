@@ -11,6 +11,7 @@ import { parseMaintainer, parseStopsignal, parseUser, parseWorkdir } from "./ins
 import { DockerfileError } from "./problems/dockerfile-error.ts";
 import { Findings } from "./problems/findings.ts";
 import type { Problem } from "./problems/problem.ts";
+import { findMarkedBytes, withoutMarks } from "./text/decode.ts";
 import { SourceReader } from "./text/source.ts";
 import { baseOf, placeOf, Statement } from "./text/statement.ts";
 
@@ -48,7 +49,12 @@ export function parseDockerfile(text: string, path: string): Dockerfile {
   const instructions: Instruction[] = [];
   const order = new StageOrder();
   for (let line = source.nextLogicalLine(); line !== undefined; line = source.nextLogicalLine()) {
-    const statement = new Statement(line, source.escape, findings);
+    const statement = new Statement(withoutMarks(line), source.escape, findings);
+    // BuildKit takes what is not UTF-8 in these two, and stores U+FFFD. In others it refuses it, or copies other bytes.
+    const marked = ["LABEL", "MAINTAINER"].includes(statement.name)
+      ? undefined
+      : findMarkedBytes(line, source.lines);
+    if (marked !== undefined) findings.addProblem(marked);
     const instruction = parseStatement(statement);
     if (instruction !== undefined) instructions.push(instruction);
     order.check(statement);
@@ -59,7 +65,8 @@ export function parseDockerfile(text: string, path: string): Dockerfile {
     const line = Math.max(1, source.lines.length);
     findings.addProblem({ message, expected: "a FROM instruction", range: { start: line, end: line } });
   }
-  const { lines, escape: escapeCharacter, directives } = source;
+  const { escape: escapeCharacter, directives } = source;
+  const lines = text.isWellFormed() ? source.lines : source.lines.map((line) => line.toWellFormed());
   if (problems.length > 0) {
     problems.sort((one, other) => lineOf(one) - lineOf(other));
     throw new DockerfileError({ path, lines }, problems, { isCutShort: findings.isFull });

@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
+import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
 import { BoughError } from "../../errors.ts";
 import { abandonable } from "../../service/http/abort.ts";
 import { readAtMost } from "../../streams.ts";
@@ -48,7 +49,7 @@ function readFile({ absolutePath, isNamed }: DockerfilePlace): string | undefine
     if (stats.isDirectory()) throw new BoughError("it is a directory", { kind: "usage" });
     if (!stats.isFile()) throw new BoughError("it is not a regular file", { kind: "usage" });
     const bytes = Buffer.alloc(Math.min(stats.size, maxDockerfileBytes));
-    return bytes.toString("utf8", 0, readSync(descriptor, bytes));
+    return decodeDockerfile(bytes.subarray(0, readSync(descriptor, bytes)));
   } finally {
     closeSync(descriptor);
   }
@@ -61,7 +62,7 @@ function isStream(stats: Stats): boolean {
 async function readPipe(path: string): Promise<string> {
   try {
     const { bytes } = await readAtMost(maxDockerfileBytes, Bun.file(path).stream());
-    return bytes.toString();
+    return decodeDockerfile(Buffer.from(bytes));
   } catch (error) {
     // Bun can't poll a device, but /dev/null must read as an empty file, as in other programs.
     if (errorCode(error) === "EPERM" && isEmpty(path)) return "";

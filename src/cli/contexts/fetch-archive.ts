@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { fetchContent, sourceFault, watched, withRetries } from "../../builder/remote-files/fetch-url.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { redactUrl } from "../../builder/remote-files/source-url.ts";
+import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
 import { BoughError } from "../../errors.ts";
 import { abandonable } from "../../service/http/abort.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -99,7 +100,7 @@ async function keep(
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return decodeDockerfile(readFileSync(path));
   } catch {
     return undefined;
   }
