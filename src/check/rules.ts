@@ -43,6 +43,8 @@ export const ownRules = [
   "InstructionSkipped",
   /** `RUN --mount=type=secret` or `ssh`, which, as far as is known, the service in use does not support. */
   "MountUnsupported",
+  /** An instruction has bytes that are not UTF-8: they become U+FFFD, as in Docker's build. */
+  "NotUtf8",
   /** `FROM --platform` asks for a platform that, as far as is known, the service in use does not run. */
   "OtherPlatform",
   /** A source climbs out of the context by `..`, and is cut off at its root. */

@@ -50,11 +50,9 @@ export function parseDockerfile(text: string, path: string): Dockerfile {
   const order = new StageOrder();
   for (let line = source.nextLogicalLine(); line !== undefined; line = source.nextLogicalLine()) {
     const statement = new Statement(withoutMarks(line), source.escape, findings);
-    // BuildKit takes what is not UTF-8 in these two, and stores U+FFFD. In others it refuses it, or copies other bytes.
-    const marked = ["LABEL", "MAINTAINER"].includes(statement.name)
-      ? undefined
-      : findMarkedBytes(line, source.lines);
-    if (marked !== undefined) findings.addProblem(marked);
+    // Docker replaces such bytes, too.
+    const marked = findMarkedBytes(line, source.lines);
+    if (marked !== undefined) findings.addWarning(marked);
     const instruction = parseStatement(statement);
     if (instruction !== undefined) instructions.push(instruction);
     order.check(statement);

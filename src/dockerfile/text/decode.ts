@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import type { Problem } from "../problems/problem.ts";
+import type { DockerfileWarning } from "../instruction.ts";
 import type { LogicalLine } from "./source.ts";
 
 /** Stands for what is not UTF-8. Half of a surrogate pair, which no text in UTF-8 contains. */
@@ -7,8 +7,8 @@ const mark = "\udcff";
 const replacement = /\ufffd/g;
 
 /**
- * Decodes a Dockerfile. What is not UTF-8 gets a mark for the parser: BuildKit accepts it in comments, and some old Dockerfiles
- * have it only there.
+ * Decodes a Dockerfile. What is not UTF-8 gets a mark for the parser, which warns of it in instructions. Some old Dockerfiles have
+ * it in comments, where it does no harm.
  */
 export function decodeDockerfile(bytes: Buffer): string {
   const text = bytes.toString();
@@ -23,19 +23,17 @@ export function decodeDockerfile(bytes: Buffer): string {
   return lines.join("\n");
 }
 
-/** Returns a problem if an instruction, with its here-documents, has bytes that are not UTF-8. */
-export function findMarkedBytes(line: LogicalLine, lines: readonly string[]): Problem | undefined {
-  if (line.text.isWellFormed() && line.heredocText.isWellFormed()) return undefined;
-  const { range } = line;
-  const isMarked = (_: string, index: number) =>
-    index + 1 >= range.start && lines[index]?.includes(mark) === true;
-  const index = lines.findIndex(isMarked);
-  const column = (lines[index] ?? "").indexOf(mark) + 1;
+/** Returns a warning if an instruction, with its here-documents, has bytes that are not UTF-8. */
+export function findMarkedBytes(
+  { text, heredocText, range }: LogicalLine,
+  lines: readonly string[],
+): DockerfileWarning | undefined {
+  if (text.isWellFormed() && heredocText.isWellFormed()) return undefined;
+  const index = lines.findIndex((line, index) => index + 1 >= range.start && line.includes(mark));
   return {
-    message: "the line is not UTF-8 text",
-    expected: "a text file in UTF-8",
-    range,
-    culprit: { line: index + 1, column, length: 1 },
+    rule: "NotUtf8",
+    message: "the line is not UTF-8 text: what is invalid becomes the character U+FFFD, as in Docker",
+    range: { start: index + 1, end: index + 1 },
   };
 }
 
