@@ -30,7 +30,6 @@ export class Registry {
   /** Starts a registry. `storageBytes` is the size of its storage, a tmpfs, which needs root. */
   static async start(credentials?: Credentials, storageBytes?: number): Promise<Registry> {
     const directory = mkdtempSync(join(tmpdir(), "bough-registry-"));
-    const host = `127.0.0.1:${freePort()}`;
     const auth: Record<string, unknown> = {};
     if (credentials !== undefined) {
       const hash = await Bun.password.hash(credentials.password, { algorithm: "bcrypt", cost: 4 });
@@ -41,26 +40,26 @@ export class Registry {
     mkdirSync(data);
     if (storageBytes !== undefined)
       Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${storageBytes}`, "tmpfs", data]);
-    // The configuration is YAML, which includes JSON.
-    const config = {
-      version: 0.1,
-      log: { level: "error", accesslog: { disabled: false } },
-      storage: { filesystem: { rootdirectory: data } },
-      http: { addr: host },
-      ...auth,
-    };
-    writeFileSync(join(directory, "config.yml"), JSON.stringify(config));
-    const process = Bun.spawn(["docker-registry", "serve", join(directory, "config.yml")], {
-      stdin: "ignore",
-      stdout: Bun.file(join(directory, "access.log")),
-      stderr: "ignore",
-    });
-    const registry = new Registry(host, process, directory, credentials);
-    while (!(await fetch(`http://${host}/v2/`).catch(() => undefined))) {
-      if (process.exitCode !== null) throw new Error(`docker-registry ended with ${process.exitCode}`);
-      await Bun.sleep(10);
+    for (let attempt = 1; ; attempt++) {
+      const host = `127.0.0.1:${freePort()}`;
+      // The configuration is YAML, which includes JSON.
+      const config = {
+        version: 0.1,
+        log: { level: "error", accesslog: { disabled: false } },
+        storage: { filesystem: { rootdirectory: data } },
+        http: { addr: host },
+        ...auth,
+      };
+      writeFileSync(join(directory, "config.yml"), JSON.stringify(config));
+      const process = Bun.spawn(["docker-registry", "serve", join(directory, "config.yml")], {
+        stdin: "ignore",
+        stdout: Bun.file(join(directory, "access.log")),
+        stderr: "ignore",
+      });
+      if (await hasStarted(process, host)) return new Registry(host, process, directory, credentials);
+      // Another program may have taken the port.
+      if (attempt === maxAttempts) throw new Error(`docker-registry ended with ${process.exitCode}`);
     }
-    return registry;
   }
 
   /** Copies an image, all of its platforms, to `<host>/<name>`; returns its digest. */
@@ -93,6 +92,18 @@ export class Registry {
     Bun.spawnSync(["umount", "--quiet", join(this.#directory, "data")]);
     rmSync(this.#directory, { recursive: true, force: true });
   }
+}
+
+const maxAttempts = 5;
+
+/** Waits until the registry answers, and not another program at its address. Returns false if it ends before. */
+async function hasStarted(process: Bun.Subprocess, host: string): Promise<boolean> {
+  while (process.exitCode === null) {
+    const response = await fetch(`http://${host}/v2/`).catch(() => undefined);
+    if (response?.headers.has("docker-distribution-api-version")) return true;
+    await Bun.sleep(10);
+  }
+  return false;
 }
 
 function freePort(): number {
