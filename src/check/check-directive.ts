@@ -4,7 +4,7 @@ import { type ErrorRule, experimentalRules, type WarningRule } from "./rules.ts"
 
 /** The options of `# check=skip=A,B;error=true;experimental=all` at the top, and of such comments above single instructions. */
 export interface CheckDirective {
-  /** `line`: the first line of the instruction that the finding is about. */
+  /** `line`: the line that the finding is about. */
   isReported(rule: string, line: number | undefined): boolean;
   /** True if violations of Docker's checks are errors. */
   turnsIntoErrors: boolean;
@@ -63,10 +63,9 @@ function readInstructionOptions(
 ): (rule: string, line: number | undefined) => CheckOptions | undefined {
   const { instructions, lines, directives } = dockerfile;
   if (!lines.slice(directives.size).some((line) => checkComment.test(line))) return () => undefined;
-  const byLine = new Map(instructions.map(({ range }, index) => [range.start, index]));
-  return (rule, line) => {
-    const found = byLine.get(line ?? 0);
-    if (found === undefined || fileRules.has(rule)) return undefined;
+  return (rule, line = 0) => {
+    const found = instructions.findIndex(({ range }) => range.start <= line && line <= range.end);
+    if (found < 0 || fileRules.has(rule)) return undefined;
     const name = instructions[found]?.name;
     // The finding is about the earlier instruction, but it is made at the next one, which replaces it.
     const at =

@@ -11,7 +11,7 @@ import { parseMaintainer, parseStopsignal, parseUser, parseWorkdir } from "./ins
 import { DockerfileError } from "./problems/dockerfile-error.ts";
 import { Findings } from "./problems/findings.ts";
 import type { Problem } from "./problems/problem.ts";
-import { findMarkedBytes, withoutMarks } from "./text/decode.ts";
+import { findMarkedLines, invalidTextIn } from "./text/decode.ts";
 import { SourceReader } from "./text/source.ts";
 import { baseOf, placeOf, Statement } from "./text/statement.ts";
 
@@ -45,14 +45,14 @@ const parsers = new Map<string, Parser>([
 export function parseDockerfile(text: string, path: string): Dockerfile {
   const findings = new Findings();
   const { problems, warnings } = findings;
-  const source = new SourceReader(text, findings);
+  const marked = findMarkedLines(text);
+  const source = new SourceReader(marked.length === 0 ? text : text.toWellFormed(), findings);
   const instructions: Instruction[] = [];
   const order = new StageOrder();
   for (let line = source.nextLogicalLine(); line !== undefined; line = source.nextLogicalLine()) {
-    const statement = new Statement(withoutMarks(line), source.escape, findings);
-    // Docker replaces such bytes, too.
-    const marked = findMarkedBytes(line, source.lines);
-    if (marked !== undefined) findings.addWarning(marked);
+    const statement = new Statement(line, source.escape, findings);
+    const invalidText = invalidTextIn(line, marked, source.lines);
+    if (invalidText !== undefined) findings.addWarning(invalidText);
     const instruction = parseStatement(statement);
     if (instruction !== undefined) instructions.push(instruction);
     order.check(statement);
@@ -63,8 +63,7 @@ export function parseDockerfile(text: string, path: string): Dockerfile {
     const line = Math.max(1, source.lines.length);
     findings.addProblem({ message, expected: "a FROM instruction", range: { start: line, end: line } });
   }
-  const { escape: escapeCharacter, directives } = source;
-  const lines = text.isWellFormed() ? source.lines : source.lines.map((line) => line.toWellFormed());
+  const { lines, escape: escapeCharacter, directives } = source;
   if (problems.length > 0) {
     problems.sort((one, other) => lineOf(one) - lineOf(other));
     throw new DockerfileError({ path, lines }, problems, { isCutShort: findings.isFull });

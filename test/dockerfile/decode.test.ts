@@ -14,6 +14,7 @@ describe("is replaced, with a warning:", () => {
     ["a variable", "FROM a\nENV A=\xe9\n", 2, "ENV A=\ufffd"],
     ["a continued line", "FROM a\nRUN true && \\\n  echo \xe9\n", 3, "RUN true && echo \ufffd"],
     ["a here-document", "FROM a\nCOPY <<E /f\n# \xe9\nE\n", 3, "COPY <<E /f"],
+    ["a line below a comment", "FROM a\nRUN true \\\n# \xe9\n \xe9\n", 4, "RUN true \ufffd"],
     ["a trigger", "FROM a\nONBUILD LABEL a=\xe9\n", 2, "ONBUILD LABEL a=\ufffd"],
     ["MAINTAINER", "FROM a\nMAINTAINER Ren\xe9\n", 2, "MAINTAINER Ren\ufffd"],
   ])("%s", (_, text, line, title) => {
@@ -21,6 +22,21 @@ describe("is replaced, with a warning:", () => {
     expect(warnings.map(({ rule, range }) => [rule, range.start])).toEqual([["NotUtf8", line]]);
     expect(instructions.at(-1)?.title).toBe(title);
   });
+});
+
+test("no mark of the decoder is left", () => {
+  const text = "# check=skip=\xe9\nFROM a\nRUN <<E\xe9\necho \xe9\nE\xe9\nRUN a \\\n\n \xe9\n";
+  const parsed = parse(text);
+  const isWellFormed = (value: unknown): boolean =>
+    typeof value === "string"
+      ? value.isWellFormed()
+      : typeof value !== "object" || value === null || Object.values(value).every(isWellFormed);
+  expect(isWellFormed(parsed)).toBe(true);
+  expect(parsed.warnings.map(({ rule, range }) => [rule, range.start])).toEqual([
+    ["NotUtf8", 3],
+    ["NoEmptyContinuation", 7],
+    ["NotUtf8", 8],
+  ]);
 });
 
 test.each([

@@ -182,12 +182,12 @@ describe("a place that can't be written is refused before anything is built, als
       "cannot write PLACES/blocked/file/x: a part of the path is not a directory",
     ],
     ["type=oci,tar=false,dest=blocked/layout", "PLACES/blocked/layout/index.json lists no images"],
-    ["blocked/file", "PLACES/blocked/file is a file, but / is a directory"],
+    ["blocked/file", "cannot write the directory PLACES/blocked/file: it is a file"],
     ["blocked/file/x", "cannot write PLACES/blocked/file/x: a part of the path is not a directory"],
   ])("-o %s", async (output, problem) => {
     for (const words of [[], ["--check"]]) {
       const { exitCode, stderr } = await bough("build", "failing", "-o", output, ...words);
-      expect(stderr).toContain(`[ERROR] ${problem.replace("PLACES", places)}`);
+      expect(stderr).toContain(`[ERROR] --output: ${problem.replace("PLACES", places)}`);
       expect(exitCode).toBe(2);
     }
   });

@@ -116,6 +116,37 @@ describe("an image that stays unknown", () => {
   });
 });
 
+describe("the type of a path in a new image is asked for again if the service", () => {
+  const missing = (id: string) => ({ error: `image ${id} not found` });
+  const unnamed = () => ({ error: "Not Found" });
+  test.each<[string, { hasShown: boolean; refusal: (id: string) => object; list: () => Response }]>([
+    [
+      "may not list images",
+      { hasShown: false, refusal: missing, list: () => Response.json({ error: "no" }, { status: 403 }) },
+    ],
+    [
+      "lists only tagged images",
+      { hasShown: false, refusal: missing, list: () => Response.json({ images: [] }) },
+    ],
+    [
+      "does not say what is missing",
+      { hasShown: true, refusal: unnamed, list: () => Response.json({ images: [] }) },
+    ],
+  ])("%s", async (_, { hasShown, refusal, list }) => {
+    const { fake, service, base, make } = await start(0);
+    const image = await make();
+    if (hasShown) await service.pathType(base, "/dest");
+    let misses = 2;
+    fake.intercept = (sent, { path }) => {
+      if (path === "/v1/images") return list();
+      if (!sent.url.includes(image) || misses-- <= 0) return undefined;
+      return Response.json(refusal(image), { status: 404 });
+    };
+    expect(await service.pathType(image, "/dest")).toBe("directory");
+    expect(service.capabilities.lacks("inspect")).toBe(false);
+  });
+});
+
 test("a missing path of a new image is missing at once", async () => {
   const { service, make, clock } = await start(0);
   const image = await make();

@@ -62,22 +62,26 @@ function requireFiles(
 }
 
 /** Throws if a file is staged in place of a directory that a destination needs. */
-export function requireDirectories(destination: string, stage: StageState, build: BuildJob): void {
+export async function requireDirectories(
+  destination: string,
+  stage: StageState,
+  build: BuildJob,
+): Promise<void> {
   const path = pathInImage(stage.config.WorkingDir, destination);
   const above = parentDirectories(path);
-  requireNoFiles(namesDirectory(destination) ? [...above, path] : above, stage, build);
+  await requireNoFiles(namesDirectory(destination) ? [...above, path] : above, stage, build);
 }
 
 /** Throws if a file is staged in place of a directory. The service would name the instruction of that file instead. */
-export function requireNoFiles(
+export async function requireNoFiles(
   directories: readonly string[],
-  { staged }: StageState,
-  { service }: BuildJob,
-): void {
-  // What is staged as a file may then be meant for a directory of that name in the image.
-  if (service.capabilities.lacks("inspect")) return;
+  { staged, layer }: StageState,
+  { facts }: BuildJob,
+): Promise<void> {
   const file = directories.find((path) => staged.get(path)?.type === "file");
   if (file === undefined) return;
+  // If the service can't show the image, what is staged as a file may be meant for a directory of that name in it.
+  if (!(await facts.isDirectory(layer.image, "/"))) return;
   throw new BoughError(`${file} is not a directory`, {
     hint: "An earlier instruction has put a file there.",
   });

@@ -32,7 +32,7 @@ export async function copyFromImage(
 ): Promise<StageState> {
   const build = jobOn([stage.layer], given);
   const line = instruction.range.start;
-  requireDirectories(words.destination, stage, build);
+  await requireDirectories(words.destination, stage, build);
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);

@@ -26,7 +26,7 @@ export async function stageCopy(
 ): Promise<StageState> {
   checkPlan(instruction, planned, build);
   const { words, plan } = planned;
-  requireDirectories(words.destination, stage, build);
+  await requireDirectories(words.destination, stage, build);
   const { destination } = plan;
   const line = instruction.range.start;
   const title = titleOf(instruction);

@@ -21,7 +21,7 @@ export async function performWorkdir(
   const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
   const left = stage.config.WorkingDir;
   const entered = next.config.WorkingDir;
-  requireNoFiles([...parentDirectories(entered), entered], stage, build);
+  await requireNoFiles([...parentDirectories(entered), entered], stage, build);
   const isLost = stage.workdirIsPending && !isSameOrAbove(left, entered) && !(await isThere(left));
   const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
 

@@ -19,10 +19,13 @@ import { findResultFiles } from "./result-files.ts";
 export async function runCheckCommand(invocation: Invocation): Promise<number> {
   const { annotations } = readOptions(invocation);
   using inputs = await readBuildInputs(invocation, { log: invocation.log, keepsContext: false });
-  inputs.secrets.load();
-  await readSharing(invocation, inputs);
-  await requirePlatforms(inputs.platform, annotations, invocation);
   const report = await checkInputs(inputs, invocation);
+  // A build, too, reports errors of the Dockerfile before these.
+  if (report.errors.length === 0) {
+    inputs.secrets.load();
+    await readSharing(invocation, inputs);
+    await requirePlatforms(inputs.platform, annotations, invocation);
+  }
   printResult(invocation, {
     id: "",
     get json() {

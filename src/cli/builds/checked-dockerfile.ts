@@ -21,7 +21,8 @@ export async function readCheckedDockerfile(
   refuseUnsupported(dockerfile, inputs.network);
   refuseBadMounts(dockerfile, idsOf(inputs.secrets), contexts);
   refuseBadStages(dockerfile, { mode, buildArgs, target, contexts });
-  const directive = readCheckDirective(dockerfile);
+  // The comments of a replaced stage must not count for the next one.
+  const directive = readCheckDirective(parsed);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
   return { dockerfile, directive };
 }

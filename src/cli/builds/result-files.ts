@@ -25,14 +25,16 @@ export interface ResultFiles {
  */
 export function prepareResultFiles(invocation: Invocation): ResultFiles {
   const { files, traces } = findResultFiles(invocation);
-  for (const place of [...files, ...traces]) removeOld(place);
+  const all = [...files, ...traces];
+  for (const place of all) requireWritable(place);
+  for (const place of all) removeOld(place);
   return {
     write: (result) => writeAllOrNone(files.map((file) => ({ ...file, text: file.textOf(result) }))),
     writeTrace: (text) => writeAllOrNone(traces.map((place) => ({ ...place, text }))),
   };
 }
 
-/** Throws a BoughError of kind `usage` if no file can be written at a path. Removes nothing. */
+/** Throws a BoughError of kind `usage` if a path can be seen to be unusable. Writes and removes nothing. */
 export function findResultFiles(invocation: Invocation) {
   const { values, runtime } = invocation;
   const placeOf = (name: string) => {
@@ -46,7 +48,6 @@ export function findResultFiles(invocation: Invocation) {
   const all = [...files, ...traces];
   for (const place of all) refuseInput(place, invocation);
   refuseSame(all);
-  for (const place of all) requireWritable(place);
   return { files, traces };
 }
 

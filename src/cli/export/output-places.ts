@@ -1,21 +1,22 @@
 /** The paths of a build's outputs: what can be known of them before the build, so that a mistake does not cost a build. */
 import { accessSync, constants, existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, messageOf } from "../../errors.ts";
-import { refuseFile } from "../images/local-name.ts";
 import { cannotWrite } from "../process/write-error.ts";
 import type { OutputDestination } from "./destination.ts";
 import { filePlace, requireEmpty } from "./finished-path.ts";
 import { readManifests } from "./layout-index.ts";
 
-/** Throws a BoughError of kind `usage`, with the message of a failed write, if an output can't be written. Writes nothing. */
+/** Throws a BoughError of kind `usage` if an output can't be written. Writes nothing. */
 export function requirePlaces(destinations: readonly OutputDestination[]): void {
   for (const destination of destinations) {
     try {
       requirePlace(destination);
     } catch (error) {
       if (!(error instanceof BoughError)) throw error;
-      throw new BoughError(messageOf(error), { kind: "usage", hint: error.hint, cause: error.cause });
+      const { hint = "Name another place with dest=PATH.", cause } = error;
+      throw new BoughError(`--output: ${messageOf(error)}`, { kind: "usage", hint, cause });
     }
   }
 }
@@ -62,7 +63,8 @@ function requirePlace(destination: OutputDestination): void {
 
 function requireLocalPlace(path: string): void {
   const stats = attempt(path, () => statSync(path, { throwIfNoEntry: false }));
-  refuseFile(path, stats, "/");
+  if (stats?.isDirectory() === false)
+    throw new BoughError(`cannot write the directory ${displayPath(path)}: it is a file`);
   if (stats === undefined) requireWritableAbove(path);
   else requireWritable(path, path);
 }

@@ -28,6 +28,7 @@ export const importCommand = command({
     tag: {
       type: "string",
       completes: "tag",
+      refusesEmpty: true,
       valueHint: "NAME[:TAG]",
       description:
         "Tag of the new image, for a single REFERENCE (default: the reference's own, if no image has it)",

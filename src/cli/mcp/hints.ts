@@ -58,6 +58,8 @@ function lineForAgent(line: string): string | undefined {
 
 /** `undefined` if the part names something that no tool does. */
 function partForAgent(part: string): string | undefined {
+  // The argument is an object, so the option's examples would mislead.
+  if (part.startsWith("For example: --add-host")) return undefined;
   let isKnown = true;
   const known = (word: string | undefined) => {
     isKnown &&= word !== undefined;

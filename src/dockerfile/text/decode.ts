@@ -23,26 +23,25 @@ export function decodeDockerfile(bytes: Buffer): string {
   return lines.join("\n");
 }
 
+/** Returns the lines with marks, counted from 1. */
+export function findMarkedLines(text: string): readonly number[] {
+  if (text.isWellFormed()) return [];
+  return text.split("\n").flatMap((line, index) => (line.includes(mark) ? [index + 1] : []));
+}
+
 /** Returns a warning if an instruction, with its here-documents, has bytes that are not UTF-8. */
-export function findMarkedBytes(
+export function invalidTextIn(
   { text, heredocText, range }: LogicalLine,
+  marked: readonly number[],
   lines: readonly string[],
 ): DockerfileWarning | undefined {
-  if (text.isWellFormed() && heredocText.isWellFormed()) return undefined;
-  const index = lines.findIndex((line, index) => index + 1 >= range.start && line.includes(mark));
+  const own = marked.filter((line) => range.start <= line && line <= range.end);
+  if (own.length === 0 || !`${text}${heredocText}`.includes("\ufffd")) return undefined;
+  const isComment = (line: number) => /^\s*#/.test(lines[line - 1] ?? "");
+  const line = own.find((each) => !isComment(each)) ?? own[0] ?? range.start;
   return {
     rule: "NotUtf8",
     message: "the line is not UTF-8 text: what is invalid becomes the character U+FFFD, as in Docker",
-    range: { start: index + 1, end: index + 1 },
-  };
-}
-
-/** Returns the line with U+FFFD in place of each mark. */
-export function withoutMarks(line: LogicalLine): LogicalLine {
-  const { text, original, title, heredocText } = line;
-  return {
-    ...line,
-    ...{ text: text.toWellFormed(), original: original.toWellFormed(), title: title.toWellFormed() },
-    heredocText: heredocText.toWellFormed(),
+    range: { start: line, end: line },
   };
 }

@@ -45,7 +45,7 @@ const maxNames = 2048;
 /**
  * An upper directory over an image's layers, written to without a mount. New entries cover those of the layers. A directory of
  * the layers is made again in the upper directory with its attributes, as overlayfs does, so that a later mount merges them.
- * Nothing else may change the upper directory meanwhile.
+ * Nothing else may change the upper directory meanwhile, except for links that threads make.
  */
 export class UpperTree {
   readonly root: UpperDirectory;

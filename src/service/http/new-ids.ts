@@ -15,7 +15,8 @@ const unknownMilliseconds = 5000;
 export function createNewIds(clock: Pick<Clock, "now">): NewIds {
   /** In the order of their times. */
   const madeAt = new Map<string, number>();
-  const isNew = (at: number) => clock.now() - at < unknownMilliseconds;
+  // A clock that was set back must not make an id new for hours.
+  const isNew = (at: number) => Math.abs(clock.now() - at) < unknownMilliseconds;
 
   return {
     add(id) {

@@ -9,6 +9,9 @@ import type { ImageService } from "../service.ts";
 /** Statuses of a missing route. 404 is left out, because it may also mean a missing path. */
 export const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);
 
+/** A refusal that does not say whether the path or the image is missing. */
+const saysNothing = /^\s*(404)?[\s:]*(not found)?\W*$/i;
+
 /** Statuses for a path whose type a route does not serve. */
 export const wrongType = [400, 409, 422];
 
@@ -50,7 +53,8 @@ export function createInspectRoutes(
     if (capabilities.lacks("inspect")) return false;
     const isNew = transport.newIds.has(image);
     const refusals = [404, ...wrongType, ...noSuchRoute];
-    let { status } = await listRoot(image, refusals);
+    let { status, refusal = "" } = await listRoot(image, refusals);
+    if (status === 404 && isNew && meansMissingImage(refusal)) status = await statusOnceKnown(image);
     const isThere = status === 200 || (await hasImage(image));
     if (isThere === false) throw lost(image);
     // The service may have learnt of the image only after the first request.
@@ -65,13 +69,25 @@ export function createInspectRoutes(
     return false;
   }
 
+  /** Asks for the root of a new image until the service knows the image. Returns 404 if it does not in time. */
+  async function statusOnceKnown(image: string): Promise<number> {
+    try {
+      return (await listRoot(image, [...wrongType, ...noSuchRoute])).status;
+    } catch (error) {
+      if (!(error instanceof NotFoundError)) throw error;
+      return 404;
+    }
+  }
+
   return {
     exist,
 
     async ask(image, send) {
       const answer = await send();
       const { status, refusal = "" } = answer;
-      const isUnknown = status === 404 && meansMissingImage(refusal) && transport.newIds.has(image);
+      if (status === 200) capabilities.learn("inspect", true);
+      const mayMeanImage = meansMissingImage(refusal) || saysNothing.test(refusal);
+      const isUnknown = status === 404 && mayMeanImage && transport.newIds.has(image);
       if (!isUnknown || !(await exist(image))) return answer;
       await listRoot(image, wrongType);
       return send();
