@@ -3,7 +3,8 @@ import { rm } from "node:fs/promises";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { bootId } from "../process-identity.ts";
-import type { LendFiles } from "../service/wire/file.ts";
+import type { CopyAhead, LendFiles } from "../service/wire/file.ts";
+import { AheadCopies } from "./copies/ahead-copies.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
@@ -55,6 +56,8 @@ export interface Engine {
   fetch(request: Request): Promise<Response>;
   /** Lets requests of this process name files on this machine: the extension `lent-files`. */
   lend: LendFiles;
+  /** Copies a large file of this machine for a loan to come. */
+  copyAhead: CopyAhead;
   /** Waits until an image is on the disk. Returns false if it is lost. */
   settle(image: string): Promise<boolean>;
   /** Cancels running operations and closes the directory. */
@@ -95,6 +98,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       state.loans.set(id, files);
       return { id, end: () => void state.loans.delete(id) };
     },
+    copyAhead: (file, options) => state.aheadCopies.make(file, options),
     async settle(image) {
       await state.layerSync.settle();
       return findImage(state, image) !== undefined;
@@ -128,16 +132,18 @@ function openState(
   const inUserNamespace = isInUserNamespace();
   const unrecordedLosses = new Set<number>();
   const removeLost = () => removeLostLayers({ database, layout });
+  const layerSync = new LayerSync({
+    ...{ database, layout, clock, environment, boot, warn },
+    ...{ unrecordedLosses, removeLost },
+  });
   return {
     ...{ layout, database, clock, environment, isServer, importLimits, inUserNamespace, boot, closing },
     runtime: new RuntimeChoice(),
     namespaces: new NamespaceSupply({ layout, environment, clock, inUserNamespace }),
     networks: new Networks({ environment, clock, warn }),
     events: new EventFiles(layout, clock),
-    layerSync: new LayerSync({
-      ...{ database, layout, clock, environment, boot, warn },
-      ...{ unrecordedLosses, removeLost },
-    }),
+    layerSync,
+    aheadCopies: new AheadCopies({ database, layout, layerSync }),
     unrecordedLosses,
     loans: new Map(),
     running: new Map(),

@@ -12,8 +12,10 @@ import { removeHome } from "./homes.ts";
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
 export const openInput = { value: "", encoding: "ascii", close: false };
 
-/** An engine, which can't borrow files (`lend`) if it runs in another process. */
-type ReachableEngine = Omit<Engine, "lend" | "settle"> & Partial<Pick<Engine, "lend" | "settle">>;
+type InProcess = "lend" | "copyAhead" | "settle";
+
+/** An engine, which can't read this process's files if it runs in another one. */
+type ReachableEngine = Omit<Engine, InProcess> & Partial<Pick<Engine, InProcess>>;
 
 /** An engine with a separate directory, with the calls that tests make often. */
 export class TestEngine {

@@ -3,6 +3,7 @@ import type { LocalFile, UploadProgress } from "../../service/files/upload.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { UploadCache } from "../../store/uploads.ts";
 import { createUploadCollector } from "./gc.ts";
+import { Need } from "./need.ts";
 import type { SmallContents } from "./small-contents.ts";
 
 /**
@@ -66,16 +67,15 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   const { service, uploads, contents } = options;
   const stopping = new AbortController();
   const signal = AbortSignal.any([options.signal, stopping.signal]);
+  const need = new Need();
   const begun = new Map<string, Content>();
   const collect = createUploadCollector();
   let waiting: LocalFile[] = [];
-  let isNeeded = false;
   let sending: Promise<void> | undefined;
   let sendingUnhashed: Promise<void> | undefined;
   /** Bytes sent of files that are not complete yet. */
   let bytesUnderWay = 0;
   let unhashedBytes = 0;
-  let onNeeded = () => {};
   let count = 0;
   const waitingSteps = new Set<WaitingStep>();
 
@@ -119,7 +119,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
     } catch {
       // The step that needs them gets the error.
       for (const { sha256 } of batch) if (begun.get(sha256)?.outcome === "under way") begun.delete(sha256);
-      isNeeded = false;
+      need.withdraw();
     }
     bytesUnderWay = 0;
   }
@@ -153,7 +153,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
         // If the hash is known, the step that needs the content gets the error.
         unhashedBytes = 0;
         if (hash !== undefined) begun.delete(hash);
-        isNeeded = false;
+        need.withdraw();
         known.reject(error);
       })
       .finally(() => {
@@ -163,7 +163,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   }
 
   function sendNext(): void {
-    if (!isNeeded || sending !== undefined || waiting.length === 0) return;
+    if (!need.isCertain || sending !== undefined || waiting.length === 0) return;
     sending = send(takeBatch()).then(() => {
       sending = undefined;
       sendNext();
@@ -178,20 +178,16 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       sendNext();
     },
     async hashWhileSending(file, onBytes, decided) {
-      const beginning = new Promise<void>((resolve) => {
-        onNeeded = resolve;
-      });
-      if (!isNeeded) await Promise.race([beginning, decided]);
+      const isNeeded = await need.settle(decided);
       if (!isNeeded || sendingUnhashed !== undefined || signal.aborted) return undefined;
       return sendUnhashed(file, onBytes);
     },
     markNeeded() {
-      isNeeded = true;
-      onNeeded();
+      need.declare();
       sendNext();
     },
     markUncertain() {
-      isNeeded = false;
+      need.withdraw();
       waiting = [];
     },
     has: (sha256) => begun.has(sha256),

@@ -34,8 +34,8 @@ export async function fillUpper(
   const to = new UpperTree(upper, base);
   await placeEntries(to, spec.entries, pace);
   const early = new EarlySync(state.layerSync);
-  await placeFiles(to, spec.files, pace, early);
-  await placeFiles(to, takeLent(state, lent), pace, early);
+  await placeFiles(to, spec.files, pace, { early });
+  await placeFiles(to, takeLent(state, lent), pace, { early, ahead: state.aheadCopies });
   const trees = new Map<number, LayerTree>();
   const selected = [];
   for (const { spec, image } of copies) {

@@ -5,8 +5,7 @@ import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { DamagedFilesError } from "../records/files.ts";
 import { createDirectoryMaker } from "./directory-maker.ts";
-import type { EarlySync } from "./early-sync.ts";
-import { createFileCopier } from "./file-copier.ts";
+import { createFileCopier, type EarlyWork } from "./file-copier.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { tryLink } from "./try-link.ts";
 import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
@@ -24,7 +23,7 @@ export async function placeFiles(
   to: UpperTree,
   files: Iterable<PlacedFile>,
   pace: Pace,
-  early?: EarlySync,
+  work?: EarlyWork,
 ): Promise<void> {
   const directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
@@ -33,7 +32,7 @@ export async function placeFiles(
     if (!("uuid" in file)) throw changedWhileRead(file);
     damaged.push(file);
   };
-  await using copier = createFileCopier(pace, report, early);
+  await using copier = createFileCopier(pace, report, work);
   /** The path by which each directory was reached last. */
   const ways = new Map<UpperDirectory, string>();
   let parent = "";

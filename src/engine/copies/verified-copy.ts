@@ -44,12 +44,20 @@ function copyOrReplace({ file, target }: CopyJob, buffer: Buffer): CopyProblem |
   }
 }
 
-/** Like `createBatchCopier`, for one larger file at a time. Calls `onPart` with the size of each part that is written. */
-export function createLargeCopier(onPart: (bytes: number) => void) {
+interface LargeCopierOptions {
+  /** Called with the size of each part that is written. */
+  onPart(bytes: number): void;
+  /** Moves a copy that was made before to `target`. Returns false if there is none. */
+  placeAhead(file: PlacedFile, target: string): boolean;
+}
+
+/** Like `createBatchCopier`, for one larger file at a time. */
+export function createLargeCopier({ onPart, placeAhead }: LargeCopierOptions) {
   let buffers: [Buffer, Buffer] | undefined;
   return async (file: PlacedFile, target: string): Promise<CopyProblem | undefined> => {
-    buffers ??= [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)];
     if (!clearFile(target)) return "directory";
+    if (placeAhead(file, target)) return undefined;
+    buffers ??= [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)];
     return (await copyLarge(file, target, buffers, onPart)) ? undefined : "changed";
   };
 }

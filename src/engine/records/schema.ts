@@ -87,4 +87,9 @@ export const migrations: readonly string[] = [
   "CREATE INDEX unfinished_operations ON operations (uuid) WHERE finished_at IS NULL;",
   // 1 if a sync to the disk has failed since the operation began.
   "ALTER TABLE operations ADD COLUMN sync_failed INTEGER NOT NULL DEFAULT 0;",
+  // The syncs to the disk that have failed.
+  `CREATE TABLE failed_syncs (
+     id INTEGER PRIMARY KEY,
+     started_at INTEGER NOT NULL
+   ) STRICT;`,
 ];

@@ -67,7 +67,14 @@ export function noteFailedSync(database: Database, failure: FailedSync): void {
       [failedSync, JSON.stringify(layersLostBy(database, failure))],
     );
     database.run("UPDATE operations SET sync_failed = 1 WHERE finished_at IS NULL");
+    database.run("INSERT INTO failed_syncs (started_at) VALUES (?)", [failure.startedAt]);
   });
+}
+
+/** Returns a number that grows with each failed sync, of any process. */
+export function latestFailedSync(database: Database): number {
+  const query = database.query<{ id: number }, []>("SELECT coalesce(max(id), 0) AS id FROM failed_syncs");
+  return query.get()?.id ?? 0;
 }
 
 /** Returns the layers that are lost by a failed sync, of all processes. */

@@ -4,9 +4,10 @@ import { abandonable, childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
 import { DeadlineError } from "../http/deadline.ts";
 import type { Transport } from "../http/transport.ts";
+import type { OpenFile, UnhashedFile } from "../wire/unhashed-file.ts";
 import { postFile, readFile } from "./file-calls.ts";
 import { createThreadedStreamHash } from "./stream-hash.ts";
-import type { OpenFile, SentFile, UnhashedFile, UnhashedOptions } from "./upload.ts";
+import type { SentFile, UnhashedOptions } from "./upload.ts";
 
 interface SendOptions {
   transport: Transport;

@@ -1,3 +1,5 @@
+import type { UnhashedFile } from "./unhashed-file.ts";
+
 /** A file put in place before an instance's command starts. `mode` is octal text, such as `0644`. */
 export interface InstanceFile {
   uuid: string;
@@ -37,6 +39,24 @@ export type LendFiles = (files: Iterable<LentFile>) => Loan;
 export interface Loan {
   readonly id: string;
   end(): void;
+}
+
+/**
+ * Hashes a large file that a loan will name, and copies it meanwhile, so that the request has less to do. Part of the extension
+ * `lent-files`. Rejects if the file can't be read or has changed since it was found.
+ */
+export type CopyAhead = (file: UnhashedFile, options: AheadOptions) => Promise<AheadCopy>;
+
+export interface AheadOptions {
+  signal: AbortSignal;
+  /** Called with the number of bytes read since the last call. */
+  onBytes(bytes: number): void;
+}
+
+export interface AheadCopy {
+  readonly sha256: string;
+  /** Removes the copy, unless a request has taken it. */
+  drop(): void;
 }
 
 /**
