@@ -19,7 +19,9 @@ export async function stageMountedFiles(
   instruction: RunInstruction,
   build: BuildJob,
 ): Promise<Staged> {
-  const { signal, clock, hashes: cache, early, inputs, emit, mode } = build;
+  const { signal, clock, hashes: cache, service, inputs, emit, mode } = build;
+  // A mount's files are sent to an engine in this process, too, so a copy made ahead would be of no use.
+  const early = service.copyAhead === undefined ? build.early : { offer: () => undefined };
   const { match, warnings, excluded } = await findMountedFiles(path, build);
   const line = instruction.range.start;
   for (const warning of warnings) emit({ type: "warning", ...warning, line });
