@@ -43,14 +43,23 @@ export function wrapWords(
   words: readonly string[],
   { indent, columns }: { indent: number; columns: number },
 ): string {
-  const lines = [beginning];
+  const lines: string[] = [];
+  let line = beginning;
+  let width = columns === Number.POSITIVE_INFINITY ? 0 : Bun.stringWidth(beginning);
   let isFresh = true;
   for (const word of words) {
-    const line = lines.at(-1) ?? "";
-    const longer = isFresh ? line + word : `${line} ${word}`;
-    if (isFresh || Bun.stringWidth(longer) <= columns) lines[lines.length - 1] = longer;
-    else lines.push(" ".repeat(indent) + word);
+    // A pipe needs no widths. Whole lines are not measured, since that would take longer with each word.
+    const wordWidth = columns === Number.POSITIVE_INFINITY ? 0 : Bun.stringWidth(word);
+    if (isFresh || width + 1 + wordWidth <= columns) {
+      line += isFresh ? word : ` ${word}`;
+      width += isFresh ? wordWidth : wordWidth + 1;
+    } else {
+      lines.push(line);
+      line = " ".repeat(indent) + word;
+      width = indent + wordWidth;
+    }
     isFresh = false;
   }
+  lines.push(line);
   return lines.map((line) => line.trimEnd()).join("\n");
 }
