@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { BoughError } from "../errors.ts";
 import { findImage } from "./records/images.ts";
+import { dropLostCaches, removeOrphanedCaches } from "./records/lost-caches.ts";
 import type { Outcome } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
 import { hasMissedError, layersOfFailedSyncs } from "./records/unsynced-layers.ts";
@@ -8,7 +9,7 @@ import type { Records } from "./records/whole-layers.ts";
 import { failingDiskHint } from "./system/disk.ts";
 
 /**
- * Removes layers whose sync failed, and the images built on them, while engines are running. What a running operation uses stays
+ * Removes layers whose sync failed, the images built on them, and lost caches, while engines are running. What a running operation uses stays
  * until that ends, but no request finds it (`createLayerCheck`). What can't be removed now is removed by the next engine.
  *
  * @param after an operation; nothing is removed unless a sync has failed since it began
@@ -16,6 +17,8 @@ import { failingDiskHint } from "./system/disk.ts";
 export async function removeLostLayers({ database, layout }: Records, after?: string): Promise<void> {
   try {
     if (after !== undefined && !hasMissedError(database, after)) return;
+    dropLostCaches(database);
+    await removeOrphanedCaches(database, layout);
     if (layersOfFailedSyncs(database).length === 0) return;
     const { dropLayers } = await import("./repair.ts");
     await dropLayers(database, layout, () => layersOfFailedSyncs(database));

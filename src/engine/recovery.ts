@@ -3,7 +3,12 @@ import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isAlive } from "../process-identity.ts";
 import { RequestError } from "./http/answers.ts";
-import { cachePaths } from "./records/caches.ts";
+import {
+  dropLostCaches,
+  loseInterruptedCaches,
+  loseUnsyncedCaches,
+  removeOrphanedCaches,
+} from "./records/lost-caches.ts";
 import {
   describeCompletion,
   type Failure,
@@ -21,16 +26,19 @@ import { killHelper } from "./system/helper-process.ts";
 /** Cleans up after killed processes: operations, containers, unfinished layers and temporary files. */
 export async function recover(state: EngineState, warn: (message: string) => void): Promise<void> {
   for (const operation of unfinishedOperations(state.database)) await endIfAbandoned(state, operation);
+  loseInterruptedCaches(state.database, state.boot);
   await dropLost(state, warn);
+  dropLostCaches(state.database);
   await removeAbandoned(state);
 }
 
 /** Drops layers that were not completely on the disk when the machine stopped, or when a sync failed. */
 async function dropLost(
-  { database, layout, boot }: EngineState,
+  { database, layout, boot, clock }: EngineState,
   warn: (message: string) => void,
 ): Promise<void> {
   if (lostLayers(database, boot).length === 0) return;
+  loseUnsyncedCaches(database, clock.now());
   const { dropLayers } = await import("./repair.ts");
   const cause =
     layersOfFailedSyncs(database).length > 0 ? "writing to the disk failed" : "the machine stopped";
@@ -78,10 +86,7 @@ async function removeAbandoned(state: EngineState): Promise<void> {
     if (!unfinished.has(name)) await rm(join(layout.operations, name), { recursive: true, force: true });
   }
   await removeAbandonedContainers(state);
-  // A cache is recorded before its directory is made.
-  const caches = readdirSync(layout.caches).map((name) => join(layout.caches, name));
-  const recorded = new Set(cachePaths(database, layout));
-  for (const path of caches) if (!recorded.has(path)) await rm(path, { recursive: true, force: true });
+  await removeOrphanedCaches(database, layout);
   for (const name of readdirSync(layout.scratches)) {
     if (name !== basename(layout.scratch) && !isAlive(name))
       await rm(join(layout.scratches, name), { recursive: true, force: true });

@@ -121,7 +121,7 @@ export const manySmall = Array.from({ length: 1_000 }, () => 10);
 export const failFirst = `[ "$(wc -l < "$log")" -gt 1 ] || { echo 'sync: Input/output error' >&2; exit 1; }`;
 /** The warning after it. */
 export const lost = expect.stringMatching(
-  /^layers that were not on the disk yet count as lost, and images built on them must be built again: .*Input\/output error\. .*dmesg/,
+  /^layers and caches that were not on the disk yet count as lost, and images built on them must be built again: .*Input\/output error\. .*dmesg/,
 );
 /** The error of an operation during which it failed. */
 export const notKept = expect.stringMatching(

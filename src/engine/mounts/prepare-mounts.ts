@@ -72,10 +72,11 @@ class Preparation {
   /** All operations take caches in the same order, so that no two wait for each other's cache forever. */
   async takeCaches(mounts: readonly MountRequest[]): Promise<ReadonlyMap<MountSpec, string>> {
     const { uuid: operation, signal } = this.#run;
+    const { database, clock } = this.#state;
     const wanted = mounts.flatMap(({ spec, image }) =>
       spec.type === "cache" ? [{ spec, image, key: cacheKey(spec, image) }] : [],
     );
-    if (wanted.length > 0) this.#closers.push(() => releaseCaches(this.#state.database, operation));
+    if (wanted.length > 0) this.#closers.push(() => releaseCaches(database, operation, clock.now()));
     // All of a command's mounts of one key share a cache.
     const byKey = new Map<string, string>();
     for (const { spec, image, key } of wanted.sort((one, other) => (one.key < other.key ? -1 : 1)))

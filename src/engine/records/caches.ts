@@ -17,7 +17,7 @@ export function takeCache(
   { key, sharing, operation, now }: { key: string; sharing: Sharing; operation: string; now: number },
 ): string | undefined {
   return inTransaction(database, () => {
-    forgetDeadUses(database);
+    forgetDeadUses(database, now);
     const caches = database
       .query<{ name: string; sharing: Sharing | null }, [string]>(
         // All uses of a cache have the same sharing.
@@ -50,8 +50,17 @@ function addCache(database: Database, key: string, now: number): string {
 }
 
 /** Releases an operation's caches. */
-export function releaseCaches(database: Database, operation: string): void {
-  database.query<undefined, [string]>("DELETE FROM cache_uses WHERE operation = ?").run(operation);
+export function releaseCaches(database: Database, operation: string, now: number): void {
+  inTransaction(database, () => endUses(database, "operation", operation, now));
+}
+
+function endUses(database: Database, column: "operation" | "owner", value: string, now: number): void {
+  database
+    .query<undefined, [number, string]>(
+      `UPDATE caches SET used_at = ? WHERE name IN (SELECT cache FROM cache_uses WHERE ${column} = ?)`,
+    )
+    .run(now, value);
+  database.query<undefined, [string]>(`DELETE FROM cache_uses WHERE ${column} = ?`).run(value);
 }
 
 /** Drops the record of a cache that could not be filled, unless another operation uses it. */
@@ -64,10 +73,9 @@ export function forgetCache(database: Database, name: string, operation: string)
 }
 
 /** Drops the uses of killed processes. Call it inside a transaction. */
-function forgetDeadUses(database: Database): void {
+function forgetDeadUses(database: Database, now: number): void {
   const owners = database.query<{ owner: string }, []>("SELECT DISTINCT owner FROM cache_uses").all();
-  const forget = database.query<undefined, [string]>("DELETE FROM cache_uses WHERE owner = ?");
-  for (const { owner } of owners) if (!isAlive(owner)) forget.run(owner);
+  for (const { owner } of owners) if (!isAlive(owner)) endUses(database, "owner", owner, now);
 }
 
 /** True for a valid cache name. Names become paths, and an edited record must not lead elsewhere. */

@@ -177,7 +177,7 @@ export class LayerSync {
     const message = messageOf(error);
     if (error instanceof FailedSyncError) {
       this.#host.warn(
-        `layers that were not on the disk yet count as lost, and images built on them must be built again: ${message}. ${error.hint}`,
+        `layers and caches that were not on the disk yet count as lost, and images built on them must be built again: ${message}. ${error.hint}`,
       );
       return;
     }

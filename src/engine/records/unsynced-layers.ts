@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { inTransaction } from "../../database.ts";
+import { loseUnsyncedCaches } from "./lost-caches.ts";
 
 /** Stands in place of a boot ID for layers whose sync failed: they count as lost at once. */
 const failedSync = "failed sync";
@@ -57,8 +58,8 @@ export interface FailedSync {
 
 /**
  * Notes that a sync failed. Linux does not say which files it failed to write, and reports an error only once: the next sync
- * succeeds, in any process. So everything that was not on the disk counts as lost: the unsynced layers, and those of all
- * operations that have not ended.
+ * succeeds, in any process. So everything that was not on the disk counts as lost: the unsynced layers, those of all operations
+ * that have not ended, and contents of cache mounts.
  */
 export function noteFailedSync(database: Database, failure: FailedSync): void {
   inTransaction(database, () => {
@@ -66,6 +67,7 @@ export function noteFailedSync(database: Database, failure: FailedSync): void {
       `INSERT OR REPLACE INTO unsynced_layers SELECT id, ? FROM layers WHERE id IN (SELECT value FROM json_each(?))`,
       [failedSync, JSON.stringify(layersLostBy(database, failure))],
     );
+    loseUnsyncedCaches(database, failure.startedAt);
     database.run("UPDATE operations SET sync_failed = 1 WHERE finished_at IS NULL");
     database.run("INSERT INTO failed_syncs (started_at) VALUES (?)", [failure.startedAt]);
   });
