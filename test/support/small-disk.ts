@@ -16,10 +16,10 @@ interface SmallDisk {
 const script = `mount -t tmpfs -o size="$BYTES" tmpfs disk && head -c "$USED" /dev/zero > disk/ballast || exit 99
 "$@"
 code=$?
-ls disk
+cd disk && find * -type f | sort
 exit $code`;
 
-/** Runs bough, and then lists the names of files on the disk at the end of standard output. */
+/** Runs bough, and then lists the paths of files on the disk at the end of standard output. */
 export async function runOnSmallDisk(words: readonly string[], options: SmallDisk): Promise<Ended> {
   const { workingDirectory, environment, bytes, usedBytes, stdin } = options;
   mkdirSync(join(workingDirectory, "disk"), { recursive: true });

@@ -1,5 +1,5 @@
 import { endHelper, startHelper } from "../../engine/system/helper.ts";
-import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
+import { type Environment, findProgram, helperEnvironment } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 
@@ -23,7 +23,7 @@ export async function unpackTree(
     "--preserve-permissions",
   ];
   const command = [findProgram("tar", environment), "--extract", ...options, `--directory=${directory}`];
-  const tar = startHelper(command, { environment: helperEnvironment(environment) });
+  const tar = startHelper(command, { environment: englishEnvironment(environment) });
   const said = new Response(tar.stderr).text();
   const kill = () => endHelper(tar);
   signal.addEventListener("abort", kill, { once: true });
@@ -32,7 +32,7 @@ export async function unpackTree(
     sent.catch(() => undefined);
     const status = await Promise.race([tar.exited, sent.then(() => tar.exited)]);
     signal.throwIfAborted();
-    if (status !== 0) throw new BoughError(`cannot unpack the image's files: ${reasonIn(await said)}`);
+    if (status !== 0) throw failureOf(await said);
     await sent;
   } finally {
     signal.removeEventListener("abort", kill);
@@ -40,10 +40,25 @@ export async function unpackTree(
   }
 }
 
-/** Returns the cause in tar's messages. The last one only says that there were errors. */
-function reasonIn(said: string): string {
-  const lines = said.trim().split("\n");
-  return lines.find((line) => line.includes("No space left on device")) ?? lines[0] ?? "";
+/** Messages are read here, and names may be UTF-8. */
+function englishEnvironment(environment: Environment): Record<string, string> {
+  return { ...helperEnvironment(environment), LC_ALL: "C.UTF-8" };
+}
+
+/** Errors of the disk that tar's messages name; each concerns the whole destination. */
+const diskErrors: Readonly<Record<string, string>> = {
+  "No space left on device": "ENOSPC",
+  "Disk quota exceeded": "EDQUOT",
+  "Input/output error": "EIO",
+  "Read-only file system": "EROFS",
+};
+
+/** Returns an error with the cause in tar's messages; one of the disk is that of a system call. */
+function failureOf(said: string): Error {
+  const found = Object.entries(diskErrors).find(([text]) => said.includes(`: ${text}\n`));
+  if (found !== undefined) return Object.assign(new Error(found[0]), { code: found[1] });
+  // The last message only says that there were errors.
+  return new BoughError(`cannot unpack the image's files: ${said.trim().split("\n")[0] ?? ""}`);
 }
 
 async function send(tree: ReadableStream<Uint8Array>, to: Bun.FileSink, signal: AbortSignal): Promise<void> {

@@ -56,7 +56,7 @@ export async function extractArchive(
     try {
       await extract(entry, root, names, directories, options.signal);
     } catch (error) {
-      throw options.signal.aborted ? error : cannotWrite(entry.name, error);
+      throw options.signal.aborted ? error : cannotWrite([root, ...names].join("/"), error);
     }
     if (entry.type === "directory") continue;
     extracted.files += 1;
@@ -154,10 +154,18 @@ function existingFile(root: string, { name, target }: TarEntry, directories: Dir
   );
 }
 
-/** The flag `wx` refuses to write through a file or link that has appeared since. The umask cuts the mode. */
+/**
+ * The flag `wx` refuses to write through a file or link that has appeared since. The umask cuts the mode. A file that is not
+ * complete does not stay: nothing would tell it from a complete one.
+ */
 async function writeFile(path: string, entry: TarEntry, signal: AbortSignal): Promise<void> {
   await using file = await open(path, "wx", entry.mode & 0o777);
-  await writePieces(file, entry, signal);
+  try {
+    await writePieces(file, entry, signal);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
   if (isDate(entry.modified)) await file.utimes(entry.modified, entry.modified);
 }
 
@@ -185,7 +193,7 @@ function restoreDirectories(directories: Directories): void {
       chmodSync(path, stats.mode & entry.mode & 0o777);
       if (isDate(entry.modified)) utimesSync(path, entry.modified, entry.modified);
     } catch (error) {
-      throw cannotWrite(entry.name, error);
+      throw cannotWrite(path, error);
     }
   }
 }
