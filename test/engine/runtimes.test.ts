@@ -127,6 +127,12 @@ describe.each(usableRuntimes())("by %s", (runtime) => {
     expect(stdout).toBe("100 200 0 unlimited\n");
   });
 
+  test.each(["fsize", "nofile"])("a low %s, with which crun would not start", async (name) => {
+    const ulimits = { [name]: { soft: 12, hard: 100 } };
+    const { stdout, operation } = await engine.run(base, "echo out", { resources_limits: { ulimits } });
+    expect([stdout, operation.error]).toEqual(["out\n", null]);
+  });
+
   test.each([
     [undefined, 64 * 1024],
     [128 * 1024 ** 2, 128 * 1024],

@@ -63,7 +63,11 @@ async function runCommand(
   const layers = layersOf(state.database, image);
   // The first network of this process takes as long to make as everything else before its first command.
   state.networks.start(spec.network);
-  const runtime = await state.runtime.take(state, layers, { hasTerminal, signal: run.signal });
+  const runtime = await state.runtime.take(state, layers, {
+    hasTerminal,
+    ulimits: spec.limits.ulimits,
+    signal: run.signal,
+  });
   // The network may have failed and been replaced meanwhile.
   if (!hasTerminal) state.namespaces.prepare({ network: state.networks.start(spec.network), runtime });
   run.begin(runtime.kind);

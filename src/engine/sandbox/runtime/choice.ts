@@ -1,6 +1,7 @@
 import { closeSync, realpathSync, statSync } from "node:fs";
 import { release } from "node:os";
 import { BoughError } from "../../../errors.ts";
+import { comparableLimit, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
 import { machineArchitecture } from "../../system/machine.ts";
@@ -24,13 +25,16 @@ export class RuntimeChoice {
   /** `signal`: that of the command which started the trial. */
   #chosen: { runtime: Promise<ContainerRuntime>; signal: AbortSignal } | undefined;
 
-  /** Returns the runtime for a command on these layers. With a terminal it is runc, since crun does not pass on a new size. */
+  /**
+   * Returns the runtime for a command on these layers. With a terminal it is runc, since crun does not pass on a new size, and
+   * also with limits under which crun can't start a command.
+   */
   async take(
     host: SandboxHost,
     layers: SandboxRequest["layers"],
-    options: { hasTerminal: boolean; signal: AbortSignal },
+    options: { hasTerminal: boolean; ulimits?: ResourcesLimits["ulimits"]; signal: AbortSignal },
   ): Promise<ContainerRuntime> {
-    if (options.hasTerminal) return findRunc(host.environment);
+    if (options.hasTerminal || areTooLow(options.ulimits)) return findRunc(host.environment);
     const { signal } = options;
     this.#chosen ??= { runtime: choose(host, layers, signal), signal };
     const chosen = this.#chosen;
@@ -50,6 +54,19 @@ export class RuntimeChoice {
     this.#chosen = undefined;
     if (runtime?.kind === "crun") closeCopy(runtime);
   }
+}
+
+/**
+ * The lowest limits under which crun surely starts a command. It sets them first, then opens some 25 files, and writes its system
+ * call filter of up to 32 KiB to a file.
+ */
+const crunNeeds = { fsize: 64 * 1024, nofile: 64 };
+
+function areTooLow(ulimits: ResourcesLimits["ulimits"] = {}): boolean {
+  return (["fsize", "nofile"] as const).some((name) => {
+    const { soft } = ulimits[name] ?? { soft: -1 };
+    return comparableLimit(soft) < crunNeeds[name];
+  });
 }
 
 async function choose(
