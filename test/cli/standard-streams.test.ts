@@ -14,7 +14,7 @@ function writer(lines: number, how: "singly" | "at once" | "alone" = "singly"): 
     });
     process.stderr.write(output.isTerminal + " " + output.columns + "x" + output.rows + "\\n");
     const all = Array.from({ length: ${lines} }, (_, line) => "line " + line + "\\n");
-    if (${how === "alone"}) output.writeAlone(all.join(""));
+    if (${how === "alone"}) output.writeAlone(() => all.join(""));
     else for (const text of ${how === "singly"} ? all : [all.join("")]) output.write(text);
     await output.flush();
     process.exit(0);`;

@@ -60,7 +60,8 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     },
     stdout: {
       write: (data) => void stdout.push(typeof data === "string" ? Buffer.from(data) : data.slice()),
-      writeAlone: (text) => void stdout.push(Buffer.from(text)),
+      writeAlone: (render) =>
+        void stdout.push(Buffer.from(render(options.terminalColumns ?? Number.POSITIVE_INFINITY))),
       flush: async () => {},
       isTerminal: options.terminalColumns !== undefined,
       hasColor: false,

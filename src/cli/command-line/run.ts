@@ -28,16 +28,16 @@ export async function runCommandLine(
 ): Promise<number> {
   const start = findCommand(raw, globalDefinitions);
   const before = parseArguments(raw.slice(0, start), globalDefinitions, "bough");
-  const print = (text: string) => runtime.stdout.writeAlone(text);
-  const columns = () => (runtime.stdout.isTerminal ? runtime.stdout.columns : Number.POSITIVE_INFINITY);
+  const print = (render: (columns: number) => string) => runtime.stdout.writeAlone(render);
+  const printVersion = () => print(() => `${version}\n`);
   if (before.flag("version") || raw[start] === "version") {
-    print(`${version}\n`);
+    printVersion();
     return 0;
   }
   if (raw[start] === "help" && raw.length > start + 1)
     return runCommandLine([...raw.slice(start + 1), "--help"], runtime, onGlobals);
   if (before.flag("help") || raw[start] === "help") {
-    print(renderOverview(overviewSummary, summaries(commands), overviewFooter, columns()));
+    print((columns) => renderOverview(overviewSummary, summaries(commands), overviewFooter, columns));
     return 0;
   }
   if (start >= raw.length) {
@@ -58,7 +58,7 @@ export async function runCommandLine(
       name,
     );
     if (values.flag("help")) {
-      print(renderGroup(name, entry.summary, summaries(entry.commands), columns()));
+      print((columns) => renderGroup(name, entry.summary, summaries(entry.commands), columns));
       return 0;
     }
     const given = values.positionals[0];
@@ -76,7 +76,8 @@ export async function runCommandLine(
   };
   const values = parseArguments(rest, definitions, name, command);
   if (values.flag("help") || values.flag("version")) {
-    print(values.flag("help") ? renderHelp(command, name, columns()) : `${version}\n`);
+    if (values.flag("help")) print((columns) => renderHelp(command, name, columns));
+    else printVersion();
     return 0;
   }
   checkPlaces(values, argumentsOf(command.definition), command, name);

@@ -118,7 +118,7 @@ function collectOutput(): { output: Output; bytes: () => Buffer } {
   const chunks: Uint8Array[] = [];
   const output: Output = {
     write: (data) => void chunks.push(typeof data === "string" ? Buffer.from(data) : data.slice()),
-    writeAlone: (text) => void chunks.push(Buffer.from(text)),
+    writeAlone: (render) => void chunks.push(Buffer.from(render(Number.POSITIVE_INFINITY))),
     flush: async () => {},
     isTerminal: false,
     hasColor: false,
