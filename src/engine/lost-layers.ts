@@ -9,8 +9,9 @@ import type { Records } from "./records/whole-layers.ts";
 import { failingDiskHint } from "./system/disk.ts";
 
 /**
- * Removes layers whose sync failed, the images built on them, and lost caches, while engines are running. What a running operation uses stays
- * until that ends, but no request finds it (`createLayerCheck`). What can't be removed now is removed by the next engine.
+ * Removes layers whose sync failed, the images built on them, and lost caches, while engines are running. What a running operation
+ * uses stays until that ends, but no request finds it (`createLayerCheck`). What can't be removed now is removed by the next
+ * engine.
  *
  * @param after an operation; nothing is removed unless a sync has failed since it began
  */

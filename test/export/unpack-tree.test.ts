@@ -5,13 +5,16 @@ import { unpackTree } from "../../src/cli/export/unpack-tree.ts";
 import type { Runtime } from "../../src/cli/process/runtime.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
+const denied = "tar: ./a: Cannot open: Permission denied";
+
 test.each([
-  ["tar: ./a: Cannot open: Permission denied", ["tar: ./a: Cannot open: Permission denied"]],
+  ["its first message", [denied], { message: `cannot unpack the image's files: ${denied}` }],
   [
-    "tar: ./b: Cannot write: No space left on device",
+    "the disk's error in a later one",
     ["tar: ./a: Wrote only 512 of 10240 bytes", "tar: ./b: Cannot write: No space left on device"],
+    { message: "No space left on device", code: "ENOSPC" },
   ],
-])("the error has the cause: %s", async (cause, said) => {
+])("the cause of tar's failure is %s", async (_, said, cause) => {
   const programs = temporaryDirectory();
   const lines = [...said, "tar: Exiting with failure status due to previous errors"];
   const script = `#!/bin/sh\ncat > /dev/null\nprintf '%s\\n' ${lines.map((line) => `'${line}'`).join(" ")} >&2\nexit 2\n`;
@@ -22,5 +25,5 @@ test.each([
     userId: 0,
   };
   const unpacking = unpackTree(new Blob(["x"]).stream(), temporaryDirectory(), runtime as unknown as Runtime);
-  await expect(unpacking).rejects.toThrow(`cannot unpack the image's files: ${cause}`);
+  expect(await unpacking.catch((error: unknown) => error)).toMatchObject(cause);
 });
