@@ -2,10 +2,18 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** The same with fractions, for measurements. */
+  /** The same with fractions, as of a clock that nobody sets while this process runs. */
   precise?(): number;
   /** Resolves after `milliseconds`; rejects with the signal's reason as soon as that is aborted. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+}
+
+/**
+ * Returns a time for the measurement of durations, in milliseconds. `now` jumps if somebody sets the machine's clock, or if the
+ * machine was suspended: a limit would be over at once, or not for hours.
+ */
+export function steadyTime(clock: Pick<Clock, "now" | "precise">): number {
+  return clock.precise?.() ?? clock.now();
 }
 
 /** The maximum of a timer: 24 days. A longer one would fire at once. */

@@ -1,3 +1,4 @@
+import { steadyTime } from "../../clock.ts";
 import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
 import { detectLoss, MissingImageError } from "../cache/missing-image.ts";
@@ -24,7 +25,7 @@ export async function performGlobal(
 ): Promise<Arguments> {
   const emit = emitFor(step, running.emit);
   emit({ type: "step", instruction: showInstruction(instruction), steps: steps.length });
-  const since = running.clock.now();
+  const since = steadyTime(running.clock);
   const { buildArgs, dockerfile } = running;
   const declared = await withLocation(running, instruction, async () =>
     declareGlobals(instruction, globals, { buildArgs, escape: dockerfile.escape }),
@@ -63,7 +64,7 @@ export async function commitStage(
   const last = lastStepOf(index, stages);
   const job = jobOf(last, stages);
   return inSlot(stages, async () => {
-    const since = job.clock.now();
+    const since = steadyTime(job.clock);
     job.early.markUncertain();
     const place = { line: last.instruction.range.start, ordinal: stages.ordinals.ofCommit(index) };
     const committed = await withFailure(job, last.instruction, () => commitPending(state, place, job));
@@ -102,7 +103,7 @@ async function performStep(
     ...(inStage === undefined ? {} : { inStage }),
     ...(needs.length === 0 ? {} : { needs }),
   });
-  const since = job.clock.now();
+  const since = steadyTime(job.clock);
   if (instruction.name === "FROM" || instruction.name === "RUN") {
     job.early.markUncertain();
     job.ahead.begin(step.step);
@@ -158,6 +159,6 @@ function describeStep(
   since: number,
   { clock }: Pick<RunningBuild, "clock">,
 ) {
-  const seconds = (clock.now() - since) / 1000;
+  const seconds = (steadyTime(clock) - since) / 1000;
   return { stage, step, line: instruction.range.start, instruction: titleOf(instruction), seconds };
 }

@@ -1,3 +1,4 @@
+import { steadyTime } from "../../clock.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { RecordedBuild } from "../../terminal/timeline/spans.ts";
@@ -31,7 +32,7 @@ export async function startMeasures(
   const { renderTrace } = await import("../../terminal/timeline/trace-json.ts");
   const { describeTimings, renderTimings, timingsOf } = await import("../../terminal/timeline/timings.ts");
   const { clock, stderr } = runtime;
-  const now = () => clock.precise?.() ?? clock.now();
+  const now = () => steadyTime(clock);
   const requests = createRequestRecorder(now);
   const timeline = createTimeline(now, requests);
   const isJson = values.text("progress") === "json";

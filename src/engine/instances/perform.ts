@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { steadyTime } from "../../clock.ts";
 import { variablesIn } from "../../image/config.ts";
 import { type InstanceResult, mainProcessSpid } from "../../service/wire/operation.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
@@ -134,7 +135,7 @@ async function runCommand(
 /** Makes an image with its files and copies, for a request without a command. Starts no process. */
 async function makeImage(state: EngineState, instance: Instance, run: OperationRun): Promise<() => Success> {
   const { image, spec } = instance;
-  const startedAt = state.clock.now();
+  const startedAt = steadyTime(state.clock);
   const upper = join(run.directory, "upper");
   mkdirSync(upper);
   copyRootAttributes(layerDirectory(state.layout, image.layer), upper);
@@ -157,7 +158,7 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
     state: { exit_code: 0, signal: -1, timed_out: false },
     stdout: nothing,
     stderr: nothing,
-    resources: { elapsed_time: (state.clock.now() - startedAt) / 1000 },
+    resources: { elapsed_time: (steadyTime(state.clock) - startedAt) / 1000 },
   };
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }

@@ -1,5 +1,6 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { steadyTime } from "../../clock.ts";
 import { errorCode } from "../../system-error.ts";
 import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { StartupStderr } from "../sandbox/failed-start.ts";
@@ -76,7 +77,7 @@ export async function startInSandbox(
   const files = { process: configuration, pid: path("pid"), log: path("log") };
   const runtime = execCommand(live.runtime, layout, { id: live.id, ...files });
   const command = dyingWithParent([...enter, ...live.guard.prefix, ...runtime], environment);
-  const startedAt = clock.now();
+  const startedAt = steadyTime(clock);
   const helper = live.guard.hold(() => startRuntime(command, live.runtime, helperEnvironment(environment)));
 
   let hasStarted = false;
@@ -115,7 +116,7 @@ export async function startInSandbox(
     return {
       exitCode:
         failure === undefined ? await helper.exited : failure.kind === "command" ? failure.exitCode : 126,
-      elapsedSeconds: (clock.now() - startedAt) / 1000,
+      elapsedSeconds: (steadyTime(clock) - startedAt) / 1000,
       resources: eventResources(helper.resourceUsage()),
     };
   }

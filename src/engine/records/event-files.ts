@@ -1,6 +1,6 @@
 import { appendFileSync, closeSync, constants, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../../clock.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 import { type OperationEvent, sandboxSpid } from "../../service/wire/operation.ts";
 import type { Layout } from "../layout.ts";
 import { LineReader } from "./line-reader.ts";
@@ -73,7 +73,7 @@ export class EventFiles {
     },
   ): AsyncGenerator<OperationEvent | undefined> {
     using reader = new LineReader(this.#path(operation));
-    let quietSince = this.#clock.now();
+    let quietSince = steadyTime(this.#clock);
     let hadEnded = false;
     while (!options.signal.aborted) {
       const events = parseLines(reader.next());
@@ -82,7 +82,7 @@ export class EventFiles {
         if (event.type === "completion") return;
       }
       if (events.length > 0) {
-        quietSince = this.#clock.now();
+        quietSince = steadyTime(this.#clock);
         continue;
       }
       // After `hasEnded` the log is read once more, since an operation ends a moment before its last event is written.
@@ -91,8 +91,8 @@ export class EventFiles {
       const more = this.#wait(operation, options.signal);
       hadEnded = await options.hasEnded();
       await more;
-      if (this.#clock.now() - quietSince >= options.idleMilliseconds) {
-        quietSince = this.#clock.now();
+      if (steadyTime(this.#clock) - quietSince >= options.idleMilliseconds) {
+        quietSince = steadyTime(this.#clock);
         yield undefined;
       }
     }

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Clock } from "../../clock.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { isRunning } from "../system/helper.ts";
 import { firstProcess, readPid } from "./containers.ts";
@@ -53,7 +53,7 @@ export async function supervise(
   };
 
   request.signal.throwIfAborted();
-  const startedAt = clock.now();
+  const startedAt = steadyTime(clock);
   const ended = new AbortController();
   const timeout = clock.sleep(request.timeoutSeconds * 1000, ended.signal).then(
     () => kill.timeOut(),
@@ -99,7 +99,7 @@ export async function supervise(
     pid: pid ?? 0,
     exitCode: wasKilled ? 137 : failure?.kind === "command" ? failure.exitCode : await helper.exited,
     timedOut: kill.timedOut,
-    elapsedSeconds: (clock.now() - startedAt) / 1000,
+    elapsedSeconds: (steadyTime(clock) - startedAt) / 1000,
     limitsHit: guard.hits(),
     resources: eventResources(helper.resourceUsage()),
   };

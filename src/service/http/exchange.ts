@@ -3,7 +3,7 @@
  * own origin, and `redact` removes it from every text that leaves the client.
  */
 import { createFetch } from "ofetch";
-import type { Clock } from "../../clock.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
@@ -66,7 +66,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
   // Its type asks for Bun's whole fetch, but it only calls the function.
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
   let lastAnswer = 0;
-  const isIdle = () => clock.now() - lastAnswer > idleMilliseconds;
+  const isIdle = () => steadyTime(clock) - lastAnswer > idleMilliseconds;
   const redact = (text: string) => (token === undefined ? text : text.replaceAll(token, "***"));
 
   /** Names are lower-case here and in the parts. */
@@ -112,7 +112,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
         (url) => $fetch.raw<unknown, "stream">(url, request),
         (text, hint) => new BoughError(redact(text), { hint }),
       );
-      lastAnswer = clock.now();
+      lastAnswer = steadyTime(clock);
       if (!response.headers.has("content-encoding")) return response;
       // Loaded only for a compressed response: loading takes longer than a request.
       return (await import("./decompression.ts")).decompressed(response);

@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 
 /** Detects that something has stopped. */
 export interface IdleTimer {
@@ -17,7 +17,7 @@ const isOver = new Error("the timer was stopped");
 /** Calls `onIdle` once, when `milliseconds` have passed since the last touch. */
 export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {
   const over = new AbortController();
-  let last = clock.now();
+  let last = steadyTime(clock);
   let pausedAt: number | undefined;
   let hasChanged = false;
   async function watch(): Promise<void> {
@@ -25,7 +25,7 @@ export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () =>
       hasChanged = false;
       await clock.sleep(left, over.signal);
       if (pausedAt !== undefined) left = milliseconds;
-      else left = hasChanged ? last + milliseconds - clock.now() : 0;
+      else left = hasChanged ? last + milliseconds - steadyTime(clock) : 0;
     }
     onIdle();
   }
@@ -33,16 +33,16 @@ export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () =>
   return {
     touch() {
       hasChanged = true;
-      last = clock.now();
+      last = steadyTime(clock);
       pausedAt = undefined;
     },
     pause() {
       hasChanged = true;
-      pausedAt ??= clock.now();
+      pausedAt ??= steadyTime(clock);
     },
     resume() {
       hasChanged = true;
-      if (pausedAt !== undefined) last += clock.now() - pausedAt;
+      if (pausedAt !== undefined) last += steadyTime(clock) - pausedAt;
       pausedAt = undefined;
     },
     stop: () => over.abort(isOver),

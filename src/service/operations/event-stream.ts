@@ -1,5 +1,5 @@
 /** One connection to an operation's event stream. */
-import type { Clock } from "../../clock.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { unavailableStatuses } from "../capabilities.ts";
 import { childOf } from "../http/abort.ts";
@@ -136,25 +136,25 @@ function watchOver(clock: Clock, reader: StreamReader, stop: Stop) {
   const life = {
     hasEndedQuietly: false,
     onBytes: () => {
-      lastBytes = clock.now();
+      lastBytes = steadyTime(clock);
     },
     onEvent: () => {
-      lastEvent = clock.now();
+      lastEvent = steadyTime(clock);
     },
   };
-  let lastBytes = clock.now();
+  let lastBytes = steadyTime(clock);
   let lastEvent = lastBytes;
   async function watch(): Promise<void> {
     for (;;) {
       await clock.sleep(tickMilliseconds, stop.signal);
-      const quietFor = clock.now() - lastEvent;
-      if (clock.now() - lastBytes >= silenceMilliseconds) {
+      const quietFor = steadyTime(clock) - lastEvent;
+      if (steadyTime(clock) - lastBytes >= silenceMilliseconds) {
         stop.abort(new DeadlineError(`no data received for ${silenceMilliseconds / 1000} s`));
       } else if (quietFor >= (reader.log.exited ? quietAfterExitMilliseconds : quietMilliseconds)) {
         // If the look fails, the stream goes on.
         life.hasEndedQuietly = await reader.look().catch(() => false);
         if (life.hasEndedQuietly) stop.abort(new DeadlineError("the operation has ended"));
-        lastEvent = clock.now();
+        lastEvent = steadyTime(clock);
       }
     }
   }

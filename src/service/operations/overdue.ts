@@ -1,5 +1,5 @@
 /** Limits the wait for an operation that the service should have ended long ago. */
-import type { Clock } from "../../clock.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 import { childOf } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { OverdueError } from "../http/errors.ts";
@@ -45,13 +45,13 @@ async function watch(operation: string, options: OverdueOptions, over: AbortSign
   const timeout = timeoutSeconds * 1000;
   const warnAfter = timeout + graceMilliseconds;
   const endAfter = Math.max(timeout * 2, warnAfter + graceMilliseconds);
-  const began = clock.now();
+  const began = steadyTime(clock);
   // An operation that is queued for less than this has its whole timeout left until twice the timeout.
   await pass(timeout);
   let wasQueued = false;
   while (await isQueued().catch(() => false)) {
     over.throwIfAborted();
-    if (clock.now() - began >= maxQueuedMilliseconds)
+    if (steadyTime(clock) - began >= maxQueuedMilliseconds)
       return new OverdueError(`operation ${operation} has been queued for a day`, {});
     wasQueued = true;
     await pass(graceMilliseconds);
@@ -72,8 +72,8 @@ async function watch(operation: string, options: OverdueOptions, over: AbortSign
 
   /** Sleeps in parts, because a clock sleeps for some weeks at most. */
   async function pass(milliseconds: number): Promise<void> {
-    const until = clock.now() + milliseconds;
-    for (let left = milliseconds; left > 0; left = until - clock.now()) await clock.sleep(left, over);
+    const until = steadyTime(clock) + milliseconds;
+    for (let left = milliseconds; left > 0; left = until - steadyTime(clock)) await clock.sleep(left, over);
   }
 }
 

@@ -1,6 +1,6 @@
 /** Applies the limits of one sandbox: by control groups if this process may make them, else by polling. */
 import { join } from "node:path";
-import type { Clock } from "../../../clock.ts";
+import { type Clock, steadyTime } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import { findProgram } from "../../system/programs.ts";
@@ -142,7 +142,7 @@ async function follow(
   try {
     for (let wait = watcher.firstWait; ; ) {
       await clock.sleep(wait, signal);
-      const seen = await watcher.look(clock.now());
+      const seen = await watcher.look(steadyTime(clock));
       if (typeof seen === "string") return exceed(seen);
       wait = seen;
     }

@@ -21,7 +21,7 @@ export function recallTrial(
 ): TrialResult | undefined {
   const remembered = read(layout.runtimeTrial);
   if (remembered?.key !== key) return undefined;
-  const hasAged = "problem" in remembered.result && now - remembered.at > maxAgeOfFailure;
+  const hasAged = "problem" in remembered.result && Math.abs(now - remembered.at) > maxAgeOfFailure;
   return hasAged ? undefined : remembered.result;
 }
 
