@@ -32,6 +32,8 @@ export interface ProcessOptions {
   network: SandboxNetwork;
   limits: LimitSettings;
   runtime: ContainerRuntime;
+  /** True if bough runs in a chroot: see `chrootState`. */
+  isInChroot?: boolean;
 }
 
 /**
@@ -56,8 +58,14 @@ const capabilities = [
 ];
 
 /** Returns the configuration of a process in the sandbox: the command, or a process that is started beside it. */
-export function processConfig({ process: command, network, limits, runtime }: ProcessOptions): object {
-  const granted = grantedWith(network);
+export function processConfig({
+  process: command,
+  network,
+  limits,
+  runtime,
+  isInChroot = false,
+}: ProcessOptions): object {
+  const granted = grantedWith(network).filter((name) => !isInChroot || name !== "CAP_SYS_CHROOT");
   const effective = command.uid === 0 ? granted : [];
   return {
     ...(command.terminal === undefined

@@ -11,6 +11,7 @@ import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
 import type { OwnGroups } from "./limits/own-groups.ts";
 import type { LimitSettings } from "./limits/settings.ts";
+import { chrootState } from "./root/chroot.ts";
 import { enterMountNamespace } from "./root/mount-namespace.ts";
 import {
   copyRootAttributes,
@@ -176,6 +177,7 @@ function writeBundle(
     shmBytes: request.limits.shmBytes,
     architecture: machineArchitecture(),
     runtime: request.runtime,
+    ...chrootState(),
   };
   // It contains the command's environment, and so its secrets.
   writeFile(join(bundle, bundleConfig), JSON.stringify(sandboxConfig({ ...options, process })), 0o600);

@@ -20,6 +20,25 @@ const mountFlags: ReadonlyMap<string, bigint> = new Map([
  * @param from a directory as that process sees it: paths in mounts are relative to it
  */
 export function mountForProcess(pid: number, from: string, mounts: readonly NamespaceMount[]): number {
+  const calls = callsFor(mounts);
+  let made = 0;
+  const make = () => {
+    made = makeAll(calls);
+  };
+  visitNamespace(pid, makePrivate, make, from);
+  return made;
+}
+
+/**
+ * Moves this thread to the mount namespace of a process and back. Calls `atRoot` at the namespace's root, and `inside` at `from` in
+ * the process's own root, which a chroot may have changed. Does nothing if this process may not enter the namespace.
+ */
+export function visitNamespace(
+  pid: number | "self",
+  atRoot: () => void,
+  inside: () => void = () => {},
+  from = "",
+): void {
   const opened: number[] = [];
   const open = (path: string, flags = constants.O_DIRECTORY) => {
     const descriptor = openSync(path, constants.O_RDONLY | flags);
@@ -33,21 +52,24 @@ export function mountForProcess(pid: number, from: string, mounts: readonly Name
       directory: open(`/proc/${pid}/root${from}`),
     };
     const own = { namespace: open("/proc/self/ns/mnt", 0), root: open("/"), directory: open(".") };
-    const calls = callsFor(mounts);
     // In a user namespace, a process may be forbidden to enter even its own mount namespace: it could not return to it.
-    if (!enter(own)) return 0;
-    const made = enter(theirs) ? makeAll(calls) : 0;
-    // An attempt fails if a thread starts at that moment. Few threads start one after the other.
-    for (let attempt = 1; !enter(own); attempt++)
-      if (attempt === maxReturns) throw new Error("bough could not return to its mount namespace");
-    return made;
+    if (!enter(own)) return;
+    try {
+      if (enter(theirs, atRoot)) inside();
+    } finally {
+      // An attempt fails if a thread starts at that moment. Few threads start one after the other.
+      for (let attempt = 1; !enter(own); attempt++) if (attempt === maxReturns) giveUp();
+    }
   } catch (error) {
     // The process has ended, or there is no such library.
-    if (errorCode(error) !== undefined) return 0;
-    throw error;
+    if (errorCode(error) === undefined) throw error;
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
   }
+}
+
+function giveUp(): never {
+  throw new Error("bough could not return to its mount namespace");
 }
 
 /** The place of a thread, as open files. */
@@ -57,14 +79,25 @@ interface Place {
   directory: number;
 }
 
-/** Moves this thread. If it may not enter the namespace, it stays where it is. */
-function enter({ namespace, root, directory }: Place): boolean {
+/** Moves this thread. If it may not enter the namespace, it stays where it is. Calls `atRoot` at the namespace's own root. */
+function enter({ namespace, root, directory }: Place, atRoot = () => {}): boolean {
   const { unshare, setns, fchdir, chroot } = libc();
   // Entering a namespace changes the root and the working directory, which other threads must not share. JavaScriptCore may have
   // started a thread since the last call, and it shares them.
   if (unshare(rootAndWorkingDirectory) !== 0 || setns(namespace, 0) !== 0) return false;
+  atRoot();
   return fchdir(root) === 0 && chroot(here) === 0 && fchdir(directory) === 0;
 }
+
+/**
+ * Makes all mounts of a namespace private, as unshare(1) does. In a chroot, unshare reaches only those below the chroot, and
+ * pivot_root(2) fails if the mount above is shared.
+ */
+function makePrivate(): void {
+  libc().mount(none, text("/"), none, recursive | isPrivate, none);
+}
+
+const [recursive, isPrivate] = [1n << 14n, 1n << 18n];
 
 /** The arguments of mount(2). */
 type MountCall = Parameters<ReturnType<typeof libc>["mount"]>;
@@ -96,3 +129,4 @@ function text(value: string): Buffer {
 }
 
 const here = text(".");
+const none = text("");

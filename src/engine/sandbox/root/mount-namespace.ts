@@ -171,10 +171,14 @@ function mountWords(mount: NamespaceMount): string[] {
 
 async function mountError({ stderr }: Helper): Promise<BoughError> {
   const errorOutput = (await readAtMost(maxComplaint, stderr)).bytes.toString().trim();
+  // unshare's message where the root directory of a chroot is not a mount point.
+  const isInDirectory = errorOutput.includes("cannot change root filesystem propagation");
   return new BoughError(
     `the image's layers could not be mounted: ${firstLine(errorOutput) || "the helper was stopped"}`,
     {
-      hint: "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
+      hint: isInDirectory
+        ? "The root directory of bough's chroot must be a mount point: outside of it, `mount --bind DIRECTORY DIRECTORY`."
+        : "overlayfs needs Linux 5.11 or later, and the engine's directory on ext4, xfs, btrfs or tmpfs.",
     },
   );
 }
