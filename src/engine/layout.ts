@@ -14,7 +14,7 @@ import { currentProcess } from "../process-identity.ts";
 
 /** The paths in an engine's directory. All are absolute, and all but `directory` are free of symbolic links. */
 export interface Layout {
-  /** As the user names it. */
+  /** The path as the user names it. */
   directory: string;
   realDirectory: string;
   database: string;

@@ -19,7 +19,7 @@ function setUp(signal = new AbortController().signal) {
   }, signal);
   const end = (index: number, sha256: string) =>
     copies[index]?.resolve({ sha256, drop: () => void dropped.push(sha256) });
-  const hash = (decided: Promise<unknown> = never) => early.hashWhileSending(file, () => {}, decided);
+  const hash = (decided: Promise<unknown> = never) => early.hashOnTheWay(file, () => {}, decided);
   return { early, copies, dropped, end, hash };
 }
 

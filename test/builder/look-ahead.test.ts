@@ -37,7 +37,7 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
     early: {
       contents: undefined,
       offer: ({ absolutePath }) => void offered.push(relative(directory, absolutePath)),
-      hashWhileSending: async () => undefined,
+      hashOnTheWay: async () => undefined,
     },
     clock,
     signal: new AbortController().signal,

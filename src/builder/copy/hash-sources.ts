@@ -9,7 +9,7 @@ import { collectGarbage } from "../staging/gc.ts";
 
 type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "onContent" | "hashOnTheWay"> & {
   cache: ContextHashes;
-  early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "contents" | "hashWhileSending">>;
+  early: Pick<EarlyUploads, "offer"> & Partial<Pick<EarlyUploads, "contents" | "hashOnTheWay">>;
   /** Resolves when it is decided whether the files have to be sent. Default: that is known already. */
   decided?: Promise<unknown>;
   inputs: InputObserver | undefined;
@@ -38,7 +38,7 @@ export async function hashSources(
   const before = options.cache.unsaved;
   const hashed = await hashEach(files, {
     ...options,
-    hashOnTheWay: async (file, onBytes) => early.hashWhileSending?.(file, onBytes, decided),
+    hashOnTheWay: async (file, onBytes) => early.hashOnTheWay?.(file, onBytes, decided),
     onContent: early.contents?.keep,
     onHash(file, sha256) {
       file.list.setHash(file, sha256);

@@ -17,7 +17,7 @@ export function createEarlyCopies(copyAhead: CopyAhead, signal: AbortSignal): Ea
   return {
     contents: undefined,
     offer() {},
-    async hashWhileSending(file, onBytes, decided) {
+    async hashOnTheWay(file, onBytes, decided) {
       if (!(await need.settle(decided)) || copying !== undefined || either.aborted) return undefined;
       copying = copyAhead({ size: file.size, open: () => openToHash(file) }, { signal: either, onBytes });
       try {

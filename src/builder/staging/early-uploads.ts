@@ -16,10 +16,10 @@ export interface EarlyUploads {
   /** Offers a file that a COPY or ADD stages. */
   offer(file: Pick<LocalFile, "absolutePath" | "size">, sha256: string): void;
   /**
-   * Sends a large file before its hash is known, and hashes it meanwhile. Returns `undefined` if it is not certain that the file
+   * Hashes a large file while it is sent, or copied by a service in this process. Returns `undefined` if it is not certain that the file
    * is needed, or if another one is being sent. If the service turns out to have the content, the rest is not sent.
    */
-  hashWhileSending(
+  hashOnTheWay(
     file: FileToHash,
     onBytes: (bytes: number) => void,
     decided: Promise<unknown>,
@@ -177,7 +177,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       waiting.push({ absolutePath, sha256, size });
       sendNext();
     },
-    async hashWhileSending(file, onBytes, decided) {
+    async hashOnTheWay(file, onBytes, decided) {
       const isNeeded = await need.settle(decided);
       if (!isNeeded || sendingUnhashed !== undefined || signal.aborted) return undefined;
       return sendUnhashed(file, onBytes);

@@ -43,7 +43,7 @@ interface LookAheadOptions {
   ignore: IgnoreRules;
   hashes: ContextHashes;
   fileStates: Pick<FileStates, "hasSources">;
-  early: Pick<EarlyUploads, "offer" | "hashWhileSending" | "contents">;
+  early: Pick<EarlyUploads, "offer" | "hashOnTheWay" | "contents">;
   inputs?: InputObserver | undefined;
   clock: Clock;
   signal: AbortSignal;

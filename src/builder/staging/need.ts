@@ -1,4 +1,4 @@
-/** Whether files that are found in advance will certainly be needed. */
+/** Tells whether files that are found in advance will certainly be needed. */
 export class Need {
   #isCertain = false;
   #onCertain = () => {};

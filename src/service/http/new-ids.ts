@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 
 /**
  * Ids of images and files that the service has just made for this client. A service that reads from a copy of its database may know
@@ -12,11 +12,10 @@ export interface NewIds {
 
 const unknownMilliseconds = 5000;
 
-export function createNewIds(clock: Pick<Clock, "now">): NewIds {
+export function createNewIds(clock: Pick<Clock, "now" | "precise">): NewIds {
   /** In the order of their times. */
   const madeAt = new Map<string, number>();
-  // A clock that was set back must not make an id new for hours.
-  const isNew = (at: number) => Math.abs(clock.now() - at) < unknownMilliseconds;
+  const isNew = (at: number) => steadyTime(clock) - at < unknownMilliseconds;
 
   return {
     add(id) {
@@ -25,11 +24,11 @@ export function createNewIds(clock: Pick<Clock, "now">): NewIds {
         madeAt.delete(old);
       }
       madeAt.delete(id);
-      madeAt.set(id, clock.now());
+      madeAt.set(id, steadyTime(clock));
     },
     has: (id) => isNew(madeAt.get(id) ?? Number.NEGATIVE_INFINITY),
   };
 }
 
-/** For a service in this process, which knows at once what it has made. */
+/** The ids of a service in this process, which knows at once what it has made. */
 export const noNewIds: NewIds = { add: () => undefined, has: () => false };
