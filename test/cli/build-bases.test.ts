@@ -77,6 +77,55 @@ test("a tag is looked up once for all stages", async () => {
   expect(service.requests.filter(({ query }) => query.tag === "alpine:3.20")).toHaveLength(1);
 });
 
+describe("an image has one name in Docker, written in full or short:", () => {
+  const asked = () => service.requests.flatMap(({ query }) => query.tag ?? []);
+
+  test.each([
+    ["docker.io/library/app:1", "app:1"],
+    ["index.docker.io/app:1", "app:1"],
+    ["library/app:1", "app:1"],
+    ["app:1", "docker.io/library/app:1"],
+    ["app", "docker.io/library/app:latest"],
+    ["docker.io/team/app", "team/app:latest"],
+  ])("FROM %s starts from the tag %s, after one more request", async (reference, tag) => {
+    const image = service.state.addImage(tag);
+    const built = await build(`FROM ${reference}\nRUN one\n`);
+    expect(built).toMatchObject({ exitCode: 0, imports: 0, runs: ["one"] });
+    expect(built.stderr).toContain(`FROM ${reference} is image ${image}`);
+    expect(asked()).toEqual([reference, tag]);
+  });
+
+  test("the name as it is written comes first, without another request", async () => {
+    service.state.addImage("app:1");
+    const image = service.state.addImage("docker.io/library/app:1");
+    const { stderr } = await build("FROM docker.io/library/app:1\nRUN one\n");
+    expect(stderr).toContain(`FROM docker.io/library/app:1 is image ${image}`);
+    expect(asked()).toEqual(["docker.io/library/app:1"]);
+  });
+
+  test("an image that is missing under both is imported under the name as it is written", async () => {
+    expect(await build("FROM docker.io/app:1\n")).toMatchObject({ exitCode: 0, imports: 1 });
+    expect(imageOf("docker.io/app:1")).toBeDefined();
+    expect(asked()).toEqual(["docker.io/app:1", "app:1"]);
+  });
+
+  test("--pull imports it, and tag:NAME and another registry's name mean no other tag", async () => {
+    service.state.addImage("app:1");
+    const pulled = await build("FROM docker.io/library/app:1\n", "--pull");
+    expect(pulled).toMatchObject({ exitCode: 0, imports: 1 });
+    expect(await build("FROM registry.example/app:1\n")).toMatchObject({ exitCode: 0, imports: 1 });
+    expect(await build("FROM tag:library/app:1\n")).toMatchObject({ exitCode: 1, imports: 0 });
+  });
+
+  test("on a service that cannot look up tags, what was imported by one name is found by the others", async () => {
+    await service.close();
+    await start({ sixCallsOnly: true });
+    await build("FROM app:1\nRUN one\n");
+    const second = await build("FROM docker.io/library/app:1\nRUN one\nRUN two\n");
+    expect(second).toMatchObject({ exitCode: 0, imports: 0, runs: ["two"] });
+  });
+});
+
 describe("an image that something is copied from, and that a service which lists tagged images alone has lost", () => {
   test.each([
     [`COPY --from=tool@${digest} /etc/issue /x\nRUN `],

@@ -84,6 +84,43 @@ describe("the first digits of an id name an image to", () => {
   });
 });
 
+describe("Docker's other name of a tag", () => {
+  const full = "index.docker.io/library/busybox:1";
+  test.each([
+    [`-S named use ${full}`, /named +main/],
+    [`run -D ${full} cat /etc/passwd`, /root/],
+    [`ls ${full}:/etc`, /passwd/],
+    [`inspect ${full}`, /busybox/],
+    [`images export ${full} tar:-`, /root:/],
+    [`tag ${full} team/app:1`, /team\/app:1/],
+    ["ls docker.io/team/app:1:/etc", /passwd/],
+  ])("names its image: %s", async (line, expected) => {
+    const { exitCode, stdout } = await bough(line);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringMatching(expected) });
+  });
+
+  test("is one that FROM and COPY --from take, also if it is the full one that is stored", async () => {
+    await bough(`tag ${base} docker.io/library/full:1`);
+    const context = temporaryDirectory();
+    const dockerfile = `FROM docker.io/library/busybox:1\nCOPY --from=full:1 /etc/passwd /x\nRUN true\n`;
+    writeFiles(context, { Dockerfile: dockerfile });
+    expect(await bough(`build --docker ${context}`)).toMatchObject({ exitCode: 0 });
+    await bough("untag docker.io/library/full:1");
+  });
+
+  test.each(["rmi", "untag", "rmi --force"])("%s removes nothing by it, and says the tag", async (line) => {
+    const { exitCode, stderr } = await bough(`${line} docker.io/team/app:1`);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("has no image docker.io/team/app:1\nDid you mean team/app:1?");
+    expect((await bough("inspect team/app:1")).exitCode).toBe(0);
+  });
+
+  afterAll(async () => {
+    await bough("untag team/app:1");
+    await bough("session delete named");
+  });
+});
+
 describe("bough images remove", () => {
   test("removes only the tag if the image has others, otherwise the image, too", async () => {
     for (const name of ["gone:1", "gone:2"]) await bough(`tag ${built} ${name}`);

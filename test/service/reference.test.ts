@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
+import { areEqualNames, otherName } from "../../src/service/images/equal-names.ts";
 import { parseReference } from "../../src/service/images/reference.ts";
 import { parseTag } from "../../src/service/images/tag.ts";
 
@@ -134,4 +135,40 @@ describe("--tag", () => {
   ])("%p is refused: %s", (text, reason) => {
     expect(() => parseTag(text)).toThrow(reason);
   });
+});
+
+describe("Docker's other name of an image:", () => {
+  test.each([
+    ["alpine:3.20", "docker.io/library/alpine:3.20"],
+    ["docker.io/library/alpine:3.20", "alpine:3.20"],
+    ["docker.io/alpine:3.20", "alpine:3.20"],
+    ["index.docker.io/alpine:3.20", "alpine:3.20"],
+    ["library/alpine:3.20", "alpine:3.20"],
+    ["alpine", "docker.io/library/alpine:latest"],
+    ["docker.io/alpine", "alpine:latest"],
+    ["docker.io/team/app:1", "team/app:1"],
+    ["team/app:1", "docker.io/team/app:1"],
+    // Docker shortens only `library/NAME`, and another host must not be made of a repository's name.
+    ["docker.io/library/a/b:1", "library/a/b:1"],
+    ["index.docker.io/a.b/c:1", "docker.io/a.b/c:1"],
+  ])("%s: %s", (name, other) => expect(otherName(name)).toBe(other));
+
+  test.each([
+    ["docker.io/a.b/c:1"],
+    ["registry.example/library/alpine:3.20"],
+    ["localhost/alpine:3.20"],
+    ["tag:alpine:3.20"],
+    [`alpine@${digest}`],
+    ["docker://alpine:3.20"],
+    ["a:b:c"],
+    [uuid],
+  ])("none for %s", (name) => expect(otherName(name)).toBeUndefined());
+
+  test.each([
+    ["alpine", "alpine:latest", true],
+    ["docker.io/alpine", "library/alpine", true],
+    ["alpine:3.20", "alpine:3.21", false],
+    ["registry.example/alpine", "alpine", false],
+    ["-odd", "-odd", true],
+  ])("%s and %s: %p", (one, other, expected) => expect(areEqualNames(one, other)).toBe(expected));
 });

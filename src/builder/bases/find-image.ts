@@ -1,5 +1,6 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { otherName } from "../../service/images/equal-names.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
@@ -35,17 +36,31 @@ async function resolveImage(reference: string, build: BuildJob): Promise<BaseIma
 }
 
 /** Finds an image that needs no import: by its UUID or tag, or as an earlier build imported it. */
-async function findStored(reference: string, { service, store }: BuildJob): Promise<BaseImage | undefined> {
+async function findStored(reference: string, build: BuildJob): Promise<BaseImage | undefined> {
+  const { service, store } = build;
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unsupported") return found;
   const isFoundByTag = isTag(reference);
-  if (isFoundByTag && found === undefined) return undefined;
+  if (isFoundByTag && found === undefined) return findByOtherName(reference, build);
   // No tag can stand for a digest or a docker:// address.
-  const remembered = recallImage(reference, store);
+  const remembered = recall(reference, build);
   if (remembered === undefined) return undefined;
   const again = isFoundByTag ? found : await service.findImage(remembered);
   if (again === undefined) store.imports.forgetImage(remembered);
   return again && { ...(again === "unsupported" ? { uuid: remembered } : again), isRemembered: true };
+}
+
+/** Finds an image whose tag Docker takes for the same name. `--pull` imports the image under the name that is written. */
+async function findByOtherName(reference: string, { service, pullsImages }: BuildJob) {
+  const other = pullsImages ? undefined : otherName(reference);
+  const found = other === undefined ? undefined : await service.findImage(other);
+  return found === "unsupported" ? undefined : found;
+}
+
+/** Returns the image that this machine has imported or tagged under the reference, or under the other name of it. */
+function recall(reference: string, { store, pullsImages }: BuildJob): string | undefined {
+  const other = pullsImages ? undefined : otherName(reference);
+  return recallImage(reference, store) ?? (other && recallImage(other, store));
 }
 
 /** Returns true if its registry may have another image of this name by now. */

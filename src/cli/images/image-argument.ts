@@ -1,6 +1,7 @@
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
+import { areEqualNames } from "../../service/images/equal-names.ts";
 import { isUuid, startsAlike } from "../../service/images/reference.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import type { FoundImage } from "../../service/service.ts";
@@ -16,16 +17,33 @@ export const imageDescription = "A UUID or its first 8 digits, tag:NAME, or a ta
 type Known = Pick<Connection, "service" | "store">;
 
 /**
- * Finds the image that a user names by a UUID, its first digits, `tag:NAME` or a bare tag. Returns what the service's calls take.
- * `otherwise` is the hint if there is neither such an image nor a similar tag.
+ * Finds the image that a user names by a UUID, its first digits, `tag:NAME` or a bare tag, which may be written as Docker's full or
+ * short name of it. Returns what the service's calls take. `otherwise` is the hint if there is neither such an image nor a
+ * similar tag.
  */
 export async function resolveImageArgument(
   connection: Known,
   reference: string,
   otherwise?: string,
 ): Promise<string> {
+  return resolve(connection, reference, { takesEqualNames: true, otherwise });
+}
+
+/**
+ * Finds an image as `resolveImageArgument` does, to remove it or its tag, and so only by the tag itself: a second removal by one
+ * name must not remove an image that another tag names.
+ */
+export async function resolveRemovedImage(connection: Known, reference: string): Promise<string> {
+  return resolve(connection, reference, { takesEqualNames: false });
+}
+
+async function resolve(
+  connection: Known,
+  reference: string,
+  { takesEqualNames, otherwise }: { takesEqualNames: boolean; otherwise?: string | undefined },
+): Promise<string> {
   const { service } = connection;
-  const found = await findNamedImage(connection, reference);
+  const found = await findNamedImage(connection, reference, takesEqualNames);
   if (found === "unsupported") return `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   if (found !== undefined) return found.uuid;
   throw new BoughError(`${service.address} has no image ${reference}`, {
@@ -38,7 +56,7 @@ export async function resolveDescribedImage(
   connection: Known,
   reference: string,
 ): Promise<Description & { uuid: string; tag: string | undefined }> {
-  const found = await findNamedImage(connection, reference);
+  const found = await findNamedImage(connection, reference, true);
   const known = found === "unsupported" ? undefined : found;
   const uuid = known?.uuid ?? (await resolveImageArgument(connection, reference));
   const tag = isBeginningOf(uuid, reference) ? undefined : withLatest(reference.replace(/^tag:/, ""));
@@ -56,21 +74,33 @@ const idBeginning = /^[0-9a-f]{8}[0-9a-f-]*$/i;
 async function findNamedImage(
   { service, store }: Known,
   reference: string,
+  takesEqualNames: boolean,
 ): Promise<FoundImage | undefined | "unsupported"> {
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unsupported") return found;
   if (isUuid(reference)) return found;
-  const listed = (await service.listImages()).map(({ uuid }) => uuid);
+  const listed = await service.listImages();
   const matches = new Set(
-    [...listed, ...store.sessions.images()].filter((uuid) => isBeginningOf(uuid, reference)),
+    [...listed.map(({ uuid }) => uuid), ...store.sessions.images()].filter((uuid) =>
+      isBeginningOf(uuid, reference),
+    ),
   );
   const [uuid, ...others] = matches;
-  if (uuid === undefined) return found;
+  if (uuid === undefined) {
+    const tag = takesEqualNames ? equalTag(reference, listed) : undefined;
+    return tag === undefined ? found : service.findImage(tag);
+  }
   // An id that is not a UUID would be looked up as a tag.
   if (others.length === 0) return isUuid(uuid) ? service.findImage(uuid) : { uuid };
   throw new BoughError(`${reference} is ambiguous: the ids of ${matches.size} images begin with it`, {
     hint: "Give more digits; `bough images --all --wide` lists them.",
   });
+}
+
+/** Returns the tag that is Docker's other name for the same image: the shortest, if several are. */
+function equalTag(name: string, images: readonly ImageRecord[]): string | undefined {
+  const tags = images.flatMap(({ tag }) => (tag !== null && areEqualNames(tag, name) ? tag : []));
+  return tags.toSorted((one, other) => one.length - other.length)[0];
 }
 
 /** Returns the records of an image, one for each of its tags. */
@@ -104,6 +134,7 @@ async function hintFor(
   const images = await service.listImages({ tagged: true });
   const tags = images.flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
-  const guess = tags.find((tag) => tag.startsWith(`${name}:`)) ?? nearest(name, tags);
+  const guess =
+    equalTag(name, images) ?? tags.find((tag) => tag.startsWith(`${name}:`)) ?? nearest(name, tags);
   return guess === undefined ? otherwise : `Did you mean ${guess}?`;
 }

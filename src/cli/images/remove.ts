@@ -5,7 +5,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { isLayerBranch } from "../sessions/working-branch.ts";
-import { imageDescription, isBeginningOf, recordsOf, resolveImageArgument } from "./image-argument.ts";
+import { imageDescription, isBeginningOf, recordsOf, resolveRemovedImage } from "./image-argument.ts";
 
 export const remove = command({
   name: "remove",
@@ -80,7 +80,7 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
       hint: canUntag ? "`bough untag TAG` removes a tag." : undefined,
     });
   }
-  const image = await resolveImageArgument(connection, reference);
+  const image = await resolveRemovedImage(connection, reference);
   const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name || tag === `${name}:latest`);

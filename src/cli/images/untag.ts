@@ -3,7 +3,7 @@ import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { isBeginningOf, recordsOf, resolveImageArgument } from "./image-argument.ts";
+import { isBeginningOf, recordsOf, resolveRemovedImage } from "./image-argument.ts";
 
 export const untag = command({
   name: "untag",
@@ -31,7 +31,7 @@ async function untagImage(invocation: Invocation): Promise<void> {
   const [reference = ""] = values.positionals;
   await using connection = await connect(invocation);
   const { service } = connection;
-  const image = await resolveImageArgument(connection, reference);
+  const image = await resolveRemovedImage(connection, reference);
   const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
   const name = reference.replace(/^tag:/, "");
   const named = tags.find((tag) => tag === name) ?? withLatest(name);
