@@ -106,6 +106,23 @@ test("a changed file of the context is as the step had it, or is named if the ol
   expect((await bough([...run, "cat", "sub/a.txt"])).stdout).toBe("staged\n");
 });
 
+test("a mount of the context has the files that it has now, with a warning if they have changed", async () => {
+  const context = writeContext(
+    "mounted",
+    dockerfile("--mount=type=bind,target=/context cat /context/a.txt; false"),
+  );
+  const failed = await bough(["--local", "build", "--docker", context]);
+  expect(failed.stderr).not.toContain("uploaded");
+  const [, run = []] = suggestedCommands(failed.stderr);
+  expect(await bough([...run, "cat", "/context/a.txt"])).toMatchObject({ exitCode: 0, stdout: "staged\n" });
+  writeFileSync(join(context, "a.txt"), "changed\n");
+  const now = await bough([...run, "cat", "/context/a.txt"]);
+  expect(now).toMatchObject({ exitCode: 0, stdout: "changed\n" });
+  expect(now.stderr).toContain(
+    `changed since the step failed, and mounted as they are now: ${join(context, "a.txt")}`,
+  );
+});
+
 test("no secret of the step is in a file, and a successful build forgets the step", async () => {
   const context = writeContext("secret", dockerfile("--mount=type=secret,id=key,env=KEY echo run && false"));
   writeFileSync(join(home, "key"), "s3cret-of-the-mount");

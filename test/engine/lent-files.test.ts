@@ -167,3 +167,43 @@ test("a stored file without its bytes, or lent files that have ended, are errors
     expect.stringContaining('there are no lent files \\"none\\"'),
   ]);
 });
+
+describe("a mount of lent files", () => {
+  /** Runs a command with the files at /m, and returns its output, or the error. */
+  async function mount(files: readonly LentFile[], command: string, readonly = true): Promise<string> {
+    const loan = engine.engine.lend?.(files);
+    const contents = { lent_files: loan?.id ?? "", readonly };
+    const { operation, stdout } = await engine.run(base, command, {
+      mounts: [{ type: "bind", target: "/m", ...contents }],
+    });
+    loan?.end();
+    return operation.error ?? stdout;
+  }
+
+  test.each([true, false])("shows them, read-only: %p", async (readonly) => {
+    const { path: _, ...stored } = lend("/d/stored", "stored\n");
+    const files = [
+      lend("/own", "own\n", { uid: 7, gid: 8, mode: 0o640, links: ["/d/linked"] }),
+      { ...stored, uuid: (await engine.upload("stored\n")).uuid },
+      lend("/large", large),
+    ];
+    const seen = await mount(
+      files,
+      "cd /m; cat own d/linked d/stored; stat -c '%a %u:%g %h' own; cmp large d/stored >/dev/null || wc -c < large",
+      readonly,
+    );
+    expect(seen).toBe("own\nown\nstored\n640 7:8 2\n3000000\n");
+  });
+
+  test("is a file itself if that is the only path", async () => {
+    expect(await mount([lend("/", "lone\n")], "cat /m")).toBe("lone\n");
+  });
+
+  test("fails if a file has changed since it was hashed", async () => {
+    const file = lend("/a", "before");
+    writeFileSync(file.path, "behind");
+    expect(await mount([file], "cat /m/a")).toContain(
+      `cannot mount at /m: ${file.path} changed while it was being read`,
+    );
+  });
+});

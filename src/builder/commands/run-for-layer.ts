@@ -19,6 +19,7 @@ import { type FollowedOutcome, finishOperations, requireSuccess } from "../opera
 import { runOperation } from "../operations/run-operation.ts";
 import { configurationSupport, configureLayer } from "../stages/configure-stage.ts";
 import { collectGarbage } from "../staging/gc.ts";
+import type { StagedLoan } from "../staging/lending.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
 import { takesEntries } from "../staging/request-fields.ts";
@@ -43,18 +44,21 @@ export async function runForLayer(
   let place: StepEnvironment | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
     const { loan, ...placed } = await placeStaged(hash, mounting.stage, build);
+    let mounted: readonly StagedLoan[] = [];
     try {
       const copies = await spec.copies?.();
       const makesEntries = (spec.isCommit || spec.mounts !== undefined) && (await takesEntries(build));
       const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
-      const request = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
+      const { request, loans } = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
+      mounted = loans;
       const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(spec, build)) };
       const whole = { ...(makesEntries ? withEntries(request, spec, stage) : request), ...beside };
       const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
-      place = { request: whole, user, lacksMounts, lent: loan?.files };
+      const lentToMounts = new Map(loans.map(({ id, files }) => [id, files]));
+      place = { request: whole, user, lacksMounts, lent: loan?.files, lentToMounts };
       return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
     } finally {
-      loan?.end();
+      for (const ended of [loan, ...mounted]) ended?.end();
     }
   });
   collectGarbage(stage.staged.size);

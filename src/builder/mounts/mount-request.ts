@@ -1,35 +1,57 @@
+import type { InstanceFile, Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { BuildJob } from "../job.ts";
+import { lenderOf, lendStaged, type StagedLoan } from "../staging/lending.ts";
 import {
   type FileFeatures,
   fileFeatures,
   instanceEntries,
   instanceFiles,
 } from "../staging/request-fields.ts";
+import type { Staged } from "../staging/staged.ts";
 import { uploadStaged } from "../staging/upload.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
-/** Returns the request's fields for mounts, for a service with the extension `mounts`. Uploads their contents. */
+/** The request's fields for mounts, and the loans that they name, to end once the operation is over. */
+interface MountFields {
+  fields: Pick<InstanceRequest, "mounts" | "env">;
+  loans: StagedLoan[];
+}
+
+/** Returns the request's fields for mounts, for a service with the extension `mounts`. Lends or uploads their contents. */
 export async function mountFields(
   { mounts, files }: RunMounts,
   env: Readonly<Record<string, string>>,
   build: BuildJob,
-): Promise<Pick<InstanceRequest, "mounts" | "env">> {
-  const ids = files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
+): Promise<MountFields> {
+  const lend = await lenderOf(files, build);
+  const ids =
+    lend !== undefined || files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
   const features = await fileFeatures(files, build);
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
+  const loans: StagedLoan[] = [];
+  const made: InstanceMount[] = [];
+  for (const mount of mounts) {
+    const loan =
+      lend && mount.source?.kind === "files"
+        ? await lendStaged(mount.source.files, lend, build, "/")
+        : undefined;
+    if (loan !== undefined) loans.push(loan);
+    const one = instanceMount(mount, { ids, features, loan }, build);
+    if (one !== undefined) made.push(one);
+  }
+  // BuildKit sets it with or without an agent.
   return {
-    mounts: mounts.flatMap((mount) => instanceMount(mount, { ids, features }, build) ?? []),
-    // BuildKit sets it with or without an agent.
-    env: agent === undefined ? { ...env } : { SSH_AUTH_SOCK: agent, ...env },
+    fields: { mounts: made, env: agent === undefined ? { ...env } : { SSH_AUTH_SOCK: agent, ...env } },
+    loans,
   };
 }
 
 /** Returns `undefined` for a secret or agent that was not given. */
 function instanceMount(
   { spec, source }: RunMount,
-  { ids, features }: { ids: ReadonlyMap<string, string>; features: FileFeatures },
+  sent: SentFiles,
   { secrets }: BuildJob,
 ): InstanceMount | undefined {
   const { target } = spec;
@@ -40,10 +62,11 @@ function instanceMount(
       if (source.kind === "image")
         return { type: "bind", target, image: source.image, source: spec.source, readonly };
       const entries = instanceEntries(source.files);
-      const files = instanceFiles(source.files, ids, features);
-      // The paths of links are always absolute: these begin at the target.
-      for (const file of Object.values(files)) file.links &&= file.links.map((path) => `/${path}`);
-      return { type: "bind", target, files, ...(Object.keys(entries).length > 0 && { entries }), readonly };
+      const contents = {
+        ...filesField(source.files, sent),
+        ...(Object.keys(entries).length > 0 && { entries }),
+      };
+      return { type: "bind", target, ...contents, readonly };
     }
     case "cache": {
       const { from: _, source: path, readonly, ...own } = spec;
@@ -66,4 +89,23 @@ function instanceMount(
       return agent === undefined ? undefined : { ...own, agent };
     }
   }
+}
+
+/** The way in which the service gets a mount's files. */
+interface SentFiles {
+  /** By SHA-256. */
+  ids: ReadonlyMap<string, string>;
+  features: FileFeatures;
+  loan: Loan | undefined;
+}
+
+function filesField(
+  staged: Staged,
+  { ids, features, loan }: SentFiles,
+): { files: Record<string, InstanceFile> } | { lent_files: string } {
+  if (loan !== undefined) return { lent_files: loan.id };
+  const files = instanceFiles(staged, ids, features);
+  // The paths of links are always absolute: these begin at the target.
+  for (const file of Object.values(files)) file.links &&= file.links.map((path) => `/${path}`);
+  return { files };
 }

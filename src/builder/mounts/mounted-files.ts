@@ -20,7 +20,7 @@ export async function stageMountedFiles(
   build: BuildJob,
 ): Promise<Staged> {
   const { signal, clock, hashes: cache, service, inputs, emit, mode } = build;
-  // A mount's files are sent to an engine in this process, too, so a copy made ahead would be of no use.
+  // An engine in this process makes a mount in memory, where a copy made ahead on its disk would be of no use.
   const early = service.copyAhead === undefined ? build.early : { offer: () => undefined };
   const { match, warnings, excluded } = await findMountedFiles(path, build);
   const line = instruction.range.start;

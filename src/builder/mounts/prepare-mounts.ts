@@ -5,6 +5,7 @@ import type { RunSpec } from "../commands/run-spec.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/add-staged.ts";
+import type { StagedLoan } from "../staging/lending.ts";
 import { mountFields } from "./mount-request.ts";
 import { mountSupport, mountsExtension, whyUnsupported } from "./mount-support.ts";
 import type { RunMounts } from "./run-mounts.ts";
@@ -14,9 +15,15 @@ interface Mounting {
   /** The stage for the RUN. If the service has no mounts, their contents are staged, too. */
   stage: StageState;
   /** `user`: as `requestOf` takes it. */
-  addTo(request: InstanceRequest, spec: RunSpec, user: string | undefined): Promise<InstanceRequest>;
+  addTo(request: InstanceRequest, spec: RunSpec, user: string | undefined): Promise<MountedRequest>;
   /** Works like the function of that name, also for the mounts' uploads and for images that are mounted. */
   retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
+}
+
+interface MountedRequest {
+  request: InstanceRequest;
+  /** Loans of the mounts' files, to end once the operation is over. */
+  loans: readonly StagedLoan[];
 }
 
 /** `hash`: the chain hash of the RUN's layer. */
@@ -28,7 +35,7 @@ export async function prepareMounts(
   if (mounts === undefined)
     return {
       stage,
-      addTo: async (request) => request,
+      addTo: async (request) => ({ request, loans: [] }),
       retryAfterLoss: (action) => retryAfterLoss(stage, build, action),
     };
   // The Dockerfile's own mounts were checked before anything was run, but these may belong to a trigger.
@@ -41,10 +48,10 @@ export async function prepareMounts(
     const needed = { layer: stage.layer, staged: addStaged(stage.staged, mounts.files) };
     return {
       stage,
-      addTo: async (request) => ({
-        ...request,
-        ...(await mountFields(mounts, request.env ?? {}, build)),
-      }),
+      async addTo(request) {
+        const { fields, loans } = await mountFields(mounts, request.env ?? {}, build);
+        return { request: { ...request, ...fields }, loans };
+      },
       retryAfterLoss: (action) => isLost(() => retryAfterLoss(needed, build, action)),
     };
   }
@@ -53,8 +60,10 @@ export async function prepareMounts(
   const staged = await isLost(() => stageMounts(mounts, { store, stage }, build));
   return {
     stage: staged,
-    addTo: async (request, spec, user) =>
-      mountByScript(request, { mounts, store, user, command: spec.command }),
+    addTo: async (request, spec, user) => ({
+      request: mountByScript(request, { mounts, store, user, command: spec.command }),
+      loans: [],
+    }),
     retryAfterLoss: (action) => isLost(() => retryAfterLoss(staged, build, action)),
   };
 }

@@ -13,6 +13,8 @@ export interface StepEnvironment {
   user: string | undefined;
   /** The files lent to the engine for it. */
   lent: Iterable<LentFile> | undefined;
+  /** The files lent for its mounts, by the loans' IDs. */
+  lentToMounts: ReadonlyMap<string, Iterable<LentFile>>;
   /** True if its `--mount` was made by a script around its command and is not in the request. */
   lacksMounts: boolean;
 }

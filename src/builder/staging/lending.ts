@@ -9,14 +9,22 @@ export interface StagedLoan extends Loan {
   files: Iterable<LentFile>;
 }
 
-/** Lends staged files to a service in this process, which reads files of this machine in place. */
-export async function lendStaged(staged: Staged, lend: LendFiles, build: BuildJob): Promise<StagedLoan> {
+/**
+ * Lends staged files to a service in this process, which reads files of this machine in place. `root`: what their paths lack to be
+ * absolute.
+ */
+export async function lendStaged(
+  staged: Staged,
+  lend: LendFiles,
+  build: BuildJob,
+  root = "",
+): Promise<StagedLoan> {
   const others = new Map<string, StagedEntry>();
   const isOther = (entry: StagedEntry) => entry.type === "file" && !isLocal(entry);
   if (staged.values().some(isOther))
     for (const [path, entry] of staged) if (isOther(entry)) others.set(path, entry);
   const ids = await uploadStaged(others, build);
-  const files = { [Symbol.iterator]: () => lentFiles(staged, ids) };
+  const files = { [Symbol.iterator]: () => lentFiles(staged, ids, root) };
   return { ...lend(files), files };
 }
 
@@ -31,12 +39,17 @@ function isLocal(entry: StagedEntry): boolean {
   return entry.type === "file" && entry.content.kind === "local";
 }
 
-function* lentFiles(staged: Staged, ids: ReadonlyMap<string, string>): Generator<LentFile, undefined> {
+function* lentFiles(
+  staged: Staged,
+  ids: ReadonlyMap<string, string>,
+  root: string,
+): Generator<LentFile, undefined> {
   const furtherPaths = findFurtherPaths(staged);
-  for (const [destination, entry] of staged) {
+  for (const [path, entry] of staged) {
     if (entry.type !== "file") continue;
-    const links = furtherPaths(destination, entry);
+    const links = furtherPaths(path, entry)?.map((further) => `${root}${further}`);
     if (links === undefined) continue;
+    const destination = `${root}${path}`;
     const { content, sha256, size, uid, gid, mode } = entry;
     const placed = { destination, sha256, size, uid, gid, mode, mtime: wireTime(entry) };
     const file = links.length === 0 ? placed : { ...placed, links };

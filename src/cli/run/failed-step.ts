@@ -16,6 +16,8 @@ export interface FailedStep {
   fields: StepFields;
   /** Files that the service reads from where they are. */
   lent: readonly LentFile[];
+  /** The files of mounts that the service reads from where they are, by the `lent_files` of their mount. */
+  lentToMounts?: Readonly<Record<string, readonly LentFile[]>>;
   /** The user as `processFields` takes it. */
   user: string | undefined;
   /** The branch of the layer that the step began with. */
@@ -27,7 +29,7 @@ export interface FailedStep {
 /** Includes the step's secrets: the result must not leave this process. */
 export function failedStepOf(
   { branch, result }: FailedStepError,
-  { request, user, lent }: StepEnvironment,
+  { request, user, lent, lentToMounts }: StepEnvironment,
 ): FailedStep {
   const { image, cwd, env, files, entries, copies, mounts, networking, extra_hosts } = request;
   return {
@@ -42,6 +44,9 @@ export function failedStepOf(
       ...(extra_hosts && { extra_hosts }),
     },
     lent: [...(lent ?? [])],
+    ...(lentToMounts.size > 0 && {
+      lentToMounts: Object.fromEntries([...lentToMounts].map(([id, files]) => [id, [...files]])),
+    }),
     user,
     branch,
     result,

@@ -6,7 +6,6 @@ import type { Staged } from "../../builder/staging/staged.ts";
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
-import type { Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { describeGone } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -16,6 +15,7 @@ import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 import type { FileArgument } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
+import type { LentAgain } from "./lend-again.ts";
 import { stageLocalFiles } from "./local-files.ts";
 import { requireSupport, type SandboxOptions } from "./required-support.ts";
 import { findSurroundings, type GivenSurroundings, type Surroundings } from "./surroundings.ts";
@@ -83,7 +83,8 @@ export async function withInstance<Result>(
   action: (instance: InstanceRequest) => Promise<Result>,
 ): Promise<Result> {
   const { runtime, log } = invocation;
-  const surroundings = await findSurroundings({ ...request, step: stepOf(request.place) }, image, connection);
+  const step = stepOf(request.place);
+  const surroundings = await findSurroundings({ ...request, step }, image, connection);
   const staged = await stageLocalFiles(request.files, {
     workingDirectory: runtime.workingDirectory,
     cwd: surroundings.cwd,
@@ -92,7 +93,8 @@ export async function withInstance<Result>(
     warn: log.warn,
   });
   const stdin = request.input ?? (await readPipedInput(runtime, log));
-  const lent = await lendAgain(request, invocation, connection);
+  // Only a failed step needs this code.
+  const lent = step && (await (await import("./lend-again.ts")).lendAgain(step, connection, invocation));
   const whole = { ...request, surroundings, lent };
   const attempt = async () => action(await makeInstance(whole, image, staged, stdin, invocation, connection));
   try {
@@ -107,19 +109,8 @@ export async function withInstance<Result>(
   }
 }
 
-async function lendAgain(
-  { place }: RunRequest,
-  invocation: Invocation,
-  { service }: Connection,
-): Promise<Loan | undefined> {
-  const step = stepOf(place);
-  if (step === undefined || step.lent.length === 0 || service.lendFiles === undefined) return undefined;
-  const { findLentFiles } = await import("./changed-files.ts");
-  return service.lendFiles(await findLentFiles(step, service, invocation));
-}
-
 async function makeInstance(
-  request: RunRequest & { surroundings: Surroundings; lent: Loan | undefined },
+  request: RunRequest & { surroundings: Surroundings; lent: LentAgain | undefined },
   image: string,
   staged: Staged,
   stdin: Uint8Array | undefined,
@@ -127,11 +118,12 @@ async function makeInstance(
   { service }: Connection,
 ): Promise<InstanceRequest> {
   const fields: Partial<FailedStep["fields"]> = stepOf(request.place)?.fields ?? {};
-  const { entries, copies, mounts } = fields;
+  const { entries, copies } = fields;
   const ids = await service.uploadFiles(localFiles(staged.values()));
   const files = { ...fields.files, ...instanceFiles(staged, ids, { times: false, links: false }) };
-  const all = [...(mounts ?? []), ...request.volumes];
-  const loan = request.lent && { lent_files: request.lent.id };
+  const all = [...(request.lent?.mounts ?? []), ...request.volumes];
+  const { lent_files } = request.lent ?? {};
+  const loan = lent_files !== undefined && { lent_files };
   const placed = { files, ...loan, ...(entries && { entries }), ...(copies && { copies }) };
   const limits = request.limits === undefined ? {} : { resources_limits: request.limits };
   const instance: InstanceRequest = {

@@ -13,6 +13,11 @@ export type PlacedFile = LentFile & { path: string };
 /** A placed file whose bytes were uploaded. */
 export type PlacedUpload = PlacedFile & { uuid: string };
 
+/** Yields lent files one by one, since a large context has many. A stored file that is gone counts as damaged: it is resent. */
+export function* placedFiles(lent: Iterable<LentFile>, layout: Layout): Generator<PlacedFile, undefined> {
+  for (const file of lent) yield "path" in file ? file : { ...file, path: filePath(layout, file.sha256) };
+}
+
 /** Reads the field `files` of a request: the files that are copied before its command starts. */
 export async function readFiles(fields: Fields, database: Database, layout: Layout): Promise<PlacedUpload[]> {
   // A large context has very many files, and each needs a disk access.

@@ -1,13 +1,11 @@
 import { createPace } from "../../pace.ts";
-import type { LentFile } from "../../service/wire/file.ts";
 import type { Instance } from "../instances/spec.ts";
-import { filePath } from "../records/files.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
 import { copyFromImage } from "./copy-from-image.ts";
 import { EarlySync } from "./early-sync.ts";
-import type { PlacedFile } from "./file-spec.ts";
+import { placedFiles } from "./file-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { LinkPolicies, linkedFiles } from "./link-policy.ts";
 import { createLinker } from "./linker.ts";
@@ -35,7 +33,7 @@ export async function fillUpper(
   await placeEntries(to, spec.entries, pace);
   const early = new EarlySync(state.layerSync);
   await placeFiles(to, spec.files, pace, { early });
-  await placeFiles(to, takeLent(state, lent), pace, { early, ahead: state.aheadCopies });
+  await placeFiles(to, placedFiles(lent, state.layout), pace, { early, ahead: state.aheadCopies });
   const trees = new Map<number, LayerTree>();
   const selected = [];
   for (const { spec, image } of copies) {
@@ -57,11 +55,6 @@ export async function fillUpper(
     );
   early.end();
   return { linkedLayers: policies.linkedLayers };
-}
-
-/** Yields lent files one by one, since a large context has many. A stored file that is gone counts as damaged: it is resent. */
-function* takeLent({ layout }: EngineState, lent: Iterable<LentFile>): Generator<PlacedFile> {
-  for (const file of lent) yield "path" in file ? file : { ...file, path: filePath(layout, file.sha256) };
 }
 
 export function openLayerTree({ database, layout, inUserNamespace }: EngineState, image: Image): LayerTree {

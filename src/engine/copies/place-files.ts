@@ -29,7 +29,7 @@ export async function placeFiles(
   const damaged: PlacedFile[] = [];
   const report = (file: PlacedFile, problem: CopyProblem) => {
     if (problem === "directory") throw directoryInPlace(file.destination);
-    if (!("uuid" in file)) throw changedWhileRead(file);
+    if (!("uuid" in file)) throw new ChangedFileError(file.path, `cannot put a file at ${file.destination}`);
     damaged.push(file);
   };
   await using copier = createFileCopier(pace, report, work);
@@ -95,8 +95,17 @@ function directoryInPlace(destination: string): BoughError {
   return new BoughError(`cannot put a file at ${destination}: there is a directory in the image`);
 }
 
-function changedWhileRead({ destination, path }: PlacedFile): BoughError {
-  return new BoughError(`cannot put a file at ${destination}: ${path} changed while it was being read`, {
-    hint: "Build again when nothing writes to it any more.",
-  });
+/** A file of this machine is no longer what was hashed. */
+export class ChangedFileError extends BoughError {
+  override readonly name = "ChangedFileError";
+
+  readonly path: string;
+
+  /** `purpose`: what failed, such as `cannot mount at /src`. */
+  constructor(path: string, purpose: string) {
+    super(`${purpose}: ${path} changed while it was being read`, {
+      hint: "Build again when nothing writes to it any more.",
+    });
+    this.path = path;
+  }
 }

@@ -1,3 +1,4 @@
+import type { LentFile } from "../../service/wire/file.ts";
 import { RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
 import type { Call } from "../http/router.ts";
@@ -6,6 +7,7 @@ import { requireImage } from "../records/images.ts";
 import { respondStarted } from "../routes/operations.ts";
 import { startOperation } from "../run-operation.ts";
 import { maxUlimits, requireUlimits } from "../sandbox/limits/ulimits.ts";
+import type { EngineState } from "../state.ts";
 import { requireRuntime } from "../system/programs.ts";
 import { describeRequest } from "./metadata.ts";
 import { performInstance } from "./perform.ts";
@@ -16,14 +18,13 @@ export async function startInstance({ state, request }: Pick<Call, "state" | "re
   const spec = await readInstanceSpec(await readBody(request), state.database, state.layout);
   if (state.isServer) refuseLocal(spec);
   if (spec.limits.ulimits !== undefined) requireUlimits(spec.limits.ulimits, maxUlimits(state));
-  const lent = spec.lentFiles === undefined ? [] : state.loans.get(spec.lentFiles);
-  if (lent === undefined)
-    throw new RequestError(404, `there are no lent files ${JSON.stringify(spec.lentFiles)}`);
+  const lent = requireLoan(state, spec.lentFiles);
   const image = requireImage(state, spec.image);
   const copies = spec.copies.map((copy) => ({ spec: copy, image: requireImage(state, copy.image) }));
   const mounts = spec.mounts.map((mount) => {
     const from = imageOf(mount);
-    return { spec: mount, image: from === undefined ? undefined : requireImage(state, from) };
+    const lent = requireLoan(state, mount.type === "files" ? mount.lentFiles : undefined);
+    return { spec: mount, image: from === undefined ? undefined : requireImage(state, from), lent };
   });
   if (spec.command !== "") requireRuntime(state.environment);
   const metadata = describeRequest(spec, image);
@@ -36,6 +37,12 @@ export async function startInstance({ state, request }: Pick<Call, "state" | "re
     perform: (run) => performInstance(state, { image, spec, lent, copies, mounts }, run),
   });
   return respondStarted(uuid, metadata);
+}
+
+function requireLoan({ loans }: EngineState, id: string | undefined): Iterable<LentFile> {
+  const lent = id === undefined ? [] : loans.get(id);
+  if (lent === undefined) throw new RequestError(404, `there are no lent files ${JSON.stringify(id)}`);
+  return lent;
 }
 
 /** Throws for what only a client in the same process may use. */

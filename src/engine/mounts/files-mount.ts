@@ -1,24 +1,77 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createPace } from "../../pace.ts";
+import type { LentFile } from "../../service/wire/file.ts";
+import { type PlacedFile, placedFiles } from "../copies/file-spec.ts";
 import { LayerTree } from "../copies/layer-tree.ts";
 import { placeEntries } from "../copies/place-entries.ts";
-import { placeFiles } from "../copies/place-files.ts";
+import { ChangedFileError, placeFiles } from "../copies/place-files.ts";
 import { giveAttributes, UpperTree } from "../copies/upper-tree.ts";
+import type { EngineState } from "../state.ts";
 import type { FilesMount } from "./mount-spec.ts";
 
-/** Makes the contents of a mount in `directory`, and returns the path to mount. */
-export async function makeFiles(mount: FilesMount, directory: string, signal: AbortSignal): Promise<string> {
-  const place = join(directory, "files");
-  mkdirSync(place);
-  chmodSync(place, 0o755);
-  const pace = createPace(signal);
-  // A tree without layers below it: it only contains links that are made here.
-  const tree = new UpperTree(place, new LayerTree([], false));
-  await placeEntries(tree, mount.entries, pace);
-  const { lone } = mount;
-  await placeFiles(tree, lone === undefined ? mount.files : [lone], pace);
-  if (lone !== undefined) return join(place, lone.destination);
-  giveAttributes(place, mount.root, mount.root);
-  return place;
+/** The contents of a mount of files. */
+export class MountFiles {
+  readonly #mount: FilesMount & { target: string };
+  readonly #lent: () => Iterable<PlacedFile>;
+  readonly #lone: PlacedFile | undefined;
+
+  constructor(
+    { layout }: Pick<EngineState, "layout">,
+    mount: FilesMount & { target: string },
+    lent: Iterable<LentFile>,
+  ) {
+    this.#mount = mount;
+    this.#lent = () => placedFiles(lent, layout);
+    this.#lone = mount.lone ?? loneFile(this.#lent());
+  }
+
+  /** The bytes that they take in memory. */
+  size(): number {
+    let bytes = pageBytes * (1 + this.#mount.entries.length);
+    for (const { size } of this.#files()) bytes += Math.ceil(size / pageBytes) * pageBytes + inodeBytes;
+    return bytes;
+  }
+
+  /** Returns the path to mount, once they are made in `directory`. */
+  pathIn(directory: string): string {
+    return join(directory, "files", this.#lone?.destination ?? "");
+  }
+
+  /** Makes them in `directory`. */
+  async make(directory: string, signal: AbortSignal): Promise<void> {
+    const place = join(directory, "files");
+    mkdirSync(place);
+    chmodSync(place, 0o755);
+    const pace = createPace(signal);
+    // A tree without layers below it: it only contains links that are made here.
+    const tree = new UpperTree(place, new LayerTree([], false));
+    await placeEntries(tree, this.#mount.entries, pace);
+    try {
+      await placeFiles(tree, this.#files(), pace);
+    } catch (error) {
+      if (!(error instanceof ChangedFileError)) throw error;
+      throw new ChangedFileError(error.path, `cannot mount at ${this.#mount.target}`);
+    }
+    if (this.#lone === undefined) giveAttributes(place, this.#mount.root, this.#mount.root);
+  }
+
+  *#files(): Generator<PlacedFile, undefined> {
+    if (this.#lone !== undefined) {
+      yield this.#lone;
+      return;
+    }
+    yield* this.#mount.files;
+    yield* this.#lent();
+  }
+}
+
+const pageBytes = 4096;
+/** About what Linux needs for a file in memory besides its content. */
+const inodeBytes = 1024;
+
+/** Returns the file that is the mount itself; `undefined` for a directory. */
+function loneFile(files: Iterable<PlacedFile>): PlacedFile | undefined {
+  for (const file of files) return file.destination === "/" ? { ...file, destination: "/file" } : undefined;
+  return undefined;
 }

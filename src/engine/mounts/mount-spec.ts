@@ -1,4 +1,5 @@
 import { normalize } from "node:path";
+import type { LentFile } from "../../service/wire/file.ts";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
 import { type PlacedFile, readFiles, readMode } from "../copies/file-spec.ts";
 import {
@@ -35,6 +36,8 @@ export type MountSpec = {
 export interface MountRequest {
   spec: MountSpec;
   image: Image | undefined;
+  /** The files lent for it. */
+  lent: Iterable<LentFile>;
 }
 
 interface ImageMount {
@@ -51,6 +54,8 @@ export interface FilesMount {
   entries: readonly PlacedEntry[];
   /** Set if the target itself is this file. */
   lone: PlacedFile | undefined;
+  /** Extension `lent-files`: the name of a loan with the files, instead of `files` and `lone`. */
+  lentFiles: string | undefined;
   /** Owner and mode of the target itself. */
   root: Access;
   readonly: boolean;
@@ -119,8 +124,8 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
   switch (type) {
     case "bind": {
       const readonly = optionalBoolean(fields, "readonly") ?? true;
-      if (fields.files !== undefined) {
-        known("files", "entries", "readonly");
+      if (fields.files !== undefined || fields.lent_files !== undefined) {
+        known(fields.files === undefined ? "lent_files" : "files", "entries", "readonly");
         return {
           target,
           request: { type, target, readonly },
@@ -192,6 +197,7 @@ async function readContents(
     files: await readFiles(rooted(others), database, layout),
     entries: readEntries(rooted(below)),
     lone: file,
+    lentFiles: optionalString(fields, "lent_files"),
     root: { uid: directory?.uid ?? 0, gid: directory?.gid ?? 0, mode: directory?.mode ?? 0o755 },
   };
 }

@@ -1,17 +1,21 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { join, normalize } from "node:path";
 import { BoughError } from "../../errors.ts";
+import type { LentFile } from "../../service/wire/file.ts";
 import { errorCode } from "../../system-error.ts";
 import { releaseCaches } from "../records/caches.ts";
 import { layerChain, overlayOptions } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
+import { ownMemoryLimit } from "../sandbox/limits/controllers.ts";
+import { ownHierarchies } from "../sandbox/limits/hierarchies.ts";
 import type { NamespaceMount } from "../sandbox/root/namespace-mount.ts";
 import type { RequestMounts } from "../sandbox/sandbox-request.ts";
 import type { EngineState } from "../state.ts";
+import { measureMachine } from "../system/machine-size.ts";
 import { openAgentSocket } from "./agent-socket.ts";
 import { cacheKey, openCache } from "./cache-mount.ts";
-import { makeFiles } from "./files-mount.ts";
-import type { MountRequest, MountSpec } from "./mount-spec.ts";
+import { MountFiles } from "./files-mount.ts";
+import type { FilesMount, MountRequest, MountSpec } from "./mount-spec.ts";
 import { type PreparedMount, placeMounts } from "./place-mounts.ts";
 
 /** The mounts of one sandbox, with their contents. */
@@ -38,6 +42,7 @@ export async function prepareMounts(
     return {
       inNamespace,
       memory,
+      fillMemory: (machine) => preparation.fillMemory(machine),
       place: (root, points, machine) =>
         placeMounts(prepared, { root, points, machine, memory, inUserNamespace: state.inUserNamespace }),
       secretEnv: Object.fromEntries(mounts.flatMap(({ spec }) => variableOf(spec))),
@@ -55,9 +60,15 @@ function variableOf(spec: MountSpec): [string, string][] {
     : [];
 }
 
+/** The part of this machine's memory that the files of a command's mounts may take. */
+const maxMemoryShare = 1 / 16;
+
 class Preparation {
   readonly inNamespace: NamespaceMount[] = [];
   memory: string | undefined;
+  readonly #fills: ((machine: string) => Promise<void>)[] = [];
+  /** Bytes that further mounts may take in memory. */
+  #memoryLeft: number | undefined;
   readonly #state: EngineState;
   readonly #run: OperationRun;
   readonly #closers: (() => void)[] = [];
@@ -86,7 +97,7 @@ class Preparation {
   }
 
   async prepare(
-    { spec, image }: MountRequest,
+    { spec, image, lent }: MountRequest,
     name: string,
     caches: ReadonlyMap<MountSpec, string>,
   ): Promise<PreparedMount> {
@@ -96,11 +107,7 @@ class Preparation {
         return { spec, contents: tree, source: spec.source, isOwn: true };
       }
       case "files":
-        return {
-          spec,
-          contents: await makeFiles(spec, this.#makeDirectory(name), this.#run.signal),
-          isOwn: true,
-        };
+        return { spec, contents: await this.#makeFiles(spec, lent, name), isOwn: true };
       case "cache": {
         const directory = caches.get(spec) ?? "";
         const isWhole = image !== undefined || normalize(spec.source) === "/";
@@ -123,6 +130,11 @@ class Preparation {
         return { spec, contents: path, isOwn: false };
       }
     }
+  }
+
+  /** Makes the contents that are in memory, once the mount namespace `machine` has that memory. */
+  async fillMemory(machine: string): Promise<void> {
+    for (const fill of this.#fills) await fill(machine);
   }
 
   close(): void {
@@ -156,6 +168,28 @@ class Preparation {
     const place = this.#makeDirectory(name);
     this.inNamespace.push({ type: "bind", source: found, place });
     return place;
+  }
+
+  /**
+   * Makes files in memory if they are few bytes: a file system on a disk takes much longer for them, and longer still if it has just
+   * removed as many. A command could write any number of bytes to a mount that is not read-only.
+   */
+  async #makeFiles(
+    spec: FilesMount & { target: string },
+    lent: Iterable<LentFile>,
+    name: string,
+  ): Promise<string> {
+    const files = new MountFiles(this.#state, spec, lent);
+    const directory = this.#makeDirectory(name);
+    const { signal } = this.#run;
+    this.#memoryLeft ??= measureMachine(ownMemoryLimit(ownHierarchies())).memory * maxMemoryShare;
+    const size = spec.readonly ? files.size() : Number.POSITIVE_INFINITY;
+    if (size <= this.#memoryLeft) {
+      this.#memoryLeft -= size;
+      this.inNamespace.push({ type: "tmpfs", options: "mode=0700,nr_inodes=0", place: directory });
+      this.#fills.push((machine) => files.make(join(machine, directory), signal));
+    } else await files.make(directory, signal);
+    return files.pathIn(directory);
   }
 
   #makeMemory(): string {

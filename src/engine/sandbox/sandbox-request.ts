@@ -31,6 +31,8 @@ export interface RequestMounts {
   inNamespace: readonly NamespaceMount[];
   /** One of these mounts, in memory: for data that must be on no disk. */
   memory: string | undefined;
+  /** Called once they are mounted, to make the contents of those in memory. `machine`: see `place`. */
+  fillMemory: (machine: string) => Promise<void>;
   /**
    * Called once the root is mounted, with its mount points; adds its own to them. `machine` is the root directory of the mount
    * namespace, as this process reaches it.

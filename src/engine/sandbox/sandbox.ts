@@ -65,6 +65,7 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       entering,
       prepareSettings(request, guard, groups, network),
     ]);
+    await request.mounts.fillMemory(namespace.machine);
     const points = provideMountPoints(namespace.root, upper);
     const { mounts, locate, requireStable } = request.mounts.place(
       namespace.root,

@@ -20,7 +20,7 @@ export interface InstanceFile {
  * the service has. Part of the extension `lent-files`, which bough's own engine has for a client in the same process.
  */
 export type LentFile = {
-  /** An absolute path in the image. */
+  /** An absolute path in the image; for a mount, from its target. "/" is a mount that is a file itself. */
   destination: string;
   sha256: string;
   size: number;

@@ -26,6 +26,13 @@ export type InstanceMount = {
       readonly: boolean;
     }
   | {
+      type: "bind";
+      /** The name of a loan with the mount's files, whose paths begin at the target. Also needs the extension `lent-files`. */
+      lent_files: string;
+      entries?: Record<string, InstanceEntry>;
+      readonly: boolean;
+    }
+  | {
       type: "cache";
       /** Caches of one id differ by image and source; without an image, by owner and mode. */
       id: string;

@@ -103,6 +103,15 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "a\nb\na\n750 7:8\n640 5:6\n700 0:0\n",
     ],
     [
+      "files, in memory if it is read-only",
+      async () => [
+        { target: "/m", ...(await files()) },
+        { target: "/n", ...(await files()), readonly: false },
+      ],
+      "for m in /m /n; do awk -v m=$m '$2 == m { print ($3 == \"tmpfs\") }' /proc/mounts; done; touch /m/new || touch /n/new",
+      "1\n0\n",
+    ],
+    [
       "a single file",
       async () => [
         {

@@ -119,7 +119,7 @@ async function run(
         writeFileSync(join(upper, "trial"), tinyProgram(calls));
         chmodSync(join(upper, "trial"), 0o755);
       },
-      mounts: { inNamespace: [], memory: undefined, place: noMounts },
+      mounts: { inNamespace: [], memory: undefined, fillMemory: async () => {}, place: noMounts },
       process: () => ({
         args: ["/trial"],
         env: { PATH: "/" },
