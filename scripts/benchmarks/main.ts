@@ -8,7 +8,7 @@ import { type Bench, type Goal, openBench, type Row } from "./bench.ts";
 import { measureAgainstDocker } from "./cases/against-docker.ts";
 import { measureBuildsAtOnce } from "./cases/builds-at-once.ts";
 import { measureCachedFiles, measureCachedSteps } from "./cases/cached.ts";
-import { measureEngineFile, measureEngineFiles } from "./cases/engine-files.ts";
+import { measureEngineFile, measureEngineFiles, measureEngineMounts } from "./cases/engine-files.ts";
 import { measureDeepTree, measureEngineMemory } from "./cases/engine-trees.ts";
 import { measureExport, measureUnchangedPush } from "./cases/export.ts";
 import { measureImport } from "./cases/import.ts";
@@ -46,6 +46,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   "against-docker": measureAgainstDocker,
   "stages-at-once": measureStagesAtOnce,
   "engine-files": measureEngineFiles,
+  "engine-mounts": measureEngineMounts,
   "engine-file": measureEngineFile,
   "engine-memory": measureEngineMemory,
   "deep-tree": measureDeepTree,

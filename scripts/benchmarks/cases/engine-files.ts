@@ -39,6 +39,36 @@ export async function measureEngineFile(bench: Bench): Promise<Row[]> {
   return [row("one file of 300 MB, first build", first.bough, first.docker, "docker", 2.5)];
 }
 
+/** Compares a RUN that mounts 20,000 files of 4 KiB: the first, and another command that mounts the same files. */
+export async function measureEngineMounts(bench: Bench): Promise<Row[]> {
+  const docker = await makeDocker(bench);
+  const builders = {
+    bough: async (context: string) => (await run(bench.build(context, "engine"))).milliseconds,
+    docker: (context: string) => timeDocker(docker, context),
+  };
+  const samples = { first: { bough: [], docker: [] }, other: { bough: [], docker: [] } } as {
+    [Kind in "first" | "other"]: Record<"bough" | "docker", number[]>;
+  };
+  for (let round = 0; round < Math.min(3, bench.times); round++) {
+    const context = bench.directory(`engine-mounts-${round}`);
+    writeManyFiles(context, { count: 20_000, bytes: 4096, word: `mount${round}` });
+    for (const kind of ["first", "other"] as const) {
+      const command = `RUN --mount=type=bind,target=/context true ${kind}`;
+      writeFileSync(join(context, "Dockerfile"), `FROM base:1\n${command}\n`);
+      for (const each of ["bough", "docker"] as const) {
+        Bun.spawnSync(["sync"]);
+        samples[kind][each].push(await builders[each](context));
+      }
+    }
+  }
+  const compared = (name: string, { bough, docker }: Record<"bough" | "docker", number[]>, atLeast: number) =>
+    row(name, median(bough), median(docker), "docker", atLeast);
+  return [
+    compared("RUN that mounts 20,000 files", samples.first, 1.5),
+    compared("another RUN that mounts them", samples.other, 0.5),
+  ];
+}
+
 type Times = Record<"bough" | "docker" | "buildah", number>;
 
 /**

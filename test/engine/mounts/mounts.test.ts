@@ -103,12 +103,12 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
       "a\nb\na\n750 7:8\n640 5:6\n700 0:0\n",
     ],
     [
-      "files, in memory if it is read-only",
+      "files, in memory of their own if they are read-only",
       async () => [
         { target: "/m", ...(await files()) },
         { target: "/n", ...(await files()), readonly: false },
       ],
-      "for m in /m /n; do awk -v m=$m '$2 == m { print ($3 == \"tmpfs\") }' /proc/mounts; done; touch /m/new || touch /n/new",
+      "for m in /m /n; do awk -v m=$m '$5 == m { print ($4 == \"/files\") }' /proc/self/mountinfo; done; touch /m/new || touch /n/new",
       "1\n0\n",
     ],
     [
