@@ -13,6 +13,7 @@ interface Surroundings {
   stage: Pick<StageScope, "args" | "config" | "env">;
   lookup: Lookup;
   escape: EscapeCharacter;
+  buildArgs: ReadonlyMap<string, string>;
 }
 
 /**
@@ -21,7 +22,7 @@ interface Surroundings {
  */
 export function createdBy(
   instruction: Instruction,
-  { stage, lookup, escape }: Surroundings,
+  { stage, lookup, escape, buildArgs }: Surroundings,
 ): string | undefined {
   const { name } = instruction;
   const expand = (word: string) => expandWord(word, lookup, escape);
@@ -30,7 +31,7 @@ export function createdBy(
     case "ONBUILD":
       return undefined;
     case "ARG": {
-      const pairs = expandDeclarations(instruction, lookup, escape).map(({ key, value }) =>
+      const pairs = expandDeclarations(instruction, lookup, { buildArgs, escape }).map(({ key, value }) =>
         value === undefined ? key : `${key}=${value}`,
       );
       return `ARG ${pairs.join(" ")}`;

@@ -103,7 +103,7 @@ export async function interpretInStage<Stage extends StageScope>(
     case "FROM":
       throw new Error("unreachable: a FROM starts a new stage");
     case "ARG": {
-      const declarations = expandDeclarations(instruction, lookup, escape);
+      const declarations = expandDeclarations(instruction, lookup, world);
       const given = declarations.flatMap(({ key }, index) => {
         const { value } = instruction.declarations[index] ?? {};
         return buildArgs.has(key) ? [] : [{ key, value }];

@@ -105,10 +105,10 @@ function noteStep(
   instruction: Instruction,
   stage: StageState,
   lookup: Lookup,
-  { mode, dockerfile: { escape } }: BuildJob,
+  { mode, buildArgs, dockerfile: { escape } }: BuildJob,
 ): StageState {
   if (mode === "default" && isSkipped(instruction)) return stage;
-  const line = createdBy(instruction, { stage, lookup, escape });
+  const line = createdBy(instruction, { stage, lookup, escape, buildArgs });
   if (line === undefined) return stage;
   return { ...stage, steps: addStep(stage.steps, line, changesFiles(instruction)) };
 }

@@ -20,12 +20,12 @@ export function expandPairs(
 export function declareGlobals(
   { declarations }: ArgInstruction,
   globals: Arguments,
-  { buildArgs, escape }: Pick<World<StageScope>, "buildArgs" | "escape">,
+  given: GivenArguments,
 ): Arguments {
   let declared = globals;
   for (const { key, value } of declarations) {
-    const expanded = value === undefined ? undefined : expandWord(value, lookUp({ args: declared }), escape);
-    declared = declareArgument(declared, key, expanded, buildArgs, globals);
+    const expanded = expandDefault(key, value, lookUp({ args: declared }), given);
+    declared = declareArgument(declared, key, expanded, given.buildArgs, globals);
   }
   return declared;
 }
@@ -34,10 +34,22 @@ export function declareGlobals(
 export function expandDeclarations(
   { declarations }: ArgInstruction,
   lookup: Lookup,
-  escape: EscapeCharacter,
+  given: GivenArguments,
 ): ArgInstruction["declarations"] {
-  return declarations.map(({ key, value }) => ({
-    key: expandWord(key, lookup, escape),
-    value: value === undefined ? undefined : expandWord(value, lookup, escape),
-  }));
+  return declarations.map(({ key: name, value }) => {
+    const key = expandWord(name, lookup, given.escape);
+    return { key, value: expandDefault(key, value, lookup, given) };
+  });
+}
+
+type GivenArguments = Pick<World<StageScope>, "buildArgs" | "escape">;
+
+/** Returns a replaced default as it is written: `${NAME:?}` in it is no error, as in BuildKit. */
+function expandDefault(
+  key: string,
+  value: string | undefined,
+  lookup: Lookup,
+  { buildArgs, escape }: GivenArguments,
+): string | undefined {
+  return value === undefined || buildArgs.has(key) ? value : expandWord(value, lookup, escape);
 }
