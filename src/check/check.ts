@@ -123,8 +123,11 @@ async function unsupportedMounts(
   return { problems: findUnsupportedMounts(dockerfile, mounts), isCertain };
 }
 
-function badReferences(dockerfile: Dockerfile, { buildArgs, mode, contexts }: CheckOptions): Finding[] {
-  const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs), contexts);
+function badReferences(
+  dockerfile: Dockerfile,
+  { buildArgs, target, mode, contexts }: CheckOptions,
+): Finding[] {
+  const graph = graphOf(dockerfile, staticGlobals(dockerfile, { buildArgs, target }), contexts);
   return findBadReferences(dockerfile, graph, mode).map((problem) => errorOf("InvalidStage", problem));
 }
 

@@ -1,3 +1,4 @@
+import { targetStageName } from "../builder/bases/automatic-arguments.ts";
 import {
   edgesByInstruction,
   reachableFrom,
@@ -42,7 +43,8 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
     }
   };
 
-  let globals = startGlobals(options.platform?.platform, buildArgs);
+  const stage = targetStageName(dockerfile, options.target);
+  let globals = startGlobals({ platform: options.platform?.platform, stage }, buildArgs);
   for (const instruction of dockerfile.globals)
     globals = await attempt(instruction, globals, async () =>
       declareGlobals(instruction, globals, { buildArgs, escape }),

@@ -38,10 +38,12 @@ test("TARGET and BUILD arguments are the same if the build runs on its target pl
   expect(Object.fromEntries(platformArguments(parsePlatform("linux/arm/v7")))).toEqual({
     BUILDPLATFORM: "linux/arm/v7",
     BUILDOS: "linux",
+    BUILDOSVERSION: "",
     BUILDARCH: "arm",
     BUILDVARIANT: "v7",
     TARGETPLATFORM: "linux/arm/v7",
     TARGETOS: "linux",
+    TARGETOSVERSION: "",
     TARGETARCH: "arm",
     TARGETVARIANT: "v7",
   });

@@ -34,24 +34,21 @@ export function formatPlatform({ os, architecture, variant }: Platform): string 
 }
 
 /**
- * The automatic arguments. They are set in FROM, and in a stage once an ARG declares them. A build runs on its target platform,
- * so BUILD and TARGET are the same.
+ * The automatic arguments about the platform. A build runs on its target platform, so BUILD and TARGET are the same.
  * https://docs.docker.com/reference/dockerfile/#automatic-platform-args-in-the-global-scope
  */
 export function platformArguments(platform: Platform): [name: string, value: string][] {
   const values = {
     PLATFORM: formatPlatform(platform),
     OS: platform.os,
+    // Only Windows has one.
+    OSVERSION: "",
     ARCH: platform.architecture,
     VARIANT: platform.variant,
   };
   return ["BUILD", "TARGET"].flatMap((whose) =>
     Object.entries(values).map(([what, value]): [string, string] => [whose + what, value]),
   );
-}
-
-export function isPlatformArgument(name: string): boolean {
-  return /^(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)$/.test(name);
 }
 
 /** Returns true if a Dockerfile depends on the platform. Otherwise the service need not be asked for it. */

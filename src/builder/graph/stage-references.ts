@@ -51,7 +51,7 @@ export function refuseBadStages(
   dockerfile: Dockerfile,
   { mode, buildArgs, target, contexts }: Pick<BuildJob, "mode" | "buildArgs" | "target" | "contexts">,
 ): void {
-  const graph = graphOf(dockerfile, staticGlobals(dockerfile, buildArgs), contexts);
+  const graph = graphOf(dockerfile, staticGlobals(dockerfile, { buildArgs, target }), contexts);
   const problems = findBadReferences(dockerfile, graph, mode);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
   if (mode === "docker") requireTarget(dockerfile, target);

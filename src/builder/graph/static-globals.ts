@@ -1,5 +1,6 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { targetStageName } from "../bases/automatic-arguments.ts";
 import { defaultPlatform, parsePlatform } from "../bases/platform.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import type { Arguments } from "../interpreter/scope.ts";
@@ -7,10 +8,12 @@ import { declareGlobals } from "../interpreter/settings.ts";
 
 /** Returns the ARGs before the first FROM, without asking the service for its platform. Omits an ARG that can't be declared. */
 export function staticGlobals(
-  { globals: instructions, escape }: Pick<Dockerfile, "globals" | "escape">,
-  buildArgs: ReadonlyMap<string, string>,
+  dockerfile: Pick<Dockerfile, "globals" | "escape" | "stages">,
+  { buildArgs, target }: { buildArgs: ReadonlyMap<string, string>; target: string | undefined },
 ): Arguments {
-  let globals = startGlobals(parsePlatform(defaultPlatform), buildArgs);
+  const { globals: instructions, escape } = dockerfile;
+  const platform = parsePlatform(defaultPlatform);
+  let globals = startGlobals({ platform, stage: targetStageName(dockerfile, target) }, buildArgs);
   for (const instruction of instructions) {
     try {
       globals = declareGlobals(instruction, globals, { buildArgs, escape });

@@ -1,8 +1,8 @@
 import { extend } from "../../columns/persistent-map.ts";
 import type { FromInstruction, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
+import { automaticArguments, type BuildTarget } from "../bases/automatic-arguments.ts";
 import { expandBase, scratch } from "../bases/base.ts";
-import { type Platform, platformArguments } from "../bases/platform.ts";
 import { copyOfDirectory, explainDirectoryBase } from "../contexts/directory-base.ts";
 import { type DirectoryContext, findContext } from "../contexts/named-context.ts";
 import { configure } from "../docker/configuration.ts";
@@ -22,14 +22,11 @@ import { undefinedVariables } from "./undefined-variables.ts";
 import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";
 import type { World } from "./world.ts";
 
-/** Returns the automatic arguments, before any ARG. `platform`: the service's, if an instruction depends on it. */
-export function startGlobals(
-  platform: Platform | undefined,
-  supplied: ReadonlyMap<string, string>,
-): Arguments {
+/** Returns the automatic arguments, before any ARG. */
+export function startGlobals(target: BuildTarget, supplied: ReadonlyMap<string, string>): Arguments {
   let globals: Arguments = new Map();
-  const automatic = platform === undefined ? [] : platformArguments(platform);
-  for (const [name, value] of automatic) globals = declareArgument(globals, name, value, supplied);
+  for (const [name, value] of automaticArguments(target))
+    globals = declareArgument(globals, name, value, supplied);
   return globals;
 }
 

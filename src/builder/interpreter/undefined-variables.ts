@@ -2,7 +2,7 @@ import type { Instruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
-import { isPlatformArgument } from "../bases/platform.ts";
+import { isAutomaticArgument } from "../bases/automatic-arguments.ts";
 import type { Arguments, Scope } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 
@@ -36,7 +36,7 @@ export function undefinedVariables(
 const maxCompared = 200;
 
 function adviceOn(name: string, { env, args, inherited, globals }: NamesInScope): string {
-  if (globals.has(name) || isPlatformArgument(name)) return `: declare it in this stage, by ARG ${name}`;
+  if (globals.has(name) || isAutomaticArgument(name)) return `: declare it in this stage, by ARG ${name}`;
   const scopes = [env, args, globals, ...(inherited === undefined ? [] : [inherited])];
   const count = scopes.reduce((sum, { size }) => sum + size, 0);
   const names = count > maxCompared ? [] : scopes.flatMap((scope) => [...scope.keys()]);

@@ -1,5 +1,5 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
-import { isPlatformArgument } from "../bases/platform.ts";
+import { isAutomaticArgument } from "../bases/automatic-arguments.ts";
 import { predefinedArguments } from "./scope.ts";
 import type { BuildWarning } from "./warnings.ts";
 
@@ -19,7 +19,7 @@ export function unusedBuildArgs(
   const predefined = predefinedArguments(supplied);
   return (
     [...supplied.keys()]
-      .filter((name) => !declared.has(name) && !predefined.has(name) && !isPlatformArgument(name))
+      .filter((name) => !declared.has(name) && !predefined.has(name) && !isAutomaticArgument(name))
       // This argument concerns the context, not the Dockerfile.
       .filter((name) => name !== keepGitDirectoryArgument)
       .map((name) => ({

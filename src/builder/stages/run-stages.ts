@@ -1,5 +1,6 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { createSlots } from "../../slots.ts";
+import { targetStageName } from "../bases/automatic-arguments.ts";
 import { platformOf, requireBase, scratch } from "../bases/base.ts";
 import { dependsOnPlatform, type Platform } from "../bases/platform.ts";
 import { MissingImageError } from "../cache/missing-image.ts";
@@ -41,7 +42,8 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const platform = await findPlatform(running);
   const steps = stepsOf(dockerfile);
   const records: StepRecord[] = [];
-  let globals = startGlobals(platform, running.buildArgs);
+  const stage = targetStageName(dockerfile, running.target);
+  let globals = startGlobals({ platform, stage }, running.buildArgs);
   for (const step of steps) {
     if (step.stage !== null || step.instruction.name !== "ARG") break;
     globals = await performGlobal(step, step.instruction, globals, { running, steps, records });

@@ -12,7 +12,7 @@ import { type Finding, warn } from "../finding.ts";
 /** FromPlatformFlagConstDisallowed, InvalidDefaultArgInFrom, RedundantTargetPlatform, UndefinedArgInFrom. */
 export function lintBaseImages(dockerfile: Dockerfile, stages: readonly Stage[]): Finding[] {
   // The platform makes no difference here.
-  const defaults = staticGlobals(dockerfile, new Map());
+  const defaults = staticGlobals(dockerfile, { buildArgs: new Map(), target: undefined });
   return stages.flatMap(({ from }) => [
     ...undeclared(from, defaults, dockerfile),
     ...invalidDefault(from, defaults, dockerfile),

@@ -94,7 +94,11 @@ describe("stages", () => {
   ])("%s", (_, text, names, edges) => {
     const contexts = contextsOf(...names);
     const dockerfile = overrideStages(parseDockerfile(text, "Dockerfile"), contexts);
-    const { nodes } = graphOf(dockerfile, staticGlobals(dockerfile, new Map()), contexts);
+    const { nodes } = graphOf(
+      dockerfile,
+      staticGlobals(dockerfile, { buildArgs: new Map(), target: undefined }),
+      contexts,
+    );
     const found = nodes.flatMap(({ stage, edges }) =>
       edges.map(({ kind, reference, target }) =>
         target.kind === "context"
