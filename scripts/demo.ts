@@ -6,13 +6,14 @@ import { makeBusyboxLayout } from "../test/support/busybox-image.ts";
 import { runScript } from "./run-script.ts";
 
 const publicImage = "busybox:stable";
+const program = resolve("dist/bough");
 
 interface Demo {
   directory: string;
   /** Prints a title and a command of bough, and runs it in `directory`. Rejects if it fails. */
   step(title: string, words: readonly string[]): Promise<void>;
-  /** Runs bough in `directory` without output. Returns true if it succeeds. */
-  attempt(words: readonly string[]): Promise<boolean>;
+  /** Runs bough in `directory` without output. Returns the error, or `undefined` if it succeeds. */
+  attempt(words: readonly string[]): Promise<string | undefined>;
 }
 
 await runScript(async () => {
@@ -41,36 +42,38 @@ async function show(demo: Demo, notesUrl: string): Promise<void> {
   await step("4. The results: the images,", ["images"]);
   await step("   and the layers of this context's builds.", ["session", "list", "--filter", "build:"]);
   await step("5. With -q, a script gets only the image's UUID.", ["-q", ...build]);
+  say(`\nThe program is ${program}. To have it as the command bough, in a directory of your PATH:`);
+  say(`  install -D ${program} ~/.local/bin/bough`);
 }
 
 /** Imports busybox from Docker Hub, or makes an image of Debian's static busybox if that fails. */
 async function makeBase({ directory, step, attempt }: Demo): Promise<string> {
-  if (await attempt(["-q", "images", "import", publicImage, "--timeout", "30"])) return publicImage;
-  say(`${publicImage} can't be imported here: the base is made from Debian's busybox-static instead.`);
+  const error = await attempt(["-q", "images", "import", publicImage, "--timeout", "30"]);
+  if (error === undefined) return publicImage;
+  say(`${publicImage} can't be imported here, so the base is made from Debian's busybox-static:\n${error}`);
   const layout = await makeBusyboxLayout(join(directory, "base"));
   await step("0. Import the base image.", ["images", "import", layout, "--tag", "busybox:demo"]);
   return "busybox:demo";
 }
 
 function openDemo(directory: string): Demo {
-  const bough = resolve("dist/bough");
-  if (!existsSync(bough)) throw new Error(`${bough} is missing: ./scripts/build makes it`);
+  if (!existsSync(program)) throw new Error(`${program} is missing: ./scripts/build makes it`);
   const environment = { PATH: process.env.PATH ?? "", HOME: directory, BOUGH_HOME: join(directory, "state") };
-  const run = (words: readonly string[], output: "inherit" | "ignore") =>
-    Bun.spawn([bough, "--local", ...words], {
-      cwd: directory,
-      env: environment,
-      stdout: output,
-      stderr: output,
-    }).exited;
+  const command = (words: readonly string[]) => [program, "--local", ...words];
+  const place = { cwd: directory, env: environment };
   return {
     directory,
-    attempt: async (words) => (await run(words, "ignore")) === 0,
+    async attempt(words) {
+      const child = Bun.spawn(command(words), { ...place, stdout: "ignore", stderr: "pipe" });
+      const error = await new Response(child.stderr).text();
+      return (await child.exited) === 0 ? undefined : error.trim();
+    },
     async step(title, words) {
       say(`\n${title}`);
       say(`$ bough ${words.map((word) => (/\s/.test(word) ? JSON.stringify(word) : word)).join(" ")}`);
       const started = performance.now();
-      const exitCode = await run(words, "inherit");
+      const exitCode = await Bun.spawn(command(words), { ...place, stdout: "inherit", stderr: "inherit" })
+        .exited;
       if (exitCode !== 0) throw new Error(`the demo ends here: bough exited with ${exitCode}`);
       say(`(${Math.round(performance.now() - started)} ms)`);
     },

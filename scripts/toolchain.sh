@@ -67,7 +67,35 @@ bring_programs() {
   fi
   command -v apt-get >/dev/null || { say "error: missing:$missing, and apt-get is missing, too: install them with your system's package manager"; exit 1; }
   say "installing$missing from Debian's packages"
-  export DEBIAN_FRONTEND=noninteractive
-  # Hides dpkg's progress, but not its errors.
-  { apt-get update -qq && $install -qq; } >/dev/null
+  without_services sh -ec "apt-get update -qq; $install -qq"
 }
+
+# without_services COMMAND...: lets a command install packages whose services are neither started nor enabled. Docker's would
+# change the firewall, for instance. invoke-rc.d(8) describes the policy, which deb-systemd-invoke obeys, too.
+without_services() (
+  policy=/usr/sbin/policy-rc.d
+  services=$(enabled_services)
+  trap 'remove_policy; disable_other_services' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' HUP TERM
+  # An existing policy is the administrator's. This one allows everything if the script is killed before it can remove it.
+  if [ -e "$policy" ]; then policy=
+  else
+    printf '#!/bin/sh\n! kill -0 %s 2>/dev/null || exit 101\n' "$$" >"$policy"
+    chmod 755 "$policy"
+  fi
+  # Hides dpkg's progress, and also debconf's and the policy's remarks, but no error.
+  said=$(DEBIAN_FRONTEND=noninteractive "$@" 2>&1 >/dev/null) || { status=$?; say "$said"; exit "$status"; }
+)
+
+remove_policy() { [ -z "$policy" ] || rm -f "$policy"; }
+
+disable_other_services() {
+  for link in $(enabled_services); do
+    case " $(echo $services) " in *" $link "*) ;; *) rm "$link" ;; esac
+  done
+  [ ! -d /run/systemd/system ] || systemctl daemon-reload
+}
+
+# systemd's names have no spaces.
+enabled_services() { [ ! -d /etc/systemd ] || find /etc/systemd -type l; }

@@ -4,6 +4,7 @@ import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { endOf } from "../support/ended.ts";
+import { writeFiles } from "../support/files.ts";
 
 const root = join(import.meta.dir, "../..");
 
@@ -46,4 +47,29 @@ test.each<[string, string, string, string | undefined, string]>([
   expect(stderr).toContain(message);
   expect(stderr).toMatch(/^error: /m);
   expect(stderr).not.toMatch(/^\s*(\d+ \||at )|Bun v\d/m);
+});
+
+test("the demo says why there is no public image, where the program is, and how to have it as a command", async () => {
+  const directory = temporaryDirectory();
+  cpSync(join(root, "scripts/example"), join(directory, "scripts/example"), { recursive: true });
+  const program = join(directory, "dist/bough");
+  const fails = "[ERROR] importing failed: no network\nThe host docker.io was not found.";
+  writeFiles(directory, {
+    "dist/bough": {
+      text: `#!/bin/sh\n[ "$2 $5" != "-q busybox:stable" ] || { echo '${fails}' >&2; exit 1; }\n`,
+      mode: 0o755,
+    },
+  });
+  const child = Bun.spawn([process.execPath, join(root, "scripts/demo.ts")], {
+    cwd: directory,
+    env: { PATH: process.env.PATH, HOME: directory },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const { exitCode, stdout } = await endOf(child);
+  expect(stdout).toContain(`so the base is made from Debian's busybox-static:\n${fails}\n`);
+  expect(stdout).toEndWith(
+    `\n\nThe program is ${program}. To have it as the command bough, in a directory of your PATH:\n  install -D ${program} ~/.local/bin/bough\n`,
+  );
+  expect(exitCode).toBe(0);
 });
