@@ -139,6 +139,7 @@ const runtime: Runtime = {
     open: () => process.stdout,
     environment: process.env,
     onError: stopWriting,
+    page: async (text) => (await import("./cli/process/pager.ts")).showInPager(text, process.env),
   }),
   stderr: createOutput({
     descriptor: 2,

@@ -17,7 +17,7 @@ export const keyVariable = "BOUGH_RELEASE_KEY_FILE";
 export const publicKeyFiles: readonly string[] = [
   "src/cli/about/release-key.ts",
   "scripts/install.sh",
-  "README.md",
+  "src/cli/help/topics/install.md",
 ];
 
 /** Reads the key to sign with, if the environment names one. Throws if its public key is not the repository's. */

@@ -1,4 +1,4 @@
-/** The keys of `-f json` are those that the README documents. */
+/** The keys of `-f json` are those that the manual documents. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import { type FakeService, startFakeService } from "../fake-service/fake-service
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
-const readme = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
-const section = readme.slice(readme.indexOf("### Results as JSON"));
+const topic = readFileSync(join(import.meta.dir, "../../src/cli/help/topics/json.md"), "utf8");
+const section = topic.slice(topic.indexOf("## Results as JSON"));
 const rows = new Map(
   [...section.slice(0, section.indexOf("\n## ")).matchAll(/^\| (`.*?`) \| (.*) \|$/gm)].flatMap(
     ([, names = "", keys = ""]) =>
@@ -106,7 +106,7 @@ describe("the keys of", () => {
   });
 });
 
-test("every row of the README is tested", () => {
+test("every row of the manual is tested", () => {
   expect([...rows.keys()].sort()).toEqual(lines.map(([documented]) => documented).sort());
 });
 
@@ -130,7 +130,7 @@ async function makeDamagedEngine(directory: string): Promise<void> {
   rmSync(join(directory, "files"), { recursive: true });
 }
 
-/** The keys in a row of the README. Values of a key are in brackets, which are ignored. */
+/** The keys in a row of the manual. Values of a key are in brackets, which are ignored. */
 function keysIn(text: string): string[] {
   return [...text.replace(/\(.*?\)/g, "").matchAll(/`(\w+)`/g)].map(([, key = ""]) => key);
 }

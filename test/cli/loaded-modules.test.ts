@@ -41,6 +41,10 @@ describe.each([
     );
   });
 
+  test("loads nothing of the manual", () => {
+    expect(loaded.filter((name) => name.startsWith("cli/help/"))).toEqual([]);
+  });
+
   test("loads nothing that measures a build", () => {
     expect(loaded.filter((name) => /^terminal\/timeline|measure-layers/.test(name))).toEqual([]);
   });

@@ -1,6 +1,5 @@
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
@@ -14,6 +13,14 @@ export interface Ended {
 
 const secondsPerBlock = 120;
 
+/** The service of a pipeline: an engine with its own state. */
+interface Service {
+  url: string;
+  stop(): Promise<void>;
+}
+
+const token = "secret-token";
+
 /**
  * A user who follows a document from the top, with a new home, bough in PATH, and the working directory `greeter`. A registry
  * on loopback has the images of Docker Hub.
@@ -22,13 +29,13 @@ export class Reader {
   readonly #home: string;
   readonly #directory: string;
   readonly #registry: Registry;
-  readonly #service: FakeService;
+  /** Started for the first pipeline. */
+  #service: Service | undefined;
 
-  private constructor(home: string, registry: Registry, service: FakeService) {
+  private constructor(home: string, registry: Registry) {
     this.#home = home;
     this.#directory = join(home, "greeter");
     this.#registry = registry;
-    this.#service = service;
   }
 
   static async start(): Promise<Reader> {
@@ -40,16 +47,14 @@ export class Reader {
     mkdirSync(join(home, ".config/containers"), { recursive: true });
     writeFileSync(join(home, ".config/containers/registries.conf"), mirror);
     cpSync(join(import.meta.dir, "greeter"), join(home, "greeter"), { recursive: true });
-    const service = await startFakeService({ token: "secret-token" });
-    service.state.addImage("alpine:3.20");
-    return new Reader(home, registry, service);
+    return new Reader(home, registry);
   }
 
   /** Runs a script in a shell that ends at the first command that fails. */
   async run(script: string, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
     const child = Bun.spawn(["sh", "-euc", `exec 2>&1\n${script}`], {
       cwd: this.#directory,
-      env: { PATH: `${dirname(compileBough())}:${process.env.PATH}`, HOME: this.#home, ...environment },
+      env: { ...this.#environment(), ...environment },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "inherit",
@@ -61,7 +66,8 @@ export class Reader {
 
   /** Runs each job of a pipeline separately, with its variables and the pipeline's secrets. */
   async runPipeline(yaml: string): Promise<Ended> {
-    const secrets = { CI: "true", CONTREE_URL: this.#service.url, CONTREE_TOKEN: "secret-token" };
+    this.#service ??= await this.#serve();
+    const secrets = { CI: "true", CONTREE_URL: this.#service.url, CONTREE_TOKEN: token };
     const ended: Ended = { exitCode: 0, output: "" };
     for (const { script, variables } of jobsOf(yaml)) {
       const { exitCode, output } = await this.run(script, { ...secrets, ...variables });
@@ -72,7 +78,27 @@ export class Reader {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#registry.stop(), this.#service.close()]);
+    await Promise.all([this.#registry.stop(), this.#service?.stop()]);
+  }
+
+  async #serve(): Promise<Service> {
+    const child = Bun.spawn(["bough", "-f", "json", "serve", "--token", token], {
+      env: { ...this.#environment(), BOUGH_HOME: join(this.#home, "service") },
+      stdout: "pipe",
+      stderr: "ignore",
+    });
+    const { value } = await child.stdout.getReader().read();
+    return {
+      url: JSON.parse(new TextDecoder().decode(value)).url,
+      async stop() {
+        child.kill();
+        await child.exited;
+      },
+    };
+  }
+
+  #environment(): Record<string, string> {
+    return { PATH: `${dirname(compileBough())}:${process.env.PATH}`, HOME: this.#home };
   }
 }
 

@@ -1,103 +1,71 @@
-/**
- * Runs every command block of README.md, from the top. Commands of a `console` block must print what it shows; a command
- * without output only has to succeed. `UPDATE_GOLDEN=1` writes the actual output.
- */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+/** Runs every command block of README.md and of the manual's topics; each reader of a topic has built README's example. */
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { commands } from "../../src/cli/command-line/commands.ts";
+import { topics } from "../../src/cli/help/topics.ts";
 import { defaultExcludes } from "../../src/context/patterns/default-excludes.ts";
-import { readBlocks, readSteps } from "./blocks.ts";
-import { type Bindings, matchOutput } from "./expectation.ts";
-import { Reader } from "./reader.ts";
+import { readBlocks } from "./blocks.ts";
+import { testDocument } from "./document.ts";
 
-const path = join(import.meta.dir, "../../README.md");
-const document = readFileSync(path, "utf8");
-const blocks = readBlocks(document);
-const separator = "\u001e";
+const root = join(import.meta.dir, "../..");
+const folder = "src/cli/help/topics";
+const paths = Object.keys(topics).map((name) => `${folder}/${name}.md`);
 
-let reader: Reader;
-let bindings: Bindings = new Map();
-let isOutdated = false;
-/** Replacements for lines of the document, by the number of the first line. */
-const replacements = new Map<number, { count: number; lines: readonly string[] }>();
+testDocument("README.md");
+for (const path of paths) testDocument(path, { before: "bough build -q --docker . --tag greeter:dev" });
 
-beforeAll(async () => {
-  reader = await Reader.start();
-});
-afterAll(async () => {
-  await reader.stop();
-  if (isOutdated) update();
-});
+describe("the manual", () => {
+  const documents = ["README.md", ...paths].map((path) => ({
+    path,
+    text: readFileSync(join(root, path), "utf8"),
+  }));
 
-describe("README.md", () => {
-  for (const { kind, line, lines, notRunBecause } of blocks) {
-    if (notRunBecause !== undefined) continue;
-    test(`line ${line}: ${kind}`, async () => {
-      if (kind === "console") await runConsole(line, lines);
-      else {
-        const text = lines.join("\n");
-        const { exitCode, output } = await (kind === "sh" ? reader.run(text) : reader.runPipeline(text));
-        expect({ exitCode, output }).toEqual({ exitCode: 0, output });
-      }
-    });
-  }
+  test("has each file of its folder as a topic, and no topic has the name of a command", () => {
+    expect(readdirSync(join(root, folder)).sort()).toEqual(
+      Object.keys(topics)
+        .map((name) => `${name}.md`)
+        .sort(),
+    );
+    expect(Object.keys(topics).filter((name) => Object.hasOwn(commands, name))).toEqual([]);
+  });
+
+  test("README.md has at most 200 lines, and links to each topic", () => {
+    const [readme] = documents;
+    expect(readme?.text.split("\n").length).toBeLessThanOrEqual(201);
+    for (const [name, { summary }] of Object.entries(topics))
+      expect(readme?.text).toContain(`- [${name}](${folder}/${name}.md): ${summary}\n`);
+  });
+
+  test.each(documents)("$path links to files that exist and to their headings", ({ path, text }) => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)];
+    for (const [link, file = "", anchor] of links) {
+      const target = file === "" ? path : join(dirname(path), file);
+      expect({ link, exists: existsSync(join(root, target)) }).toEqual({ link, exists: true });
+      if (anchor === undefined) continue;
+      const headings = [...readFileSync(join(root, target), "utf8").matchAll(/^#+ (.*)$/gm)];
+      expect(headings.map(([, title = ""]) => anchorOf(title))).toContain(anchor);
+    }
+  });
 
   test("has all default excludes", () => {
-    const [, section = ""] = document.split("\n## Default excludes\n");
+    const [, section = ""] = topics.dockerfile?.markdown.split("\n## Default excludes\n") ?? [];
     const [, list = ""] = section.split("\n```\n");
-    expect(
-      list
-        .split(/\s+/)
-        .filter((word) => word !== "")
-        .sort(),
-    ).toEqual([...defaultExcludes].sort());
+    const words = list.split(/\s+/).filter((word) => word !== "");
+    expect(words.sort()).toEqual([...defaultExcludes].sort());
   });
 
   test("gives a reason for each block that is not run, and these are at most half of all", () => {
+    const blocks = documents.flatMap(({ text }) => readBlocks(text));
     const notRun = blocks.filter(({ notRunBecause }) => notRunBecause !== undefined);
     for (const { notRunBecause } of notRun) expect(notRunBecause?.length).toBeGreaterThan(10);
     expect(notRun.length).toBeLessThanOrEqual(blocks.length / 2);
   });
 });
 
-/** Runs all commands in one shell, so that later ones have the variables of earlier ones. */
-async function runConsole(line: number, lines: readonly string[]): Promise<void> {
-  const steps = readSteps(lines);
-  const script = steps.map(({ command }) => `${command}\nprintf '${separator}%d${separator}' $?`).join("\n");
-  const { output } = await reader.run(`set +e\n${script}`);
-  const parts = output.split(separator);
-  for (const [index, step] of steps.entries()) {
-    const printed = (parts[index * 2] ?? "").replace(/\n+$/, "");
-    const actual = printed === "" ? [] : printed.split("\n");
-    const isFailure = step.output.some((text) => /^(\[ERROR\]|error:)/.test(text));
-    expect({ command: step.command, failed: parts[index * 2 + 1] !== "0", printed }).toEqual({
-      command: step.command,
-      failed: isFailure,
-      printed,
-    });
-    if (step.output.length === 0) continue;
-    const shown = abridge(actual, step.output);
-    replacements.set(line + step.outputStart, { count: step.output.length, lines: shown });
-    const matched = matchOutput(step.output, actual, bindings);
-    if (matched !== undefined) bindings = matched;
-    else if (process.env.UPDATE_GOLDEN === "1") isOutdated = true;
-    else expect(actual).toEqual([...step.output]);
-  }
-}
-
-/** Cuts the output as the document does: the same number of lines before and after its `...`. */
-function abridge(actual: readonly string[], shown: readonly string[]): readonly string[] {
-  const cut = shown.indexOf("...");
-  const after = shown.length - cut - 1;
-  return cut < 0 ? actual : [...actual.slice(0, cut), "...", ...actual.slice(actual.length - after)];
-}
-
-/** Replaces all outputs, not only those that have changed, so that an id is the same everywhere. */
-function update(): void {
-  if (readFileSync(path, "utf8") !== document) throw new Error("README.md has been changed meanwhile");
-  const lines = document.split("\n");
-  for (const [line, { count, lines: printed }] of [...replacements].sort(([one], [other]) => other - one)) {
-    lines.splice(line - 1, count, ...printed);
-  }
-  writeFileSync(path, lines.join("\n"));
+function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replace(/[^a-z0-9 -]/g, "")
+    .replaceAll(" ", "-");
 }

@@ -129,6 +129,15 @@ function describe(definition: ArgumentDefinition): string {
   return `${definition.description ?? ""}${repeat}`;
 }
 
+/** Returns a section of help: rows of two columns below a title. */
+export function renderRows(
+  title: string,
+  rows: readonly (readonly [string, string])[],
+  columns: number,
+): string {
+  return section(title, rows, columns) ?? "";
+}
+
 function section(
   title: string,
   rows: readonly (readonly [string, string])[],

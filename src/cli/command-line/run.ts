@@ -34,9 +34,18 @@ export async function runCommandLine(
     printVersion();
     return 0;
   }
-  if (raw[start] === "help" && raw.length > start + 1)
-    return runCommandLine([...raw.slice(start + 1), "--help"], runtime, onGlobals);
-  if (before.flag("help") || raw[start] === "help") {
+  if (raw[start] === "help" && !before.flag("help")) {
+    const words = raw.slice(start + 1);
+    const [topic] = words;
+    const isOption = topic?.startsWith("-") === true;
+    if (topic !== undefined && (isOption || Object.hasOwn(commands, topic)))
+      return runCommandLine([...words, "--help"], runtime, onGlobals);
+    const { showTopic, showTopics } = await import("../help/show-help.ts");
+    if (topic === undefined) showTopics(runtime.stdout);
+    else showTopic(topic, runtime.stdout, commands);
+    return 0;
+  }
+  if (before.flag("help")) {
     print((columns) => renderOverview(overviewSummary, summaries(commands), overviewFooter, columns));
     return 0;
   }
@@ -105,7 +114,7 @@ const overviewSummary = [
 ].join("\n");
 
 const overviewFooter =
-  "`bough COMMAND -h` says more about a command. Coding agents: read `bough agent` first.";
+  "`bough COMMAND -h` says more about a command, `bough help` lists the topics of the manual. Coding agents: read `bough agent` first.";
 
 function summaries(table: CommandTable): (readonly [string, string])[] {
   return Object.entries(table).map(([name, { summary }]) => [name, summary]);

@@ -69,8 +69,8 @@ export interface Input {
 export interface Output {
   write(data: string | Uint8Array): void;
   /**
-   * Writes text that is the only output, such as help. That takes a fraction of the time. `columns`: the terminal's width; infinite
-   * if there is no terminal.
+   * Writes text that is the only output, such as help, through a pager if the terminal is too small for it. That takes a fraction
+   * of the time. `columns`: the terminal's width; infinite if there is no terminal.
    */
   writeAlone(render: (columns: number) => string): void;
   /** Resolves when everything written has been taken, so that a fast writer does not fill memory. */

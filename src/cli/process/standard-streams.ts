@@ -12,6 +12,8 @@ interface OutputOptions {
   environment: Readonly<Record<string, string | undefined>>;
   /** Called when writing fails: the reader has gone, or the disk is full. Later writes are dropped. */
   onError: (error: NodeJS.ErrnoException) => void;
+  /** Shows text that is longer than the terminal; resolves with false if it has not been shown. */
+  page?: (text: string) => Promise<boolean>;
   /** True if writes are dropped from now on. */
   isSilent?: () => boolean;
 }
@@ -20,7 +22,7 @@ interface OutputOptions {
 const directBytes = 64 * 1024;
 
 export function createOutput(options: OutputOptions): Output {
-  const { descriptor, open, environment, onError, isSilent = () => false } = options;
+  const { descriptor, open, environment, onError, isSilent = () => false, page } = options;
   let stream: NodeJS.WriteStream | undefined;
   let knownTerminal: boolean | undefined;
   let room = directBytes;
@@ -77,6 +79,18 @@ export function createOutput(options: OutputOptions): Output {
     });
   }
 
+  async function writeOrPage(render: (columns: number) => string): Promise<void> {
+    const columns = await findColumns();
+    const text = render(columns);
+    const isPaged =
+      page !== undefined &&
+      columns !== Number.POSITIVE_INFINITY &&
+      // The shell's prompt needs a line.
+      text.split("\n").length > (opened().rows || 24) &&
+      (await page(text));
+    if (!isPaged) await Bun.write(Bun.file(descriptor), text);
+  }
+
   return {
     write(data) {
       if (hasFailed || isSilent()) return;
@@ -85,9 +99,7 @@ export function createOutput(options: OutputOptions): Output {
       if (rest.length > 0) written = writeToStream(rest);
     },
     writeAlone(render) {
-      written = findColumns()
-        .then((columns) => Bun.write(Bun.file(descriptor), render(columns)))
-        .then(() => undefined, fail);
+      written = writeOrPage(render).catch(fail);
     },
     // An empty write can't be used to flush: Bun calls back immediately, even while earlier writes are pending.
     flush: () => written,

@@ -1,0 +1,51 @@
+/** The manual: a Markdown source each topic. Loaded only by `help`, since these texts are long. */
+import agents from "./topics/agents.md" with { type: "text" };
+import changelog from "./topics/changelog.md" with { type: "text" };
+import checks from "./topics/checks.md" with { type: "text" };
+import ci from "./topics/ci.md" with { type: "text" };
+import commands from "./topics/commands.md" with { type: "text" };
+import contexts from "./topics/contexts.md" with { type: "text" };
+import contributing from "./topics/contributing.md" with { type: "text" };
+import disk from "./topics/disk.md" with { type: "text" };
+import docker from "./topics/docker.md" with { type: "text" };
+import dockerfile from "./topics/dockerfile.md" with { type: "text" };
+import environment from "./topics/environment.md" with { type: "text" };
+import exporting from "./topics/export.md" with { type: "text" };
+import install from "./topics/install.md" with { type: "text" };
+import json from "./topics/json.md" with { type: "text" };
+import layers from "./topics/layers.md" with { type: "text" };
+import progress from "./topics/progress.md" with { type: "text" };
+import sandbox from "./topics/sandbox.md" with { type: "text" };
+import sessions from "./topics/sessions.md" with { type: "text" };
+import sharing from "./topics/sharing.md" with { type: "text" };
+
+export interface Topic {
+  summary: string;
+  markdown: string;
+}
+
+/** In the order in which `bough help` lists them. No topic has the name of a command. */
+export const topics: Readonly<Record<string, Topic>> = {
+  docker: { summary: "Coming from docker: its commands, and what to write here", markdown: docker },
+  dockerfile: { summary: "What each instruction does, with and without --docker", markdown: dockerfile },
+  contexts: {
+    summary: "Contexts from git, archives and standard input; --build-context",
+    markdown: contexts,
+  },
+  checks: { summary: "Look for mistakes, and say why a step is not cached", markdown: checks },
+  progress: { summary: "What a build shows while it goes on, and what took long", markdown: progress },
+  sessions: { summary: "Work in a built image: run, shell, branches, rollback", markdown: sessions },
+  layers: { summary: "Why an image is so large", markdown: layers },
+  export: { summary: "Files, registries, docker load; provenance and packages", markdown: exporting },
+  sharing: { summary: "A layer cache that machines share", markdown: sharing },
+  disk: { summary: "What uses space, and how to free it", markdown: disk },
+  ci: { summary: "In a pipeline", markdown: ci },
+  agents: { summary: "Coding agents: their manual, and tools over MCP", markdown: agents },
+  sandbox: { summary: "What a RUN can reach: files, network, limits", markdown: sandbox },
+  environment: { summary: "Which service is used, and every environment variable", markdown: environment },
+  json: { summary: "Exit codes, events of a build, keys of -f json", markdown: json },
+  commands: { summary: "All commands in one table", markdown: commands },
+  install: { summary: "Releases, what the engine needs, containers", markdown: install },
+  contributing: { summary: "Working on bough", markdown: contributing },
+  changelog: { summary: "What is new", markdown: changelog },
+};
