@@ -73,11 +73,10 @@ test.each([
   expect(readFileSync(log, "utf8")).toBe(installs);
 });
 
-test("README names the packages that scripts/test and scripts/demo install", () => {
+test("the manual names the packages that scripts/test and scripts/demo install", () => {
   const read = (path: string) => readFileSync(join(scripts, path), "utf8");
   const calls = Array.from(`${read("test")}${read("demo")}`.matchAll(/\bbring_programs (.*)/g));
   const packages = calls.flatMap(([, words = ""]) => words.split(" ").map((word) => word.split(":").at(-1)));
-  const [, section = ""] = read("../README.md").split("### From source\n");
-  const [text = ""] = section.split("\n#");
-  expect(packages.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
+  const manual = read("../src/cli/help/topics/install.md");
+  expect(packages.filter((name) => !manual.includes(`\`${name}\``))).toEqual([]);
 });

@@ -1,8 +1,11 @@
 /** Checks that the machine has what the embedded engine needs, without starting the engine. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { archiveOptions } from "../../engine/inspect/archive.ts";
+import { withProcesses } from "../../engine/sandbox/root/mount-namespace.ts";
 import { runHelper } from "../../engine/system/helper.ts";
 import { findOptionalProgram, helperEnvironment, missingPrograms } from "../../engine/system/programs.ts";
+import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
@@ -22,9 +25,9 @@ export interface EngineFacts {
   /** The reason why a user other than root gets no user namespace. */
   namespaceProblem: BoughError | undefined;
   missing: readonly { program: string; package: string }[];
-  /** Names and versions of the programs, such as `runc 1.1.5`; an error if one fails to print its version. */
+  /** Names and versions of the programs, such as `runc 1.1.5`; an error if one does not do what the engine needs. */
   versions: readonly string[] | BoughError;
-  /** The result of an overlay mount; `untried` if a mount can't be tried. */
+  /** The result of an overlay mount; `untried` if a mount can't be tried, or a helper program is in the way. */
   overlay: "mounted" | "untried" | { problem: string };
   runtime: RuntimeFacts;
   network: NetworkFacts;
@@ -82,12 +85,16 @@ export async function examineEngine(runtime: Runtime): Promise<EngineFacts> {
   const namespaceProblem = needsNamespace ? await findUserNamespaceProblem(runtime) : undefined;
   const cannotTry =
     namespaceProblem !== undefined || missing.some(({ program }) => /^(unshare|mount|sh)$/.test(program));
-  const overlay = cannotTry ? "untried" : await tryOverlay(runtime, needsNamespace);
+  const mount = cannotTry ? { overlay: "untried" as const } : await tryOverlay(runtime, needsNamespace);
+  const { overlay } = mount;
   return {
     isRoot: !needsNamespace,
     namespaceProblem,
     missing,
-    versions: missing.length > 0 ? [] : await programVersions(runtime),
+    versions:
+      missing.length > 0
+        ? []
+        : (mount.inTheWay ?? (await tryOptions(runtime)) ?? (await programVersions(runtime))),
     overlay,
     runtime: started,
     // If no layer can be mounted, no command runs that would need a network.
@@ -111,29 +118,62 @@ async function programVersions(runtime: Runtime): Promise<string[] | BoughError>
   }
 }
 
+/** Tries the options of helpers that a mount does not need. Returns an error if one of them does not know an option. */
+async function tryOptions(runtime: Runtime): Promise<BoughError | undefined> {
+  const { environment, clock, signal } = runtime;
+  const commands = [
+    ["tar", "--create", ...archiveOptions, "--files-from=/dev/null", "--file=/dev/null"],
+    ["sync", "-f", "/proc"],
+    ["nice", "-n", "1", "true"],
+  ];
+  try {
+    for (const command of commands) {
+      const place = { environment: helperEnvironment(environment), clock, signal, seconds: maxTrialSeconds };
+      const { status, stderr } = await runHelper(command, place);
+      const inTheWay = status === 0 ? undefined : explainUnknownOption(stderr, environment);
+      if (inTheWay !== undefined) return inTheWay;
+    }
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof BoughError) return error;
+    throw error;
+  }
+}
+
 /** Runs in a new mount namespace, and cleans up there: an ordinary user can't remove what overlayfs leaves. */
 const overlayTrial = `mkdir lower upper work merged
 mount -t overlay -o "$1" overlay merged; status=$?
 umount merged 2>&-; rm -rf lower upper work merged; exit $status`;
 
-async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<EngineFacts["overlay"]> {
+/** The result of a trial, and a helper program that has not even tried it. */
+interface MountTrial extends Pick<EngineFacts, "overlay"> {
+  inTheWay?: BoughError;
+}
+
+/** Tries a mount with the helpers and options of a command's mount namespace. */
+async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<MountTrial> {
   const directory = makeTrialDirectory(runtime);
-  if (directory === undefined) return "untried";
+  if (directory === undefined) return { overlay: "untried" };
   const { environment, clock, signal } = runtime;
   const options = `lowerdir=lower,upperdir=upper,workdir=work${needsNamespace ? ",userxattr" : ""}`;
-  const entry = needsNamespace ? userNamespaceEntry : ["unshare", "--mount", "--"];
+  const entry = ["unshare", "--mount", ...withProcesses, "setpriv", "--pdeathsig", "KILL"];
+  const command = [...(needsNamespace ? userNamespaceEntry : []), ...entry];
   try {
-    const { status, stderr } = await runHelper([...entry, "sh", "-c", overlayTrial, "sh", options], {
+    const { status, stderr } = await runHelper([...command, "sh", "-c", overlayTrial, "sh", options], {
       workingDirectory: directory,
       environment: helperEnvironment(environment),
       clock,
       signal,
       seconds: maxTrialSeconds,
     });
-    return status === 0 ? "mounted" : { problem: stderr.split("\n")[0]?.trim() || `exit code ${status}` };
+    if (status === 0) return { overlay: "mounted" };
+    const inTheWay = explainUnknownOption(stderr, environment);
+    if (inTheWay !== undefined) return { overlay: "untried", inTheWay };
+    return { overlay: { problem: stderr.split("\n")[0]?.trim() || `exit code ${status}` } };
   } catch (error) {
     signal.throwIfAborted();
-    return { problem: messageOf(error) };
+    return { overlay: { problem: messageOf(error) } };
   } finally {
     remove(directory);
   }

@@ -1,5 +1,6 @@
 import { endHelper, startHelper } from "../../engine/system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../engine/system/programs.ts";
+import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
 import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 
@@ -32,7 +33,7 @@ export async function unpackTree(
     sent.catch(() => undefined);
     const status = await Promise.race([tar.exited, sent.then(() => tar.exited)]);
     signal.throwIfAborted();
-    if (status !== 0) throw failureOf(await said);
+    if (status !== 0) throw failureOf(await said, environment);
     await sent;
   } finally {
     signal.removeEventListener("abort", kill);
@@ -54,11 +55,14 @@ const diskErrors: Readonly<Record<string, string>> = {
 };
 
 /** Returns an error with the cause in tar's messages; one of the disk is that of a system call. */
-function failureOf(said: string): Error {
+function failureOf(said: string, environment: Environment): Error {
   const found = Object.entries(diskErrors).find(([text]) => said.includes(`: ${text}\n`));
   if (found !== undefined) return Object.assign(new Error(found[0]), { code: found[1] });
-  // The last message only says that there were errors.
-  return new BoughError(`cannot unpack the image's files: ${said.trim().split("\n")[0] ?? ""}`);
+  return (
+    explainUnknownOption(said, environment) ??
+    // The last message only says that there were errors.
+    new BoughError(`cannot unpack the image's files: ${said.trim().split("\n")[0] ?? ""}`)
+  );
 }
 
 async function send(tree: ReadableStream<Uint8Array>, to: Bun.FileSink, signal: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { runHelper } from "../../engine/system/helper.ts";
+import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import type { Runtime } from "./runtime.ts";
@@ -72,7 +73,11 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
       seconds: maxTrialSeconds,
       signal: runtime.signal,
     });
-    return status === 0 ? undefined : explain(stderr.trim() || `unshare exited with ${status}`, runtime);
+    if (status === 0) return undefined;
+    return (
+      explainUnknownOption(stderr, environment) ??
+      explain(stderr.trim() || `unshare exited with ${status}`, runtime)
+    );
   } catch (error) {
     runtime.signal.throwIfAborted();
     return unusable(messageOf(error), error instanceof BoughError ? error.hint : undefined);

@@ -4,9 +4,10 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, startHelper } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { explainUnknownOption } from "../system/unknown-option.ts";
 
 /** PAX format, reproducible, with everything that a Linux file system holds. */
-const options = [
+export const archiveOptions = [
   "--format=posix",
   // Leaves out tar's process ID, which older versions put into a record's name.
   "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
@@ -36,7 +37,7 @@ export function streamArchive(
   const command = [
     findProgram("tar", environment),
     "--create",
-    ...options,
+    ...archiveOptions,
     `--directory=${directory}`,
     "--",
     name,
@@ -58,7 +59,7 @@ export function streamArchive(
       const status = await tar.exited;
       view[Symbol.dispose]();
       if (status === 0) controller.close();
-      else controller.error(new BoughError(`the archive is incomplete: ${(await errorOutput).trim()}`));
+      else controller.error(failureOf((await errorOutput).trim(), environment));
     },
     async cancel() {
       endHelper(tar);
@@ -67,4 +68,8 @@ export function streamArchive(
       await chunks.return?.();
     },
   });
+}
+
+function failureOf(said: string, environment: Environment): BoughError {
+  return explainUnknownOption(said, environment) ?? new BoughError(`the archive is incomplete: ${said}`);
 }

@@ -10,6 +10,7 @@ import {
   startHelper,
 } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
+import { explainUnknownOption } from "../system/unknown-option.ts";
 import { leaveDevices } from "./tap-device.ts";
 
 /** A network is ready in some 10 milliseconds. */
@@ -38,7 +39,8 @@ export class NetworkHelpers {
 
   spawn(command: readonly string[]): NetworkHelper {
     // The process outlives the operation that it was made for, and must not keep a directory in use.
-    const place = { workingDirectory: "/", environment: helperEnvironment(this.#environment) };
+    const environment = this.#environment;
+    const place = { workingDirectory: "/", environment: helperEnvironment(environment) };
     const helper = startHelper(command, place);
     this.#helpers.push(helper);
     helper.exited.then(() => this.#firstEnd.resolve());
@@ -49,7 +51,7 @@ export class NetworkHelpers {
       pid: helper.pid,
       async next() {
         const { done } = await beforeDeadline(helper, ["slirp4netns"], said.next(), deadline);
-        if (done === true) throw new BoughError(explain(await complaint));
+        if (done === true) throw explain(await complaint, environment);
       },
       proceed: () => sendLine(helper),
     };
@@ -127,8 +129,11 @@ function isResolvConfInSandbox(): boolean {
 /** Matches what slirp4netns also prints without an error: warnings about experimental options, and how it passes on the device. */
 const remark = /^(WARNING|sent tapfd|received tapfd)/;
 
-/** Returns the first error message. */
-function explain(said: string): string {
+/** Returns an error with the first error message. */
+function explain(said: string, environment: Environment): BoughError {
   const lines = said.split("\n").filter((line) => line.trim() !== "" && !remark.test(line));
-  return lines[0] ?? "slirp4netns exited without an error message";
+  return (
+    explainUnknownOption(said, environment) ??
+    new BoughError(lines[0] ?? "slirp4netns exited without an error message")
+  );
 }

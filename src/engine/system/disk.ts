@@ -2,6 +2,7 @@ import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { runHelper } from "./helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "./programs.ts";
+import { explainUnknownOption } from "./unknown-option.ts";
 
 /** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;
@@ -35,6 +36,8 @@ export async function syncToDisk(
     if (signal.aborted || !(error instanceof BoughError)) throw error;
     throw new FailedSyncError(error.message, { hint: failingDiskHint });
   });
+  const unknown = explainUnknownOption(stderr, host.environment);
+  if (unknown !== undefined) throw unknown;
   const message = `could not write ${path} to disk: ${stderr.trim()}`;
   if (notStarted.includes(status)) throw new BoughError(message);
   // A file system can have room when the device below it, such as a thin volume, has none.

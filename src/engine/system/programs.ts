@@ -29,7 +29,7 @@ const furtherPackages = {
 
 const allPackages = { ...packages, ...furtherPackages };
 
-type ProgramName = keyof typeof allPackages;
+export type ProgramName = keyof typeof allPackages;
 
 /** Thrown if the machine lacks something that the engine needs; the response's status is 501. */
 export class MissingProgramError extends BoughError {}
@@ -62,6 +62,11 @@ const found = new WeakMap<Environment, Map<ProgramName, string>>();
 /** Throws if neither crun nor runc is installed. */
 export function requireRuntime(environment: Environment): void {
   if (findOptionalProgram("crun", environment) === undefined) findProgram("runc", environment);
+}
+
+/** Returns the Debian package of a program; `undefined` if the engine needs no such program. */
+export function packageOf(program: string): string | undefined {
+  return Object.hasOwn(allPackages, program) ? allPackages[program as ProgramName] : undefined;
 }
 
 /** Returns the missing programs that every build needs, each with its package. */

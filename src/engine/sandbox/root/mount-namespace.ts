@@ -16,6 +16,7 @@ import {
   startPipedHelper,
 } from "../../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
+import { explainUnknownOption } from "../../system/unknown-option.ts";
 import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
 import { type Crun, crunDescriptors, crunVariables } from "../runtime/crun.ts";
 import { mountForProcess } from "./mount-for-process.ts";
@@ -71,8 +72,8 @@ const maxComplaint = 64 * 1024;
 /** Mounting takes some milliseconds. */
 const maxMountSeconds = 60;
 
-/** A PID namespace that the kernel ends together with bough, with a `/proc` that shows it. */
-const withProcesses = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+/** Options of unshare(1): a PID namespace that the kernel ends together with bough, with a `/proc` that shows it. */
+export const withProcesses = ["--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /** The instructions for a process in its namespaces. */
 interface Words {
@@ -140,7 +141,7 @@ export async function enterMountNamespace(
       failure: "did not mount the image's layers",
       hint: "`bough doctor` tries such a mount.",
     });
-    if (output.done === true) throw await mountError(helper);
+    if (output.done === true) throw await mountError(helper, environment);
   };
   const instruct = (words: readonly string[]) => {
     writeFileSync(file, `set -- ${words.map(quote).join(" ")}\n`, { mode: 0o600 });
@@ -169,8 +170,10 @@ function mountWords(mount: NamespaceMount): string[] {
   return [mount.type, mount.type === "bind" ? mount.source : mount.options, mount.place];
 }
 
-async function mountError({ stderr }: Helper): Promise<BoughError> {
+async function mountError({ stderr }: Helper, environment: Environment): Promise<BoughError> {
   const errorOutput = (await readAtMost(maxComplaint, stderr)).bytes.toString().trim();
+  const unknown = explainUnknownOption(errorOutput, environment);
+  if (unknown !== undefined) return unknown;
   // unshare's message where the root directory of a chroot is not a mount point.
   const isInDirectory = errorOutput.includes("cannot change root filesystem propagation");
   return new BoughError(
