@@ -7,6 +7,7 @@ import { type ResolvedSources, resolveSources } from "../../context/sources/sour
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { hashMatches } from "../copy/hash-sources.ts";
+import { defaultDirectoryMode } from "../copy/made-directories.ts";
 import { root } from "../copy/ownership.ts";
 import { stageEntry } from "../copy/staged-items.ts";
 import { titleOf } from "../interpreter/location.ts";
@@ -33,7 +34,8 @@ export async function stageMountedFiles(
   return new Map(
     Array.from(match.entries, (entry) => [
       match.isDirectory ? entry.relativePath : "",
-      stageEntry({ entry, mode: entry.mode }, owned),
+      // BuildKit does not send the mode of the context itself, which whoever made it seldom chose.
+      stageEntry({ entry, mode: entry.contextPath === "" ? defaultDirectoryMode : entry.mode }, owned),
     ]),
   );
 }

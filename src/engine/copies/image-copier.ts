@@ -3,6 +3,7 @@ import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../contex
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { Pace } from "../../pace.ts";
+import { giveAttributes } from "../system/owner-and-mode.ts";
 import { makeNode, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import { copyContent } from "./copy-content.ts";
 import type { EarlySync } from "./early-sync.ts";
@@ -12,14 +13,7 @@ import type { Linker } from "./linker.ts";
 import { joinPath, type Path } from "./path.ts";
 import { textOf } from "./select-sources.ts";
 import { tryLink } from "./try-link.ts";
-import {
-  giveAttributes,
-  giveTimes,
-  type Ids,
-  insideOf,
-  type UpperDirectory,
-  type UpperTree,
-} from "./upper-tree.ts";
+import { giveTimes, type Ids, insideOf, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
 
 /** A directory that is written to. */
 interface Place {

@@ -2,9 +2,10 @@ import { chownSync, lchownSync, symlinkSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
+import { giveAttributes } from "../system/owner-and-mode.ts";
 import { createDirectoryMaker } from "./directory-maker.ts";
 import type { PlacedEntry } from "./entry-spec.ts";
-import { giveAttributes, type UpperTree } from "./upper-tree.ts";
+import type { UpperTree } from "./upper-tree.ts";
 
 /** Makes directories and links in a tree that is not mounted, as COPY does: a link replaces anything but a directory. */
 export async function placeEntries(

@@ -1,7 +1,6 @@
 import {
   chmodSync,
   chownSync,
-  lchownSync,
   lstatSync,
   lutimesSync,
   mkdirSync,
@@ -12,6 +11,7 @@ import {
 import type { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import { lookUp, UnreachablePathError } from "../sandbox/root/root-path.ts";
+import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
 import { readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { LayerTree, MergedDirectory } from "./layer-tree.ts";
 import { joinPath, keyOf, type Path } from "./path.ts";
@@ -166,16 +166,10 @@ export class UpperTree {
     if (found?.stats.isDirectory()) return this.enter(parent, name);
     if (found !== undefined) throw fail(insideOf(parent, name));
     const made = this.make(parent, name);
-    chmodSync(made.path, 0o755);
+    chmodSync(made.path, directoryMode);
     if (owner !== undefined) chownSync(made.path, owner.uid, owner.gid);
     return made;
   }
-}
-
-/** Sets owner and mode. The mode comes second, since changing the owner clears setuid and setgid. */
-export function giveAttributes(path: Path, owner: Ids, { mode }: { mode: number }): void {
-  lchownSync(path, owner.uid, owner.gid);
-  chmodSync(path, mode & 0o7777);
 }
 
 /**

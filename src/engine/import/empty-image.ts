@@ -1,4 +1,3 @@
-import { chmodSync, mkdirSync } from "node:fs";
 import { digestOf } from "../../image/digest.ts";
 import type { ImageParts } from "./image-parts.ts";
 
@@ -7,11 +6,4 @@ export function emptyImage(): ImageParts {
   const config = { config: {}, rootfs: { type: "layers", diff_ids: [] } };
   const bytes = new TextEncoder().encode(JSON.stringify(config));
   return { config: { bytes, digest: digestOf(bytes) }, layers: [] };
-}
-
-/** Makes the root directory of an image without layers. */
-export function makeEmptyRoot(directory: string): void {
-  mkdirSync(directory);
-  // mkdir applies the umask, chmod does not.
-  chmodSync(directory, 0o755);
 }

@@ -1,4 +1,3 @@
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
 import { variablesIn } from "../../image/config.ts";
@@ -18,11 +17,11 @@ import { ownMemoryLimit } from "../sandbox/limits/controllers.ts";
 import { ownHierarchies } from "../sandbox/limits/hierarchies.ts";
 import { limitsFor } from "../sandbox/limits/limits.ts";
 import { readAccounts } from "../sandbox/root/accounts.ts";
-import { copyRootAttributes } from "../sandbox/root/mount-points.ts";
 import { runInSandbox } from "../sandbox/sandbox.ts";
 import type { EngineState } from "../state.ts";
 import { startDeadline } from "../system/deadline.ts";
 import { measureMachine } from "../system/machine-size.ts";
+import { makeUpper } from "../system/owner-and-mode.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { workingDirectoryOf } from "./metadata.ts";
 import type { Instance } from "./spec.ts";
@@ -137,8 +136,7 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
   const { image, spec } = instance;
   const startedAt = steadyTime(state.clock);
   const upper = join(run.directory, "upper");
-  mkdirSync(upper);
-  copyRootAttributes(layerDirectory(state.layout, image.layer), upper);
+  makeUpper(upper, layerDirectory(state.layout, image.layer));
   let linkedLayers: ReadonlySet<number> = new Set();
   const deadline = startDeadline(state.clock, spec.timeoutSeconds, "the files and copies were not in place");
   try {

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
@@ -7,10 +7,11 @@ import { sha256Of } from "../../sha256.ts";
 import { copyFromImage } from "../copies/copy-from-image.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import { LayerTree } from "../copies/layer-tree.ts";
-import { giveAttributes, UpperTree } from "../copies/upper-tree.ts";
+import { UpperTree } from "../copies/upper-tree.ts";
 import { cacheDirectory, forgetCache, placeCache, takeCache } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
 import type { EngineState } from "../state.ts";
+import { giveAttributes } from "../system/owner-and-mode.ts";
 import type { CacheMount, MountSpec } from "./mount-spec.ts";
 
 /** Returns the key that tells caches apart, by BuildKit's rules. */
@@ -65,8 +66,7 @@ async function fillCache(
   { image, signal }: { image: Image | undefined; signal: AbortSignal },
 ): Promise<void> {
   mkdirSync(directory);
-  chownSync(directory, uid, gid);
-  chmodSync(directory, mode);
+  giveAttributes(directory, { uid, gid }, { mode });
   if (image === undefined) return;
   const from = openLayerTree(state, image);
   const path = `/${new UpperTree(state.layout.empty, from).resolve(source).join("/")}`;

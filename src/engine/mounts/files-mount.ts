@@ -1,4 +1,3 @@
-import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createPace } from "../../pace.ts";
 import type { LentFile } from "../../service/wire/file.ts";
@@ -6,8 +5,9 @@ import { type PlacedFile, placedFiles } from "../copies/file-spec.ts";
 import { LayerTree } from "../copies/layer-tree.ts";
 import { placeEntries } from "../copies/place-entries.ts";
 import { ChangedFileError, placeFiles } from "../copies/place-files.ts";
-import { giveAttributes, UpperTree } from "../copies/upper-tree.ts";
+import { UpperTree } from "../copies/upper-tree.ts";
 import type { EngineState } from "../state.ts";
+import { giveAttributes, makeDirectory } from "../system/owner-and-mode.ts";
 import type { FilesMount } from "./mount-spec.ts";
 
 /** The contents of a mount of files. */
@@ -41,8 +41,7 @@ export class MountFiles {
   /** Makes them in `directory`. */
   async make(directory: string, signal: AbortSignal): Promise<void> {
     const place = join(directory, "files");
-    mkdirSync(place);
-    chmodSync(place, 0o755);
+    makeDirectory(place);
     const pace = createPace(signal);
     // A tree without layers below it: it only contains links that are made here.
     const tree = new UpperTree(place, new LayerTree([], false));

@@ -6,6 +6,7 @@ import { layerDirectory } from "../records/layers.ts";
 import type { Helper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { machineArchitecture } from "../system/machine.ts";
+import { makeUpper } from "../system/owner-and-mode.ts";
 import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
@@ -13,12 +14,7 @@ import type { OwnGroups } from "./limits/own-groups.ts";
 import type { LimitSettings } from "./limits/settings.ts";
 import { chrootState } from "./root/chroot.ts";
 import { enterMountNamespace } from "./root/mount-namespace.ts";
-import {
-  copyRootAttributes,
-  type MountPoints,
-  provideMountPoints,
-  removeMountPoints,
-} from "./root/mount-points.ts";
+import { type MountPoints, provideMountPoints, removeMountPoints } from "./root/mount-points.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
 import { runCommand, runtimeMounts } from "./runtime/runtime.ts";
 import { sandboxConfig } from "./sandbox-config.ts";
@@ -35,8 +31,8 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const { layout, environment } = host;
   const { runtime } = request;
   const upper = join(request.directory, "upper");
-  for (const name of ["upper", "work"]) mkdirSync(join(request.directory, name));
-  copyRootAttributes(layerDirectory(layout, request.layers[0]), upper);
+  makeUpper(upper, layerDirectory(layout, request.layers[0]));
+  mkdirSync(join(request.directory, "work"));
   await request.fill(upper);
   const guard = new LimitGuard(host, request);
   const kill = new KillSwitch(request.signal, request.onKill);

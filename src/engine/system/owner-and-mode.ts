@@ -1,4 +1,15 @@
-import { constants, fchmodSync, fchownSync, fstatSync, type Stats } from "node:fs";
+import {
+  chmodSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  type Stats,
+  utimesSync,
+} from "node:fs";
 
 /** Flags for a new file, which must not replace anything, not even a link. */
 export const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -21,6 +32,36 @@ export function setOwnerAndMode(
   if (!isOwned) fchownSync(descriptor, uid, gid);
   // The owner comes first, since changing it clears setuid and setgid.
   if (!isOwned || (stats.mode & 0o7777) !== mode) fchmodSync(descriptor, mode);
+}
+
+/** The mode of a directory that nothing describes. */
+export const directoryMode = 0o755;
+
+/**
+ * Makes a directory of an image, or one that commands see. mkdir(2) alone would apply the umask of whoever started bough, which
+ * must not get into images.
+ */
+export function makeDirectory(path: string | Buffer, mode = directoryMode): void {
+  mkdirSync(path);
+  chmodSync(path, mode);
+}
+
+/** Makes the upper directory of an overlay. Its attributes are those of the overlay's root, so it gets those of `root`. */
+export function makeUpper(path: string, root: string): void {
+  mkdirSync(path);
+  const stats = lstatSync(root);
+  giveAttributes(path, stats, stats);
+  utimesSync(path, stats.atimeMs / 1000, stats.mtimeMs / 1000);
+}
+
+/** Sets owner and mode. The mode comes second, since changing the owner clears setuid and setgid. */
+export function giveAttributes(
+  path: string | Buffer,
+  { uid, gid }: { uid: number; gid: number },
+  { mode }: { mode: number },
+): void {
+  lchownSync(path, uid, gid);
+  chmodSync(path, mode & 0o7777);
 }
 
 /** True for equal owners and modes, which include the types. */

@@ -4,8 +4,9 @@ import type { Pace } from "../../pace.ts";
 import { copyContent } from "../copies/copy-content.ts";
 import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { joinPath, type Path } from "../copies/path.ts";
-import { copyMetadata, giveAttributes } from "../copies/upper-tree.ts";
+import { copyMetadata } from "../copies/upper-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
+import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
 import { type BytePath, namesIn, showPath, toPath } from "./byte-path.ts";
 import type { DeferredParts } from "./layer-writer.ts";
@@ -47,7 +48,7 @@ export async function completeLayer(
 /** Gives a directory without an entry the metadata of the one in the layers below, or else root's ownership and mode 0755. */
 function describeAs(directory: Path, lower: Path | undefined): void {
   if (lower === undefined) {
-    giveAttributes(directory, { uid: 0, gid: 0 }, { mode: 0o755 });
+    giveAttributes(directory, { uid: 0, gid: 0 }, { mode: directoryMode });
     return;
   }
   copyMetadata(lower, directory, lstatSync(lower));

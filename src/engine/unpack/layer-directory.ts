@@ -2,8 +2,8 @@ import { mkdirSync, readlinkSync, rmSync, type Stats, unlinkSync } from "node:fs
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
 import { isWhiteout } from "../copies/layer-tree.ts";
-import { giveAttributes } from "../copies/upper-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
+import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
 import { markOpaque } from "../system/xattrs.ts";
 import { type BytePath, fromText, namesIn, showPath, toPath } from "./byte-path.ts";
 
@@ -70,7 +70,7 @@ export class LayerDirectory {
       if (stats?.isDirectory()) this.implied.delete(this.#inside(path));
       else {
         this.clear(path);
-        mkdirSync(toPath(path), 0o755);
+        mkdirSync(toPath(path));
         // The layer has deleted the directory of the layers below, and made it again.
         if (stats !== undefined && isWhiteout(stats)) this.makeOpaque(path);
       }
@@ -81,7 +81,7 @@ export class LayerDirectory {
 
   #tryMake(path: BytePath): boolean {
     try {
-      mkdirSync(toPath(path), 0o755);
+      mkdirSync(toPath(path));
       return true;
     } catch (error) {
       if (errorCode(error) !== "EEXIST") throw error;
@@ -168,7 +168,7 @@ export class LayerDirectory {
     if (stats !== undefined) unlinkSync(toPath(path));
     mkdirSync(toPath(path));
     // mkdir applies this process's umask, and the group of a setgid parent.
-    giveAttributes(toPath(path), { uid: 0, gid: 0 }, { mode: 0o755 });
+    giveAttributes(toPath(path), { uid: 0, gid: 0 }, { mode: directoryMode });
     if (stats !== undefined) this.makeOpaque(path);
     else this.implied.add(this.#inside(path));
   }

@@ -85,7 +85,7 @@ async function readEntries(
   { name, directory, inUserNamespace }: LayerJob,
   account: Account,
 ): Promise<DeferredParts | undefined> {
-  if (directory !== undefined) mkdirSync(directory, { mode: 0o755 });
+  if (directory !== undefined) mkdirSync(directory);
   const writer = directory === undefined ? undefined : new LayerWriter(directory, inUserNamespace);
   // Without `return`, so that the reader does not close the stream at the archive's end, which may come before the stream's.
   const stream = { [Symbol.asyncIterator]: () => ({ next: () => plain.next() }) };

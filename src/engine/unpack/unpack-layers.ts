@@ -1,7 +1,6 @@
 import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { createPace } from "../../pace.ts";
-import { makeEmptyRoot } from "../import/empty-image.ts";
 import type { ImportedConfig } from "../import/image-config.ts";
 import type { ImageParts, LayerFile } from "../import/image-parts.ts";
 import type { Room } from "../import/limits.ts";
@@ -9,6 +8,7 @@ import { gatherBlobs, type ImportedBlob } from "../records/imported-blobs.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
+import { makeDirectory } from "../system/owner-and-mode.ts";
 import { completeLayer } from "./complete-layer.ts";
 import type { EarlyLayers } from "./early-layers.ts";
 import type { LayerGroup } from "./layer-plan.ts";
@@ -61,7 +61,7 @@ export async function unpackLayers(
       below.unshift(layerDirectory(layout, group.existing.id));
       continue;
     }
-    if (parts.layers.length === 0) makeEmptyRoot(content);
+    if (parts.layers.length === 0) makeDirectory(content);
     const own: string[] = [];
     for (const { deferred, place } of unpacked) {
       if (deferred !== undefined)

@@ -39,13 +39,17 @@ export interface MountNamespace {
 }
 
 /**
+ * The runtime makes missing directories of the image, such as a working directory: the umask of whoever started bough must not
+ * get into them.
+ *
  * The process first enters its control groups, if it has any (the first process to do so after a while waits for some
  * milliseconds), and prints an empty line. Then it reads what to mount, mounts it and prints an empty line, until it reads its
  * command, which it becomes. All further output is the command's. What it reads comes in files, since a shell reads a pipe byte by
  * byte. Other sandboxes may change the source of a bind mount, so the process enters that directory and checks where it is.
  * Descriptor 4 is the command's terminal, if it has one.
  */
-const script = `if [ $# -gt 0 ]; then
+const script = `umask 022
+if [ $# -gt 0 ]; then
   ${enterGroups}
 fi
 echo

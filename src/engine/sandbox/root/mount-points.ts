@@ -1,29 +1,11 @@
-import {
-  chmodSync,
-  chownSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  type Stats,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, lstatSync, readdirSync, rmSync, type Stats, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BoughError } from "../../../errors.ts";
-import { hasSameOwnerAndMode } from "../../system/owner-and-mode.ts";
+import { hasSameOwnerAndMode, makeDirectory } from "../../system/owner-and-mode.ts";
 import { resolveInRoot } from "./root-path.ts";
 
 /** Directories that the sandbox mounts its own file systems on, which hide the image's content there. */
 export const coveredDirectories = ["/dev", "/proc", "/sys"] as const;
-
-/** Gives a new upper directory the attributes of the image's root: its own root directory is what a command sees as `/`. */
-export function copyRootAttributes(layerDirectory: string, upper: string): void {
-  const root = lstatSync(layerDirectory);
-  chownSync(upper, root.uid, root.gid);
-  chmodSync(upper, root.mode & 0o7777);
-  utimesSync(upper, root.atimeMs / 1000, root.mtimeMs / 1000);
-}
 
 /** Returns whether a command left the file system unchanged. */
 export function isUnchanged(layerDirectory: string, upper: string): boolean {
@@ -69,9 +51,11 @@ export function provideMountPoint(
 export function makeMountPoint(root: string, path: string, type: "file" | "directory", mode: number): void {
   const directory = makeParent(root, path);
   const made = join(directory, basename(path));
-  if (type === "file") writeFileSync(made, "", { flag: "wx" });
-  else mkdirSync(made);
-  chmodSync(made, mode);
+  if (type === "directory") makeDirectory(made, mode);
+  else {
+    writeFileSync(made, "", { flag: "wx" });
+    chmodSync(made, mode);
+  }
 }
 
 /** Makes the parent directory of `mount` if missing, with owner root and mode 0755. Returns its path on this machine. */
@@ -87,8 +71,7 @@ function makeParent(root: string, mount: string): string {
       throw new BoughError(
         `cannot mount ${mount}: ${path.slice(root.length)} in the image is not a directory`,
       );
-    mkdirSync(path);
-    chmodSync(path, 0o755);
+    makeDirectory(path);
   }
   return path;
 }
@@ -116,8 +99,7 @@ function provideDirectory(place: MountPlace, path: string): void {
   if (stats?.isDirectory()) return;
   noteMade(place, path, () => {
     if (stats !== undefined) remove(place, path);
-    mkdirSync(join(place.root, path));
-    chmodSync(join(place.root, path), 0o755);
+    makeDirectory(join(place.root, path));
   });
 }
 
