@@ -45,6 +45,7 @@ const shared = [
   "database.ts",
   "left-behind.ts",
   "open-for-reading.ts",
+  "open-without-links.ts",
   "own-path.ts",
   "pace.ts",
   "process-identity.ts",

@@ -11,7 +11,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
 import { hashFiles } from "../../src/context/hashing/hash.ts";
@@ -93,6 +93,15 @@ const changes: [string, (path: string) => void, string][] = [
     "changed while the build read it",
   ],
   [
+    "is reached through a link in place of its directory",
+    (path) => {
+      const directory = dirname(path);
+      renameSync(directory, `${directory}.elsewhere`);
+      symlinkSync(`${directory}.elsewhere`, directory);
+    },
+    "changed while the build read it",
+  ],
+  [
     "becomes a pipe without a writer",
     (path) => {
       rmSync(path);
@@ -116,11 +125,11 @@ for (const [what, change, message] of changes) {
     ["large", big],
   ] as const) {
     test(`a ${size} file that ${what} after the walk is an error`, async () => {
-      const root = makeTree("f");
-      writeFileSync(join(root, "f"), content);
+      const root = makeTree("d/f");
+      writeFileSync(join(root, "d", "f"), content);
       const entry = await fileEntry(root);
       change(entry.absolutePath);
-      await expect(hashFiles([entry])).rejects.toThrow(`f ${message}`);
+      await expect(hashFiles([entry])).rejects.toThrow(`d/f ${message}`);
     });
   }
 }

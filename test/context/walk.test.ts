@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { chmodSync, lstatSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
@@ -111,7 +111,32 @@ test("a file that vanishes while the context is read is an error with its path",
     },
   };
   await expect(resolveSources({ context, ignore: noRules, sources: ["."], files })).rejects.toThrow(
-    "cannot read b: no such file or directory",
+    "b vanished while the build read it",
+  );
+});
+
+test.each<[string, string, keyof FileSystem, string]>([
+  ["a directory", "sub/a\nsub/b", "readDirectory", "sub"],
+  ["the directory of a link", "sub/link -> target", "readLink", "sub/link"],
+])("%s that is replaced by a link while the context is read is an error", async (_, tree, call, path) => {
+  const root = makeTree(tree);
+  const context = await openBuildContext(root, "/");
+  const sub = join(context.realPath, "sub");
+  const swapBefore = <Name extends keyof FileSystem>(name: Name): FileSystem[Name] =>
+    ((asked: string) => {
+      if (name === call && asked === join(context.realPath, path)) {
+        renameSync(sub, `${sub}.elsewhere`);
+        symlinkSync(`${sub}.elsewhere`, sub);
+      }
+      return localFileSystem[name](asked);
+    }) as FileSystem[Name];
+  const files = {
+    readDirectory: swapBefore("readDirectory"),
+    stat: swapBefore("stat"),
+    readLink: swapBefore("readLink"),
+  };
+  await expect(resolveSources({ context, ignore: noRules, sources: ["."], files })).rejects.toThrow(
+    `${path} changed while the build read it`,
   );
 });
 

@@ -1,7 +1,9 @@
 import { createReadStream } from "node:fs";
+import { readError } from "../../context/file-system/file-error.ts";
 import { BoughError } from "../../errors.ts";
 import { decompress, detectCompression } from "../../image/compression.ts";
 import { blockBytes, isZeroBlock, parseHeader } from "../../image/tar-header.ts";
+import { openWithoutLinks } from "../../open-without-links.ts";
 import type { BuildJob } from "../job.ts";
 import { fetchContent, watched } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
@@ -65,7 +67,7 @@ export function isHeader(block: Uint8Array): boolean {
 }
 
 async function open(place: ArchivePlace, build: BuildJob): Promise<AsyncIterable<Uint8Array>> {
-  if ("absolutePath" in place) return createReadStream(place.absolutePath, { highWaterMark: 1024 * 1024 });
+  if ("absolutePath" in place) return openFile(place.absolutePath);
   const access = accessForAdd(build);
   return watched((await fetchContent(place.url, access)).body, access);
 }
@@ -100,4 +102,12 @@ export async function peek(stream: AsyncIterable<Uint8Array>, length: number): P
       }
     },
   };
+}
+
+function openFile(path: string): AsyncIterable<Uint8Array> {
+  try {
+    return createReadStream(path, { fd: openWithoutLinks(path), highWaterMark: 1024 * 1024 });
+  } catch (error) {
+    throw readError("read", path, error);
+  }
 }

@@ -1,6 +1,8 @@
+import { closeSync, readFileSync } from "node:fs";
 import { accountRows, idOf } from "../../account-rows.ts";
-import { fileError } from "../../context/file-system/file-error.ts";
+import { readError } from "../../context/file-system/file-error.ts";
 import { BoughError } from "../../errors.ts";
+import { openWithoutLinks } from "../../open-without-links.ts";
 import { numericUser } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -189,13 +191,15 @@ async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): 
 /** The maximum number of characters of both tables: a hostile image may have endless ones. */
 const maxTables = 4 * 1024 * 1024;
 
-/** Loads the reader here, as few builds need it. */
-async function readLocal(path: string): Promise<string> {
-  const { readFile } = await import("node:fs/promises");
+function readLocal(path: string): string {
+  let descriptor: number | undefined;
   try {
-    return await readFile(path, "utf8");
+    descriptor = openWithoutLinks(path);
+    return readFileSync(descriptor, "utf8");
   } catch (error) {
-    throw fileError("read", path, error);
+    throw readError("read", path, error);
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
 

@@ -108,13 +108,14 @@ async function readOwn(
   named: string | undefined,
   signal: AbortSignal,
 ): Promise<DockerfileText> {
-  const isThere = (file: string) => resolveInContext(tree, file, localFileSystem).kind !== "missing";
+  const root = realpathSync(tree);
+  const isThere = (file: string) => resolveInContext(root, file, localFileSystem).kind !== "missing";
   const path = contextPathOf(named ?? dockerfileName(isThere));
   if (dockerfile !== undefined) {
     if (named !== undefined) throw twoDockerfiles(named, name);
     return { path, absolutePath: join(tree, path), text: dockerfile };
   }
-  const found = resolveInContext(tree, path, localFileSystem);
+  const found = resolveInContext(root, path, localFileSystem);
   if (found.kind === "missing")
     throw new BoughError(`cannot read the Dockerfile ${displayPath(path)}: ${name} has no such file`, {
       kind: "usage",
@@ -150,6 +151,6 @@ function readRules(
 /** Returns the path of a file of the context, links followed; `undefined` if there is none. Absolute paths are this machine's. */
 function locateIn(tree: string, path: string): string | undefined {
   if (isAbsolute(path)) return path;
-  const found = resolveInContext(tree, contextPathOf(path), localFileSystem);
+  const found = resolveInContext(realpathSync(tree), contextPathOf(path), localFileSystem);
   return found.kind === "found" ? found.absolutePath : undefined;
 }

@@ -1,4 +1,4 @@
-import { lstatSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { basename, posix, resolve } from "node:path";
 import { addStaged } from "../../builder/staging/add-staged.ts";
 import type { Staged, StagedEntry } from "../../builder/staging/staged.ts";
@@ -76,7 +76,7 @@ async function findEntries(
 function realPath(host: string, workingDirectory: string): string {
   const path = resolve(workingDirectory, host);
   try {
-    return localPath(lstatSync(path).isSymbolicLink() ? realpathSync(path) : path);
+    return localPath(realpathSync(path));
   } catch (error) {
     const reason = isMissing(error) ? "there is no such file or directory" : reasonOf(error);
     throw new BoughError(`cannot read --file ${host}: ${reason}`, { kind: "usage", cause: error });

@@ -1,10 +1,7 @@
-import { closeSync, constants, fstatSync, readSync } from "node:fs";
-import { BoughError } from "../../errors.ts";
-import { openForReading } from "../../open-for-reading.ts";
+import { closeSync, fstatSync, readSync } from "node:fs";
+import { openWithoutLinks } from "../../open-without-links.ts";
 import type { Pace } from "../../pace.ts";
-import { errorCode } from "../../system-error.ts";
-import { displayPath } from "../file-system/display-path.ts";
-import { fileError, isMissing } from "../file-system/file-error.ts";
+import { changedError, fileError, readError } from "../file-system/file-error.ts";
 import type { FileEntry } from "../sources/entry.ts";
 import { fileStatOf } from "../sources/entry-of.ts";
 import { isSameStat } from "./stat-cache.ts";
@@ -19,8 +16,11 @@ const minBufferBytes = 64 * 1024;
 /** Receives the contents of a small file that was hashed. The buffer is overwritten after the call. */
 export type ContentListener = (sha256: string, bytes: Uint8Array, file: FileToHash) => void;
 
+/** Opens a file for reading. Throws ELOOP if there is a link in its path. */
+type OpenFile = (path: string) => number;
+
 /** Returns a function that hashes one file after the other, through one buffer. */
-export function createFileHasher(pace: Pace, onContent?: ContentListener) {
+export function createFileHasher(pace: Pace, open: OpenFile, onContent?: ContentListener) {
   let buffer = Buffer.alloc(0);
   const bufferFor = (bytes: number) => {
     if (buffer.length < bytes)
@@ -35,31 +35,31 @@ export function createFileHasher(pace: Pace, onContent?: ContentListener) {
    */
   return (entry: FileToHash, onBytes: (bytes: number) => void): string | Promise<string> =>
     entry.size < chunkBytes
-      ? hashSmall(entry, bufferFor(entry.size + 1), onBytes, onContent)
-      : hashLarge(entry, bufferFor(chunkBytes), pace, onBytes);
+      ? hashSmall(openUnchanged(entry, open), entry, bufferFor(entry.size + 1), onBytes, onContent)
+      : hashLarge(openUnchanged(entry, open), entry, bufferFor(chunkBytes), pace, onBytes);
 }
 
 /** Opens a file for hashing by the caller. Throws as the hasher does. */
 export function openToHash(entry: FileToHash) {
-  const descriptor = openUnchanged(entry);
+  const descriptor = openUnchanged(entry, openWithoutLinks);
   return {
     descriptor,
     read: (buffer: Uint8Array, length: number, position: number) =>
       read(descriptor, buffer, { length, position }, entry),
     requireUnchanged: () => requireUnchanged(descriptor, entry, entry.size),
-    changed: () => changed(entry, "changed"),
+    changed: () => changedError(entry.contextPath, "changed"),
     close: () => closeSync(descriptor),
   };
 }
 
 /** Hashes the file at once, without yielding to other work. */
 function hashSmall(
+  descriptor: number,
   entry: FileToHash,
   buffer: Buffer,
   onBytes: (bytes: number) => void,
   onContent?: ContentListener,
 ): string {
-  const descriptor = openUnchanged(entry);
   try {
     // One byte more than expected, to detect a file that has grown.
     const length = read(descriptor, buffer, { length: entry.size + 1 }, entry);
@@ -75,12 +75,12 @@ function hashSmall(
 }
 
 async function hashLarge(
+  descriptor: number,
   entry: FileToHash,
   buffer: Buffer,
   pace: Pace,
   onBytes: (bytes: number) => void,
 ): Promise<string> {
-  const descriptor = openUnchanged(entry);
   try {
     const hasher = new Bun.CryptoHasher("sha256");
     let total = 0;
@@ -102,15 +102,13 @@ async function hashLarge(
   }
 }
 
-/** Opens the file without following a link and without blocking: the name may be a link or a pipe by now. */
-function openUnchanged(entry: FileToHash): number {
+/** Opens the file itself, in the context: its name, or a directory on the way, may be a link or a pipe by now. */
+function openUnchanged(entry: FileToHash, open: OpenFile): number {
   let descriptor: number;
   try {
-    descriptor = openForReading(entry.absolutePath, constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    descriptor = open(entry.absolutePath);
   } catch (error) {
-    if (isMissing(error)) throw changed(entry, "vanished", error);
-    if (errorCode(error) === "ELOOP" || errorCode(error) === "ENXIO") throw changed(entry, "changed", error);
-    throw fileError("read", entry.contextPath, error);
+    throw readError("read", entry.contextPath, error);
   }
   try {
     requireUnchanged(descriptor, entry, entry.size);
@@ -123,7 +121,8 @@ function openUnchanged(entry: FileToHash): number {
 
 function requireUnchanged(descriptor: number, entry: FileToHash, bytesRead: number): void {
   const now = fileStatOf(fstatSync(descriptor));
-  if (bytesRead !== entry.size || !isSameStat(now, entry.stat)) throw changed(entry, "changed");
+  if (bytesRead !== entry.size || !isSameStat(now, entry.stat))
+    throw changedError(entry.contextPath, "changed");
 }
 
 function read(
@@ -137,11 +136,4 @@ function read(
   } catch (error) {
     throw fileError("read", entry.contextPath, error);
   }
-}
-
-function changed(entry: FileToHash, how: "changed" | "vanished", cause?: unknown): BoughError {
-  return new BoughError(`${displayPath(entry.contextPath)} ${how} while the build read it`, {
-    hint: "Build again when nothing writes to the build context any more. If this command writes a log into the context, move the log or add it to .dockerignore.",
-    cause,
-  });
 }

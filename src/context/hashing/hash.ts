@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../../clock.ts";
+import { LinkFreeOpener } from "../../open-without-links.ts";
 import { createPace } from "../../pace.ts";
 import type { FileEntry } from "../sources/entry.ts";
 import { type ContentListener, createFileHasher } from "./hash-file.ts";
@@ -60,7 +61,8 @@ export async function hashEach<Entry extends FileEntry>(
   const done = { files: 0, bytes: 0 };
   const report = () => options.onProgress?.({ ...done });
   const pace = createPace(signal, report);
-  const hashFile = createFileHasher(pace, options.onContent);
+  using opener = new LinkFreeOpener();
+  const hashFile = createFileHasher(pace, (path) => opener.open(path), options.onContent);
   const large: Entry[] = [];
   let areSettled = true;
   const onBytes = (bytes: number) => {

@@ -1,5 +1,5 @@
 import { constants, type Stats } from "node:fs";
-import { fileError } from "../file-system/file-error.ts";
+import { readError } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
 import type { ContextEntry, EntryPaths, FileStat } from "./entry.ts";
 
@@ -59,6 +59,6 @@ export function readTarget(
   try {
     return files.readLink(absolutePath);
   } catch (error) {
-    throw fileError("read the link", contextPath, error);
+    throw readError("read the link", contextPath, error);
   }
 }

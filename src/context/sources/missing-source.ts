@@ -5,6 +5,7 @@ import { errorCode } from "../../system-error.ts";
 import { type ContextTitle, contextArgument, describeContext } from "../build-context.ts";
 import { displayPath } from "../file-system/display-path.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
+import { readTarget } from "./entry-of.ts";
 import { isAboveRoot, type Resolution } from "./resolve-path.ts";
 
 /** The part of a search that messages need. */
@@ -71,7 +72,7 @@ const emptyContext =
   "The build context is empty: a Dockerfile given as the context (standard input, a URL) comes without other files. Give a directory as CONTEXT, and the Dockerfile with --dockerfile.";
 
 function danglingLink(source: string, link: string, { root, files, context }: SearchedContext): BoughError {
-  const target = files.readLink(`${root}/${link}`);
+  const target = readTarget({ absolutePath: `${root}/${link}`, contextPath: link }, files);
   const through = link === source ? "" : `${displayPath(source)}: `;
   return new BoughError(
     `${through}the symbolic link ${displayPath(link)} points to ${displayPath(target)}, which is not in ${describeContext(context)}`,

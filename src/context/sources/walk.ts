@@ -2,7 +2,7 @@ import type { Stats } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { displayPath } from "../file-system/display-path.ts";
-import { fileError, isMissing } from "../file-system/file-error.ts";
+import { isMissing, readError } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
 import {
   enterFilters,
@@ -89,7 +89,7 @@ export function readNames(directory: EntryPaths, files: FileSystem): string[] {
   try {
     return sortByBytes([...files.readDirectory(directory.absolutePath)]);
   } catch (error) {
-    throw fileError("read the directory", directory.contextPath || ".", error);
+    throw readError("read the directory", directory.contextPath || ".", error);
   }
 }
 
@@ -111,7 +111,7 @@ export function statChild(parent: EntryPaths, name: string, files: FileSystem): 
         hint: "Rename it, or leave it out with an ignore rule.",
         cause: error,
       });
-    throw fileError("read", contextPath, error);
+    throw readError("read", contextPath, error);
   }
 }
 

@@ -1,7 +1,8 @@
 /** Reads files that must still be what was hashed. Other content is an error, and is never sent under the old hash. */
-import { closeSync, constants, fstatSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, lstatSync, readSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
-import { openForReading } from "../../open-for-reading.ts";
+import { openWithoutLinks } from "../../open-without-links.ts";
+import { errorCode } from "../../system-error.ts";
 import type { LocalFile } from "./upload.ts";
 
 /**
@@ -67,10 +68,9 @@ export function createFileBody(file: LocalFile, onBytes: (taken: number) => void
 
 function openRegular(file: LocalFile): number {
   try {
-    // Non-blocking, because the path may be a pipe by now.
-    return openForReading(file.absolutePath, constants.O_NONBLOCK);
+    return openWithoutLinks(file.absolutePath);
   } catch (error) {
-    throw unreadable(file, error);
+    throw errorCode(error) === "ELOOP" ? changedFileError(file) : unreadable(file, error);
   }
 }
 
@@ -109,7 +109,7 @@ export function changedFileError(file: LocalFile): BoughError {
 
 function stateOf(file: LocalFile) {
   try {
-    return statSync(file.absolutePath, { bigint: true });
+    return lstatSync(file.absolutePath, { bigint: true });
   } catch (error) {
     throw unreadable(file, error);
   }
