@@ -10,7 +10,6 @@ import { unknownUncachedStages } from "./graph/uncached-stages.ts";
 import type { StageState } from "./interpreter/state.ts";
 import { countEvents } from "./interpreter/step-record.ts";
 import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
-import { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { BuildRequest, RunningBuild, SharedWork } from "./job.ts";
 import { unusedSecrets } from "./mounts/unused-secrets.ts";
 import type { BuildResult } from "./result.ts";
@@ -39,7 +38,6 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
     ...unknownUncachedStages(dockerfile, build.uncachedStages),
   ])
     emit({ type: "warning", ...difference, line: undefined });
-  const explain = explainReasonsOnce();
   const losses = new Map<string, number>();
   for (;;) {
     const shared: SharedWork = {
@@ -48,12 +46,13 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       questions: createSingleFlight(),
       repositories: createSingleFlight({ keeps: true }),
     };
-    const running: RunningBuild = { ...request, explain, shared };
+    const running: RunningBuild = { ...request, shared };
     try {
       const target = await configureTarget(await runStages(running));
       await tagTarget(target, running);
       const { image } = target.stage.layer;
-      const { uploaded, skippedCopies, uploadedFor } = counted;
+      const { uploaded, uploadedFor } = counted;
+      const missing = build.mode === "default" ? counted.missing() : [];
       const seconds = (clock.now() - startedAt) / 1000;
       const added = build.measuresLayers ? await measure(target, running) : undefined;
       const steps = target.steps.map((record) => ({
@@ -61,7 +60,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
         uploadedBytes: uploadedFor(record),
         addedBytes: added?.get(record) ?? null,
       }));
-      return { image, tags, session, steps, uploaded, skippedCopies: [...skippedCopies], seconds };
+      return { image, tags, session, steps, uploaded, missing, seconds };
     } catch (error) {
       // Each round drops one image, and each layer's image is dropped a few times at most, so the loop ends.
       if (!(error instanceof MissingImageError)) throw error;

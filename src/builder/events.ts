@@ -99,6 +99,8 @@ interface Warning {
   rule?: string;
   message: string;
   line: number | undefined;
+  /** Set if the image lacks files for this reason, which Docker's has: their name. */
+  leavesOut?: string;
 }
 
 /** A warning without a place is about the command line, or about a line that is not an instruction. */

@@ -23,7 +23,6 @@ import type { NamedContexts } from "./contexts/named-context.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { InputObserver } from "./input-observer.ts";
 import type { StageState } from "./interpreter/state.ts";
-import type { explainReasonsOnce } from "./interpreter/warnings.ts";
 import type { GivenSecrets } from "./mounts/secrets.ts";
 import type { GitProgram } from "./repositories/git-program.ts";
 import type { FoundCommit } from "./repositories/repository-address.ts";
@@ -114,8 +113,6 @@ export interface BuildJob {
   hashes: ContextHashes;
   /** Results of earlier steps, keyed by the state of their files. */
   fileStates: FileStates;
-  /** Gives a warning its reason, only the first time that a reason comes up. */
-  explain: ReturnType<typeof explainReasonsOnce>;
   /** An observer of the build's external inputs, if the caller wants to know them. */
   inputs?: InputObserver | undefined;
   ahead: LookAhead;
@@ -140,7 +137,7 @@ export interface BuildJob {
 }
 
 /** The fields that are created for a running build or for one of its stages. */
-type UnderWay = "ahead" | "early" | "stages" | "shared" | "platform" | "explain" | "emit";
+type UnderWay = "ahead" | "early" | "stages" | "shared" | "platform" | "emit";
 
 /** A build as the caller requests it. */
 export interface BuildRequest extends Omit<BuildJob, UnderWay> {
@@ -153,6 +150,5 @@ export interface BuildRequest extends Omit<BuildJob, UnderWay> {
 
 /** A running build, independent of the current step. */
 export interface RunningBuild extends BuildRequest {
-  explain: BuildJob["explain"];
   shared: SharedWork;
 }

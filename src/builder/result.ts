@@ -1,3 +1,4 @@
+import type { MissingPart } from "./graph/missing-parts.ts";
 import type { StepPlace } from "./step-place.ts";
 
 /** The result of a build. */
@@ -9,8 +10,8 @@ export interface BuildResult {
   steps: readonly FinishedStep[];
   /** The files and bytes sent to the service, from the context and from URLs. */
   uploaded: { files: number; bytes: number };
-  /** The lines of every skipped `COPY --from`: their files are missing from the image. */
-  skippedCopies: readonly number[];
+  /** What the image lacks, although Docker's has it; by line. Empty with `--docker`. */
+  missing: readonly MissingPart[];
   seconds: number;
 }
 

@@ -11,7 +11,7 @@ import {
 import { planCopy } from "../builder/copy/plan.ts";
 import { pathInImage } from "../builder/interpreter/path-in-image.ts";
 import { createIsKnown, lookUp } from "../builder/interpreter/scope.ts";
-import { describeExcluded, explainReasonsOnce } from "../builder/interpreter/warnings.ts";
+import { describeExcluded } from "../builder/interpreter/warnings.ts";
 import type { World } from "../builder/interpreter/world.ts";
 import type { BuildMode } from "../builder/job.ts";
 import { expandMounts, wordsOfMount } from "../builder/mounts/expand-mounts.ts";
@@ -78,7 +78,6 @@ export class UncopyableSourceError extends BoughError {
 export function createDryWorld(options: DryOptions, escape: EscapeCharacter, notes: Notes): World<DryStage> {
   const { contexts, signal, buildArgs } = options;
   const files = rememberFiles(localFileSystem);
-  const explain = explainReasonsOnce();
   const world: World<DryStage> = {
     mode: options.mode,
     escape,
@@ -88,7 +87,6 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     warn({ rule, message }, instruction) {
       if (rule !== undefined && isWarningRule(rule)) notes.warnings.push(warn(rule, message, instruction));
     },
-    warnWithReason: (warning, instruction) => world.warn(explain(warning), instruction),
     warnsAboutUndefined: ({ name }) => !shellExpanded.has(name),
 
     requirePlatform(from, globals) {

@@ -1,5 +1,6 @@
 import type { SharedFrom } from "../builder/cache/layer-cache.ts";
 import type { BuildEvent } from "../builder/events.ts";
+import { describeMissing } from "../builder/graph/missing-parts.ts";
 import { changesImage, describeExcluded } from "../builder/interpreter/warnings.ts";
 import type { BuildResult } from "../builder/result.ts";
 import { renderExplanation, renderShared } from "./explanation.ts";
@@ -132,7 +133,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
     case "tagged":
       return info(`tagged ${event.image} as ${event.tag}`);
     case "finished":
-      return [...info(summarize(event.result)), ...describeSkippedCopies(event.result)];
+      return [...info(summarize(event.result)), ...describeMissingParts(event.result)];
   }
 }
 
@@ -154,10 +155,10 @@ function summarize({ steps, uploaded, seconds }: BuildResult): string {
   ].join(", ");
 }
 
-function describeSkippedCopies({ skippedCopies }: BuildResult): LogLine[] {
-  if (skippedCopies.length === 0) return [];
-  const lines = `${skippedCopies.length === 1 ? "line" : "lines"} ${skippedCopies.join(", ")}`;
-  const text = `skipped COPY --from (${lines}): the image differs from Docker's; use --docker to build that one, with only the stages that it needs`;
+/** The last line of a build: nobody should ship such an image by mistake. */
+function describeMissingParts({ missing }: BuildResult): LogLine[] {
+  if (missing.length === 0) return [];
+  const text = `This image lacks ${describeMissing(missing)}. \`bough build --docker\` builds it as Docker does; BOUGH_DOCKER=1 makes that the default.`;
   return [{ level: "warn", text, isAlways: true }];
 }
 

@@ -45,7 +45,7 @@ test.each<[hint: string, expected: string | undefined]>([
 ])("%s", (hint, expected) => expect(hintForAgent(hint)).toBe(expected as string));
 
 test.each([
-  ["only a build with --docker keeps such settings", "only a build with docker: true keeps such settings"],
+  ["only a build with --docker keeps it", "only a build with docker: true keeps it"],
   [
     "left out by default excludes: dist (--no-default-excludes copies them)",
     "left out by default excludes: dist (no_default_excludes: true copies them)",

@@ -155,7 +155,7 @@ export async function interpretInStage<Stage extends StageScope>(
         const author = name === "MAINTAINER" ? { author: instruction.maintainer } : {};
         return { ...stage, ...author, config, ownsCmd: ownsCmd || name === "CMD" };
       }
-      world.warnWithReason(skippedInstruction(instruction.name), instruction);
+      world.warn(skippedInstruction(instruction.name), instruction);
       return stage;
     }
   }

@@ -43,7 +43,6 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     contexts,
     assumed: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
-    warnWithReason: (warning, instruction) => world.warn(build.explain(warning), instruction),
     warnsAboutUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.mode),
 
     requirePlatform: (from, globals) =>

@@ -1,5 +1,6 @@
 import { layerBranch } from "../cache/layer-cache.ts";
 import type { Emit } from "../events.ts";
+import { type MissingPart, missingParts, stagesOfImage } from "../graph/missing-parts.ts";
 import type { BuildRequest } from "../job.ts";
 import type { StepRecord } from "../result.ts";
 import type { StageState } from "./state.ts";
@@ -19,8 +20,8 @@ export function recordStep(
 interface CountedEvents {
   /** Files and bytes sent to the service. */
   uploaded: { files: number; bytes: number };
-  /** The lines of every skipped `COPY --from`. */
-  skippedCopies: ReadonlySet<number>;
+  /** Returns what a build without `--docker` has left out of its image. */
+  missing(): MissingPart[];
   /** Returns the bytes sent for a step; for the layer at a stage's end, those sent since its last instruction ended. */
   uploadedFor(record: StepRecord): number;
 }
@@ -28,7 +29,8 @@ interface CountedEvents {
 /** Returns the same request with its events counted. */
 export function countEvents(build: BuildRequest): { request: BuildRequest; counted: CountedEvents } {
   const uploaded = { files: 0, bytes: 0 };
-  const skippedCopies = new Set<number>();
+  /** Files that the image lacks, by stage. */
+  const leftOut: (MissingPart & { stage: number | undefined })[] = [];
   /** Bytes sent for each step that has ended. */
   const ofRecords = new Map<StepRecord, number>();
   /** Bytes sent since then, by the step's number. */
@@ -39,8 +41,8 @@ export function countEvents(build: BuildRequest): { request: BuildRequest; count
     if (step !== undefined) ofSteps.set(step, (ofSteps.get(step) ?? 0) + bytes);
   };
   const emit: Emit = (event) => {
-    if (event.type === "warning" && event.rule === "CopyFromSkipped" && event.line !== undefined)
-      skippedCopies.add(event.line);
+    if (event.type === "warning" && event.leavesOut !== undefined && event.line !== undefined)
+      leftOut.push({ what: event.leavesOut, line: event.line, stage: event.stage?.index });
     if (event.type === "uploaded") count(event.step, event.files - event.reused, event.sentBytes);
     else if (event.type === "downloaded") count(event.step, 1, event.bytes);
     else if (event.type === "step-end") {
@@ -49,6 +51,13 @@ export function countEvents(build: BuildRequest): { request: BuildRequest; count
     }
     build.emit(event);
   };
+  const missing = () => {
+    const stages = stagesOfImage(build.dockerfile.stages).map(({ index }) => index);
+    const files = leftOut
+      .filter(({ stage }) => stage !== undefined && stages.includes(stage))
+      .map(({ what, line }) => ({ what, line }));
+    return [...missingParts(build.dockerfile), ...files].sort((one, other) => one.line - other.line);
+  };
   const uploadedFor = (record: StepRecord) => ofRecords.get(record) ?? ofSteps.get(record.step) ?? 0;
-  return { request: { ...build, emit }, counted: { uploaded, skippedCopies, uploadedFor } };
+  return { request: { ...build, emit }, counted: { uploaded, missing, uploadedFor } };
 }

@@ -14,30 +14,17 @@ export interface BuildWarning {
     | "UnusedNoCacheFilter"
     | "UnusedSecret";
   message: string;
+  /** Set if the image lacks files for this reason, which Docker's has: their name. */
+  leavesOut?: string;
 }
 
-/** A warning with a reason, which is given only with the first of several warnings. */
-export interface ReasonedWarning extends BuildWarning {
-  reason: string;
+export function skippedInstruction(name: ConfigurationInstruction["name"]): BuildWarning {
+  const remedy = skipRemedies[name] ?? "only a build with --docker keeps it";
+  return { rule: "InstructionSkipped", message: `${name} is skipped: ${remedy}` };
 }
 
-/** Returns a function that gives each reason once: a Dockerfile with ten LABELs gets one explanation why they are skipped. */
-export function explainReasonsOnce(): (warning: ReasonedWarning) => BuildWarning {
-  const given = new Set<string>();
-  return ({ rule, message, reason }) => {
-    if (given.has(reason)) return { rule, message };
-    given.add(reason);
-    return { rule, message: `${message}: ${reason}` };
-  };
-}
-
-export function skippedInstruction(name: ConfigurationInstruction["name"]): ReasonedWarning {
-  const reason = skipReasons[name] ?? "only a build with --docker keeps such settings";
-  return { rule: "InstructionSkipped", message: `${name} is skipped`, reason };
-}
-
-const skipReasons: Partial<Record<ConfigurationInstruction["name"], string>> = {
-  SHELL: "every shell-form RUN goes through /bin/sh",
+const skipRemedies: Partial<Record<ConfigurationInstruction["name"], string>> = {
+  SHELL: "every shell-form RUN goes through /bin/sh, unless built with --docker",
   ONBUILD: "only a build with --docker runs triggers",
 };
 
@@ -56,7 +43,7 @@ export function skippedCopyFrom(from: string): BuildWarning {
 
 export function copiedArchive(source: string): BuildWarning {
   const message = `ADD ${source}: the archive is copied unchanged, not unpacked as in Docker: ADD --unpack or a build with --docker unpacks it`;
-  return { rule: "ArchiveNotUnpacked", message };
+  return { rule: "ArchiveNotUnpacked", message, leavesOut: `the files in ${displayPath(source)}` };
 }
 
 export const emptyWorkdir: BuildWarning = {

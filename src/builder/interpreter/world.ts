@@ -13,7 +13,6 @@ import type { CopyPlan, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { BuildMode } from "../job.ts";
 import type { Arguments, StageScope } from "./scope.ts";
-import type { ReasonedWarning } from "./warnings.ts";
 
 /** A COPY or ADD with its words and the plan of what goes where. */
 export interface PlannedCopy {
@@ -42,8 +41,6 @@ export interface World<Stage extends StageScope> {
   /** Variables that every image is assumed to have if it is not asked. */
   readonly assumed: ReadonlyMap<string, string> | undefined;
   warn(warning: { rule?: string; message: string }, instruction: Instruction): void;
-  /** Warns with a reason, which is given once. */
-  warnWithReason(warning: ReasonedWarning, instruction: Instruction): void;
   /** Returns true if undefined variables in the instruction are worth a warning. */
   warnsAboutUndefined(instruction: Instruction): boolean;
 

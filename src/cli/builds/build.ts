@@ -34,7 +34,11 @@ const definitions: ArgumentDefinitions = {
     description:
       "Build as docker build does: only the stages that are needed, COPY --from, SHELL, no default excludes",
   },
-  "no-docker": { type: "boolean", description: "Build every stage, even if BOUGH_DOCKER=1 is set" },
+  "no-docker": {
+    type: "boolean",
+    description:
+      "Build without --docker even if BOUGH_DOCKER=1 is set, and let --push and -o take an incomplete image",
+  },
   target: {
     type: "string",
     refusesEmpty: true,

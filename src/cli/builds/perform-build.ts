@@ -1,6 +1,7 @@
 import { runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
+import { missingParts } from "../../builder/graph/missing-parts.ts";
 import type { BuildRequest } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
@@ -21,6 +22,7 @@ import { requireLimits } from "../run/limit-options.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
+import { requireCompleteImage } from "./complete-image.ts";
 import { createDecompress } from "./decompress.ts";
 import { createGit } from "./git.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
@@ -41,6 +43,7 @@ export async function performBuild(
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true });
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
   const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
+  if (mode === "default") requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
   // Not recorded: builds with checks, which read files without the recording, and those of a fetched context, which may change.
   if (!directive.turnsIntoErrors && inputs.fetched === undefined) recording?.noteContexts(context, contexts);
 
@@ -85,6 +88,7 @@ export async function performBuild(
     };
     const result = await runAndSave(request, cache, runtime.signal, log);
     if (outputs.length > 0) {
+      requireCompleteImage(result.missing, outputs, invocation.values);
       const { writeBuildOutputs } = await import("../export/write-outputs.ts");
       const attest = attesting?.attest(service, result.image, options.tags);
       const additions = { attest, annotations: annotations?.parts };

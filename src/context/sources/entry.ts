@@ -56,4 +56,6 @@ export interface ContextWarning {
     | "EmptySource"
     | "SourceAboveContext"
     | "SpecialFileLeftOut";
+  /** The name of the files, if they are only left out by default. */
+  leavesOut?: string;
 }

@@ -92,5 +92,6 @@ export function ignoredSourceWarning(source: string, rule: Rule): ContextWarning
   return {
     rule: isDefault ? "DefaultExclude" : isRoot ? "CopyMatchesNothing" : "CopyIgnoredFile",
     message: `nothing is copied from ${displayPath(source)}: ${describeRule(rule)} leaves it out${advice}`,
+    ...(isDefault ? { leavesOut: displayPath(source) } : {}),
   };
 }

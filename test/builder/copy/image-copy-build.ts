@@ -9,7 +9,6 @@ import { stageImageCopy } from "../../../src/builder/copy/from-image.ts";
 import { expandCopyWords } from "../../../src/builder/copy/words.ts";
 import type { StepEvent } from "../../../src/builder/events.ts";
 import { type StageState, startStage } from "../../../src/builder/interpreter/state.ts";
-import { explainReasonsOnce } from "../../../src/builder/interpreter/warnings.ts";
 import type { BuildJob } from "../../../src/builder/job.ts";
 import { createSingleFlight } from "../../../src/builder/stages/single-flight.ts";
 import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
@@ -110,7 +109,6 @@ export function createImageCopyBuild(
     owner: { id: "test", isAlive: () => false },
     hashes,
     fileStates,
-    explain: explainReasonsOnce(),
     early,
     ahead: createLookAhead({
       mode: "default",

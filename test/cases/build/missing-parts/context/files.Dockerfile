@@ -1,0 +1,4 @@
+FROM base
+COPY build /srv/
+RUN make
+CMD ["serve"]

@@ -1,0 +1,2 @@
+FROM base
+CMD ["serve"]
