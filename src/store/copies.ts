@@ -16,6 +16,10 @@ interface Entry {
   path: string;
   uid: number;
   gid: number;
+  /** Seconds since the epoch, if known. */
+  mtime?: number;
+  /** Values of extended attributes in base64, by name. */
+  attributes?: Readonly<Record<string, string>>;
 }
 
 export interface CopiedFile extends Entry {
@@ -24,12 +28,8 @@ export interface CopiedFile extends Entry {
   mode: number;
   sha256: string;
   size: number;
-  /** Seconds since the epoch, if known. */
-  mtime?: number;
   /** Set for a further hard link: the path of the file's first name. */
   original?: string;
-  /** The file has capabilities in its archive. Unpacking does not keep them. */
-  hasCapabilities?: true;
 }
 
 export type CopiedEntry =
@@ -40,7 +40,12 @@ export type CopiedEntry =
       /** The archive only has the directory's entries: an existing directory keeps its attributes. */
       isImplied?: true;
     })
-  | (Entry & { type: "symlink"; target: string });
+  | (Entry & { type: "symlink"; target: string })
+  /** Only in archives. */
+  | (Entry & { type: "special"; mode: number } & (
+        | { kind: "pipe" }
+        | { kind: "character-device" | "block-device"; major: number; minor: number }
+      ));
 
 /** Resolved sources of copies from images. They are kept forever, since an image never changes. */
 export interface CopyMemory {

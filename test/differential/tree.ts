@@ -9,7 +9,7 @@ export interface TreeEntry {
   line: string;
   /** The beginning of a file, to show different contents. */
   beginning: Uint8Array;
-  /** The modification time of a file, in whole seconds since the epoch; `undefined` for other entries. */
+  /** The modification time, in whole seconds since the epoch. */
   modified: number | undefined;
 }
 
@@ -22,8 +22,8 @@ export async function readTree(archive: AsyncIterable<Uint8Array>): Promise<Tree
       const original = entry.type === "hardlink" ? entries.get(absolutePath(entry.target)) : entry;
       if (original === undefined) throw new Error(`${path} is a link to ${entry.target}, which is not there`);
       const others = groups.get(absolutePath(entry.type === "hardlink" ? entry.target : entry.name));
-      const modified = original.type === "file" ? original.modified : undefined;
-      return [path, { line: describe(original, others ?? []), beginning: original.beginning, modified }];
+      const { beginning, modified } = original;
+      return [path, { line: describe(original, others ?? []), beginning, modified }];
     }),
   );
 }

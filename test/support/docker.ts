@@ -136,7 +136,7 @@ function buildWords(request: DockerBuild, output: string): string[] {
 }
 
 /** Debian's client, if it exists. Another one in PATH may lack the plugin that BuildKit needs. */
-function findClient(): string {
+export function findClient(): string {
   return existsSync("/usr/bin/docker") ? "/usr/bin/docker" : "docker";
 }
 

@@ -1,7 +1,8 @@
 import { BoughError } from "../../errors.ts";
 import { isId, maxEntries, maxPathLength } from "../../image/archive-limits.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
-import type { CopiedEntry, CopiedFile } from "../../store/copies.ts";
+import type { SpecialKind } from "../../service/wire/file.ts";
+import type { CopiedEntry } from "../../store/copies.ts";
 
 /** The result of unpacking an archive's entries in an empty directory. No entry can lead out of it. */
 interface ArchiveTree {
@@ -16,8 +17,7 @@ const maxLinksOnTheWay = 40;
 
 /**
  * Creates the tree of an archive as Docker unpacks it, with the directory as the root: `..`, absolute names and links resolve
- * inside it and can't lead out. Docker also makes devices and pipes. They are refused here, because a request can't put them into
- * an image. `archive` names the archive in messages; `hint` says what to do about a refused one.
+ * inside it and can't lead out. `archive` names the archive in messages; `hint` says what to do about a refused one.
  */
 export function createArchiveTree(
   archive: string,
@@ -89,30 +89,34 @@ export function createArchiveTree(
     }
   }
 
+  function specialKind({ flag, major, minor }: TarEntry, path: string): SpecialKind {
+    switch (flag) {
+      case "3":
+        return { kind: "character-device", major, minor };
+      case "4":
+        return { kind: "block-device", major, minor };
+      case "6":
+        return { kind: "pipe" };
+      default:
+        throw refuse(`contains ${path}, whose type ${JSON.stringify(flag)} is unknown`);
+    }
+  }
+
   function toEntry(entry: TarEntry, path: string, sha256: string | undefined): CopiedEntry {
     const { mode, uid, gid, size, modified } = entry;
+    const common = { path, uid, gid, mtime: modified, ...attributesOf(entry) };
     switch (entry.type) {
       case "directory":
-        return { type: "directory", path, mode, uid, gid };
+        return { type: "directory", mode, ...common };
       case "symlink":
-        return { type: "symlink", path, target: entry.target, uid, gid };
+        return { type: "symlink", target: entry.target, ...common };
       case "hardlink":
         return { ...originalOf(entry, path), path };
       case "file":
         if (sha256 === undefined) throw new Error(`no hash for ${path}`);
-        return {
-          type: "file",
-          path,
-          mode,
-          uid,
-          gid,
-          size,
-          sha256,
-          mtime: modified,
-          ...capabilitiesOf(entry),
-        };
+        return { type: "file", mode, size, sha256, ...common };
       case "other":
-        throw refuse(`contains a ${entry.isDevice ? "device" : "pipe"}: ${path}`);
+        return { type: "special", mode, ...specialKind(entry, path), ...common };
     }
   }
 
@@ -137,8 +141,10 @@ export function createArchiveTree(
   };
 }
 
-function capabilitiesOf({ attributes }: TarEntry): Pick<CopiedFile, "hasCapabilities"> {
-  return attributes.some(({ name }) => name === "security.capability") ? { hasCapabilities: true } : {};
+function attributesOf({ attributes }: TarEntry): Pick<CopiedEntry, "attributes"> {
+  if (attributes.length === 0) return {};
+  const values = attributes.map(({ name, value }): [string, string] => [name, value.toString("base64")]);
+  return { attributes: Object.fromEntries(values) };
 }
 
 function partsOf(name: string): string[] {

@@ -30,8 +30,8 @@ export async function readArchive(
   return entries;
 }
 
-/** The number is the version of the entries' format: earlier ones do not say which files have capabilities. */
-const unpacked = `${unpackedWords}, 4`;
+/** The number is the version of the entries' format: earlier ones lack special files, attributes and times. */
+const unpacked = `${unpackedWords}, 5`;
 
 /** Reads the whole archive, even if its entries are remembered. Rejects if the hash of its bytes is no longer `sha256`. */
 export async function sendContents(

@@ -2,11 +2,11 @@ import { posix } from "node:path";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { inodesOf, withInode } from "../copy/copied-inodes.ts";
 import { hashSources } from "../copy/hash-sources.ts";
-import { linksInPlaceOf } from "../copy/image-links.ts";
 import type { Owner } from "../copy/ownership.ts";
 import type { CopyPlan } from "../copy/plan.ts";
 import type { PlannedItem } from "../copy/planned-items.ts";
 import { type Item, type StagedItems, stageCopied, stageItems } from "../copy/stage-items.ts";
+import type { CopyWords } from "../copy/words.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
@@ -15,35 +15,37 @@ import { nameOf } from "./open-archive.ts";
 import { readArchive } from "./read-archive.ts";
 
 export interface Unpacking {
-  checksum: string | undefined;
   destination: CopyPlan["destination"];
-  /** The owner of directories made for the destination. Docker's rule: entries keep their own owners, even with `--chown`. */
+  /** The owner of directories made for the destination, and with `--chown` also of all entries. */
   owner: Owner;
+  words: Pick<CopyWords, "checksum" | "chown">;
   line: number;
 }
 
 /** Stages an archive's entries; `undefined` if it is none, whatever its name. `stageBefore`: returns the stage to add them to. */
 export async function stageArchive(
   item: PlannedItem,
-  { checksum, destination, owner, line }: Unpacking,
+  { words, destination, owner, line }: Unpacking,
   stageBefore: () => Promise<StageState>,
   build: BuildJob,
 ): Promise<StagedItems | undefined> {
   if (item.kind === "document" || item.kind === "repository") return undefined;
   const place = item.kind === "url" ? { url: item.url } : { absolutePath: item.entry.absolutePath };
-  const digest = await hashOf(item, checksum, build);
-  const entries = await readArchive(place, digest, build);
-  if (entries === undefined) return undefined;
-  warnOfCapabilities(entries, nameOf(place, build), line, build);
+  const digest = await hashOf(item, words.checksum, build);
+  const all = await readArchive(place, digest, build);
+  if (all === undefined) return undefined;
+  const entries = await supportedEntries(all, nameOf(place, build), line, build);
+  const stage = await stageBefore();
   const { path } = destination;
   const content: StagedContent = { kind: "archive", archive: place, digest };
   const inodes = inodesOf(entries);
+  const replacing = (await mayReplace(path, stage, build)) ? ({ replaces: true } as const) : {};
   const contents = entries.map((entry): Item => {
     const target = posix.join(path, entry.path);
     if (entry.type === "directory" && entry.isImplied)
       return { path: target, entry: undefined, isImplied: true };
-    const { uid, gid } = entry;
-    const staged = stageCopied(entry, content, (mode) => mode, { uid, gid, line });
+    const { uid, gid } = words.chown === "" ? entry : owner;
+    const staged = { ...stageCopied(entry, content, (mode) => mode, { uid, gid, line }), ...replacing };
     const isDirectory = staged.type === "directory";
     return {
       path: target,
@@ -51,41 +53,62 @@ export async function stageArchive(
     };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  const stage = await stageBefore();
-  if (build.mode === "docker") await warnOfLinks(items, { path, line }, stage, build);
   return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
 }
 
-/** Warns of programs, such as newuidmap, that lack their capabilities in the image. Docker keeps them. */
-function warnOfCapabilities(
+/**
+ * Leaves out what the service can't make, with one warning for devices and pipes and one for attributes. Docker's daemon, which
+ * always is root, keeps them.
+ */
+async function supportedEntries(
   entries: readonly CopiedEntry[],
   archive: string,
   line: number,
   build: BuildJob,
-): void {
-  const [first, ...others] = entries.filter(
-    (entry) => entry.type === "file" && entry.hasCapabilities === true,
-  );
-  if (first === undefined) return;
-  const more = others.length === 0 ? "" : ` and ${others.length} more`;
-  const message = `${archive}: capabilities of files are not kept, unlike in Docker (${first.path}${more}): give them with setcap in a RUN, or unpack it there`;
-  build.emit({ type: "warning", message, line });
+): Promise<readonly CopiedEntry[]> {
+  const special = entries.filter(({ type }) => type === "special");
+  const programs = entries.filter(({ attributes }) => attributes?.[capabilities] !== undefined);
+  if (special.length + programs.length === 0) return entries;
+  const warn = (what: string, [first, ...others]: readonly CopiedEntry[], advice: string) => {
+    if (first === undefined) return;
+    const more = others.length === 0 ? "" : ` and ${others.length} more`;
+    const message = `${archive}: ${what}, unlike in Docker (${first.path}${more})${advice}`;
+    build.emit({ type: "warning", message, line });
+  };
+  const extensions = await build.service.capabilities.extensions();
+  const takesAttributes = build.service.capabilities.has("config") && extensions.has("entry-attributes");
+  if (!takesAttributes)
+    warn(
+      "capabilities of files are not kept",
+      programs,
+      ": give them with setcap in a RUN, or unpack it there",
+    );
+  const isMade = (entry: CopiedEntry) => {
+    if (entry.type !== "special") return true;
+    if (!takesAttributes) return false;
+    return entry.kind === "pipe" || (extensions.has("devices") && !isWhiteout(entry));
+  };
+  const leftOut = special.filter((entry) => !isMade(entry));
+  const reason = takesAttributes ? "only root can make them" : "the service can't make them";
+  warn("devices and pipes are left out", leftOut, `: ${reason}`);
+  return leftOut.length === 0 ? entries : entries.filter(isMade);
 }
 
-/** Warns of links such as `/lib` that Docker would replace by directories, losing the files behind them: rarely intended. */
-async function warnOfLinks(
-  items: readonly Item[],
-  { path, line }: { path: string; line: number },
-  stage: StageState,
-  build: BuildJob,
-): Promise<void> {
-  const directories = items.flatMap((item) =>
-    item.entry?.type === "directory" && item.path !== path ? [item.path] : [],
-  );
-  for await (const link of linksInPlaceOf(directories, path, stage, build)) {
-    const message = `${link} is a link in the image and a directory in the archive: its files go to the link's target; Docker would replace the link with a directory`;
-    build.emit({ type: "warning", message, line });
-  }
+const capabilities = "security.capability";
+
+/** A character device 0:0 is overlayfs's mark of a deleted file. */
+function isWhiteout(entry: CopiedEntry & { type: "special" }): boolean {
+  return entry.kind === "character-device" && entry.major === 0 && entry.minor === 0;
+}
+
+/** Returns false if there is certainly nothing below the destination that an entry could replace. */
+async function mayReplace(
+  path: string,
+  { layer, staged }: StageState,
+  { facts, service }: BuildJob,
+): Promise<boolean> {
+  if (path === "/" || staged.size > 0 || service.capabilities.lacks("inspect")) return true;
+  return (await facts.typeAt(layer.image, path)) !== undefined;
 }
 
 async function hashOf(

@@ -87,6 +87,13 @@ export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageSer
 }
 
 function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol, string>): unknown[] {
+  const row = plainRowOf(path, entry, firsts);
+  const { attributes, replaces } = entry ?? {};
+  if (attributes === undefined && replaces === undefined) return row;
+  return [...row, { attributes: sorted(Object.entries(attributes ?? {})), replaces: replaces ?? false }];
+}
+
+function plainRowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol, string>): unknown[] {
   switch (entry?.type) {
     case "file": {
       const row = [path, "file", entry.sha256, entry.uid, entry.gid, entry.mode];
@@ -100,6 +107,11 @@ function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol,
       return [path, "directory", entry.uid, entry.gid, entry.mode, entry.isExplicit];
     case "symlink":
       return [path, "symlink", entry.target, entry.uid, entry.gid];
+    case "special": {
+      const { kind, uid, gid, mode } = entry;
+      const device = kind === "pipe" ? [] : [entry.major, entry.minor];
+      return [path, "special", kind, uid, gid, mode, ...device];
+    }
     case undefined:
       throw new Error(`nothing is staged at ${path}`);
   }

@@ -127,6 +127,8 @@ function describeFile(entry: StagedEntry): string {
       return `directory ${octalMode(entry.mode)} ${owner} ${entry.isExplicit ? "as it is here" : ""}`.trimEnd();
     case "symlink":
       return `link ${owner} to ${entry.target}`;
+    case "special":
+      return `${entry.kind} ${octalMode(entry.mode)} ${owner}`;
   }
 }
 

@@ -137,7 +137,7 @@ async function readAccounts(
   const entry = staged.get(path);
   if (entry === undefined) return readImageAccounts(path, { layer }, build);
   if (entry.type === "directory") return undefined;
-  if (entry.type === "symlink") return "unsupported";
+  if (entry.type !== "file") return "unsupported";
   switch (entry.content.kind) {
     case "text":
       return entry.content.text;

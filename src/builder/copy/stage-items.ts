@@ -97,22 +97,27 @@ export function stageCopied(
   change: ModeChange,
   owned: Required<Owned>,
 ): StagedEntry {
+  const { mtime, attributes } = entry;
+  const common = {
+    ...owned,
+    ...(mtime !== undefined && { mtime }),
+    ...(attributes !== undefined && { attributes }),
+  };
   switch (entry.type) {
     case "symlink":
-      return { type: "symlink", target: entry.target, ...owned };
+      return { type: "symlink", target: entry.target, ...common };
     case "directory":
-      return stageDirectory(change(entry.mode, true), owned);
+      return { ...stageDirectory(change(entry.mode, true), owned), ...common };
     case "file": {
-      const { sha256, size, mtime } = entry;
-      const file = {
-        type: "file",
-        sha256,
-        size,
-        mode: change(entry.mode, false),
-        content,
-        ...owned,
-      } as const;
-      return mtime === undefined ? file : { ...file, mtime };
+      const { sha256, size } = entry;
+      return { type: "file", sha256, size, mode: change(entry.mode, false), content, ...common };
+    }
+    case "special": {
+      const { kind } = entry;
+      const special = { type: "special", mode: change(entry.mode, false), ...common } as const;
+      return kind === "pipe"
+        ? { ...special, kind }
+        : { ...special, kind, major: entry.major, minor: entry.minor };
     }
   }
 }

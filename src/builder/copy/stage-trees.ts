@@ -44,7 +44,7 @@ export async function stageTrees(
       return stageRepository(item.address, { words, ...place }, stageBefore, build);
     }
     const { stageArchive } = await import("../archives/unpack.ts");
-    return stageArchive(item, { checksum: words.checksum, ...place }, stageBefore, build);
+    return stageArchive(item, { words, ...place }, stageBefore, build);
   };
   for (const item of items) {
     const made = isTree(item) ? await stageTree(item) : undefined;

@@ -4,6 +4,7 @@ import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { BuildJob } from "../job.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "../staging/lending.ts";
 import {
+  allFeatures,
   type FileFeatures,
   fileFeatures,
   instanceEntries,
@@ -61,7 +62,7 @@ function instanceMount(
       if (source === undefined) throw new Error(`nothing to mount at ${target}`);
       if (source.kind === "image")
         return { type: "bind", target, image: source.image, source: spec.source, readonly };
-      const entries = instanceEntries(source.files);
+      const entries = instanceEntries(source.files, sent.loan === undefined ? sent.features : allFeatures);
       const contents = {
         ...filesField(source.files, sent),
         ...(Object.keys(entries).length > 0 && { entries }),

@@ -34,10 +34,7 @@ export async function stageRepository(
   const content: StagedContent = { kind: "repository", repository };
   const contents = entries.map((entry): Item => {
     const staged = stageCopied(entry, content, words.changeMode, { ...owner, line });
-    return {
-      path: posix.join(path, entry.path),
-      entry: staged.type === "file" ? { mtime: 0, ...staged } : staged,
-    };
+    return { path: posix.join(path, entry.path), entry: { mtime: 0, ...staged } };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
   return stageItems(items, { path, isDirectory: true }, { owner, line }, await stageBefore(), build);

@@ -51,7 +51,9 @@ function* lentFiles(
     if (links === undefined) continue;
     const destination = `${root}${path}`;
     const { content, sha256, size, uid, gid, mode } = entry;
-    const placed = { destination, sha256, size, uid, gid, mode, mtime: wireTime(entry) };
+    const { attributes, replaces } = entry;
+    const given = attributes === undefined && replaces === undefined ? {} : { attributes, replaces };
+    const placed = { destination, sha256, size, uid, gid, mode, mtime: wireTime(entry), ...given };
     const file = links.length === 0 ? placed : { ...placed, links };
     const uuid = ids.get(sha256);
     if (content.kind === "local") yield { ...file, path: content.absolutePath };

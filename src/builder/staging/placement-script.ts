@@ -1,17 +1,27 @@
 import { posix } from "node:path";
 import { quote } from "../commands/command.ts";
 import { isRoot } from "../copy/ownership.ts";
+import { entriesToMake } from "./entries-to-make.ts";
 import type { Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
 
 /** Returns shell commands for what the API can't stage; empty if there is nothing of the kind. */
 export function placementScript(staged: Staged): string {
-  if (madeByScript(staged).length === 0) return "";
+  const replacing = [...staged].flatMap(([path, entry]) =>
+    entry.type !== "directory" && entry.replaces ? [path] : [],
+  );
+  if (replacing.length === 0 && entriesToMake(staged, { withTimes: false }).length === 0) return "";
   const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
   const directories = entries.flatMap(([path, entry]) =>
     entry.type === "directory" ? [{ ...entry, path }] : [],
   );
   const links = entries.flatMap(([path, entry]) => (entry.type === "symlink" ? [{ ...entry, path }] : []));
-  return `${prelude}${[...directoryLines(directories), ...linkLines(links, directories), ""].join("\n")}`;
+  const lines = [
+    ...directoryLines(directories),
+    ...commands("clear_directories", replacing),
+    ...linkLines(links, directories),
+  ];
+  const replaces = staged.values().some((entry) => entry.replaces === true);
+  return `${prelude}${replaces ? clearing : ""}${[...lines, ""].join("\n")}`;
 }
 
 /** The exit code if there is no shell. The script itself never exits with it, because of its trap. */
@@ -46,28 +56,23 @@ links() {
 }
 `;
 
+/** What an archive's entries replace. */
+const clearing = `clear_others() {
+  for path; do
+    if [ -L "$path" ] || [ ! -d "$path" ]; then rm -f "$path"; fi
+  done
+}
+clear_directories() {
+  for path; do
+    if [ -d "$path" ] && [ ! -L "$path" ]; then rm -rf "$path"; fi
+  done
+}
+`;
+
 type PlacedDirectory = StagedDirectory & { path: string };
 type PlacedLink = StagedSymlink & { path: string };
 
 const pathsPerCommand = 100;
-
-/** Returns all entries except files and directories that the service makes itself, as parents of other entries. */
-export function madeByScript(staged: Staged): [string, StagedDirectory | StagedSymlink][] {
-  const parents = new Set<string>();
-  const others: [string, StagedDirectory | StagedSymlink][] = [];
-  let last: string | undefined;
-  staged.forEach((entry, path) => {
-    if (entry.type !== "file") others.push([path, entry]);
-    const end = path.lastIndexOf("/");
-    // Makes a string for each directory, not for each file of a large context.
-    if (last !== undefined && end === last.length && path.startsWith(last)) return;
-    last = path.slice(0, end);
-    parents.add(last === "" ? "/" : last);
-  });
-  return others.filter(
-    ([path, entry]) => entry.type === "symlink" || entry.isExplicit || !isRoot(entry) || !parents.has(path),
-  );
-}
 
 /** Writes lines from the top down, and combines neighbours with equal attributes. */
 function directoryLines(directories: readonly PlacedDirectory[]): string[] {
@@ -85,8 +90,12 @@ function directoryLines(directories: readonly PlacedDirectory[]): string[] {
         .map(quote)
         .map((path) => `[ -d ${path} ] || { directories ${path} && chown ${uid}:${gid} ${path}; }`);
     }
+    const replacing = group.filter(({ replaces }) => replaces).map(({ path }) => path);
     const attributes = isExplicit ? [`chown ${uid}:${gid}`, `chmod ${mode.toString(8)}`] : [];
-    return ["directories", ...attributes].flatMap((command) => commands(command, paths));
+    return [
+      ...commands("clear_others", replacing),
+      ...["directories", ...attributes].flatMap((command) => commands(command, paths)),
+    ];
   });
 }
 

@@ -7,13 +7,21 @@ import type { BuildJob } from "../job.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { scriptFields } from "../operations/script.ts";
+import { entriesToMake } from "./entries-to-make.ts";
 import { collectGarbage } from "./gc.ts";
-import { findLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
+import { findLinkedFiles, hasLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
 import { lineNamedIn, PlacementError } from "./placement-error.ts";
-import { exitCodeWithoutShell, madeByScript, placementScript, prelude } from "./placement-script.ts";
-import { fileFeatures, instanceEntries, instanceFiles, takesEntries } from "./request-fields.ts";
+import { exitCodeWithoutShell, placementScript, prelude } from "./placement-script.ts";
+import {
+  allFeatures,
+  type FileFeatures,
+  fileFeatures,
+  instanceEntries,
+  instanceFiles,
+  takesEntries,
+} from "./request-fields.ts";
 import type { Staged } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
@@ -33,7 +41,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const lend = await lenderOf(stage.staged, build);
   if (lend !== undefined) {
     const pace = createPace(build.signal);
-    const entries = instanceEntries(stage.staged);
+    const entries = instanceEntries(stage.staged, allFeatures);
     await pace.step();
     const loan = await lendStaged(stage.staged, lend, build);
     // Collected before threads copy files, which need memory themselves.
@@ -48,6 +56,9 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const ids = await uploadStaged(staged, build);
   const features = await fileFeatures(staged, build);
   const all = instanceFiles(staged, ids, features);
+  const entries = instanceEntries(staged, features);
+  if (packed === undefined && Object.keys(entries).length > 0 && (await canPlace(staged, features, build)))
+    return { image, files: all, entries };
   const made = placementScript(staged);
   const found = features.links ? [] : findLinkedFiles(staged);
   const isMade =
@@ -60,8 +71,6 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const unpacking = packed === undefined ? "" : unpackScript(packed.path);
   const script = `${made === "" && isMade ? prelude : made}${unpacking}${names}`;
   if (script === "") return { image, files };
-  if (packed === undefined && !isMade && (await takesEntries(build)))
-    return { image, files, entries: instanceEntries(staged) };
 
   const placed = { ...originals, ...(packed === undefined ? {} : { [packed.path]: packed.file }) };
   const outcome = await runOperation(
@@ -76,6 +85,17 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   if (outcome.status === "SUCCESS" && !outcome.timedOut && !isSuccess(outcome))
     throw placementError(outcome, stage.staged);
   return { image: requireSuccess(outcome, build.timeoutSeconds), files };
+}
+
+/** Returns whether the service places these entries itself, without a script. */
+async function canPlace(
+  staged: Staged,
+  { links, attributes }: FileFeatures,
+  build: BuildJob,
+): Promise<boolean> {
+  if (!links && hasLinkedFiles(staged)) return false;
+  if (!attributes && staged.values().some(({ replaces }) => replaces === true)) return false;
+  return takesEntries(build);
 }
 
 /** Returns false if the image has no shell: the names of a file then become separate files. */
@@ -93,7 +113,7 @@ async function canLink(
 
 function placementError(outcome: OperationOutcome, staged: Staged): PlacementError {
   const { exitCode, stdout, stderr, operation } = outcome;
-  const [path, first] = madeByScript(staged)[0] ?? [];
+  const [path, first] = entriesToMake(staged, { withTimes: false })[0] ?? [];
   if (exitCode === exitCodeWithoutShell) {
     const link = first?.type === "symlink" ? "the symbolic link" : "the directory";
     const what = first === undefined ? "put the copied files in place" : `make ${link} ${path}`;

@@ -3,10 +3,10 @@ import { octalMode } from "../../image/file-mode.ts";
 import type { LocalFile } from "../../service/files/upload.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
+import { entriesToMake } from "./entries-to-make.ts";
 import { findFurtherPaths } from "./hard-links.ts";
-import { madeByScript } from "./placement-script.ts";
 import type { SmallContents } from "./small-contents.ts";
-import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
+import { type Staged, type StagedEntry, type StagedFile, wireTime } from "./staged.ts";
 
 /** A default build does not ask a service that returned no configuration of the image, which saves one request a build. */
 export async function takesEntries({ mode, service: { capabilities } }: BuildJob): Promise<boolean> {
@@ -14,30 +14,73 @@ export async function takesEntries({ mode, service: { capabilities } }: BuildJob
   return (await capabilities.extensions()).has("entries");
 }
 
-export function instanceEntries(staged: Staged): Record<string, InstanceEntry> {
+/** `features`: what the service supports, without which times and attributes are left out. */
+export function instanceEntries(
+  staged: Staged,
+  { attributes }: Pick<FileFeatures, "attributes">,
+): Record<string, InstanceEntry> {
   return Object.fromEntries(
-    madeByScript(staged).map(([path, { uid, gid, ...entry }]): [string, InstanceEntry] => {
-      if (entry.type === "symlink") return [path, { type: "symlink", target: entry.target, uid, gid }];
-      const mode = entry.isExplicit ? { mode: octalMode(entry.mode) } : {};
-      return [path, { type: "directory", ...mode, uid, gid }];
-    }),
+    entriesToMake(staged, { withTimes: attributes }).map(([path, entry]): [string, InstanceEntry] => [
+      path,
+      { ...instanceEntry(entry), ...(attributes ? attributesOf(entry) : {}) },
+    ]),
   );
+}
+
+function instanceEntry(entry: Exclude<StagedEntry, StagedFile>): InstanceEntry {
+  const { uid, gid } = entry;
+  switch (entry.type) {
+    case "symlink":
+      return { type: "symlink", target: entry.target, uid, gid };
+    case "directory": {
+      const mode = entry.isExplicit ? { mode: octalMode(entry.mode) } : {};
+      return { type: "directory", ...mode, uid, gid };
+    }
+    case "special": {
+      const special = { type: "special", uid, gid, mode: octalMode(entry.mode) } as const;
+      const { kind } = entry;
+      return kind === "pipe"
+        ? { ...special, kind }
+        : { ...special, kind, major: entry.major, minor: entry.minor };
+    }
+  }
+}
+
+/** Returns the fields of the extension `entry-attributes`. */
+export function attributesOf(entry: StagedEntry): Pick<InstanceFile, "mtime" | "attributes" | "replaces"> {
+  const mtime = wireTime(entry);
+  const { attributes, replaces } = entry;
+  return {
+    ...(mtime !== undefined && { mtime }),
+    ...(attributes && { attributes }),
+    ...(replaces && { replaces }),
+  };
 }
 
 /** Features of a request's files that a service may support, in addition to contents, owners and modes. */
 export interface FileFeatures {
   times: boolean;
   links: boolean;
+  /** Times of other entries, extended attributes, and entries that replace others. */
+  attributes: boolean;
 }
+
+/** Those of a service in this process. */
+export const allFeatures: FileFeatures = { times: true, links: true, attributes: true };
 
 /** A service that returned no configuration of the image has no extensions. */
 export async function fileFeatures(
   staged: Staged,
   { service: { capabilities } }: BuildJob,
 ): Promise<FileFeatures> {
-  if (staged.size === 0 || !capabilities.has("config")) return { times: false, links: false };
+  if (staged.size === 0 || !capabilities.has("config"))
+    return { times: false, links: false, attributes: false };
   const extensions = await capabilities.extensions();
-  return { times: extensions.has("file-times"), links: extensions.has("hard-links") };
+  return {
+    times: extensions.has("file-times"),
+    links: extensions.has("hard-links"),
+    attributes: extensions.has("entry-attributes"),
+  };
 }
 
 /** Yields the files to upload one by one: for a large context, a list of all takes noticeable memory. */
@@ -56,7 +99,7 @@ export function* localFiles(
 export function instanceFiles(
   staged: Staged,
   ids: ReadonlyMap<string, string>,
-  { times, links }: FileFeatures,
+  { times, links, attributes }: FileFeatures,
 ): Record<string, InstanceFile> {
   const files: Record<string, InstanceFile> = {};
   /** Files have few different modes: one string for each. */
@@ -73,6 +116,7 @@ export function instanceFiles(
     files[path] = { uuid, uid: entry.uid, gid: entry.gid, mode };
     const mtime = times ? wireTime(entry) : undefined;
     if (mtime !== undefined) files[path].mtime = mtime;
+    if (attributes) Object.assign(files[path], attributesOf(entry));
     if (further.length > 0) files[path].links = further;
   }
   return files;

@@ -94,6 +94,9 @@ function isAlike(one: StagedDirectory, other: StagedDirectory): boolean {
     one.uid === other.uid &&
     one.gid === other.gid &&
     one.mode === other.mode &&
-    one.line === other.line
+    one.line === other.line &&
+    one.mtime === other.mtime &&
+    one.replaces === other.replaces &&
+    one.attributes === other.attributes
   );
 }

@@ -1,8 +1,9 @@
+import type { ExtendedAttributes, SpecialKind } from "../../service/wire/file.ts";
 import type { LosableImage } from "../cache/layer-cache.ts";
 import type { ResolvedRepository } from "../repositories/repository-address.ts";
 
 /** An entry that COPY or ADD has prepared for the next RUN: a value, keyed by absolute path in the image. */
-export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink;
+export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink | StagedSpecial;
 
 /** An entry's owner. */
 export interface Owned {
@@ -12,15 +13,21 @@ export interface Owned {
   line?: number;
 }
 
-export interface StagedFile extends Owned {
+interface Staging extends Owned {
+  /** Seconds since the epoch. Not part of the chain hash. */
+  mtime?: number | undefined;
+  attributes?: ExtendedAttributes | undefined;
+  /** Set for an entry of an archive: it replaces what the image has at its path, unless both are directories. */
+  replaces?: true | undefined;
+}
+
+export interface StagedFile extends Staging {
   type: "file";
   sha256: string;
   size: number;
   /** Permission bits, 0 to 0o7777. */
   mode: number;
   content: StagedContent;
-  /** Seconds since the epoch. Not part of the chain hash. */
-  mtime?: number;
   /** The same symbol for all names of one file, hard links. */
   inode?: symbol | undefined;
 }
@@ -28,22 +35,25 @@ export interface StagedFile extends Owned {
 /** The largest time, in seconds: no service and few file systems support later ones. */
 const maxTime = 2 ** 34;
 
-/** Returns a file's modification time, if a service supports it. */
-export function wireTime({ mtime }: StagedFile): number | undefined {
+/** Returns an entry's modification time, if a service supports it. */
+export function wireTime({ mtime }: StagedEntry): number | undefined {
   return mtime !== undefined && Math.abs(mtime) < maxTime ? mtime : undefined;
 }
 
-export interface StagedDirectory extends Owned {
+export interface StagedDirectory extends Staging {
   type: "directory";
   mode: number;
   /** False if the directory only has to exist: an existing one keeps its owner and mode. */
   isExplicit: boolean;
 }
 
-export interface StagedSymlink extends Owned {
+export interface StagedSymlink extends Staging {
   type: "symlink";
   target: string;
 }
+
+/** A named pipe or a device. Staged only for a service with the extension `entry-attributes`. */
+export type StagedSpecial = Staging & { type: "special"; mode: number } & SpecialKind;
 
 /** The source of a file's bytes, if the service turns out to lack them. */
 export type StagedContent =

@@ -112,11 +112,18 @@ async function unpack(bytes: AsyncIterable<Uint8Array>, place: string, unpacking
   const { name, signal } = unpacking;
   const contents = join(place, "contents");
   mkdirSync(contents);
-  const tree = createArchiveTree(name, "Pack files, directories and links only, with names in UTF-8.");
+  const hint = "Pack files, directories and links only, with names in UTF-8.";
+  const tree = createArchiveTree(name, hint);
   let count = 0;
   let size = 0;
   for await (const entry of readTar(bytes, name)) {
     signal.throwIfAborted();
+    // A build context never has them.
+    if (entry.type === "other")
+      throw new BoughError(
+        `${name} contains a ${entry.isDevice ? "device" : "pipe"}: ${displayPath(entry.name)}`,
+        { hint },
+      );
     if (entry.type !== "file") {
       tree.add(entry, undefined);
       continue;

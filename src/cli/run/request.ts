@@ -120,7 +120,10 @@ async function makeInstance(
   const fields: Partial<FailedStep["fields"]> = stepOf(request.place)?.fields ?? {};
   const { entries, copies } = fields;
   const ids = await service.uploadFiles(localFiles(staged.values()));
-  const files = { ...fields.files, ...instanceFiles(staged, ids, { times: false, links: false }) };
+  const files = {
+    ...fields.files,
+    ...instanceFiles(staged, ids, { times: false, links: false, attributes: false }),
+  };
   const all = [...(request.lent?.mounts ?? []), ...request.volumes];
   const { lent_files } = request.lent ?? {};
   const loan = lent_files !== undefined && { lent_files };

@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 import { createPace } from "../../pace.ts";
-import type { LentFile } from "../../service/wire/file.ts";
+import type { ExtendedAttributes, LentFile } from "../../service/wire/file.ts";
 import { RequestError } from "../http/answers.ts";
-import { asFields, type Fields, readString, refuse, refuseUnknown } from "../http/fields.ts";
+import { asFields, type Fields, optionalBoolean, readString, refuse, refuseUnknown } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
 import { readId, refuseNul } from "../processes/exec-spec.ts";
 import { filePath, findFile } from "../records/files.ts";
@@ -34,7 +34,7 @@ function readFile(destination: string, value: unknown, database: Database, layou
   const name = `files[${JSON.stringify(destination)}]`;
   requireFilePath(destination, name);
   const file = asFields(value, name);
-  refuseUnknown(file, ["uuid", "uid", "gid", "mode", "mtime", "links"], name);
+  refuseUnknown(file, ["uuid", "uid", "gid", "mode", "mtime", "links", "attributes", "replaces"], name);
   const uuid = readString(file, "uuid");
   const stored = findFile(database, layout, "uuid", uuid);
   if (stored === undefined) throw new RequestError(404, `there is no file ${uuid} (for ${destination})`);
@@ -47,7 +47,8 @@ function readFile(destination: string, value: unknown, database: Database, layou
     uid: readId(file, "uid") ?? 0,
     gid: readId(file, "gid") ?? 0,
     mode: readMode(file.mode ?? "0644", name),
-    mtime: readTime(file.mtime ?? undefined, name),
+    mtime: undefined,
+    ...readAttributeFields(file, name),
     links: file.links == null ? none : readLinks(file.links, name),
   };
 }
@@ -89,4 +90,31 @@ export function readMode(value: unknown, name: string): number {
     return value & 0o7777;
   if (typeof value === "string" && /^[0-7]{1,6}$/.test(value)) return Number.parseInt(value, 8) & 0o7777;
   refuse(`${name}.mode`, `must be octal text such as "0755" or a number, not ${JSON.stringify(value)}`);
+}
+
+/** What a request may say about each entry and file: the extension `entry-attributes`. */
+export interface PlacedAttributes {
+  /** Seconds since the epoch; `undefined` leaves the time of its making. */
+  mtime?: number | undefined;
+  attributes?: ExtendedAttributes | undefined;
+  /** It replaces what is in the image, unless both are directories. */
+  replaces?: true | undefined;
+}
+
+export function readAttributeFields(fields: Fields, name: string): PlacedAttributes {
+  const mtime = readTime(fields.mtime ?? undefined, name);
+  return {
+    ...(mtime !== undefined && { mtime }),
+    ...(fields.attributes != null && { attributes: readAttributes(fields.attributes, `${name}.attributes`) }),
+    ...(optionalBoolean(fields, "replaces") === true && { replaces: true }),
+  };
+}
+
+function readAttributes(value: unknown, name: string): ExtendedAttributes {
+  return Object.fromEntries(
+    Object.entries(asFields(value, name)).map(([attribute, text]): [string, string] => {
+      if (typeof text !== "string") refuse(`${name}[${JSON.stringify(attribute)}]`, "must be base64");
+      return [attribute, text];
+    }),
+  );
 }

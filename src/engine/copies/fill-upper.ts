@@ -30,10 +30,11 @@ export async function fillUpper(
   const pace = createPace(signal);
   const base = openLayerTree(state, image);
   const to = new UpperTree(upper, base);
-  await placeEntries(to, spec.entries, pace);
+  const setTimes = await placeEntries(to, spec.entries, pace);
   const early = new EarlySync(state.layerSync);
   await placeFiles(to, spec.files, pace, { early });
   await placeFiles(to, placedFiles(lent, state.layout), pace, { early, ahead: state.aheadCopies });
+  setTimes();
   const trees = new Map<number, LayerTree>();
   const selected = [];
   for (const { spec, image } of copies) {

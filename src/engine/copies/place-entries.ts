@@ -1,60 +1,104 @@
-import { chownSync, lchownSync, symlinkSync } from "node:fs";
+import { chownSync, constants, lchownSync, lutimesSync, symlinkSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
+import { deviceNumber, makeNode } from "../system/xattrs.ts";
 import { createDirectoryMaker } from "./directory-maker.ts";
 import type { PlacedEntry } from "./entry-spec.ts";
-import type { UpperTree } from "./upper-tree.ts";
+import type { Path } from "./path.ts";
+import { giveExtendedAttributes, type UpperTree } from "./upper-tree.ts";
 
-/** Makes directories and links in a tree that is not mounted, as COPY does: a link replaces anything but a directory. */
+/**
+ * Makes directories, links and special files in a tree that is not mounted, as COPY does: a link replaces anything but a
+ * directory. An entry with `replaces` replaces anything, but a directory is merged with a directory.
+ *
+ * @returns a function that gives the directories their times, once everything is in them
+ */
 export async function placeEntries(
   to: UpperTree,
   entries: readonly PlacedEntry[],
   pace: Pace,
-): Promise<void> {
+): Promise<() => void> {
+  const times: { path: Path; mtime: number }[] = [];
   let directoryAt = createDirectoryMaker(to);
   for (const entry of entries) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    if (entry.type === "directory") placeDirectory(to, directoryAt, entry);
+    const { path, hasReplaced } =
+      entry.type === "directory"
+        ? placeDirectory(to, directoryAt, entry)
+        : placeOther(to, directoryAt, entry);
+    giveExtendedAttributes(path, entry);
+    const { mtime } = entry;
+    if (mtime !== undefined && entry.type === "directory") times.push({ path, mtime });
+    else if (mtime !== undefined) lutimesSync(path, mtime, mtime);
     // The replaced entry may have been a link in a known path.
-    else if (placeLink(to, directoryAt, entry)) directoryAt = createDirectoryMaker(to);
+    if (hasReplaced) directoryAt = createDirectoryMaker(to);
   }
+  return () => {
+    for (const { path, mtime } of times) lutimesSync(path, mtime, mtime);
+  };
+}
+
+type DirectoryMaker = ReturnType<typeof createDirectoryMaker>;
+
+interface Made {
+  /** Its path in the upper directory. */
+  path: Path;
+  /** True if it replaced something. */
+  hasReplaced: boolean;
 }
 
 function placeDirectory(
   to: UpperTree,
-  directoryAt: ReturnType<typeof createDirectoryMaker>,
-  { path, mode, uid, gid }: PlacedEntry & { type: "directory" },
-): void {
+  directoryAt: DirectoryMaker,
+  { path, mode, uid, gid, mtime, replaces }: PlacedEntry & { type: "directory" },
+): Made {
   const fail = (inside: string) =>
     new BoughError(`cannot make the directory ${path}: ${inside} in the image is not a directory`);
+  const name = basename(path);
   const parent = directoryAt(dirname(path), fail);
-  const isThere = to.find(parent, basename(path)) !== undefined;
-  const directory = directoryAt(path, fail);
-  if (mode !== undefined) {
-    to.materialize(directory);
-    giveAttributes(directory.path, { uid, gid }, { mode });
-  } else if (!isThere) chownSync(directory.path, uid, gid);
+  const existing = to.find(parent, name);
+  const hasReplaced = replaces === true && existing !== undefined && !existing.stats.isDirectory();
+  if (hasReplaced) to.clear(parent, name);
+  const directory = hasReplaced ? to.make(parent, name) : directoryAt(path, fail);
+  if (mode !== undefined || mtime !== undefined) to.materialize(directory);
+  if (mode !== undefined) giveAttributes(directory.path, { uid, gid }, { mode });
+  else if (existing === undefined) chownSync(directory.path, uid, gid);
+  return { path: directory.path, hasReplaced };
 }
 
-/** Makes a link. Returns true if it replaced something. */
-function placeLink(
+/** Makes a link or a special file. */
+function placeOther(
   to: UpperTree,
-  directoryAt: ReturnType<typeof createDirectoryMaker>,
-  { path, target, uid, gid }: PlacedEntry & { type: "symlink" },
-): boolean {
+  directoryAt: DirectoryMaker,
+  entry: Exclude<PlacedEntry, { type: "directory" }>,
+): Made {
+  const { path, uid, gid, replaces } = entry;
+  const what = `cannot make the ${entry.type === "symlink" ? "link" : entry.kind} ${path}`;
   const parent = directoryAt(
     dirname(path),
-    (inside) => new BoughError(`cannot make the link ${path}: ${inside} in the image is not a directory`),
+    (inside) => new BoughError(`${what}: ${inside} in the image is not a directory`),
   );
   const name = basename(path);
   const existing = to.find(parent, name);
-  if (existing?.stats.isDirectory())
-    throw new BoughError(`cannot make the link ${path}: there is a directory in the image`);
+  if (existing?.stats.isDirectory() && replaces !== true)
+    throw new BoughError(`${what}: there is a directory in the image`);
   const place = to.clear(parent, name);
-  symlinkSync(target, place);
-  lchownSync(place, uid, gid);
-  return existing !== undefined;
+  if (entry.type === "symlink") {
+    symlinkSync(entry.target, place);
+    lchownSync(place, uid, gid);
+  } else {
+    if (!makeSpecial(place, entry))
+      throw new BoughError(`${what}: devices cannot be made here`, { hint: "Only root can make devices." });
+    giveAttributes(place, { uid, gid }, entry);
+  }
+  return { path: place, hasReplaced: existing !== undefined };
+}
+
+function makeSpecial(path: Path, entry: PlacedEntry & { type: "special" }): boolean {
+  if (entry.kind === "pipe") return makeNode(path, constants.S_IFIFO, 0);
+  const type = entry.kind === "block-device" ? constants.S_IFBLK : constants.S_IFCHR;
+  return makeNode(path, type, deviceNumber(entry.major, entry.minor) ?? 0);
 }

@@ -8,12 +8,12 @@ import { createDirectoryMaker } from "./directory-maker.ts";
 import { createFileCopier, type EarlyWork } from "./file-copier.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { tryLink } from "./try-link.ts";
-import type { UpperDirectory, UpperTree } from "./upper-tree.ts";
+import { giveExtendedAttributes, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
 import type { CopyProblem } from "./verified-copy.ts";
 
 /**
  * Copies files to their destinations, taking one at a time from `files`. Links in the path are followed inside the root. What is
- * at the destination itself is replaced, even a link, as COPY does. The copies share no inode with their originals. Further names
+ * at the destination itself is replaced, even a link, as COPY does; a directory only by a file with `replaces`. The copies share no inode with their originals. Further names
  * of a file become hard links to its copy. Throws at the first file without a `uuid` (one in no store) that has changed since it
  * was hashed.
  *
@@ -25,7 +25,7 @@ export async function placeFiles(
   pace: Pace,
   work?: EarlyWork,
 ): Promise<void> {
-  const directoryAt = createDirectoryMaker(to);
+  let directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
   const report = (file: PlacedFile, problem: CopyProblem) => {
     if (problem === "directory") throw directoryInPlace(file.destination);
@@ -51,20 +51,26 @@ export async function placeFiles(
     ways.set(directory, parent);
     return before !== parent;
   };
-  const pathOf = (destination: string): string => {
+  const pathOf = (destination: string, { replaces }: PlacedFile): string => {
     const name = basename(destination);
-    if (directory.lower.length > 0 && to.find(directory, name)?.stats.isDirectory())
-      throw directoryInPlace(destination);
+    const mayBeDirectory = replaces === true || directory.lower.length > 0;
+    if (mayBeDirectory && to.find(directory, name)?.stats.isDirectory()) {
+      if (replaces !== true) throw directoryInPlace(destination);
+      to.clear(directory, name);
+      directoryAt = createDirectoryMaker(to);
+    }
     // A destination is text, and so is its directory's path.
     return `${directory.path}/${name}`;
   };
   const linked: { file: PlacedFile; path: string }[] = [];
+  const attributed: typeof linked = [];
   let count = 0;
   for (const file of files) {
-    const { destination, links = [] } = file;
+    const { destination, links = [], attributes } = file;
     // The later one of two files with one name must win.
     if (enter(destination)) await copier.drain();
-    const path = pathOf(destination);
+    const path = pathOf(destination, file);
+    if (attributes !== undefined) attributed.push({ file, path });
     if (links.length > 0) linked.push({ file, path });
     const copying = copier.copy(file, path);
     if (copying !== undefined) await copying;
@@ -73,11 +79,12 @@ export async function placeFiles(
   }
   await copier.drain();
   if (damaged.length > 0) throw new DamagedFilesError(damaged);
+  for (const { file, path } of attributed) giveExtendedAttributes(path, file);
   for (const { file, path } of linked) {
     for (const destination of file.links ?? []) {
       await pace.step();
       enter(destination);
-      const place = pathOf(destination);
+      const place = pathOf(destination, file);
       if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true)
         throw directoryInPlace(destination);
       rmSync(place, { force: true });

@@ -12,7 +12,8 @@ import type { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import { lookUp, UnreachablePathError } from "../sandbox/root/root-path.ts";
 import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
-import { readAttributes, writeAttributes } from "../system/xattrs.ts";
+import { isForeign, readAttributes, writeAttributes } from "../system/xattrs.ts";
+import type { PlacedAttributes } from "./file-spec.ts";
 import type { LayerTree, MergedDirectory } from "./layer-tree.ts";
 import { joinPath, keyOf, type Path } from "./path.ts";
 
@@ -101,11 +102,12 @@ export class UpperTree {
     giveTimes(parent.path, before);
   }
 
-  /** Removes a file or link of this name from the upper directory, and returns the path for its replacement. */
+  /** Removes what has this name from the upper directory, and returns the path for its replacement. */
   clear(directory: UpperDirectory, name: Path): Path {
     this.materialize(directory);
     const path = joinPath(directory.path, name);
-    if (lookUp(path) !== undefined) rmSync(path);
+    if (lookUp(path) !== undefined) rmSync(path, { recursive: true });
+    directory.children.delete(keyOf(name));
     return path;
   }
 
@@ -170,6 +172,16 @@ export class UpperTree {
     if (owner !== undefined) chownSync(made.path, owner.uid, owner.gid);
     return made;
   }
+}
+
+/** Sets extended attributes given in base64. Call it after the owner is set, since changing the owner drops capabilities. */
+export function giveExtendedAttributes(path: Path, { attributes }: PlacedAttributes): void {
+  if (attributes === undefined) return;
+  const own = Object.entries(attributes).filter(([name]) => !isForeign(name));
+  writeAttributes(
+    path,
+    own.map(([name, value]) => ({ name, value: Buffer.from(value, "base64") })),
+  );
 }
 
 /**

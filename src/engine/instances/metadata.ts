@@ -34,7 +34,7 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
     truncate_output_at: spec.truncateOutputAt,
     ...(spec.terminal === undefined ? {} : { terminal: spec.terminal }),
     files: Object.fromEntries(
-      spec.files.map(({ destination, uuid, uid, gid, mode, mtime }) => [
+      spec.files.map(({ destination, uuid, uid, gid, mode, mtime, attributes, replaces }) => [
         destination,
         {
           uuid,
@@ -42,6 +42,8 @@ export function describeRequest(spec: InstanceSpec, image: Image): Record<string
           gid,
           mode: octalMode(mode),
           ...(mtime === undefined ? {} : { mtime }),
+          ...(attributes === undefined ? {} : { attributes }),
+          ...(replaces === undefined ? {} : { replaces }),
         },
       ]),
     ),

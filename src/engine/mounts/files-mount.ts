@@ -1,3 +1,4 @@
+import { utimesSync } from "node:fs";
 import { join } from "node:path";
 import { createPace } from "../../pace.ts";
 import type { LentFile } from "../../service/wire/file.ts";
@@ -45,14 +46,18 @@ export class MountFiles {
     const pace = createPace(signal);
     // A tree without layers below it: it only contains links that are made here.
     const tree = new UpperTree(place, new LayerTree([], false));
-    await placeEntries(tree, this.#mount.entries, pace);
+    const setTimes = await placeEntries(tree, this.#mount.entries, pace);
     try {
       await placeFiles(tree, this.#files(), pace);
     } catch (error) {
       if (!(error instanceof ChangedFileError)) throw error;
       throw new ChangedFileError(error.path, `cannot mount at ${this.#mount.target}`);
     }
-    if (this.#lone === undefined) giveAttributes(place, this.#mount.root, this.#mount.root);
+    setTimes();
+    if (this.#lone !== undefined) return;
+    const { root } = this.#mount;
+    giveAttributes(place, root, root);
+    if (root.mtime !== undefined) utimesSync(place, root.mtime, root.mtime);
   }
 
   *#files(): Generator<PlacedFile, undefined> {

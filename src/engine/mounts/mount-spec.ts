@@ -57,7 +57,7 @@ export interface FilesMount {
   /** Extension `lent-files`: the name of a loan with the files, instead of `files` and `lone`. */
   lentFiles: string | undefined;
   /** Owner and mode of the target itself. */
-  root: Access;
+  root: Access & { mtime: number | undefined };
   readonly: boolean;
 }
 
@@ -191,14 +191,20 @@ async function readContents(
     refuse(`${name}.files`, 'has the path "", which is allowed only as the only path');
   const [file] = lone === undefined ? [] : await readFiles({ "/file": lone }, database, layout);
   const [directory] = root === undefined ? [] : readEntries({ "/root": root });
-  if (directory?.type === "symlink") refuse(`${name}.entries`, 'must not have a link with the path ""');
+  if (directory !== undefined && directory.type !== "directory")
+    refuse(`${name}.entries`, 'must only have a directory with the path ""');
   return {
     type: "files",
     files: await readFiles(rooted(others), database, layout),
     entries: readEntries(rooted(below)),
     lone: file,
     lentFiles: optionalString(fields, "lent_files"),
-    root: { uid: directory?.uid ?? 0, gid: directory?.gid ?? 0, mode: directory?.mode ?? 0o755 },
+    root: {
+      uid: directory?.uid ?? 0,
+      gid: directory?.gid ?? 0,
+      mode: directory?.mode ?? 0o755,
+      mtime: directory?.mtime,
+    },
   };
 }
 

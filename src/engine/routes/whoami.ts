@@ -1,9 +1,13 @@
+import { constants, rmSync } from "node:fs";
+import { join } from "node:path";
 import type { OperationKind } from "../../service/wire/operation.ts";
 import { jsonResponse } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
 import { maxTimeout } from "../instances/max-timeout.ts";
 import { unfinishedOperations } from "../records/operations.ts";
+import type { EngineState } from "../state.ts";
 import { machineArchitecture } from "../system/machine.ts";
+import { deviceNumber, makeNode } from "../system/xattrs.ts";
 
 /** Names of the engine's extensions of the public API. */
 const extensions: readonly string[] = [
@@ -25,6 +29,8 @@ const extensions: readonly string[] = [
   "file-times",
   // `links` of a request's files: further hard links to each.
   "hard-links",
+  // `mtime` of a request's entries, `attributes` and `replaces` of its entries and files, and entries of the type `special`.
+  "entry-attributes",
   // A process without HOME gets its user's, from the image's `/etc/passwd`.
   "home",
   // `max_memory_bytes`, `max_processes` and `cpus` beside `max_layer_bytes` in `resources_limits`; `limits_hit` in results.
@@ -66,6 +72,15 @@ const localExtensions = [
   "lent-files",
 ];
 
+/** Returns whether entries of the type `special` may be devices. */
+function canMakeDevices({ layout, inUserNamespace }: EngineState): boolean {
+  if (inUserNamespace) return false;
+  const path = join(layout.scratch, `device-${crypto.randomUUID()}`);
+  const isMade = makeNode(path, constants.S_IFCHR, deviceNumber(1, 3) ?? 0);
+  rmSync(path, { force: true });
+  return isMade;
+}
+
 /** A placeholder: the engine has no tokens. A server in front of it may require one. */
 const token = "00000000-0000-4000-8000-000000000000";
 
@@ -95,7 +110,11 @@ export const whoamiRoutes: readonly Route[] = [
         // Not in the API: the platform that `FROM --platform` and TARGETARCH refer to.
         platform: `linux/${machineArchitecture()}`,
         // Not in the API either.
-        extensions: state.isServer ? extensions : [...extensions, ...localExtensions],
+        extensions: [
+          ...extensions,
+          ...(canMakeDevices(state) ? ["devices"] : []),
+          ...(state.isServer ? [] : localExtensions),
+        ],
       });
     },
   },

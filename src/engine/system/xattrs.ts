@@ -75,6 +75,17 @@ export function makeNode(path: Path, mode: number, device: number): boolean {
   return library().mknod(terminate(path), mode, device) === 0;
 }
 
+/**
+ * Combines a device's numbers as Linux does: 12 bits for the major and 20 for the minor number. Returns `undefined` for numbers
+ * that Linux does not support.
+ */
+export function deviceNumber(major: number, minor: number): number | undefined {
+  const fits = (number: number, bits: number) =>
+    Number.isInteger(number) && number >= 0 && number < 2 ** bits;
+  if (!fits(major, 12) || !fits(minor, 20)) return undefined;
+  return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;
+}
+
 function readValue(file: Buffer, name: string): Buffer | undefined {
   const key = terminate(Buffer.from(name, "latin1"));
   const length = Number(library().lgetxattr(file, key, content, maxBytes));

@@ -19,7 +19,7 @@ import { errorCode } from "../../system-error.ts";
 import { isWhiteout } from "../copies/layer-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
-import { isForeign, makeNode, makeWhiteout, writeAttributes } from "../system/xattrs.ts";
+import { deviceNumber, isForeign, makeNode, makeWhiteout, writeAttributes } from "../system/xattrs.ts";
 import { type BytePath, showPath, toPath } from "./byte-path.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";
 
@@ -190,7 +190,7 @@ export class LayerWriter {
     }
     this.#directory.clear(path);
     const place = toPath(path);
-    if (!makeNode(place, type, entry.isDevice ? deviceNumber(entry) : 0))
+    if (!makeNode(place, type, entry.isDevice ? numberOf(entry) : 0))
       throw new BoughError(`${showPath(entry.name)} is a device, which cannot be created here`, {
         hint: "Only root can create devices.",
       });
@@ -230,9 +230,8 @@ function ownAttributes({ attributes }: TarEntry): TarEntry["attributes"] {
   return attributes.filter(({ name }) => !isForeign(name));
 }
 
-/** Combines a device's numbers as Linux does: 12 bits for the major and 20 for the minor number. */
-function deviceNumber({ name, major, minor }: TarEntry): number {
-  if (major >= 2 ** 12 || minor >= 2 ** 20)
-    throw new BoughError(`${showPath(name)} has device numbers that Linux does not support`);
-  return ((minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12)) >>> 0;
+function numberOf({ name, major, minor }: TarEntry): number {
+  const number = deviceNumber(major, minor);
+  if (number !== undefined) return number;
+  throw new BoughError(`${showPath(name)} has device numbers that Linux does not support`);
 }

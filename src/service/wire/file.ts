@@ -1,5 +1,8 @@
 import type { UnhashedFile } from "./unhashed-file.ts";
 
+/** Extended attributes: their values in base64, by name. */
+export type ExtendedAttributes = Readonly<Record<string, string>>;
+
 /** A file put in place before an instance's command starts. `mode` is octal text, such as `0644`. */
 export interface InstanceFile {
   uuid: string;
@@ -8,6 +11,10 @@ export interface InstanceFile {
   mode: string;
   /** Seconds since the epoch, possibly with a fraction. Only if the service has the extension `file-times`. */
   mtime?: number;
+  /** Only if the service has the extension `entry-attributes`. */
+  attributes?: ExtendedAttributes;
+  /** Only if the service has the extension `entry-attributes`. */
+  replaces?: true;
   /**
    * Absolute paths of further hard links to the file; in a mount, from its target. Only if the service has the extension
    * `hard-links`.
@@ -29,6 +36,9 @@ export type LentFile = {
   mode: number;
   /** Seconds since the epoch. */
   mtime: number | undefined;
+  attributes?: ExtendedAttributes | undefined;
+  /** The file replaces even a directory. */
+  replaces?: true | undefined;
   /** Absolute paths of further hard links to the file. */
   links?: readonly string[];
 } & ({ path: string } | { uuid: string });
@@ -61,12 +71,28 @@ export interface AheadCopy {
 
 /**
  * A directory or link put in place before the files. Part of the extension `entries`, which bough's own engine has. Without a
- * `mode` an existing directory stays unchanged. Missing parents are made, as for files.
+ * `mode` an existing directory keeps its owner and mode. Missing parents are made, as for files.
  */
-export type InstanceEntry = { uid: number; gid: number } & (
-  | { type: "directory"; mode?: string }
-  | { type: "symlink"; target: string }
-);
+export type InstanceEntry = { uid: number; gid: number } & EntryAttributes &
+  (
+    | { type: "directory"; mode?: string }
+    | { type: "symlink"; target: string }
+    | ({ type: "special"; mode: string } & SpecialKind)
+  );
+
+/** Part of the extension `entry-attributes`, as are special files. */
+interface EntryAttributes {
+  /** Seconds since the epoch, possibly with a fraction. */
+  mtime?: number;
+  attributes?: ExtendedAttributes;
+  /** The entry replaces what the image has at its path, unless both are directories. */
+  replaces?: true;
+}
+
+/** A named pipe, or a device, which only a service with the extension `devices` can make. */
+export type SpecialKind =
+  | { kind: "pipe" }
+  | { kind: "character-device" | "block-device"; major: number; minor: number };
 
 export interface FileRecord {
   uuid: string;

@@ -19,6 +19,7 @@ async function unpack(entries: readonly RawEntry[]): Promise<string[]> {
         entry.sha256,
         ...(entry.original === undefined ? [] : [`= ${entry.original}`]),
       ].join(" ");
+    if (entry.type === "special") return `${entry.path} ${entry.kind}`;
     return entry.type === "directory"
       ? `${entry.path}/ ${entry.mode.toString(8)}`
       : `${entry.path} -> ${entry.target}`;
@@ -63,6 +64,11 @@ describe("unpacks an archive", () => {
       ["f new", "g x", "h x = g"],
     ],
     [
+      "with special files",
+      [{ name: "null", flag: "3" }, { name: "sda", flag: "4" }, { name: "p", flag: "6" }, hardLink("q", "p")],
+      ["null character-device", "sda block-device", "p pipe", "q pipe"],
+    ],
+    [
       "with a hard link in the place of another file",
       [file("f"), file("g", "old"), hardLink("h", "g"), hardLink("g", "f")],
       ["f x", "g x = f", "h old"],
@@ -72,8 +78,7 @@ describe("unpacks an archive", () => {
   });
 
   test.each<[string, RawEntry[], string]>([
-    ["a device", [{ name: "null", flag: "3" }], "a.tar contains a device: null"],
-    ["a pipe", [{ name: "p", flag: "6" }], "a.tar contains a pipe: p"],
+    ["an entry of an unknown type", [{ name: "v", flag: "V" }], 'contains v, whose type "V" is unknown'],
     ["a file below a file", [file("f"), file("f/g")], "a.tar contains f/g, but f is not a directory"],
     [
       "circular links",

@@ -32,11 +32,32 @@ const cases: [string, Entries, string[]][] = [
     ["d 755 0:0 d", "l 777 0:0 d/deep -> ../link", "l 777 0:0 file -> /x y", "l 777 5:6 link -> new"],
   ],
   [
+    "entries that replace what is there, unless both are directories",
+    {
+      "/t/there": { type: "directory", uid: 1, gid: 2, mode: "700", replaces: true },
+      "/t/out": { type: "directory", uid: 3, gid: 4, mode: "750", replaces: true },
+      "/t/out/d": { type: "directory", uid: 0, gid: 0 },
+      "/t/file": { type: "directory", uid: 0, gid: 0, replaces: true },
+      "/t/elsewhere": { type: "symlink", target: "there", uid: 0, gid: 0, replaces: true },
+      "/t/link": { type: "special", kind: "pipe", mode: "600", uid: 5, gid: 6, replaces: true },
+    },
+    [
+      "l 777 0:0 elsewhere -> there",
+      "d 755 0:0 file",
+      "p 600 5:6 link",
+      "d 750 3:4 out",
+      "d 755 0:0 out/d",
+      "d 700 1:2 there",
+    ],
+  ],
+  [
     "a directory below a link, inside the image",
     { "/t/out/x": { type: "directory", uid: 1, gid: 1 } },
     ["d 755 1:1 elsewhere/x"],
   ],
 ];
+
+const device = { type: "special", mode: "600", major: 0, minor: 0 };
 
 const failures: [string, Entries, string][] = [
   [
@@ -101,7 +122,10 @@ describe.each(["root", "an ordinary user"])("entries, as %s", (who) => {
   test.each<[string, unknown, string]>([
     ["a relative path", { t: { type: "directory" } }, "must be an absolute path"],
     ["a path upwards", { "/t/..": { type: "directory" } }, "must be an absolute path"],
-    ["an unsupported type", { "/t/x": { type: "fifo" } }, "must be directory or symlink"],
+    ["an unsupported type", { "/t/x": { type: "fifo" } }, "must be directory, symlink or special"],
+    ["the mark of a deleted file", { "/t/x": { ...device, kind: "character-device" } }, "must not both be 0"],
+    ["a device without a number", { "/t/x": { ...device, kind: "block-device", major: "1" } }, "the numbers"],
+    ["an attribute that is no text", { "/t/x": { ...device, kind: "pipe", attributes: { a: 1 } } }, "base64"],
     ["a link without a target", { "/t/x": { type: "symlink" } }, "target"],
     ["an unknown field", { "/t/x": { type: "directory", acl: 1 } }, "acl"],
     ["a list of entries", ["/t/x"], "entries"],
