@@ -29,6 +29,7 @@ export const builtAlike: ReadonlySet<string> = new Set([
   "hard-links",
   "hard-links-from-scratch",
   "hard-links-of-context",
+  "here-documents-after-blanks",
   "ignored-names",
   "like-node",
   "like-python",

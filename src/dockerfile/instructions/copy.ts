@@ -1,6 +1,6 @@
 import { type FlagKind, type GivenFlags, readFlags } from "../flags.ts";
 import type { AddInstruction, CopyInstruction, CopySource, HereDocument } from "../instruction.ts";
-import { parseHeredocMarker } from "../text/heredoc.ts";
+import { joinLoneMarkers, parseHeredocMarker } from "../text/heredoc.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
 import type { Word } from "../words/word-list.ts";
 
@@ -43,7 +43,7 @@ export function parseAdd(statement: Statement): AddInstruction {
 
 function parseCopyFields(statement: Statement, flags: GivenFlags) {
   const list = statement.list();
-  const words = list?.words ?? [];
+  const words = list?.isArray === true ? list.words : joinLoneMarkers(list?.words ?? []);
   const destination = words.at(-1);
   if (list !== undefined) checkWords(statement, words, list.isArray);
   return {
