@@ -1,5 +1,5 @@
 import { asNumber, asRecord, asText } from "../../src/service/http/json.ts";
-import { isTag } from "../../src/service/wire/image.ts";
+import { isServiceTag } from "../../src/service/wire/image.ts";
 import { answerWith } from "./answer.ts";
 import type { RouteCall } from "./options.ts";
 import { readJson } from "./recording.ts";
@@ -31,7 +31,7 @@ export async function importImage({ state, options, request, recorded }: RouteCa
   const url = asText(asRecord(body?.registry)?.url);
   if (url === undefined) return answerWith.error(400, "registry.url is required");
   const tag = asText(body?.tag);
-  if (tag !== undefined && !isTag(tag)) return answerWith.error(400, `invalid tag ${tag}`);
+  if (tag !== undefined && !isServiceTag(tag)) return answerWith.error(400, `invalid tag ${tag}`);
   const error = options.importError?.(url);
   const image = error === undefined ? state.images.get(state.addImage(tag)) : undefined;
   if (options.importAnswers === "image") {
@@ -57,7 +57,7 @@ export async function importImage({ state, options, request, recorded }: RouteCa
 
 export async function tagImage({ state, request, recorded, parameter }: RouteCall): Promise<Response> {
   const tag = asText(asRecord(await readJson(request, recorded))?.tag);
-  if (tag === undefined || !isTag(tag)) return answerWith.error(400, "invalid tag");
+  if (tag === undefined || !isServiceTag(tag)) return answerWith.error(400, "invalid tag");
   const image = state.setTag(parameter, tag);
   return image === undefined ? answerWith.error(404, `no image ${parameter}`) : Response.json(image);
 }

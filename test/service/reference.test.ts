@@ -27,8 +27,7 @@ describe("the address and the tag of an import for a reference:", () => {
     // A digest is enough: a tag next to it is dropped, and the image gets no tag.
     [`alpine@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
     [`alpine:3.20@${digest}`, `docker://docker.io/library/alpine@${digest}`, undefined],
-    // A registry's tag may have capital letters; the service's may not.
-    ["quay.example/app:RELEASE.1", "docker://quay.example/app:RELEASE.1", undefined],
+    ["quay.example/app:RELEASE.1", "docker://quay.example/app:RELEASE.1", "quay.example/app:RELEASE.1"],
     // References with a transport.
     ["docker://docker.io/library/alpine:3.20", "docker://docker.io/library/alpine:3.20", "alpine:3.20"],
     ["docker://team/app", "docker://docker.io/team/app:latest", "team/app:latest"],
@@ -117,21 +116,32 @@ describe("--tag", () => {
     ["localhost:5000/app", "localhost:5000/app:latest"],
     ["localhost:5000/app:1", "localhost:5000/app:1"],
     ["a_b-c.d:e", "a_b-c.d:e"],
-    ["a".repeat(249), `${"a".repeat(249)}:latest`],
+    ["a".repeat(255), `${"a".repeat(255)}:latest`],
+    ["app:1.0-SNAPSHOT", "app:1.0-SNAPSHOT"],
+    ["app:_", "app:_"],
+    [`app:${"V".repeat(128)}`, `app:${"V".repeat(128)}`],
+    ["a__b/c--d.e:RC1", "a__b/c--d.e:RC1"],
+    ["Registry.example:5000/app:V2", "Registry.example:5000/app:V2"],
   ])("%s is %s", (text, tag) => {
     expect(parseTag(text)).toBe(tag);
   });
 
   test.each([
     ["", "empty"],
-    ["App", "did you mean app:latest?"],
+    ["App", "repository name must be lowercase; did you mean app:latest?"],
+    ["localhost:5000/My/App:RC1", "did you mean localhost:5000/my/app:RC1?"],
     ["app:1 0", '" " is not allowed'],
     ["app@1", '"@" is not allowed'],
     ["äpp", "is not allowed"],
-    ["app:", "between two parts"],
-    ["/app", "between two parts"],
-    ["app..x", "between two parts"],
-    ["a".repeat(250), "257 characters"],
+    ["app:", '"" is not valid after the colon'],
+    ["app:-1", '"-1" is not valid after the colon'],
+    ["shop:1:2", '"shop:1" is not a valid repository name'],
+    ["host:port/app:1", "host:port is not a valid registry host"],
+    ["/app", '"/app" is not a valid repository name'],
+    ["app..x", '"app..x" is not a valid repository name'],
+    ["a_-b", '"a_-b" is not a valid repository name'],
+    ["a".repeat(256), "256 characters"],
+    [`app:${"1".repeat(129)}`, "129 characters"],
   ])("%p is refused: %s", (text, reason) => {
     expect(() => parseTag(text)).toThrow(reason);
   });

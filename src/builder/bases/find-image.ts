@@ -3,6 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { otherName } from "../../service/images/equal-names.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import type { FoundImage } from "../../service/service.ts";
+import { takesTag, withLatest } from "../../service/images/tag.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
 import type { BuildJob } from "../job.ts";
@@ -40,7 +41,7 @@ async function findStored(reference: string, build: BuildJob): Promise<BaseImage
   const { service, store } = build;
   const found = await service.findImage(reference);
   if (found !== undefined && found !== "unsupported") return found;
-  const isFoundByTag = isTag(reference);
+  const isFoundByTag = isTag(reference) && (await takesTag(withLatest(reference), service.capabilities));
   if (isFoundByTag && found === undefined) return findByOtherName(reference, build);
   // No tag can stand for a digest or a docker:// address.
   const remembered = recall(reference, build);
@@ -121,13 +122,17 @@ async function foundAgain(uuid: string, { service }: BuildJob): Promise<FoundIma
   return found === undefined || found === "unsupported" ? { uuid } : found;
 }
 
-/** Returns the tag of a `docker://` address only if no image has it: such a reference is not found by its tag. */
+/**
+ * Returns the tag for an import. None if the service does not take it, or for a `docker://` address if an image has it: such a
+ * reference is not found by its tag.
+ */
 async function freeTag(
   reference: string,
   tag: string | undefined,
   { service }: BuildJob,
 ): Promise<string | undefined> {
-  if (tag === undefined || !reference.startsWith("docker://")) return tag;
+  if (tag === undefined || !(await takesTag(tag, service.capabilities))) return undefined;
+  if (!reference.startsWith("docker://")) return tag;
   return (await service.findImage(tag)) === undefined ? tag : undefined;
 }
 

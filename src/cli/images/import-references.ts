@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { parseTag, withLatest } from "../../service/images/tag.ts";
-import { isTag } from "../../service/wire/image.ts";
+import { isDockerName } from "../../service/wire/docker-name.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { isEmbedded } from "../service/choice.ts";
@@ -107,7 +107,7 @@ async function imagesInArchive(
     url: images.length === 1 ? url : `${url}:@${index}`,
     tags: names.flatMap((name) => {
       const tag = withLatest(name);
-      if (isTag(tag)) return tag;
+      if (isDockerName(tag)) return tag;
       log.warn(`${name} in ${path} is not a valid tag here`);
       return [];
     }),

@@ -1,6 +1,7 @@
 import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
+import { takesTag } from "../../service/images/tag.ts";
 import type { ImageImport } from "../../service/service.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatCount } from "../../terminal/quantity.ts";
@@ -122,6 +123,7 @@ async function chooseTag(
   service: Service,
 ): Promise<{ tag: string | undefined; keeper: string | undefined }> {
   if (tag === undefined || isAskedFor) return { tag, keeper: undefined };
+  if (!(await takesTag(tag, service.capabilities))) return { tag: undefined, keeper: undefined };
   const found = await service.findImage(tag);
   if (found === undefined || found === "unsupported") return { tag, keeper: undefined };
   return { tag: undefined, keeper: found.uuid };

@@ -144,6 +144,6 @@ function checkTag(tag: string): void {
   if (isTag(tag)) return;
   throw new RequestError(
     400,
-    `${JSON.stringify(tag)} is not a valid tag: a-z, 0-9, _ and -, separated by :, / or ., at most 256`,
+    `${JSON.stringify(tag)} is not a valid tag: expected [HOST[:PORT]/]NAME[:TAG], with capital letters only after the colon`,
   );
 }

@@ -60,6 +60,8 @@ const extensions: readonly string[] = [
   "history",
   // `terminal` in `POST /v1/instances`, and `GET` and `POST /v1/operations/{uuid}/terminal`.
   "terminals",
+  // Tags of Docker's grammar: with capital letters after the colon.
+  "docker-tags",
 ];
 
 /** Extensions only for a client in the same process. */

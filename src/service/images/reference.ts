@@ -5,6 +5,7 @@
 
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
+import { isRegistryHost, isRepository, isTagName, splitHost } from "../wire/docker-name.ts";
 import { isTag } from "../wire/image.ts";
 import { withLatest } from "./tag.ts";
 
@@ -14,8 +15,7 @@ type ImageReference =
   /** `tag:<name>`: an image of the service; there is nothing to import. */
   | { kind: "tag"; tag: string }
   /**
-   * Something to import from a registry. `tag` names it on the service afterwards; `undefined` for a digest, and for a name that
-   * is not a valid tag there (capital letters).
+   * Something to import from a registry. `tag` names it on the service afterwards; `undefined` for a digest.
    */
   | { kind: "registry"; url: string; tag: string | undefined; digest: string | undefined }
   | LocalReference;
@@ -108,25 +108,21 @@ interface DockerReference {
 
 /**
  * Parses a registry reference. No registry host means Docker Hub, one path segment there means `library/`, no tag means
- * `:latest`. A first segment with a dot or a colon, or `localhost`, is a registry host. With a digest, the tag is ignored.
+ * `:latest`. With a digest, the tag is ignored.
  */
 function parseDockerReference(reference: string, whole: string): DockerReference {
   const parts = /^([^@]+?)(?::([^:/@]+))?(?:@(.+))?$/s.exec(reference);
   if (parts === null) throw invalid(whole, "the repository is missing");
   const [, name = "", tag = "latest", digest] = parts;
-  const slash = name.indexOf("/");
-  const first = slash === -1 ? "" : name.slice(0, slash);
-  const hasHost = /[.:]/.test(first) || first === "localhost";
-  const host = !hasHost || first === "index.docker.io" ? "docker.io" : first.toLowerCase();
-  const rest = hasHost ? name.slice(slash + 1) : name;
+  const { host: written, repository: rest } = splitHost(name);
+  const host = written === undefined || written === "index.docker.io" ? "docker.io" : written.toLowerCase();
   const repository = host === "docker.io" && !rest.includes("/") ? `library/${rest}` : rest;
-  if (!/^[a-z0-9][a-z0-9.-]*(:\d+)?$/.test(host))
-    throw invalid(whole, `${first} is not a valid registry host`);
-  if (!/^[a-z0-9]+([._-]+[a-z0-9]+)*(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/.test(repository)) {
+  if (!isRegistryHost(host)) throw invalid(whole, `${written} is not a valid registry host`);
+  if (!isRepository(repository)) {
     const lower = /[A-Z]/.test(repository) ? ": repository name must be lowercase" : "";
     throw invalid(whole, `${rest === "" ? "the repository" : rest} is not a valid repository name${lower}`);
   }
-  if (!/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(tag)) throw invalid(whole, `${tag} is not a valid tag`);
+  if (!isTagName(tag)) throw invalid(whole, `${tag} is not a valid tag`);
   if (digest !== undefined && !isDigest(digest)) {
     throw invalid(whole, `${digest} is not a valid digest (sha256: and 64 hexadecimal digits)`);
   }

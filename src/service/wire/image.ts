@@ -1,11 +1,17 @@
 import type { ImageConfig } from "../../image/config.ts";
 import type { HistoryLine } from "../../image/history.ts";
+import { isDockerName } from "./docker-name.ts";
 
-export const maxTagLength = 256;
+const maxTagLength = 256;
 
-/** Tags of the service: `a-z 0-9 _ -` with `: / .` as separators. */
-export function isTag(text: string): boolean {
+/** A tag that every service takes: `a-z 0-9 _ -` with `: / .` as separators. */
+export function isServiceTag(text: string): boolean {
   return text.length <= maxTagLength && /^[a-z0-9_-]+([:/.][a-z0-9_-]+)*$/.test(text);
+}
+
+/** A tag that every service takes, or one of Docker's, such as `app:1.0-SNAPSHOT`, which some services take as well. */
+export function isTag(text: string): boolean {
+  return isServiceTag(text) || isDockerName(text);
 }
 
 /** One layer of an image. Part of the extension `layers`, which bough's own engine has. */
