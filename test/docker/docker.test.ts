@@ -101,6 +101,7 @@ const ofEachKind = [
     "mount-bind-readonly",
     "mount-cache-owner",
     "mount-nested",
+    "mount-secret-executable",
   ],
   ...["mount-secret-options", "mount-target-through-link", "mount-tmpfs", "mount-with-user"],
 ];

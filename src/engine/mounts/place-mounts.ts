@@ -128,9 +128,9 @@ function describeMount(
       return { type: "tmpfs", source: "tmpfs", destination, options };
     }
     case "secret":
-      return bind(source, destination, ["ro", "nosuid", "nodev", "noexec"]);
+      return bind(source, destination, ["ro", "nosuid", "nodev", ...executionOf(spec)]);
     case "ssh":
-      return bind(source, destination, ["nosuid", "nodev", "noexec"]);
+      return bind(source, destination, ["nosuid", "nodev", ...executionOf(spec)]);
     // A writable mount includes the file systems mounted below it. `ro` would not apply to them.
     case "host":
       return spec.readonly
@@ -142,6 +142,11 @@ function describeMount(
     case "cache":
       return bind(source, destination, spec.readonly ? readonly : ["rw"]);
   }
+}
+
+/** A secret can be executed if its mode says so, as in Docker. */
+function executionOf({ mode }: { mode: number }): string[] {
+  return (mode & 0o111) === 0 ? ["noexec"] : [];
 }
 
 function bind(source = "", destination: string, options: readonly string[]): SandboxMount {

@@ -23,7 +23,10 @@ export function parseTag(text: string): string {
 }
 
 /** Returns false if the service may refuse the tag. Then an import is better off without one. */
-export async function takesTag(tag: string, { extensions }: Pick<Capabilities, "extensions">): Promise<boolean> {
+export async function takesTag(
+  tag: string,
+  { extensions }: Pick<Capabilities, "extensions">,
+): Promise<boolean> {
   return isServiceTag(tag) || (await extensions()).has("docker-tags");
 }
 

@@ -39,7 +39,5 @@ export function splitHost(name: string): { host: string | undefined; repository:
   const slash = name.indexOf("/");
   const first = name.slice(0, Math.max(slash, 0));
   const hasHost = /[.:]/.test(first) || first === "localhost";
-  return hasHost
-    ? { host: first, repository: name.slice(slash + 1) }
-    : { host: undefined, repository: name };
+  return hasHost ? { host: first, repository: name.slice(slash + 1) } : { host: undefined, repository: name };
 }
