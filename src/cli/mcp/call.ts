@@ -5,11 +5,14 @@ import type { CommandTable, Invocation } from "../command-line/command.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
 import type { Output, Runtime } from "../process/runtime.ts";
 import { warningForAgent } from "./hints.ts";
+import type { Root } from "./root.ts";
 
 /** The context of one tool call. */
 export interface Call {
   /** The server's own invocation; `globals` ask for JSON. */
   invocation: Invocation;
+  /** Where files of this machine may be. */
+  root: Root;
   /** Aborted when the client cancels the call, or leaves. */
   signal: AbortSignal;
   /** Warnings of the commands it ran, in order. */

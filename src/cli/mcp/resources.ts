@@ -40,8 +40,8 @@ export function addResources(server: McpServer, host: Host): void {
       mimeType: "application/json",
     },
     async (uri, { key = "" }) => {
-      const { invocation } = host;
-      const call: Call = { invocation, signal: invocation.runtime.signal, warnings: [], report() {} };
+      const { invocation, root } = host;
+      const call: Call = { invocation, root, signal: invocation.runtime.signal, warnings: [], report() {} };
       const words = { positionals: [decodeURIComponent(String(key))] };
       const history = await callForJson(["session", "show"], words, call).catch(tellWhatToDo);
       return {

@@ -5,6 +5,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { enterUserNamespace } from "../process/user-namespace.ts";
 import { chooseServiceFor } from "../service/choice.ts";
 import { addResources } from "./resources.ts";
+import { openRoot } from "./root.ts";
 import { createStdioTransport } from "./stdio-transport.ts";
 import { addTool, type Host } from "./tool.ts";
 import { build } from "./tools/build.ts";
@@ -35,9 +36,10 @@ export async function serveAgent(invocation: Invocation): Promise<void> {
       hint: 'Configure the client to start it: {"command": "bough", "args": ["mcp"]}.',
     });
   }
+  const root = openRoot(invocation.values.text("root") ?? ".", runtime.workingDirectory);
   await prepareEngine(invocation);
   const globals = { ...invocation.globals, format: "json", quiet: false } as const;
-  const host: Host = { invocation: { ...invocation, globals }, running: new Set() };
+  const host: Host = { invocation: { ...invocation, globals }, root, running: new Set() };
   const server = new McpServer({ name: "bough", version }, { instructions });
   // One call each: every tool has its own types.
   addTool(server, host, build);

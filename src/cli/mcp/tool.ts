@@ -7,6 +7,7 @@ import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Call } from "./call.ts";
 import { failureForAgent } from "./hints.ts";
+import type { Root } from "./root.ts";
 
 /** A tool that an agent can call. */
 export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
@@ -23,6 +24,7 @@ export interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
 /** The state that all calls share. */
 export interface Host {
   invocation: Invocation;
+  root: Root;
   /** Calls that are under way. */
   running: Set<Promise<unknown>>;
 }
@@ -51,6 +53,7 @@ export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(
     });
     const call: Call = {
       invocation: host.invocation,
+      root: host.root,
       signal: AbortSignal.any([host.invocation.runtime.signal, interruptionBy(extra.signal)]),
       warnings: [],
       report: progress.report,

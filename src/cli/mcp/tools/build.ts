@@ -79,6 +79,7 @@ export const build: Tool<typeof input, typeof output> = {
       },
       call,
     );
+    call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     return inTurn(given.context, call, async () => {
       const result = await report.finish(runBuildCommand(invocation, { show: async () => report.progress }));

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { callForJson } from "../call.ts";
+import { callForJson, invocationFor } from "../call.ts";
 import { warningForAgent } from "../hints.ts";
 import { readOnly, type Tool } from "../tool.ts";
 import { buildInputs, buildWords } from "./fields.ts";
@@ -34,6 +34,7 @@ export const check: Tool<typeof input, typeof output> = {
   annotations: { ...readOnly, idempotentHint: true },
   async perform({ details, ...given }, call) {
     const words = buildWords(given);
+    call.root.requireBuildFiles(invocationFor(words, call));
     const found = await callForJson(["build"], { ...words, flags: [...words.flags, "check"] }, call);
     const { instructions, files, warnings, errors } = report.parse(found);
     const more = details === true ? { instructions, files } : {};

@@ -35,6 +35,7 @@ export const explain: Tool<typeof input, typeof output> = {
       { ...words, flags: [...words.flags, "explain"], texts: { ...words.texts, jobs: "1" } },
       { ...call, signal: AbortSignal.any([call.signal, stop.signal]) },
     );
+    call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     const cached: string[] = [];
     let first: z.infer<typeof output>["first"] = null;

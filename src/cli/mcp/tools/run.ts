@@ -69,6 +69,7 @@ export const run: Tool<typeof input, typeof output> = {
         kind: "usage",
         hint: "Give the program and its arguments as command, or a line for the shell as script.",
       });
+    call.root.requireLocalFiles(local_files);
     call.report(script ?? command?.join(" ") ?? "the image's command");
     const ended = await callForJson(
       ["run"],

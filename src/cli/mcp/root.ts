@@ -1,0 +1,86 @@
+/** `bough mcp --root DIR`: the directory that an agent's paths on this machine may not lead out of. */
+import { lstatSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { displayPath } from "../../context/file-system/display-path.ts";
+import { fileError, isMissing } from "../../context/file-system/file-error.ts";
+import { pathWithin } from "../../context/file-system/path-within.ts";
+import { ignoreFileCandidates } from "../../context/patterns/ignore-file.ts";
+import { BoughError } from "../../errors.ts";
+import { locateInputs } from "../builds/inputs.ts";
+import { namedIgnoreFiles } from "../builds/options/build-contexts.ts";
+import { layoutPath } from "../builds/options/layout-reference.ts";
+import { readSecretOptions } from "../builds/options/secret-options.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { parseFileArgument } from "../run/file-argument.ts";
+
+export interface Root {
+  /** Requires that all files of this machine that a build reads are below the root. */
+  requireBuildFiles(invocation: Invocation): void;
+  /** Requires it of a tool's `local_files`. */
+  requireLocalFiles(files: readonly string[]): void;
+}
+
+/** @throws BoughError of kind `usage` if `path` is not a directory */
+export function openRoot(path: string, workingDirectory: string): Root {
+  const given = resolve(workingDirectory, path);
+  const real = realDirectory(given, path);
+
+  /** Without looking at anything outside: an agent is not to learn what exists there. */
+  const requireWithin = (name: string, path: string) => {
+    const absolute = resolve(workingDirectory, path);
+    const isBelow = [given, real].some((root) => pathWithin(root, absolute) !== undefined);
+    if (isBelow && pathWithin(real, realPlace(absolute)) !== undefined) return;
+    const link = isBelow ? "a link leads out of" : "it is outside of";
+    throw new BoughError(
+      `${name} ${displayPath(path)}: ${link} ${displayPath(given)}, to which the server's --root confines its tools`,
+      { kind: "usage" },
+    );
+  };
+
+  return {
+    requireBuildFiles(invocation) {
+      const { values } = invocation;
+      for (const [id, source] of readSecretOptions(invocation).secrets)
+        if ("file" in source) requireWithin(`the secret ${id},`, source.file);
+      for (const text of values.list("build-context")) {
+        const layout = layoutPath(text.slice(text.indexOf("=") + 1));
+        for (const file of layout === undefined ? [] : ["", "index.json"])
+          requireWithin("the layout", join(layout ?? "", file));
+      }
+      for (const file of namedIgnoreFiles(invocation)) {
+        requireWithin("the build context", dirname(file));
+        requireWithin("the ignore file", file);
+      }
+      const places = locateInputs(invocation);
+      if (places.source.kind === "directory") requireWithin("the build context", places.source.path);
+      if (places.dockerfile !== undefined) requireWithin("the Dockerfile", places.dockerfile.path);
+      if (!places.isFetched)
+        for (const file of ignoreFileCandidates(places.ignore)) requireWithin("the ignore file", file);
+    },
+    requireLocalFiles(files) {
+      for (const file of files) requireWithin("local_files:", parseFileArgument(file).host);
+    },
+  };
+}
+
+function realDirectory(path: string, shown: string): string {
+  try {
+    if (statSync(path).isDirectory()) return realpathSync(path);
+  } catch (error) {
+    throw new BoughError(`--root: ${fileError("use", shown, error).message}`, {
+      kind: "usage",
+      cause: error,
+    });
+  }
+  throw new BoughError(`--root: ${displayPath(shown)} is not a directory`, { kind: "usage" });
+}
+
+/** Returns a path without links; what does not exist has none. A dangling link, or one that can't be followed, counts as `/`. */
+function realPlace(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if (!isMissing(error) || lstatSync(path, { throwIfNoEntry: false }) !== undefined) return "/";
+    return join(realPlace(dirname(path)), basename(path));
+  }
+}
