@@ -5,6 +5,8 @@ import { meansDiskFull } from "./system-error.ts";
 export function stateFailure(error: unknown): BoughError | undefined {
   if (!isFromSqlite(error)) return undefined;
   const kind = /^SQLITE_[A-Z]+/.exec(error.code)?.[0] ?? "";
+  // The state is fine then: bough was about to note what contradicts it, which is a bug.
+  if (kind === "SQLITE_CONSTRAINT") return undefined;
   const message = meansDiskFull(error)
     ? "no space left on the disk that holds bough's state"
     : `bough's state can't be used: ${error.message}`;

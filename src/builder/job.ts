@@ -31,7 +31,7 @@ import type { EarlyUploads } from "./staging/early-uploads.ts";
 import type { LookAhead } from "./staging/look-ahead.ts";
 
 /** The process that runs the build. Its `id` differs from that of every other process. */
-interface BuildProcess {
+export interface BuildProcess {
   id: string;
   isAlive(id: string): boolean;
 }

@@ -1,9 +1,8 @@
 import type { Database } from "bun:sqlite";
-import { rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { isDamaged, openDatabase } from "../database.ts";
 import { describeUnusable } from "./faults.ts";
-import { type Layout, makeLayout } from "./layout.ts";
+import { closeLayout, type Layout, makeLayout } from "./layout.ts";
 import { migrations } from "./records/schema.ts";
 
 /** Opens an engine's directory while `use` runs. Other processes may use it meanwhile. */
@@ -19,7 +18,7 @@ export async function withEngineDirectory<T>(
     throw isDamaged(error) ? describeUnusable(error, directory) : error;
   } finally {
     database.close();
-    rmSync(layout.scratch, { recursive: true, force: true });
+    await closeLayout(layout);
   }
 }
 

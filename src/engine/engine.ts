@@ -1,13 +1,12 @@
-import { rmdirSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { bootId } from "../boot-id.ts";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import { bootId } from "../process-identity.ts";
 import type { CopyAhead, LendFiles } from "../service/wire/file.ts";
 import { AheadCopies } from "./copies/ahead-copies.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
+import { closeLayout } from "./layout.ts";
 import { removeLostLayers } from "./lost-layers.ts";
 import { Networks } from "./network/networks.ts";
 import { EventFiles } from "./records/event-files.ts";
@@ -81,7 +80,7 @@ const routes = [
 
 /**
  * Opens the image service inside this process; it uses crun or runc, overlayfs and skopeo. Several processes can have one
- * directory open at once. Cleans up after killed processes first.
+ * directory open at once. Cleans up after killed processes before it changes anything.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const warn = options.warn ?? (() => undefined);
@@ -89,10 +88,21 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const closing = new AbortController();
   const state = openState(options, warn, closing.signal);
   const { layout, database } = state;
-  await recover(state, warn);
+  let recovery: Promise<void> | undefined;
   return {
     directory: layout.directory,
-    fetch: makeRouter(state, routes),
+    fetch: makeRouter(state, routes, () => {
+      recovery ??= recover(state, warn).then(
+        () => {
+          state.hasChanged = true;
+        },
+        (error: unknown) => {
+          recovery = undefined;
+          throw error;
+        },
+      );
+      return recovery;
+    }),
     lend(files) {
       const id = crypto.randomUUID();
       state.loans.set(id, files);
@@ -116,7 +126,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     await Promise.all([state.namespaces.close().then(() => state.runtime.close()), state.layerSync.close()]);
     closing.abort();
     database.close();
-    await removeScratch(layout.scratch);
+    await closeLayout(layout);
   }
 }
 
@@ -145,21 +155,12 @@ function openState(
     layerSync,
     aheadCopies: new AheadCopies({ database, layout, layerSync }),
     unrecordedLosses,
+    hasChanged: false,
     loans: new Map(),
     running: new Map(),
     instances: new Map(),
     unrecorded: new Map(),
   };
-}
-
-/** Removes the scratch directory; interrupted uploads in it can be large. The next engine removes what can't be removed now. */
-async function removeScratch(scratch: string): Promise<void> {
-  try {
-    // It is nearly always empty, and handing that to another thread would take longer.
-    rmdirSync(scratch);
-  } catch {
-    await rm(scratch, { recursive: true, force: true }).catch(() => undefined);
-  }
 }
 
 /** Throws unless this process is root, which chown and mounts need; root of a user namespace is enough. */

@@ -4,13 +4,16 @@ import {
   mkdirSync,
   realpathSync,
   renameSync,
+  rmdirSync,
   rmSync,
   type Stats,
   writeFileSync,
 } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { bootId } from "../boot-id.ts";
+import { isLocked, lockFile } from "../lock-file.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
-import { currentProcess } from "../process-identity.ts";
 
 /** The paths in an engine's directory. All are absolute, and all but `directory` are free of symbolic links. */
 export interface Layout {
@@ -34,7 +37,13 @@ export interface Layout {
   containers: string;
   /** The result of trying crun. */
   runtimeTrial: string;
-  /** `<process>.<id>/`: the files that each open engine is writing or deleting. */
+  /** `<owner>`: a lock file of each open engine. */
+  locks: string;
+  /** The name of this engine in all that it notes as its own: the boot ID, and an ID of its own. */
+  owner: string;
+  /** Locks the file of that name in `locks`, until the engine closes. */
+  lock: Disposable;
+  /** `<owner>/`: the files that each open engine is writing or deleting. */
   scratches: string;
   /** This engine's directory in `scratches`; removed when the engine closes. */
   scratch: string;
@@ -52,10 +61,8 @@ export function makeLayout(directory: string): Layout {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   // runc accepts no path with a symbolic link in it.
   const real = realpathSync(directory);
-  const layout: Layout = {
-    directory,
-    realDirectory: real,
-    database: join(real, "engine.db"),
+  const owner = `${bootId() ?? "boot"}.${crypto.randomUUID()}`;
+  const folders = {
     layers: join(real, "layers"),
     blobs: join(real, "blobs"),
     files: join(real, "files"),
@@ -63,21 +70,42 @@ export function makeLayout(directory: string): Layout {
     events: join(real, "events"),
     caches: join(real, "caches"),
     containers: join(real, "containers"),
-    runtimeTrial: join(real, "runtime.json"),
+    locks: join(real, "locks"),
     scratches: join(real, "scratch"),
-    scratch: join(real, "scratch", `${currentProcess()}.${crypto.randomUUID()}`),
     root: join(real, "root"),
     skeleton: join(real, "skeleton"),
     empty: join(real, "empty"),
   };
-  const { directory: _, realDirectory: __, database, runtimeTrial: ___, ...folders } = layout;
+  const database = join(real, "engine.db");
   for (const name of ["", "-wal", "-shm"]) requireOwnFile(`${database}${name}`);
   for (const folder of Object.values(folders)) {
     if (!requireOwnDirectory(folder, { isLinkable: false }))
       mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
-  makeSkeleton(layout.skeleton);
-  return layout;
+  makeSkeleton(folders.skeleton);
+  const lock = lockFile(join(folders.locks, owner));
+  const scratch = join(folders.scratches, owner);
+  // Only now: without the lock, another engine would remove it.
+  mkdirSync(scratch, { mode: 0o700 });
+  const files = { database, runtimeTrial: join(real, "runtime.json") };
+  return { directory, realDirectory: real, ...files, ...folders, owner, lock, scratch };
+}
+
+/** Removes the engine's own files. Others take over what can't be removed now. */
+export async function closeLayout({ scratch, lock }: Pick<Layout, "scratch" | "lock">): Promise<void> {
+  try {
+    // It is nearly always empty, and handing that to another thread would take longer.
+    rmdirSync(scratch);
+  } catch {
+    await rm(scratch, { recursive: true, force: true }).catch(() => undefined);
+  }
+  lock[Symbol.dispose]();
+}
+
+/** True if the engine that has noted something under the name `owner` is open: it has not been closed, and its process is alive. */
+export function isOpen(layout: Pick<Layout, "locks" | "owner">, owner: string): boolean {
+  // A name from an edited record must not lead elsewhere.
+  return owner === layout.owner || (/^[\w-]+\.[\w-]+$/.test(owner) && isLocked(join(layout.locks, owner)));
 }
 
 /** Moves a file or directory into the scratch directory, from which it can be removed slowly. Returns its new path. */

@@ -18,7 +18,7 @@ import { failingDiskHint } from "./system/disk.ts";
 export async function removeLostLayers({ database, layout }: Records, after?: string): Promise<void> {
   try {
     if (after !== undefined && !hasMissedError(database, after)) return;
-    dropLostCaches(database);
+    dropLostCaches(database, layout);
     await removeOrphanedCaches(database, layout);
     if (layersOfFailedSyncs(database).length === 0) return;
     const { dropLayers } = await import("./repair.ts");

@@ -1,8 +1,9 @@
 import { readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { basename, join } from "node:path";
-import { isAlive } from "../process-identity.ts";
+import { join } from "node:path";
+import { takeOverLock } from "../lock-file.ts";
 import { RequestError } from "./http/answers.ts";
+import { isOpen } from "./layout.ts";
 import {
   dropLostCaches,
   loseInterruptedCaches,
@@ -11,10 +12,10 @@ import {
 } from "./records/lost-caches.ts";
 import {
   describeCompletion,
-  type Failure,
   findOperation,
   finishOperation,
   type Operation,
+  outcomeOfAbandoned,
   unfinishedOperations,
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
@@ -23,55 +24,61 @@ import { removeContainer } from "./sandbox/containers.ts";
 import type { EngineState } from "./state.ts";
 import { killHelper } from "./system/helper-process.ts";
 
-/** Cleans up after killed processes: operations, containers, unfinished layers and temporary files. */
+/**
+ * Cleans up after killed processes: operations, containers, unfinished layers and temporary files. An engine does so before the
+ * first request that changes something: one that only reads leaves everything as it is.
+ */
 export async function recover(state: EngineState, warn: (message: string) => void): Promise<void> {
   for (const operation of unfinishedOperations(state.database)) await endIfAbandoned(state, operation);
-  loseInterruptedCaches(state.database, state.boot);
+  loseInterruptedCaches(state.database, state.layout, state.boot);
   await dropLost(state, warn);
-  dropLostCaches(state.database);
+  dropLostCaches(state.database, state.layout);
   await removeAbandoned(state);
 }
 
 /** Drops layers that were not completely on the disk when the machine stopped, or when a sync failed. */
 async function dropLost(
-  { database, layout, boot, clock }: EngineState,
+  { database, layout, clock }: EngineState,
   warn: (message: string) => void,
 ): Promise<void> {
-  if (lostLayers(database, boot).length === 0) return;
+  if (lostLayers({ database, layout }).length === 0) return;
   loseUnsyncedCaches(database, clock.now());
   const { dropLayers } = await import("./repair.ts");
   const cause =
     layersOfFailedSyncs(database).length > 0 ? "writing to the disk failed" : "the machine stopped";
-  const dropped = await dropLayers(database, layout, () => lostLayers(database, boot));
+  const dropped = await dropLayers(database, layout, () => lostLayers({ database, layout }));
   if (dropped > 0)
     warn(
       `${cause} before ${dropped === 1 ? "a layer was" : `${dropped} layers were`} on the disk: images built on ${dropped === 1 ? "it" : "them"} must be built again`,
     );
 }
 
-/** Returns an operation. Ends it first if its process was killed, so that no client waits for it forever. */
+/**
+ * Returns an operation. One whose process was killed has failed, so that no client waits for it forever; that is recorded if this
+ * engine has changed anything else.
+ */
 export async function requireOperation(state: EngineState, uuid: string): Promise<Operation> {
   const operation = findOperation(state.database, uuid);
   if (operation === undefined) throw new RequestError(404, `there is no operation ${uuid}`);
   const unrecorded = state.unrecorded.get(uuid);
   if (unrecorded !== undefined)
     return { ...operation, ...unrecorded, result: null, finishedAt: operation.createdAt };
-  if (operation.finishedAt !== null || isAlive(operation.owner)) return operation;
+  if (operation.finishedAt !== null || isOpen(state.layout, operation.owner)) return operation;
+  if (!state.hasChanged)
+    return { ...operation, ...outcomeOfAbandoned(operation), finishedAt: operation.createdAt };
   await endIfAbandoned(state, operation);
   await removeAbandonedContainers(state);
   return findOperation(state.database, uuid) ?? operation;
 }
 
 async function endIfAbandoned(state: EngineState, operation: Operation): Promise<void> {
-  if (isAlive(operation.owner)) return;
+  if (isOpen(state.layout, operation.owner)) return;
   const { uuid } = operation;
   const directory = join(state.layout.operations, uuid);
   await killHelper(directory, state.clock);
   await removeContainer(state, uuid);
   await rm(directory, { recursive: true, force: true });
-  const outcome: Failure = operation.cancelRequested
-    ? { status: "CANCELLED", error: null }
-    : { status: "FAILED", error: "the process that ran this operation was killed" };
+  const outcome = outcomeOfAbandoned(operation);
   if (!finishOperation(state.database, uuid, outcome, state.clock.now())) return;
   state.events.complete(uuid, describeCompletion(outcome, state.clock.now() - operation.createdAt));
 }
@@ -87,19 +94,22 @@ async function removeAbandoned(state: EngineState): Promise<void> {
   }
   await removeAbandonedContainers(state);
   await removeOrphanedCaches(database, layout);
-  for (const name of readdirSync(layout.scratches)) {
-    if (name !== basename(layout.scratch) && !isAlive(name))
-      await rm(join(layout.scratches, name), { recursive: true, force: true });
+  for (const owner of readdirSync(layout.scratches)) {
+    if (!isOpen(layout, owner)) await rm(join(layout.scratches, owner), { recursive: true, force: true });
   }
+  for (const owner of readdirSync(layout.locks)) takeOverLock(join(layout.locks, owner))?.[Symbol.dispose]();
 }
 
 /** Milliseconds. Opening the engine must not wait for a slow disk; a container that remains stays noted. */
 const shortWaitMilliseconds = 500;
 
-/** Control groups that are made in advance are named after their process, containers after their operation. */
+/** Control groups that are made in advance are named after their engine, with a further ID; containers after their operation. */
 async function removeAbandonedContainers(state: EngineState): Promise<void> {
   const names = readdirSync(state.layout.containers);
   const unfinished = new Set(unfinishedOperations(state.database).map(({ uuid }) => uuid));
-  const abandoned = names.filter((name) => (name.includes(".") ? !isAlive(name) : !unfinished.has(name)));
+  const abandoned = names.filter((name) => {
+    const [, owner] = /^([^.]*\.[^.]*)\./.exec(name) ?? [];
+    return owner === undefined ? !unfinished.has(name) : !isOpen(state.layout, owner);
+  });
   await Promise.all(abandoned.map((name) => removeContainer(state, name, shortWaitMilliseconds)));
 }

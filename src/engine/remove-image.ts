@@ -18,7 +18,7 @@ export async function removeImage(records: Records, uuid: string): Promise<numbe
   const { database } = records;
   const doomed = inTransaction(database, () => {
     const image = requireImage(records, uuid);
-    if (imagesInUse(database).has(image.uuid))
+    if (imagesInUse(records).has(image.uuid))
       throw new RequestError(409, `image ${image.uuid} is in use: an operation runs on it`);
     database.query<undefined, [string]>("DELETE FROM images WHERE uuid = ?").run(image.uuid);
     return takeUnusedLayers(records, image.layer);

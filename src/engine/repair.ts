@@ -26,7 +26,7 @@ export function repairEngine(directory: string, damage: readonly Damage[]): Prom
       for (const name of named("file").filter((name) => !isSha256(name)))
         remove(database, "files", "sha256", name);
       for (const name of named("tag")) remove(database, "tags", "tag", name);
-      const inUse = imagesInUse(database);
+      const inUse = imagesInUse({ database, layout });
       const damaged = new Set(named("layer").map((name) => Number.parseInt(name, 36)));
       return dropImages(database, damaged, new Set(named("image")), inUse);
     });
@@ -47,7 +47,7 @@ export async function dropLayers(
 ): Promise<number> {
   const { layers } = inTransaction(database, () => {
     database.run("PRAGMA defer_foreign_keys = ON");
-    return dropImages(database, new Set(find()), new Set(), imagesInUse(database));
+    return dropImages(database, new Set(find()), new Set(), imagesInUse({ database, layout }));
   });
   await removeLayers(layout, layers);
   return layers.length;

@@ -3,7 +3,6 @@ import { rm } from "node:fs/promises";
 import { machine, release } from "node:os";
 import { join } from "node:path";
 import { inTransaction } from "../database.ts";
-import { currentProcess } from "../process-identity.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
 import { describeFault, findDiskError } from "./faults.ts";
 import { removeLostLayers, requireResult } from "./lost-layers.ts";
@@ -56,7 +55,7 @@ export function startOperation(state: EngineState, work: OperationWork): string 
   inTransaction(database, () => {
     if (work.startImage !== undefined) requireImage(state, work.startImage);
     for (const image of otherImages) requireImage(state, image);
-    addOperation(database, { ...record, uuid, owner: currentProcess(), createdAt: clock.now() });
+    addOperation(database, { ...record, uuid, owner: state.layout.owner, createdAt: clock.now() });
   });
   const cancellation = new AbortController();
   const ended = run(state, work, uuid, cancellation.signal).finally(() => state.running.delete(uuid));

@@ -14,6 +14,8 @@ export interface EngineState extends SandboxHost {
   runtime: RuntimeChoice;
   database: Database;
   events: EventFiles;
+  /** True once a request has changed something; see `recover`. */
+  hasChanged: boolean;
   /** The kernel's boot ID. */
   boot: string;
   layerSync: LayerSync;

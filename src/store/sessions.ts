@@ -87,8 +87,9 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
       .get(key, now, now);
     const history = database
       .query<{ id: number }, [number, number | null, string, string, string, string | null, number]>(
+        // The session may have been deleted meanwhile, with the parent: the new one then begins with this entry.
         `INSERT INTO history (session_id, parent_id, image, kind, title, operation, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+         VALUES (?1, (SELECT id FROM history WHERE id = ?2 AND session_id = ?1), ?3, ?4, ?5, ?6, ?7) RETURNING id`,
       )
       .get(session?.id ?? 0, entry.parent, entry.image, entry.kind, entry.title, entry.operation, now);
     database

@@ -1,11 +1,10 @@
 /** Build contexts that are git repositories. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { openKeptContexts } from "../../src/cli/contexts/kept-contexts.ts";
 import { BoughError } from "../../src/errors.ts";
-import { identify } from "../../src/process-identity.ts";
 import { sha256Of } from "../../src/sha256.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -157,8 +156,7 @@ test("the latest four commits are kept until their session is deleted or their u
   const { url } = serve();
   await build([`${url}/app.git`]);
   const group = join(kept()[0] ?? "", "..");
-  const table = readlinkSync("/proc/self/ns/pid").replace(/\D+/g, "");
-  mkdirSync(join(group, `.${table}_${identify(2 ** 22 + 1)}_${crypto.randomUUID()}`));
+  mkdirSync(join(group, `.${crypto.randomUUID()}`, ".users"), { recursive: true });
   let time = Date.now();
   const clock = createManualClock(() => false);
   for (let number = 0; number < 5; number++) {

@@ -1,6 +1,6 @@
 /** Fetched contexts that are kept: when they may be removed, and what a killed removal leaves. */
 import { beforeEach, expect, test } from "bun:test";
-import { chownSync, existsSync, readdirSync, readlinkSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type KeptContexts,
@@ -8,17 +8,12 @@ import {
   removeKeptContexts,
 } from "../../src/cli/contexts/kept-contexts.ts";
 import { systemClock } from "../../src/clock.ts";
-import { identify } from "../../src/process-identity.ts";
+import { lockFile } from "../../src/lock-file.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 let home: string;
 let contexts: KeptContexts;
-const table = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0];
 const id = crypto.randomUUID();
-const child = Bun.spawn(["sleep", "60"]);
-const dead = identify(child.pid);
-child.kill("SIGKILL");
-await child.exited;
 
 beforeEach(() => {
   home = temporaryDirectory();
@@ -28,7 +23,7 @@ beforeEach(() => {
 test("marks of another user's dead process are ignored", () => {
   const path = keep("commit");
   for (const marks of [".users", ".removers"]) {
-    const mark = join(path, marks, `${table}_${dead}_${id}`);
+    const mark = join(path, marks, id);
     writeFileSync(mark, "");
     chownSync(mark, 1, 1);
   }
@@ -61,22 +56,19 @@ function fetchNew(name: string, files: readonly string[]) {
 
 const kept = () => readdirSync(join(home, "contexts", "group")).sort();
 
-test.each([
-  ["a living process", `${table}_${identify(process.ppid)}_${id}`, 2, true],
-  ["a dead process", `${table}_${dead}_${id}`, 0, false],
-  ["a process of another container", `1_${dead}_${id}`, 0, true],
-  ["a process of another container, long ago", `1_${dead}_${id}`, 2, false],
-  ["a process of another machine", `${table}_${dead.replace(/^[^.]+/, crypto.randomUUID())}_${id}`, 0, true],
-])("a context with the mark of %s", (_, user, days, stays) => {
+test.each<[string, (mark: string) => Disposable | undefined, boolean]>([
+  ["a living process", lockFile, true],
+  ["a dead process", (mark) => void writeFileSync(mark, ""), false],
+])("a context with the mark of %s", (_, makeMark, stays) => {
   const path = keep("commit");
-  const then = new Date(Date.now() - days * 24 * 60 * 60 * 1000 - 1000);
-  for (const at of [join(path, ".users", user), join(path, "..", `.${user}`)]) {
-    writeFileSync(at, "");
-    utimesSync(at, then, then);
-  }
+  const fetching = join(path, "..", `.${id}`);
+  mkdirSync(join(fetching, ".users"), { recursive: true });
+  using _user = makeMark(join(path, ".users", id));
+  using _fetching = makeMark(join(fetching, ".users", id));
+  for (const at of [path, fetching]) utimesSync(at, new Date(0), new Date(0));
   removeKeptContexts(home, "group");
   expect(existsSync(path)).toBe(stays);
-  expect(existsSync(join(path, "..", `.${user}`))).toBe(stays);
+  expect(existsSync(fetching)).toBe(stays);
 });
 
 test.each([".users", ".removers"])("a context without its %s is fetched again", (name) => {
@@ -101,7 +93,7 @@ test("a context of an earlier boot is fetched again, as a power failure may have
 
 test("a context that is being removed is not found; the one that is fetched instead is used once", () => {
   const path = keep("commit", ["old"]);
-  writeFileSync(join(path, ".removers", `${table}_${identify(process.ppid)}_${id}`), "");
+  using _removing = lockFile(join(path, ".removers", id));
   expect(contexts.find("group", "commit")).toBeUndefined();
   expect(readdirSync(join(path, ".users"))).toEqual([]);
   const once = keep("commit", ["new"], (at) => expect(existsSync(join(at, "new"))).toBe(true));
@@ -111,7 +103,7 @@ test("a context that is being removed is not found; the one that is fetched inst
 
 test("a context whose removal was killed before it began is found", () => {
   const path = keep("commit");
-  writeFileSync(join(path, ".removers", `${table}_${dead}_${id}`), "");
+  writeFileSync(join(path, ".removers", id), "");
   expect(contexts.find("group", "commit")?.path).toBe(path);
 });
 

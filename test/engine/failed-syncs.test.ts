@@ -4,6 +4,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { openDatabase } from "../../src/database.ts";
 import { checkEngine } from "../../src/engine/check/check.ts";
+import { makeLayout } from "../../src/engine/layout.ts";
 import { migrations } from "../../src/engine/records/schema.ts";
 import { lostLayers, noteFailedSync, noteSynced } from "../../src/engine/records/unsynced-layers.ts";
 import { openInput } from "../support/engine.ts";
@@ -133,6 +134,7 @@ test("an engine waits for its early sync if a command of another process is runn
 });
 
 test("layers that another process noted as synced since the error are lost", () => {
+  const layout = makeLayout(engines.directory);
   const database = openDatabase(engines.gate, migrations);
   const add = (id: number, time: number) =>
     database.run("INSERT INTO layers (id, depth, created_at) VALUES (?, 1, ?)", [id, time]);
@@ -141,8 +143,8 @@ test("layers that another process noted as synced since the error are lost", () 
   add(2, 100);
   add(3, 200);
   noteFailedSync(database, { layers: [2], startedAt: 150 });
-  expect(lostLayers(database, "this boot")).toEqual([2, 3]);
+  expect(lostLayers({ database, layout })).toEqual([2, 3]);
   noteSynced(database, [2, 3], "this boot");
-  expect(lostLayers(database, "this boot")).toEqual([2, 3]);
+  expect(lostLayers({ database, layout })).toEqual([2, 3]);
   database.close();
 });

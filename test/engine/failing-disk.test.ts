@@ -66,7 +66,7 @@ describe.each<[string, Error, string, number]>([
       throw error;
     };
     const state = { layout: place } as EngineState;
-    const ask = makeRouter(state, [{ method: "GET", path: "/v1/x", answer }]);
+    const ask = makeRouter(state, [{ method: "GET", path: "/v1/x", answer }], async () => {});
     const response = await ask(new Request("http://engine/v1/x"));
     // The directory does not exist, which says nothing about the disk.
     expect([response.status, await response.json()]).toEqual([status, { error: message, status }]);

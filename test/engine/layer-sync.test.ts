@@ -24,6 +24,9 @@ test("a layer that was not on the disk when the machine stopped is dropped", asy
   engines.inDatabase((database) => database.run("UPDATE unsynced_layers SET boot = 'an earlier one'"));
   await engine.close();
   const next = await engines.open();
+  expect((await next.fetch("GET", `/v1/inspect/${image}/list?path=/`)).status).toBe(404);
+  expect(engines.warnings).toEqual([]);
+  await next.recover();
   expect(engines.warnings).toEqual([
     "the machine stopped before a layer was on the disk: images built on it must be built again",
   ]);

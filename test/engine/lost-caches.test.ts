@@ -68,6 +68,7 @@ test.each<[string, string, boolean]>([
   engines.inDatabase((database) => database.run(change));
   await engine.engine.close();
   const next = await engines.open();
+  await next.recover();
   expect(directories()).toHaveLength(stays ? 1 : 0);
   expect(await read(next, base, "kept")).toEqual(stays ? "kept\n" : gone);
   await next.engine.close();

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { bootId } from "../../src/boot-id.ts";
 import { openDatabase } from "../../src/database.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { linkKnownBlobs } from "../../src/engine/records/imported-blobs.ts";
@@ -117,7 +118,7 @@ test("an import that began before a failed sync does not restore another import'
   const layout = makeLayout(engines.directory);
   const database = openDatabase(layout.database, migrations);
   const layerSync = { request: () => undefined };
-  const state = { database, layout, boot: "this", layerSync } as unknown as EngineState;
+  const state = { database, layout, boot: bootId(), layerSync } as unknown as EngineState;
   const group = { from: 0, to: 1, content: "c0ffee", existing: undefined };
   const begin = () => {
     const uuid = crypto.randomUUID();

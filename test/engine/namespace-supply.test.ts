@@ -5,7 +5,6 @@ import { systemClock } from "../../src/clock.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { NamespaceSupply } from "../../src/engine/sandbox/root/namespace-supply.ts";
 import { endHelper } from "../../src/engine/system/helper.ts";
-import { identify, isAlive } from "../../src/process-identity.ts";
 import type { NetworkMode } from "../../src/service/wire/instance.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
@@ -70,9 +69,9 @@ test.each<NetworkMode[]>([
 });
 
 test("a waiting process that was killed is replaced", async () => {
-  const killed = waiting().map(identify);
-  for (const pid of waiting()) process.kill(pid, "SIGKILL");
-  while (killed.some(isAlive)) await Bun.sleep(2);
+  const killed = waiting();
+  for (const pid of killed) process.kill(pid, "SIGKILL");
+  while (waiting().some((pid) => killed.includes(pid))) await Bun.sleep(2);
   expect((await engine.run(base, "echo here")).stdout).toBe("here\n");
 });
 

@@ -93,6 +93,7 @@ test(`after ${kills} kills at random moments nothing reported as done is lost, a
       ),
     );
     const engine = await TestEngine.open({ directory });
+    await engine.recover();
     await expectClean(engine);
     const { images } = await engine.json<{ images: ImageRecord[] }>("GET", "/v1/images");
     for (const { done: tag, image } of done)
@@ -144,7 +145,7 @@ describe("an operation whose process was killed", () => {
 
 test.each([
   ["an operation that has ended", crypto.randomUUID()],
-  ["a process that is gone", `0-0.1.1.${crypto.randomUUID()}`],
+  ["an engine that is gone", `0-0.1.${crypto.randomUUID()}`],
 ])("a control group of %s stays noted until it can be removed", async (_, name) => {
   const directory = join(scratch, name);
   let slept = 0;
@@ -154,7 +155,11 @@ test.each([
       slept += milliseconds;
     },
   };
-  const open = () => TestEngine.open({ directory, clock });
+  const open = async () => {
+    const engine = await TestEngine.open({ directory, clock });
+    await engine.recover();
+    return engine;
+  };
   await (await open()).engine.close();
   const [hierarchy] = ownHierarchies();
   if (hierarchy === undefined) throw new Error("there are no control groups");
@@ -165,7 +170,7 @@ test.each([
   noteContainer(layout, name, { pids: group });
   slept = 0;
   const engine = await open();
-  // Each command that opens the engine waits for this removal, so the wait is limited.
+  // Each command that changes something waits for this removal, so the wait is limited.
   expect(slept).toBeLessThan(1000);
   await engine.engine.close();
   expect(readdirSync(layout.containers)).toEqual([name]);
@@ -179,6 +184,7 @@ test("several processes can use one directory concurrently", async () => {
   const directory = join(scratch, "shared");
   const builds = await Promise.all([1, 2, 3].map(() => buildAndKill(directory, { steps: 3 })));
   const engine = await TestEngine.open({ directory });
+  await engine.recover();
   await expectClean(engine);
   const bases = new Set(builds.map((said) => said.find(({ done }) => done === "base:1")?.image));
   expect(bases.size).toBe(1);

@@ -171,6 +171,7 @@ describe("crun is used only after a successful trial", () => {
     for (const made of [left, group]) mkdirSync(made);
     writeFileSync(join(left, "state.json"), JSON.stringify({ cgroup_paths: { "": group } }));
     const next = await TestEngine.open({ directory: engine.directory });
+    await next.recover();
     for (const made of [left, group]) expect(existsSync(made)).toBe(false);
     expect(existsSync(trialOf(engine))).toBe(false);
     await next.close();

@@ -23,6 +23,14 @@ test("a session begins on main, and has no image before the first commit", () =>
   expect(store.branches.head("k")).toMatchObject({ image: "a", branches: ["main"] });
 });
 
+test("work goes on if the session is deleted meanwhile: its new history begins there", () => {
+  const first = commit("main", "a");
+  commit("main", "z", commit("other", "y", first));
+  store.sessions.delete("k");
+  const second = commit("main", "b", first);
+  expect(store.sessions.history("k")).toMatchObject([{ id: second, parent: null, image: "b" }]);
+});
+
 test("the head is that of the branch that is checked out; commits to other branches do not change it", () => {
   const first = commit("main", "a");
   store.branches.set("k", "try", first);

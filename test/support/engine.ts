@@ -48,6 +48,11 @@ export class TestEngine {
     removeHome(this.directory);
   }
 
+  /** Sends a request that would change something, before which the engine cleans up after killed ones. */
+  async recover(): Promise<void> {
+    await this.fetch("DELETE", `/v1/operations/${crypto.randomUUID()}`);
+  }
+
   /** Sends a request. Bytes and text in `body` are sent unchanged, anything else as JSON. */
   fetch(
     method: string,

@@ -100,6 +100,7 @@ export class SyncedEngine {
   /** Opens the engine again. Returns for each image whether it has it. */
   async hasAfterwards(images: readonly string[]): Promise<boolean[]> {
     const next = await this.open();
+    await next.recover();
     const found = images.map(async (image) => {
       const { status } = await next.fetch("GET", `/v1/inspect/${image}/list?path=/`);
       return status === 200;

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
 import { describeFailure } from "../../src/terminal/failure.ts";
@@ -75,6 +76,20 @@ describe("the message and exit code of a failure", () => {
   test("is one object as JSON", () => {
     const { text } = describeFailure(new BoughError("wrong\nflag", { kind: "usage" }), "json");
     expect(JSON.parse(text)).toEqual({ error: { code: "usage", message: "wrong\nflag", hint: null } });
+  });
+
+  test("reports a violated constraint of a database as a defect", () => {
+    using database = new Database(":memory:", { strict: true });
+    database.run("CREATE TABLE one (id INTEGER PRIMARY KEY) STRICT");
+    let failure: unknown;
+    try {
+      database.run("INSERT INTO one VALUES (1), (1)");
+    } catch (error) {
+      failure = error;
+    }
+    expect(describeFailure(failure, "table").text).toStartWith(
+      "[ERROR] bough itself failed: UNIQUE constraint failed: one.id\nThis is a bug in bough",
+    );
   });
 
   test("reports a defect of bough as such, without a stack", () => {

@@ -56,11 +56,10 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
       }
     },
     async makeDirectory() {
-      const { scratchPath } = await import("../export/scratch-path.ts");
-      const { removeTree } = await import("../../left-behind.ts");
-      const path = scratchPath("git", environment);
-      mkdirSync(path, { mode: 0o700 });
-      return { path, [Symbol.dispose]: () => removeTree(path) };
+      const { openScratch } = await import("../export/scratch.ts");
+      const scratch = openScratch("git", environment);
+      mkdirSync(scratch.path, { mode: 0o700 });
+      return scratch;
     },
   };
 }

@@ -7,7 +7,6 @@ import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { localFileSystem } from "../../context/file-system/local-file-system.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
-import { currentProcess, isAlive } from "../../process-identity.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { Store } from "../../store/store.ts";
@@ -18,8 +17,10 @@ import { reportOrigin } from "../contexts/fetched-context.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import { takesStandardOutput } from "../export/build-outputs.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { stateDirectory } from "../process/state-directory.ts";
 import { requireLimits } from "../run/limit-options.ts";
 import { type Connection, connect } from "../service/connection.ts";
+import { enterBuild } from "../sessions/running-builds.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import { requireCompleteImage } from "./complete-image.ts";
@@ -60,6 +61,7 @@ export async function performBuild(
   );
   const { service } = connection;
   const session = buildSession(inputs.place);
+  using owner = enterBuild(stateDirectory(runtime), session);
   const tables = openFileTables(connection.store, inputs);
   try {
     await requireSupport(dockerfile, inputs, { ...options, annotations }, service);
@@ -72,6 +74,7 @@ export async function performBuild(
       ...{ service, store, layers, memory, secrets, signal },
       ...tables,
       ...machineOf(runtime),
+      owner,
       jobs: jobsIn(mode),
       files: recording?.files ?? localFileSystem,
       network: inputs.network.mode,
@@ -131,11 +134,8 @@ async function requireSupport(
 }
 
 /** Returns what a build uses of this machine, besides its files. */
-function machineOf(
-  runtime: Runtime,
-): Pick<BuildRequest, "owner" | "decompress" | "git" | "fetchUrl" | "clock"> {
+function machineOf(runtime: Runtime): Pick<BuildRequest, "decompress" | "git" | "fetchUrl" | "clock"> {
   return {
-    owner: { id: currentProcess(), isAlive },
     decompress: createDecompress(runtime.environment.PATH),
     git: createGit(runtime),
     fetchUrl: runtime.fetch,

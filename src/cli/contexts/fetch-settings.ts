@@ -1,9 +1,8 @@
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
-import { removeTree } from "../../left-behind.ts";
 import type { Log } from "../../terminal/log.ts";
 import { createGit } from "../builds/git.ts";
 import type { SecretOptions } from "../builds/options/secret-options.ts";
-import { scratchPath } from "../export/scratch-path.ts";
+import { openScratch } from "../export/scratch.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import type { FetchedSource } from "./context-source.ts";
@@ -42,6 +41,6 @@ export function placeForContexts(
 ): KeptContexts {
   const parent = keepsContext
     ? stateDirectory(runtime)
-    : stack.adopt(scratchPath("context", runtime.environment), removeTree);
+    : stack.use(openScratch("context", runtime.environment)).path;
   return openKeptContexts(parent, runtime.clock);
 }

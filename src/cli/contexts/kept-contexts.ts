@@ -3,20 +3,21 @@ import {
   mkdirSync,
   readFileSync,
   renameSync,
-  rmdirSync,
   rmSync,
   statSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { bootId } from "../../boot-id.ts";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { hasLivingOwner, namesIn, ownName, removeAbandoned, removeTree } from "../../left-behind.ts";
+import { namesIn, removeTree } from "../../left-behind.ts";
+import { lockFile } from "../../lock-file.ts";
 import { requireOwnDirectory } from "../../own-path.ts";
-import { bootId } from "../../process-identity.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { contextGroupOf } from "./context-source.ts";
+import { hasLocked, removeRest, removers, removeUnused, unfinished, users } from "./remove-contexts.ts";
 
 /**
  * Fetched contexts. Each has a directory, named by its commit or digest, in the directory of its group: of its build session, or
@@ -45,62 +46,71 @@ interface StartedContext extends Disposable {
 /** The maximum for one group: few users alternate between more branches. */
 const maxKept = 4;
 const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
-/** The directory with a file for each process that uses a context. */
-const users = ".users";
-/** The directory with a file for each process that is about to remove a context. */
-const removers = ".removers";
 /** The file with the boot ID of when the context was made. Nothing waits until its files are on the disk. */
 const madeIn = ".boot";
 const maxAttempts = 10;
-/** Names of directories that a process is making or removing: a dot, and the process's name. */
-const unfinished = /^\./;
 
 /** @param parent bough's own directory, which may not exist */
 export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): KeptContexts {
   const root = join(parent, "contexts");
 
   /** Marks a context as used now. */
-  function hold(path: string, user: string): HeldContext {
+  function hold(path: string, user: string, lock: Disposable): HeldContext {
     const now = new Date(clock.now());
     utimesSync(path, now, now);
-    return { path, [Symbol.dispose]: () => rmSync(join(path, users, user), { force: true }) };
+    return {
+      path,
+      [Symbol.dispose]() {
+        // It has moved since it was locked, if the context is a new one.
+        rmSync(join(path, users, user), { force: true });
+        lock[Symbol.dispose]();
+      },
+    };
   }
 
   function find(group: string, name: string): HeldContext | undefined {
     const path = join(root, group, name);
-    const own = ownName();
+    const own = crypto.randomUUID();
     const user = join(path, users, own);
+    let lock: Disposable | undefined;
     try {
-      writeFileSync(user, "");
-      // A process that removes it writes a file, too, and then looks for users: one of the two sees the other, and gives up.
+      lock = lockFile(user);
+      // A process that removes it locks a file, too, and then looks for users: one of the two sees the other, and gives up.
       const isComplete = readFileSync(join(path, madeIn), "utf8") === currentBoot();
-      if (isComplete && !hasLivingOwner(join(path, removers)) && existsSync(user)) return hold(path, own);
+      if (isComplete && !hasLocked(join(path, removers)) && existsSync(user)) return hold(path, own, lock);
     } catch (error) {
       if (errorCode(error) !== "ENOENT") throw cannotKeep(path, error);
     }
-    rmSync(user, { force: true });
+    lock?.[Symbol.dispose]();
     return undefined;
   }
 
   function begin(group: string): StartedContext {
-    const own = ownName();
+    const own = crypto.randomUUID();
     const path = join(root, group, `.${own}`);
+    let lock: Disposable;
     try {
       requireOwnDirectory(parent, { isLinkable: true });
-      for (const name of [users, removers]) makeDirectory(join(path, name));
-      writeFileSync(join(path, users, own), "");
+      lock = makeLocked(path, own);
       writeFileSync(join(path, madeIn), currentBoot());
     } catch (error) {
       if (error instanceof BoughError) throw error;
       throw cannotKeep(path, error);
     }
-    const remove = () => removeTree(path);
+    const remove = () => {
+      removeTree(path);
+      lock[Symbol.dispose]();
+    };
     let end = remove;
     return {
       path,
       keep(name) {
         const target = join(root, group, name);
-        const put = () => (rename(path, target) ? hold(target, own) : find(group, name));
+        const put = () => {
+          if (!rename(path, target)) return find(group, name);
+          end = () => {};
+          return hold(target, own, lock);
+        };
         let held = put();
         if (held === undefined) {
           // The target is incomplete, or about to be removed.
@@ -156,65 +166,26 @@ function tidy(root: string, now: number): void {
   }
 }
 
-/** Removes an unused context. Only one process at a time does so. If it is killed, the context is either complete or gone. */
-function removeUnused(path: string): void {
-  const own = ownName();
-  const removal = join(path, removers, own);
-  try {
-    // An incomplete context may lack the directory.
-    makeUnlessThere(join(path, removers));
-    writeFileSync(removal, "");
-  } catch {
-    return;
-  }
-  const isFree = !hasLivingOwner(join(path, users)) && !hasLivingOwner(join(path, removers), own);
-  // If `removal` is gone, another context has taken the place of the one that was checked.
-  if (!isFree || !existsSync(removal) || !removeAside(path, own)) rmSync(removal, { force: true });
-}
-
-/** Moves a context aside and removes it. Returns false if it can't be moved, and so stays: that is no reason to fail. */
-function removeAside(path: string, own: string): boolean {
-  const aside = join(path, "..", `.${own}`);
-  try {
-    renameSync(path, aside);
-  } catch {
-    return false;
-  }
-  removeTree(aside);
-  return true;
-}
-
-function removeRest(directory: string): void {
-  removeAbandoned(directory, unfinished);
-  try {
-    rmdirSync(directory);
-  } catch {
-    // It is not empty.
-  }
-}
-
 /** A power failure may have cut off files of an earlier boot. Other systems than Linux have no boot ID. */
 function currentBoot(): string {
   return bootId() ?? "";
 }
 
-/** Makes a directory. Retries, since another process may find a parent directory empty and remove it. */
-function makeDirectory(path: string): void {
+/**
+ * Makes the directory of a context that this process uses. Retries: another process may remove it before it is locked, and its
+ * parent while it is empty.
+ */
+function makeLocked(path: string, own: string): Disposable {
   for (let attempt = 1; ; attempt++) {
     try {
-      mkdirSync(path, { recursive: true, mode: 0o700 });
-      return;
+      for (const name of [users, removers]) mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
+      const lock = lockFile(join(path, users, own));
+      if (existsSync(join(path, removers))) return lock;
+      // Another process has begun to remove it.
+      lock[Symbol.dispose]();
     } catch (error) {
       if (errorCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
     }
-  }
-}
-
-function makeUnlessThere(path: string): void {
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    if (errorCode(error) !== "EEXIST") throw error;
   }
 }
 

@@ -4,7 +4,7 @@ import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
-import { defaultSelection } from "./prune-options.ts";
+import { beforeBuilds, defaultSelection } from "./prune-options.ts";
 import { addScopeUses, scopeOwner } from "./scope-images.ts";
 import { withSessionImages } from "./session-images.ts";
 
@@ -24,9 +24,12 @@ async function showUsage(invocation: Invocation): Promise<void> {
   const { runtime } = invocation;
   const directory = await engineDirectory(runtime);
   const { measureUsage } = await import("../../engine/prune/usage.ts");
-  await withSessionImages(runtime, async ({ uses, contexts }) => {
+  await withSessionImages(runtime, async ({ uses, contexts, buildsSince }) => {
     await addScopeUses(uses, invocation);
-    const usage = await measureUsage(directory, { ...defaultSelection(runtime.clock), uses });
+    const usage = await measureUsage(directory, {
+      ...beforeBuilds(defaultSelection(runtime.clock), buildsSince),
+      uses,
+    });
     const { owners, ...totals } = usage;
     printResult(invocation, {
       id: directory,

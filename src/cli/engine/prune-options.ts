@@ -51,6 +51,16 @@ export function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<P
   };
 }
 
+/** Returns the selection without what a running build may need. `since`: when the first one began. */
+export function beforeBuilds<Selection extends Pick<PruneSelection, "usedBefore">>(
+  selection: Selection,
+  since: number | undefined,
+): Selection {
+  return since === undefined
+    ? selection
+    : { ...selection, usedBefore: Math.min(since, selection.usedBefore ?? since) };
+}
+
 const units: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
 
 /** Parses the size of --keep: `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output; with an i, of 1024. */

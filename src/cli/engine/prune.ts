@@ -4,7 +4,7 @@ import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
-import { pruneArguments, readSelection } from "./prune-options.ts";
+import { beforeBuilds, pruneArguments, readSelection } from "./prune-options.ts";
 import { addScopeUses } from "./scope-images.ts";
 import { withSessionImages } from "./session-images.ts";
 
@@ -41,7 +41,7 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
   await withSessionImages(runtime, async ({ uses, ...known }) => {
     // With --all every record is removed, and a damaged one must not prevent that.
     if (!chosen.all) await addScopeUses(uses, invocation);
-    const selection = { ...chosen, uses };
+    const selection = { ...beforeBuilds(chosen, known.buildsSince), uses };
     const plan = isDone
       ? await engine.prune(directory, selection)
       : { ...(await engine.planPrune(directory, selection)), leftoverBytes: 0 };
@@ -51,6 +51,7 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
       known.forgetImages(plan.images.map(({ uuid }) => uuid));
       known.deleteSessions(sessions);
     } else log.info("nothing was removed: -y removes it");
+    if (known.buildsSince !== undefined) log.info("a build is running: what it may need stays");
     printResult(invocation, {
       id: plan.images.map(({ uuid }) => uuid),
       json: { removed: isDone, ...plan, sessions },

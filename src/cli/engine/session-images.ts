@@ -7,6 +7,7 @@ import { openStore, type Store } from "../../store/store.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
+import { findRunningBuilds } from "../sessions/running-builds.ts";
 import { isLayerBranch } from "../sessions/working-branch.ts";
 
 /** The engine's images that sessions use, and what changes their records. */
@@ -17,8 +18,10 @@ interface SessionImages {
   contexts: Map<string, string | null>;
   /** Forgets images that the engine no longer has. */
   forgetImages(images: readonly string[]): void;
-  /** Returns the keys of the engine's own sessions that were last used before `moment`. */
+  /** Returns the keys of the engine's own sessions that were last used before `moment`, without those that builds run in. */
   sessionsUntil(moment: number): string[];
+  /** Milliseconds since the epoch: images, files and caches used since then may belong to a build that runs. */
+  buildsSince: number | undefined;
   /** Also removes the fetched contexts of builds. */
   deleteSessions(keys: readonly string[]): void;
 }
@@ -38,20 +41,24 @@ export async function withSessionImages<Result>(
   const stores: Store[] = [];
   try {
     for (const path of sessionDatabases(runtime)) stores.push(openStore(path, runtime.clock));
+    const { since: buildsSince, isBuilding } = findRunningBuilds(stateDirectory(runtime));
     const uses = new Map<string, SessionUse>();
     const contexts = new Map<string, string | null>();
     for (const store of stores) {
       for (const { key, context, updatedAt } of store.sessions.list("")) {
         contexts.set(key, context);
-        addUses(uses, store, key, updatedAt);
+        addUses(uses, store, key, isBuilding(key) ? Number.POSITIVE_INFINITY : updatedAt);
       }
     }
     const own = stores.find(({ path }) => basename(path) === "embedded.db");
     return await work({
       uses,
       contexts,
+      buildsSince,
       sessionsUntil: (moment) =>
-        own?.sessions.list("").flatMap(({ key, updatedAt }) => (updatedAt < moment ? key : [])) ?? [],
+        own?.sessions
+          .list("")
+          .flatMap(({ key, updatedAt }) => (updatedAt < moment && !isBuilding(key) ? key : [])) ?? [],
       deleteSessions(keys) {
         for (const key of keys) {
           own?.sessions.delete(key);
@@ -72,6 +79,7 @@ export async function withSessionImages<Result>(
   }
 }
 
+/** `updatedAt`: infinite while a build runs in the session. */
 function addUses(uses: Map<string, SessionUse>, store: Store, session: string, updatedAt: number): void {
   const history = store.sessions.history(session) ?? [];
   const latest = new Set(Array.from(store.steps.latestHashes(session), layerBranch));
@@ -91,7 +99,10 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
     uses.set(entry.image, {
       // The session that made the image, not one that only starts from it.
       session: known === undefined || !startsFrom(entry) ? session : known.session,
-      usedAt: Math.max(known?.usedAt ?? 0, isCurrent ? updatedAt : entry.createdAt),
+      usedAt: Math.max(
+        known?.usedAt ?? 0,
+        isCurrent || !Number.isFinite(updatedAt) ? updatedAt : entry.createdAt,
+      ),
       isCurrent: isCurrent || known?.isCurrent === true,
     });
   }

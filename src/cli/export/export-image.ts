@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Compression } from "../../image/compress.ts";
@@ -15,7 +15,7 @@ import { writeChunks } from "../process/write-chunks.ts";
 import type { Destination } from "./destination.ts";
 import { writeWholeDirectory, writeWholeFile } from "./finished-path.ts";
 import { nameIn, readManifests } from "./layout-index.ts";
-import { scratchPath } from "./scratch-path.ts";
+import { openScratch } from "./scratch.ts";
 import { unpackTree } from "./unpack-tree.ts";
 
 interface ExportJob {
@@ -80,14 +80,10 @@ async function writeArchive(
 ): Promise<WrittenImage> {
   if (path !== undefined)
     return writeWholeFile(path, (temporary) => writing(writeToArchive(temporary), write));
-  const spool = scratchPath("export", runtime.environment);
-  try {
-    const written = await writing(writeToArchive(spool), write);
-    await writeChunks(Bun.file(spool).stream(), runtime);
-    return written;
-  } finally {
-    rmSync(spool, { force: true });
-  }
+  using spool = openScratch("export", runtime.environment);
+  const written = await writing(writeToArchive(spool.path), write);
+  await writeChunks(Bun.file(spool.path).stream(), runtime);
+  return written;
 }
 
 async function writing<T>(files: OutputFiles, write: (files: OutputFiles) => Promise<T>): Promise<T> {

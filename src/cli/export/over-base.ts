@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { notedBase } from "../../builder/bases/noted-base.ts";
@@ -11,7 +10,7 @@ import type { FactStore } from "../../store/facts.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { type BaseFacts, fetchBase, indexBase, type RegistryBase } from "./registry-base.ts";
-import { scratchPath } from "./scratch-path.ts";
+import { openScratch } from "./scratch.ts";
 
 interface BaseOptions {
   service: Pick<Service, "openArchive">;
@@ -39,8 +38,9 @@ export async function openOverBase(image: string, options: BaseOptions): Promise
   const { store, log, runtime } = options;
   const url = notedBase(image, store);
   if (url === undefined) return undefined;
-  const directory = scratchPath("base", runtime.environment);
-  const close = () => rmSync(directory, { recursive: true, force: true });
+  const scratch = openScratch("base", runtime.environment);
+  const directory = scratch.path;
+  const close = () => scratch[Symbol.dispose]();
   let fetched: Promise<RegistryBase> | undefined;
   const fetchOnce = () => {
     if (fetched !== undefined) return fetched;

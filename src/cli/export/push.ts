@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
@@ -15,7 +15,7 @@ import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { withKnownLayers } from "./image-source.ts";
 import { checkPushed } from "./pushed-manifest.ts";
-import { scratchPath } from "./scratch-path.ts";
+import { openScratch } from "./scratch.ts";
 import { copyImage } from "./skopeo.ts";
 
 interface PushJob {
@@ -42,39 +42,36 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
   const { environment } = runtime;
   const isInsecure = job.isInsecure || isLoopback(registryHost(reference));
   findProgram("skopeo", environment);
-  const directory = scratchPath("push", environment);
+  using scratch = openScratch("push", environment);
+  const directory = scratch.path;
   mkdirSync(directory, { mode: 0o700 });
-  try {
-    let layers: readonly LayerBlob[] = [];
-    // The registry is assumed to have the layers that were packed before, up to the first that turns out to be missing.
-    let firstMissing = Number.POSITIVE_INFINITY;
-    for (let attempt = 1; ; attempt++) {
-      const trusts = (blob: LayerBlob, index: number) => index < firstMissing || isPacked(directory, blob);
-      const { compression, facts } = job;
-      const image = await writeLayout(
-        directory,
-        withKnownLayers(job.content, facts, { compression, trusts }),
-        job,
-      );
-      layers = image.layers;
-      const packed = layers.filter((blob) => isPacked(directory, blob));
-      const bytes = packed.reduce((sum, { size }) => sum + size, 0);
-      try {
-        await copyLayout(reference, directory, bytes, { ...job, isInsecure });
-        // skopeo asks the registry for a layer before it opens its file: layers without a file were there.
-        job.onReused(layers.length - packed.length);
-        const pushed = { reference, digest: image.digest, isInsecure };
-        const reason = await checkPushed(pushed, { directory, runtime });
-        if (reason !== undefined) job.onUnverified(reason);
-        return image;
-      } catch (error) {
-        const missing = findMissing(error, directory, layers);
-        if (missing === undefined || missing >= firstMissing) throw error;
-        firstMissing = attempt < maxGuesses ? missing : 0;
-      }
+  let layers: readonly LayerBlob[] = [];
+  // The registry is assumed to have the layers that were packed before, up to the first that turns out to be missing.
+  let firstMissing = Number.POSITIVE_INFINITY;
+  for (let attempt = 1; ; attempt++) {
+    const trusts = (blob: LayerBlob, index: number) => index < firstMissing || isPacked(directory, blob);
+    const { compression, facts } = job;
+    const image = await writeLayout(
+      directory,
+      withKnownLayers(job.content, facts, { compression, trusts }),
+      job,
+    );
+    layers = image.layers;
+    const packed = layers.filter((blob) => isPacked(directory, blob));
+    const bytes = packed.reduce((sum, { size }) => sum + size, 0);
+    try {
+      await copyLayout(reference, directory, bytes, { ...job, isInsecure });
+      // skopeo asks the registry for a layer before it opens its file: layers without a file were there.
+      job.onReused(layers.length - packed.length);
+      const pushed = { reference, digest: image.digest, isInsecure };
+      const reason = await checkPushed(pushed, { directory, runtime });
+      if (reason !== undefined) job.onUnverified(reason);
+      return image;
+    } catch (error) {
+      const missing = findMissing(error, directory, layers);
+      if (missing === undefined || missing >= firstMissing) throw error;
+      firstMissing = attempt < maxGuesses ? missing : 0;
     }
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
   }
 }
 

@@ -1,9 +1,11 @@
+import { BoughError } from "../../errors.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { openLocalStore } from "../service/connection.ts";
+import { findRunningBuilds } from "./running-builds.ts";
 import { requireHistory } from "./session-argument.ts";
 
 export const deleteCommand = command({
@@ -33,6 +35,12 @@ function deleteSessions(invocation: Invocation): void {
   using store = openLocalStore(runtime, globals);
   // All are there, or none is deleted.
   for (const key of keys) requireHistory(store, key);
+  const { isBuilding } = findRunningBuilds(stateDirectory(runtime));
+  for (const key of keys)
+    if (isBuilding(key))
+      throw new BoughError(`session ${visible(key)} is in use: a build is running in it`, {
+        hint: "Delete it when the build has ended.",
+      });
   for (const key of keys) {
     store.sessions.delete(key);
     removeContextsOf(key, stateDirectory(runtime));

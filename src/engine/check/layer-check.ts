@@ -1,7 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { hexOf } from "../../image/digest.ts";
-import { bootId } from "../../process-identity.ts";
 import type { Layout } from "../layout.ts";
 import { blobsDirectory, findBlobs } from "../records/imported-blobs.ts";
 import { fingerprintLayer } from "../records/layer-fingerprint.ts";
@@ -30,7 +29,7 @@ export function findPlaceProblem(database: Database, layout: Layout, layer: Laye
 
 export async function checkLayers(run: CheckRun): Promise<void> {
   const { database, layout, report } = run;
-  const lost = new Set(lostLayers(database, bootId() ?? ""));
+  const lost = new Set(lostLayers({ database, layout }));
   for (const layer of listLayers(database)) {
     report.layers++;
     const problem =

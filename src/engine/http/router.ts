@@ -22,10 +22,14 @@ export interface Route {
   answer: (call: Call) => Promise<Response> | Response;
 }
 
-/** Returns a function from request to response. Unknown paths, wrong methods and thrown errors become JSON errors. */
+/**
+ * Returns a function from request to response. Unknown paths, wrong methods and thrown errors become JSON errors. `prepare` is
+ * called before each request that may change something.
+ */
 export function makeRouter(
   state: EngineState,
   routes: readonly Route[],
+  prepare: () => Promise<void>,
 ): (request: Request) => Promise<Response> {
   const patterns = routes.map((route) => ({ route, expected: route.path.split("/") }));
   return async (request) => {
@@ -46,6 +50,7 @@ export function makeRouter(
       return errorResponse(405, `${url.pathname} does not support ${request.method}`, { Allow: allowed });
     }
     try {
+      if (method !== "GET") await prepare();
       const response = await match.route.answer({ state, request, url, parameters: match.parameters });
       if (request.method !== "HEAD") return response;
       await response.body?.cancel();

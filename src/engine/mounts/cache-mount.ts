@@ -35,7 +35,8 @@ export async function openCache(
 ): Promise<string> {
   const { database, layout, clock } = state;
   const { key, operation, signal } = use;
-  const take = () => takeCache(database, { key, sharing: mount.sharing, operation, now: clock.now() });
+  const take = () =>
+    takeCache({ database, layout }, { key, sharing: mount.sharing, operation, now: clock.now() });
   let name = take();
   for (; name === undefined; name = take()) {
     await clock.sleep(wait, signal).catch((cause: unknown) => {

@@ -1,7 +1,7 @@
-import type { Database } from "bun:sqlite";
-import { isAlive } from "../../process-identity.ts";
+import { isOpen } from "../layout.ts";
 import { cachesByUse } from "../records/caches.ts";
 import { imagesInUse } from "../records/operations.ts";
+import type { Records } from "../records/whole-layers.ts";
 
 /** The contents of an engine according to its records, from which a prune selects. Times are milliseconds since the epoch. */
 export interface Inventory {
@@ -39,17 +39,19 @@ interface StoredLayer {
   isImported: boolean;
 }
 
-export function readInventory(database: Database): Inventory {
+export function readInventory(records: Records): Inventory {
+  const { database, layout } = records;
   const all = <Row>(query: string) => database.query<Row, []>(query).all();
   const tags = Map.groupBy(
     all<{ tag: string; image: string }>("SELECT tag, image FROM tags ORDER BY tag"),
     ({ image }) => image,
   );
-  const inUse = imagesInUse(database);
+  const inUse = imagesInUse(records);
   const operations = all<{ uuid: string; owner: string; finished_at: number | null }>(
     "SELECT uuid, owner, finished_at FROM operations",
   );
-  const living = new Set([...new Set(operations.map(({ owner }) => owner))].filter(isAlive));
+  const owners = new Set(operations.map(({ owner }) => owner));
+  const living = new Set([...owners].filter((owner) => isOpen(layout, owner)));
   return {
     images: all<{ uuid: string; layer: number; used_at: number }>(
       `SELECT uuid, layer, max(created_at, ifnull(started_at, 0)) AS used_at FROM images
@@ -66,7 +68,7 @@ export function readInventory(database: Database): Inventory {
     operations: operations.flatMap(({ uuid, owner, finished_at }) =>
       finished_at === null || living.has(owner) ? [] : { name: uuid, usedAt: finished_at },
     ),
-    caches: cachesByUse(database),
+    caches: cachesByUse(records),
     // An operation is over if its process is gone, even if its record is not finished.
     hasRunning: operations.some(({ owner, finished_at }) => finished_at === null && living.has(owner)),
   };

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { isAlive } from "../../process-identity.ts";
+import { isOpen } from "../layout.ts";
 import { cachePaths } from "../records/caches.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import { orphanedLayers, takeUnrecorded } from "../records/orphaned-layers.ts";
@@ -33,7 +33,7 @@ function findLeftovers(records: Records): string[] {
     ...eventPaths(layout, column("SELECT uuid AS name FROM operations")),
   ]);
   const running = new Set(
-    unfinishedOperations(database).flatMap(({ uuid, owner }) => (isAlive(owner) ? uuid : [])),
+    unfinishedOperations(database).flatMap(({ uuid, owner }) => (isOpen(layout, owner) ? uuid : [])),
   );
   return [
     ...orphanedLayers(records),
@@ -43,6 +43,6 @@ function findLeftovers(records: Records): string[] {
       ...within(layout.events),
     ].filter((path) => !recorded.has(path)),
     ...within(layout.operations).filter((path) => !running.has(basename(path))),
-    ...within(layout.scratches).filter((path) => path !== layout.scratch && !isAlive(basename(path))),
+    ...within(layout.scratches).filter((path) => !isOpen(layout, basename(path))),
   ];
 }

@@ -75,7 +75,7 @@ function pruneRecorded(
     for (const path of [...paths.layers, ...paths.caches]) await rm(path, { recursive: true, force: true });
     for (const path of paths.operations) rmSync(path, { force: true });
     inTransaction(database, () => {
-      const kept = new Set(readInventory(database).files.map(({ name }) => name));
+      const kept = new Set(readInventory({ database, layout }).files.map(({ name }) => name));
       const doomed = selected.files.filter((sha256) => !kept.has(sha256));
       for (const path of filePaths(layout, doomed)) rmSync(path, { recursive: true, force: true });
     });
@@ -88,7 +88,7 @@ function choose(
   layout: Layout,
   selection: PruneSelection,
 ): { selected: Selected; plan: PrunePlan } {
-  const inventory = readInventory(database);
+  const inventory = readInventory({ database, layout });
   const selected = select(inventory, selection, createSizes({ database, layout }, inventory));
   const paths = pathsOf(layout, selected);
   const tags = new Map(inventory.images.map((image) => [image.uuid, image.tags]));

@@ -40,7 +40,7 @@ export interface LayerOwner extends Held {
 export function measureUsage(directory: string, selection: PruneSelection): Promise<EngineUsage> {
   return withEngineDirectory(directory, (database, layout) => {
     const records = { database, layout };
-    const inventory = readInventory(database);
+    const inventory = readInventory({ database, layout });
     const { images } = inventory;
     const sizes = createSizes(records, inventory);
     const selected = select(inventory, selection, sizes);

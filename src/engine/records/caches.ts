@@ -2,8 +2,8 @@ import type { Database } from "bun:sqlite";
 import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { inTransaction } from "../../database.ts";
-import { currentProcess, isAlive } from "../../process-identity.ts";
-import type { Layout } from "../layout.ts";
+import { isOpen, type Layout } from "../layout.ts";
+import type { Records } from "./whole-layers.ts";
 
 /** The `sharing` of a cache mount: `shared` allows several commands at once, `locked` waits, `private` takes another cache. */
 export type Sharing = "shared" | "private" | "locked";
@@ -13,11 +13,12 @@ export type Sharing = "shared" | "private" | "locked";
  * operation has to wait.
  */
 export function takeCache(
-  database: Database,
+  records: Records,
   { key, sharing, operation, now }: { key: string; sharing: Sharing; operation: string; now: number },
 ): string | undefined {
+  const { database, layout } = records;
   return inTransaction(database, () => {
-    forgetDeadUses(database, now);
+    forgetDeadUses(records, now);
     const caches = database
       .query<{ name: string; sharing: Sharing | null }, [string]>(
         // All uses of a cache have the same sharing.
@@ -36,7 +37,7 @@ export function takeCache(
       .query<undefined, [string, string, string, string]>(
         "INSERT INTO cache_uses (cache, operation, owner, sharing) VALUES (?, ?, ?, ?)",
       )
-      .run(name, operation, currentProcess(), sharing);
+      .run(name, operation, layout.owner, sharing);
     return name;
   });
 }
@@ -73,9 +74,9 @@ export function forgetCache(database: Database, name: string, operation: string)
 }
 
 /** Drops the uses of killed processes. Call it inside a transaction. */
-function forgetDeadUses(database: Database, now: number): void {
+function forgetDeadUses({ database, layout }: Records, now: number): void {
   const owners = database.query<{ owner: string }, []>("SELECT DISTINCT owner FROM cache_uses").all();
-  for (const { owner } of owners) if (!isAlive(owner)) endUses(database, "owner", owner, now);
+  for (const { owner } of owners) if (!isOpen(layout, owner)) endUses(database, "owner", owner, now);
 }
 
 /** True for a valid cache name. Names become paths, and an edited record must not lead elsewhere. */
@@ -103,11 +104,11 @@ export function cachePaths(database: Database, layout: Layout): string[] {
 }
 
 /** Returns the caches that no command is using, with their last use. Call it inside a transaction to remove them. */
-export function cachesByUse(database: Database): { name: string; usedAt: number }[] {
+export function cachesByUse({ database, layout }: Records): { name: string; usedAt: number }[] {
   const uses = database
     .query<{ cache: string; owner: string }, []>("SELECT cache, owner FROM cache_uses")
     .all();
-  const used = new Set(uses.filter(({ owner }) => isAlive(owner)).map(({ cache }) => cache));
+  const used = new Set(uses.filter(({ owner }) => isOpen(layout, owner)).map(({ cache }) => cache));
   return database
     .query<{ name: string; usedAt: number }, []>(
       "SELECT name, ifnull(used_at, created_at) AS usedAt FROM caches",

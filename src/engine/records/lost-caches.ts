@@ -7,8 +7,7 @@ import { readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inTransaction } from "../../database.ts";
-import { isAlive } from "../../process-identity.ts";
-import type { Layout } from "../layout.ts";
+import { isOpen, type Layout } from "../layout.ts";
 import { cachePaths } from "./caches.ts";
 
 /** Stands in place of the key of a lost cache, so that no command finds it. */
@@ -30,18 +29,18 @@ export function loseUnsyncedCaches(database: Database, now: number): void {
 }
 
 /** Marks the caches that commands were using when the machine stopped. `boot` is the kernel's boot ID. */
-export function loseInterruptedCaches(database: Database, boot: string): void {
+export function loseInterruptedCaches(database: Database, layout: Layout, boot: string): void {
   const names = database
     .query<{ cache: string; owner: string }, []>("SELECT cache, owner FROM cache_uses")
     .all()
-    // A process's identity begins with the boot ID under which it was started.
-    .flatMap(({ cache, owner }) => (owner.startsWith(`${boot}.`) ? [] : cache));
+    // An owner's name begins with the boot ID. Some containers have one of their own.
+    .flatMap(({ cache, owner }) => (owner.startsWith(`${boot}.`) || isOpen(layout, owner) ? [] : cache));
   const lose = database.query<undefined, [string, string]>("UPDATE caches SET key = ? WHERE name = ?");
   for (const name of names) lose.run(lostKey, name);
 }
 
 /** Drops the lost caches that no living process is using. Their directories are leftovers then. */
-export function dropLostCaches(database: Database): void {
+export function dropLostCaches(database: Database, layout: Layout): void {
   // Reading comes first: opening an engine must not wait for other processes that write.
   if (database.query("SELECT 1 FROM caches WHERE key = ?").get(lostKey) === null) return;
   inTransaction(database, () => {
@@ -50,7 +49,7 @@ export function dropLostCaches(database: Database): void {
         "SELECT cache, owner FROM cache_uses JOIN caches ON name = cache WHERE key = ?",
       )
       .all(lostKey);
-    const used = new Set(uses.filter(({ owner }) => isAlive(owner)).map(({ cache }) => cache));
+    const used = new Set(uses.filter(({ owner }) => isOpen(layout, owner)).map(({ cache }) => cache));
     database
       .query<undefined, [string, string]>(
         "DELETE FROM caches WHERE key = ? AND name NOT IN (SELECT value FROM json_each(?))",

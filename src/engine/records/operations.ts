@@ -1,5 +1,4 @@
 import type { Database } from "bun:sqlite";
-import { isAlive } from "../../process-identity.ts";
 import type {
   InstanceResult,
   OperationKind,
@@ -7,7 +6,9 @@ import type {
   OperationStatus,
 } from "../../service/wire/operation.ts";
 import { isTerminal } from "../../service/wire/operation.ts";
+import { isOpen } from "../layout.ts";
 import { parseObject } from "./json-column.ts";
+import type { Records } from "./whole-layers.ts";
 
 /** An operation's record. Its metadata never contains credentials. */
 export interface Operation {
@@ -15,7 +16,7 @@ export interface Operation {
   kind: OperationKind;
   status: OperationStatus;
   error: string | null;
-  /** The process that runs it (`currentProcess`). */
+  /** The engine that runs it (`Layout.owner`). */
   owner: string;
   cancelRequested: boolean;
   metadata: Record<string, unknown>;
@@ -39,13 +40,13 @@ export interface Success {
 
 export type Failure = { status: "FAILED"; error: string } | { status: "CANCELLED"; error: null };
 
-interface OperationRow extends Omit<Operation, "cancelRequested" | "metadata" | "result"> {
+export interface OperationRow extends Omit<Operation, "cancelRequested" | "metadata" | "result"> {
   cancelRequested: number;
   metadata: string;
   result: string | null;
 }
 
-const columns = `uuid, kind, status, error, owner, cancel_requested AS cancelRequested, metadata, result,
+export const operationColumns = `uuid, kind, status, error, owner, cancel_requested AS cancelRequested, metadata, result,
   start_image AS startImage, result_image AS resultImage, result_tag AS resultTag, created_at AS createdAt,
   finished_at AS finishedAt`;
 
@@ -84,7 +85,7 @@ export function isOperationId(uuid: string): boolean {
 export function findOperation(database: Database, uuid: string): Operation | undefined {
   if (!isOperationId(uuid)) return undefined;
   const row = database
-    .query<OperationRow, [string]>(`SELECT ${columns} FROM operations WHERE uuid = ?`)
+    .query<OperationRow, [string]>(`SELECT ${operationColumns} FROM operations WHERE uuid = ?`)
     .get(uuid);
   return row === null ? undefined : toOperation(row);
 }
@@ -121,14 +122,14 @@ export function finishOperation(
 /** Returns all operations that have not ended, in any process. */
 export function unfinishedOperations(database: Database): Operation[] {
   return database
-    .query<OperationRow, []>(`SELECT ${columns} FROM operations WHERE finished_at IS NULL`)
+    .query<OperationRow, []>(`SELECT ${operationColumns} FROM operations WHERE finished_at IS NULL`)
     .all()
     .filter(({ uuid }) => isOperationId(uuid))
     .map(toOperation);
 }
 
 /** Returns the images that running operations of living processes start from, copy from or mount. They can't be removed. */
-export function imagesInUse(database: Database): Set<string> {
+export function imagesInUse({ database, layout }: Records): Set<string> {
   const rows = database
     .query<{ owner: string; image: string }, []>(
       `SELECT owner, start_image AS image FROM operations WHERE finished_at IS NULL AND start_image IS NOT NULL
@@ -141,39 +142,14 @@ export function imagesInUse(database: Database): Set<string> {
          .join(" ")}`,
     )
     .all();
-  return new Set(rows.filter(({ owner }) => isAlive(owner)).map(({ image }) => image));
+  return new Set(rows.filter(({ owner }) => isOpen(layout, owner)).map(({ image }) => image));
 }
 
-interface OperationFilter {
-  status: OperationStatus | undefined;
-  kind: OperationKind | undefined;
-  since: number | undefined;
-  until: number | undefined;
-  limit: number;
-  offset: number;
-}
-
-/** Lists operations, the newest first. */
-export function listOperations(database: Database, filter: OperationFilter): Operation[] {
-  const conditions = ["1"];
-  const parameters: (string | number)[] = [];
-  const where = (condition: string, value: string | number | undefined) => {
-    if (value === undefined) return;
-    conditions.push(condition);
-    parameters.push(value);
-  };
-  where("status = ?", filter.status);
-  where("kind = ?", filter.kind);
-  where("created_at >= ?", filter.since);
-  where("created_at <= ?", filter.until);
-  return database
-    .query<OperationRow & { shortMetadata: string }, (string | number)[]>(
-      // The list leaves out `files`, which are many for a large context.
-      `SELECT ${columns}, CASE json_valid(metadata) WHEN 1 THEN json_remove(metadata, '$.files') ELSE metadata END AS shortMetadata
-       FROM operations WHERE ${conditions.join(" AND ")} ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?`,
-    )
-    .all(...parameters, filter.limit, filter.offset)
-    .map(({ shortMetadata, ...row }) => toOperation({ ...row, metadata: shortMetadata }));
+/** Returns the outcome of an operation whose process was killed. */
+export function outcomeOfAbandoned({ cancelRequested }: Operation): Failure {
+  return cancelRequested
+    ? { status: "CANCELLED", error: null }
+    : { status: "FAILED", error: "the process that ran this operation was killed" };
 }
 
 /** Returns the response of `GET /v1/operations/{uuid}`. */
@@ -227,7 +203,7 @@ export function summarizeOperation(operation: Operation, now: number): Operation
   };
 }
 
-function toOperation(row: OperationRow): Operation {
+export function toOperation(row: OperationRow): Operation {
   return {
     ...row,
     cancelRequested: row.cancelRequested !== 0,

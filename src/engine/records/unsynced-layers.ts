@@ -1,5 +1,8 @@
 import type { Database } from "bun:sqlite";
+import { readdirSync } from "node:fs";
+import { bootId } from "../../boot-id.ts";
 import { inTransaction } from "../../database.ts";
+import { isOpen, type Layout } from "../layout.ts";
 import { loseUnsyncedCaches } from "./lost-caches.ts";
 
 /** Stands in place of a boot ID for layers whose sync failed: they count as lost at once. */
@@ -28,8 +31,19 @@ export function unsyncedLayers(database: Database, boot: string): number[] {
 }
 
 /** Returns the unsynced layers made before the machine booted, and those whose sync failed. */
-export function lostLayers(database: Database, boot: string): number[] {
-  return layersOf(database, "boot <> ?", boot);
+export function lostLayers({ database, layout }: { database: Database; layout: Layout }): number[] {
+  return database
+    .query<{ layer: number; boot: string }, [string]>(
+      "SELECT layer, boot FROM unsynced_layers WHERE boot <> ?",
+    )
+    .all(bootId() ?? "")
+    .filter(({ boot }) => boot === failedSync || !hasOpenEngine(layout, boot))
+    .map(({ layer }) => layer);
+}
+
+/** True if the kernel with this boot ID still runs: some containers have a boot ID of their own. */
+function hasOpenEngine(layout: Layout, boot: string): boolean {
+  return readdirSync(layout.locks).some((owner) => owner.startsWith(`${boot}.`) && isOpen(layout, owner));
 }
 
 /** Returns the lost layers whose sync failed. */

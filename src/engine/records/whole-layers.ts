@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { lstatSync } from "node:fs";
 import type { Layout } from "../layout.ts";
 import { findLayer, type LayerRecord, layerDirectory, maxDepth } from "./layers.ts";
-import { layersOfFailedSyncs } from "./unsynced-layers.ts";
+import { lostLayers } from "./unsynced-layers.ts";
 
 /** An engine's database and its paths. */
 export interface Records {
@@ -12,14 +12,14 @@ export interface Records {
   unrecordedLosses?: ReadonlySet<number>;
 }
 
-/** Returns the layers whose sync has failed, in any process. */
-export function lostLayersIn({ database, unrecordedLosses }: Records): number[] {
-  return [...layersOfFailedSyncs(database), ...(unrecordedLosses ?? [])];
+/** Returns the layers that did not get to the disk, before the machine stopped or because a sync has failed in any process. */
+export function lostLayersIn(records: Records): number[] {
+  return [...lostLayers(records), ...(records.unrecordedLosses ?? [])];
 }
 
 /**
- * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links, and no sync
- * of them has failed, in any process. It checks each layer once, so create a new one for each request.
+ * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links, and none
+ * is lost. It checks each layer once, so create a new one for each request.
  */
 export function createLayerCheck(records: Records): (id: number) => boolean {
   const { database, layout } = records;

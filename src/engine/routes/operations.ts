@@ -4,7 +4,8 @@ import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readChoice, readPage, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { withOutput } from "../processes/folded-result.ts";
-import { describeOperation, listOperations, summarizeOperation } from "../records/operations.ts";
+import { listOperations } from "../records/operation-list.ts";
+import { describeOperation, summarizeOperation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
 
 export const operationRoutes: readonly Route[] = [
@@ -12,7 +13,7 @@ export const operationRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/operations",
     answer({ state, url }) {
-      const operations = listOperations(state.database, {
+      const operations = listOperations(state, {
         status: readChoice(url, "status", operationStatuses),
         kind: readChoice(url, "kind", ["instance", "image_import"]),
         since: readTime(url, "since", state.clock.now()),

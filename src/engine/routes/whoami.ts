@@ -4,6 +4,7 @@ import type { OperationKind } from "../../service/wire/operation.ts";
 import { jsonResponse } from "../http/answers.ts";
 import type { Route } from "../http/router.ts";
 import { maxTimeout } from "../instances/max-timeout.ts";
+import { isOpen } from "../layout.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import type { EngineState } from "../state.ts";
 import { machineArchitecture } from "../system/machine.ts";
@@ -101,7 +102,7 @@ export const whoamiRoutes: readonly Route[] = [
     method: "GET",
     path: "/v1/whoami",
     answer({ state }) {
-      const running = unfinishedOperations(state.database);
+      const running = unfinishedOperations(state.database).filter(({ owner }) => isOpen(state.layout, owner));
       const count = (kind: OperationKind) => running.filter((operation) => operation.kind === kind).length;
       return jsonResponse({
         token_uuid: token,

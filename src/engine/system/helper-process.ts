@@ -1,18 +1,22 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { bootId } from "../../boot-id.ts";
 import type { Clock } from "../../clock.ts";
-import { identify, isAlive } from "../../process-identity.ts";
 import { sendSignal } from "./send-signal.ts";
 
-/** Records the process that works for an operation, so that it can be killed if this process is. The helper leads a session. */
+/**
+ * Records the process that works for an operation, so that it can be killed from another process. The helper leads a session. The
+ * start time and the PID namespace tell its PID from the same number of another process.
+ */
 export function recordHelper(directory: string, pid: number): void {
-  writeFileSync(join(directory, "helper"), identify(pid));
+  const identity = [bootId(), pid, startTime(pid), processNamespace("self")];
+  writeFileSync(join(directory, "helper"), identity.join("."));
 }
 
 /** Kills the helper of an operation that another process runs. That process does the rest. */
 export function stopHelper(directory: string): void {
   const helper = notedHelper(directory);
-  if (helper !== undefined && isAlive(helper)) endProcesses(pidOf(helper));
+  if (helper !== undefined && isRunning(helper)) endProcesses(pidOf(helper));
 }
 
 /**
@@ -46,12 +50,15 @@ export function findDescendant(helper: number, numberInNamespace: number | undef
 /** Milliseconds to wait for a killed helper: it is gone at once, unless it waits for the disk. */
 const maxEndMilliseconds = 5_000;
 
-/** Kills the helper recorded by `recordHelper`, and waits until it is gone: until then it may write to the directory. */
+/**
+ * Kills the helper recorded by `recordHelper`, and waits until it is gone: until then it may write to the directory. In another PID
+ * namespace, the kernel kills it with the process that has started it.
+ */
 export async function killHelper(directory: string, clock: Clock): Promise<void> {
   const helper = notedHelper(directory);
-  if (helper === undefined || !isAlive(helper)) return;
+  if (helper === undefined || !isRunning(helper)) return;
   endProcesses(pidOf(helper));
-  for (let waited = 0; waited < maxEndMilliseconds && isAlive(helper); waited += 5) await clock.sleep(5);
+  for (let waited = 0; waited < maxEndMilliseconds && isRunning(helper); waited += 5) await clock.sleep(5);
 }
 
 /** `undefined` also if the file was replaced: reading a pipe would block, and killing process 1 would kill everything. */
@@ -70,7 +77,38 @@ function pidOf(helper: string): number {
   return Number(helper.split(".")[1]);
 }
 
-function processNamespace(pid: number): string | undefined {
+/** False if a child of this process has ended, also before this process has noticed that. */
+export function hasProcess(pid: number): boolean {
+  return startTime(pid) !== undefined;
+}
+
+/** True if the recorded helper runs, as far as this process can see it. */
+function isRunning(helper: string): boolean {
+  const [boot, pid, started, namespace] = helper.split(".");
+  return (
+    boot === bootId() &&
+    namespace === processNamespace("self") &&
+    started !== undefined &&
+    started === startTime(Number(pid))
+  );
+}
+
+/** Returns a process's start time, in clock ticks since boot (proc(5), `/proc/pid/stat`); `undefined` if there is no process. */
+function startTime(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The second field is the program's name in parentheses, which may contain anything. The 20th is the number of threads, the
+    // 22nd the start time.
+    const [state, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    // The first thread can have ended while another still writes.
+    const threads = Number(rest[16]);
+    return state === "X" || (state === "Z" && threads <= 1) ? undefined : rest[18];
+  } catch {
+    return undefined;
+  }
+}
+
+function processNamespace(pid: number | "self"): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/ns/pid`);
   } catch {

@@ -22,6 +22,7 @@ test.each([0, 15, 60, 180])("a copy killed after %d ms leaves nothing behind", a
 
     const engine = await TestEngine.open({ directory });
     try {
+      await engine.recover();
       const database = openDatabase(join(directory, "engine.db"), migrations);
       expect(readdirSync(join(directory, "operations"))).toEqual([]);
       expect(readdirSync(join(directory, "layers")).sort()).toEqual(layerNames(database).sort());

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { makeLayout } from "../../../src/engine/layout.ts";
 import { openSharedEngine } from "../../support/shared-engine.ts";
 import { expectRefusal } from "../refused-request.ts";
 
@@ -102,10 +103,11 @@ test("an image that is copied from is in use until the operation ends", async ()
     copies: [{ image: source, sources: ["/source"], destination: "/" }],
   });
   const database = openDatabase(`${engine.directory}/engine.db`, migrations);
-  expect(imagesInUse(database)).toEqual(new Set([base, source]));
+  const records = { database, layout: makeLayout(engine.directory) };
+  expect(imagesInUse(records)).toEqual(new Set([base, source]));
   await engine.fetch("DELETE", `/v1/operations/${started.uuid}`);
   await engine.finish(started);
-  expect(imagesInUse(database)).toEqual(new Set());
+  expect(imagesInUse(records)).toEqual(new Set());
   database.close();
 });
 

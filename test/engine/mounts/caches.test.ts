@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "../../../src/database.ts";
+import { makeLayout } from "../../../src/engine/layout.ts";
 import { planPrune, prune } from "../../../src/engine/prune/prune.ts";
 import { measureUsage } from "../../../src/engine/prune/usage.ts";
 import { takeCache } from "../../../src/engine/records/caches.ts";
@@ -152,8 +153,9 @@ describe("sharing", () => {
 
   test("locked ends with a killed process", () => {
     const database = openDatabase(join(engine.directory, "engine.db"), migrations);
+    const layout = makeLayout(engine.directory);
     const take = (operation: string) =>
-      takeCache(database, { key: "0".repeat(64), sharing: "locked", operation, now: 1 });
+      takeCache({ database, layout }, { key: "0".repeat(64), sharing: "locked", operation, now: 1 });
     const name = take("one");
     expect(take("two")).toBeUndefined();
     database.run("UPDATE cache_uses SET owner = 'boot.1.2' WHERE operation = 'one'");
@@ -187,7 +189,7 @@ describe("the source of a cache can be", () => {
   });
 });
 
-test("df counts caches, prune removes those not in use, and opening the engine those without a record", async () => {
+test("df counts caches, prune removes those not in use, and the next engine those without a record", async () => {
   const directory = engine.directory;
   await run("head -c 100000 /dev/zero > /c/x", cache("measured"));
   const usage = (await measureUsage(directory, keeping(base))).caches;
@@ -206,7 +208,9 @@ test("df counts caches, prune removes those not in use, and opening the engine t
   const orphan = join(directory, "caches", `${"f".repeat(64)}.00000000`);
   mkdirSync(orphan);
   writeFileSync(join(orphan, "x"), "");
-  await (await TestEngine.open({ directory })).engine.close();
+  const next = await TestEngine.open({ directory });
+  await next.recover();
+  await next.engine.close();
   expect(lstatSync(orphan, { throwIfNoEntry: false })).toBeUndefined();
   expect(readdirSync(join(directory, "caches"))).toHaveLength(2);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { openDatabase } from "../../../src/database.ts";
+import { makeLayout } from "../../../src/engine/layout.ts";
 import { imagesInUse } from "../../../src/engine/records/operations.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
@@ -148,9 +149,10 @@ test("a mounted image is in use until the operation ends", async () => {
     ],
   });
   const database = openDatabase(`${engine.directory}/engine.db`, migrations);
-  expect(imagesInUse(database)).toEqual(new Set([base, source]));
+  const records = { database, layout: makeLayout(engine.directory) };
+  expect(imagesInUse(records)).toEqual(new Set([base, source]));
   await engine.closeInput(started);
   await engine.finish(started);
-  expect(imagesInUse(database)).toEqual(new Set());
+  expect(imagesInUse(records)).toEqual(new Set());
   database.close();
 });

@@ -1,8 +1,8 @@
 import type { Clock } from "../../../clock.ts";
-import { currentProcess, identify, isAlive } from "../../../process-identity.ts";
 import type { Layout } from "../../layout.ts";
 import type { PrivateNetwork } from "../../network/private-network.ts";
-import { endHelper, type Helper } from "../../system/helper.ts";
+import { endHelper, type Helper, isRunning } from "../../system/helper.ts";
+import { hasProcess } from "../../system/helper-process.ts";
 import type { Environment } from "../../system/programs.ts";
 import { noteContainer, removeContainer } from "../containers.ts";
 import { ownHierarchies } from "../limits/hierarchies.ts";
@@ -38,7 +38,7 @@ interface SupplyHost {
  */
 export class NamespaceSupply {
   readonly #host: SupplyHost;
-  #waiting: (Supplied & { identity: string; next: NextCommand }) | undefined;
+  #waiting: (Supplied & { next: NextCommand }) | undefined;
   /** Removals under way. */
   readonly #leaving = new Set<Promise<void>>();
 
@@ -51,7 +51,13 @@ export class NamespaceSupply {
     if (terminal !== undefined) return this.#start(next, terminal);
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    if (waiting !== undefined && isSame(waiting.next, next) && isAlive(waiting.identity)) return waiting;
+    if (
+      waiting !== undefined &&
+      isSame(waiting.next, next) &&
+      isRunning(waiting.helper) &&
+      hasProcess(waiting.helper.pid)
+    )
+      return waiting;
     if (waiting !== undefined) this.#drop(waiting);
     return this.#start(next);
   }
@@ -63,7 +69,7 @@ export class NamespaceSupply {
       const supplied = this.#start(next);
       // Neither the helper nor its streams keep this process alive.
       supplied.helper.unref();
-      this.#waiting = { ...supplied, identity: identify(supplied.helper.pid), next };
+      this.#waiting = { ...supplied, next };
     } catch {
       // The next command reports the error.
     }
@@ -86,8 +92,8 @@ export class NamespaceSupply {
     const options = { forCommand: true, descriptor: network?.namespaces, terminal };
     if (runtime.kind === "runc")
       return { helper: startNamespace(layout, environment, options), groups: undefined };
-    // The name tells which process made it, should that process be killed.
-    const name = `${currentProcess()}.${crypto.randomUUID()}`;
+    // The name tells which engine made it, should its process be killed.
+    const name = `${this.#host.layout.owner}.${crypto.randomUUID()}`;
     try {
       const groups = this.#makeGroups(name);
       const crun = { state: runtime.state, copy: runtime.copy, entries: groups.entries };

@@ -1,0 +1,72 @@
+import { lstatSync, mkdirSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
+import { namesIn, removeTree } from "../../left-behind.ts";
+import { lockFile, takeOverLock } from "../../lock-file.ts";
+import { errorCode } from "../../system-error.ts";
+
+/** A place for large temporary files, which are removed when it is disposed of. */
+interface Scratch extends Disposable {
+  /** Nothing is there yet: it is for a file or for a directory. */
+  path: string;
+}
+
+type Purpose = "git" | "context" | "push" | "export" | "base";
+
+const named = /^bough-(?:git|context|push|export|base)-/;
+/** What is old and has no lock is removed: earlier versions of bough made that. */
+const keptMilliseconds = 24 * 60 * 60 * 1000;
+
+/** Makes a scratch place: not in /tmp, which may be in memory. Removes what killed processes have left. */
+export function openScratch(
+  purpose: Purpose,
+  { TMPDIR }: Readonly<Record<string, string | undefined>>,
+): Scratch {
+  const parent = TMPDIR || "/var/tmp";
+  for (const name of namesIn(parent)) if (named.test(name)) removeAbandoned(join(parent, name));
+  const { directory, lock } = makeDirectory(join(parent, `bough-${purpose}-${crypto.randomUUID()}`));
+  return {
+    path: join(directory, "files"),
+    [Symbol.dispose]: () => removeDirectory(directory, lock),
+  };
+}
+
+/** Without its lock a directory is empty: it has just been made, or is about to be removed. Another process may do that. */
+function makeDirectory(directory: string): { directory: string; lock: Disposable } {
+  for (;;) {
+    mkdirSync(directory, { mode: 0o700 });
+    try {
+      return { directory, lock: lockFile(join(directory, "lock")) };
+    } catch (error) {
+      if (errorCode(error) !== "ENOENT") throw error;
+    }
+  }
+}
+
+function removeDirectory(directory: string, lock: Disposable): void {
+  removeTree(join(directory, "files"));
+  lock[Symbol.dispose]();
+  removeIfEmpty(directory);
+}
+
+/** Removes what is this user's: other users can't have put a link into that. */
+function removeAbandoned(path: string): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  if (process.getuid !== undefined && stats.uid !== process.getuid()) return;
+  const lock = join(path, "lock");
+  if (stats.isDirectory() && lstatSync(lock, { throwIfNoEntry: false }) !== undefined) {
+    const taken = takeOverLock(lock);
+    if (taken !== undefined) removeDirectory(path, taken);
+    return;
+  }
+  if (stats.mtimeMs < Date.now() - keptMilliseconds) removeTree(path);
+  else if (stats.isDirectory()) removeIfEmpty(path);
+}
+
+function removeIfEmpty(directory: string): void {
+  try {
+    rmdirSync(directory);
+  } catch {
+    // It is not empty, or gone.
+  }
+}

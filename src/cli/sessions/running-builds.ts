@@ -1,0 +1,46 @@
+import { mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { BuildProcess } from "../../builder/job.ts";
+import { namesIn } from "../../left-behind.ts";
+import { isLocked, lockFile, takeOverLock } from "../../lock-file.ts";
+import { sha256Of } from "../../sha256.ts";
+
+/** The directory with a lock file of each running build, in bough's own. */
+const directoryName = "builds";
+
+/** Notes that a build runs, until the result is disposed of or this process ends. `home`: bough's own directory. */
+export function enterBuild(home: string, session: string): BuildProcess & Disposable {
+  const directory = join(home, directoryName);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  for (const name of namesIn(directory)) takeOverLock(join(directory, name))?.[Symbol.dispose]();
+  const id = `${prefixOf(session)}${crypto.randomUUID()}`;
+  const lock = lockFile(join(directory, id));
+  return {
+    id,
+    isAlive: (owner) => /^[\w.-]+$/.test(owner) && isLocked(join(directory, owner)),
+    [Symbol.dispose]: () => lock[Symbol.dispose](),
+  };
+}
+
+/** The builds that run, of all services and projects. */
+interface RunningBuilds {
+  /** Milliseconds since the epoch when the first of them began; `undefined` if there is none. */
+  since: number | undefined;
+  isBuilding(session: string): boolean;
+}
+
+export function findRunningBuilds(home: string): RunningBuilds {
+  const directory = join(home, directoryName);
+  const names = namesIn(directory).filter((name) => isLocked(join(directory, name)));
+  const starts = names.flatMap(
+    (name) => statSync(join(directory, name), { throwIfNoEntry: false })?.mtimeMs ?? [],
+  );
+  return {
+    since: starts.length === 0 ? undefined : Math.min(...starts),
+    isBuilding: (session) => names.some((name) => name.startsWith(prefixOf(session))),
+  };
+}
+
+function prefixOf(session: string): string {
+  return `${sha256Of(session).slice(0, 16)}.`;
+}

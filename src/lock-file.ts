@@ -1,0 +1,77 @@
+/**
+ * Lock files: each proves that the process which made it is alive. The kernel releases the lock when the process ends, however it
+ * ends, and everybody who sees the file sees the lock, in whatever PID namespace, container or mount. The lock is the one that
+ * SQLite takes of a database: it needs no further library, and children do not inherit it. The file stays empty. No other code
+ * may open it: closing it there would release the lock (fcntl(2)).
+ */
+import { Database } from "bun:sqlite";
+import { existsSync, lstatSync, rmSync } from "node:fs";
+import { isDamaged, makeFile } from "./database.ts";
+import { errorCode } from "./system-error.ts";
+
+/** Those who look at a lock hold it for a moment. */
+const patienceMilliseconds = 5_000;
+
+/** Locks, which stay until they are disposed of, although nobody may refer to them. */
+const held = new Set<Database>();
+
+/** Makes a file and locks it, until the result is disposed of or this process ends. The path must be this process's own. */
+export function lockFile(path: string): Disposable {
+  for (;;) {
+    makeFile(path);
+    const lock = take(path, patienceMilliseconds);
+    // Another process may have found the file before it was locked, and have removed it.
+    if (lock !== undefined && existsSync(path)) return lock;
+    lock?.[Symbol.dispose]();
+  }
+}
+
+/** Locks the file of a process that has ended. Returns `undefined` if that process is alive, or the file is gone. */
+export function takeOverLock(path: string): Disposable | undefined {
+  const lock = isFile(path) ? take(path, 0) : undefined;
+  if (lock === undefined || existsSync(path)) return lock;
+  lock[Symbol.dispose]();
+  return undefined;
+}
+
+/** True if the process that made the file is alive. If that can't be found out, it counts as alive. */
+export function isLocked(path: string): boolean {
+  if (!isFile(path)) return false;
+  try {
+    using database = new Database(path, { readonly: true });
+    database.query("SELECT 1 FROM sqlite_schema").get();
+    return false;
+  } catch (error) {
+    // A file that SQLite can read is not locked, whatever is in it.
+    return !isDamaged(error) && isFile(path);
+  }
+}
+
+function take(path: string, waitMilliseconds: number): Disposable | undefined {
+  let database: Database | undefined;
+  try {
+    database = new Database(path, { readwrite: true });
+    database.run(`PRAGMA busy_timeout = ${waitMilliseconds}`);
+    // Nothing is ever written, and no journal is to be left beside the file.
+    database.run("PRAGMA journal_mode = MEMORY");
+    database.run("BEGIN EXCLUSIVE");
+  } catch (error) {
+    database?.close();
+    if (errorCode(error) === "SQLITE_BUSY" || isDamaged(error) || !isFile(path)) return undefined;
+    throw error;
+  }
+  const own = database;
+  held.add(own);
+  return {
+    [Symbol.dispose]() {
+      if (!held.delete(own)) return;
+      rmSync(path, { force: true });
+      own.close();
+    },
+  };
+}
+
+/** False for a link, too: a path in a shared directory may be one of another user. */
+function isFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
