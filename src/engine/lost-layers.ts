@@ -4,8 +4,8 @@ import { findImage } from "./records/images.ts";
 import { dropLostCaches, removeOrphanedCaches } from "./records/lost-caches.ts";
 import type { Outcome } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
+import type { Records } from "./records/records.ts";
 import { hasMissedError, layersOfFailedSyncs } from "./records/unsynced-layers.ts";
-import type { Records } from "./records/whole-layers.ts";
 import { failingDiskHint } from "./system/disk.ts";
 
 /**

@@ -7,7 +7,7 @@ import { requireImage } from "./records/images.ts";
 import { blobsDirectory } from "./records/imported-blobs.ts";
 import { findLayer, layerDirectory } from "./records/layers.ts";
 import { imagesInUse } from "./records/operations.ts";
-import type { Records } from "./records/whole-layers.ts";
+import type { Records } from "./records/records.ts";
 import { freedBytes } from "./system/disk-usage.ts";
 
 /**

@@ -16,7 +16,7 @@ import {
 import { readId, refuseNul } from "../processes/exec-spec.ts";
 import type { Sharing } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
-import type { Records } from "../records/whole-layers.ts";
+import type { Records } from "../records/records.ts";
 
 /** Owner and mode of an entry. */
 interface Access {

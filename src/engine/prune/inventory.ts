@@ -1,7 +1,7 @@
 import { isOpen } from "../layout.ts";
 import { cachesByUse } from "../records/caches.ts";
 import { imagesInUse } from "../records/operations.ts";
-import type { Records } from "../records/whole-layers.ts";
+import type { Records } from "../records/records.ts";
 
 /** The contents of an engine according to its records, from which a prune selects. Times are milliseconds since the epoch. */
 export interface Inventory {

@@ -5,7 +5,7 @@ import { isOpen } from "../layout.ts";
 import { cachePaths } from "../records/caches.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import { orphanedLayers, takeUnrecorded } from "../records/orphaned-layers.ts";
-import type { Records } from "../records/whole-layers.ts";
+import type { Records } from "../records/records.ts";
 import { diskUsage } from "../system/disk-usage.ts";
 import { eventPaths, filePaths } from "./sizes.ts";
 

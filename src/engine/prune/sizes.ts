@@ -7,7 +7,7 @@ import { blobsDirectory } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { isOperationId } from "../records/operations.ts";
-import type { Records } from "../records/whole-layers.ts";
+import type { Records } from "../records/records.ts";
 import { diskUsage } from "../system/disk-usage.ts";
 import type { Inventory } from "./inventory.ts";
 import type { Selected, Sizes } from "./selection.ts";

@@ -3,7 +3,7 @@ import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { inTransaction } from "../../database.ts";
 import { isOpen, type Layout } from "../layout.ts";
-import type { Records } from "./whole-layers.ts";
+import type { Records } from "./records.ts";
 
 /** The `sharing` of a cache mount: `shared` allows several commands at once, `locked` waits, `private` takes another cache. */
 export type Sharing = "shared" | "private" | "locked";

@@ -6,7 +6,8 @@ import { RequestError } from "../http/answers.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { type Description, readConfig, readDescription } from "./images.ts";
 import { createImageSizes } from "./layer-sizes.ts";
-import { createLayerCheck, type Records } from "./whole-layers.ts";
+import type { Records } from "./records.ts";
+import { createLayerCheck } from "./whole-layers.ts";
 
 interface ImageFilter {
   tagPrefix: string | undefined;

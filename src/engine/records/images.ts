@@ -5,7 +5,8 @@ import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
 import { parseObject } from "./json-column.ts";
 import { layerChain } from "./layers.ts";
-import { createLayerCheck, type Records } from "./whole-layers.ts";
+import type { Records } from "./records.ts";
+import { createLayerCheck } from "./whole-layers.ts";
 
 export interface Image {
   uuid: string;

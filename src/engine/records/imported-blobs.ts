@@ -14,7 +14,8 @@ import type { LayerBlob } from "../../image/layer-blob.ts";
 import { errorCode } from "../../system-error.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
 import { layerNames } from "./layers.ts";
-import { lostLayersIn, type Records } from "./whole-layers.ts";
+import type { Records } from "./records.ts";
+import { lostLayersIn } from "./whole-layers.ts";
 
 /** A layer's blob as it was imported, with its path. */
 export interface ImportedBlob extends LayerBlob {

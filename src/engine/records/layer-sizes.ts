@@ -1,6 +1,6 @@
 import { diskUsage } from "../system/disk-usage.ts";
 import { layerChain, layerDirectory } from "./layers.ts";
-import type { Records } from "./whole-layers.ts";
+import type { Records } from "./records.ts";
 
 /** Creates a function that returns the bytes on disk of all layers of an image. A layer never changes: it is measured once. */
 export function createImageSizes(records: Records): (layer: number) => number {

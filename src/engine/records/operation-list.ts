@@ -8,7 +8,7 @@ import {
   toOperation,
   unfinishedOperations,
 } from "./operations.ts";
-import type { Records } from "./whole-layers.ts";
+import type { Records } from "./records.ts";
 
 interface OperationFilter {
   status: OperationStatus | undefined;

@@ -8,7 +8,7 @@ import type {
 import { isTerminal } from "../../service/wire/operation.ts";
 import { isOpen } from "../layout.ts";
 import { parseObject } from "./json-column.ts";
-import type { Records } from "./whole-layers.ts";
+import type { Records } from "./records.ts";
 
 /** An operation's record. Its metadata never contains credentials. */
 export interface Operation {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { inTransaction } from "../../database.ts";
 import { moveToScratch } from "../layout.ts";
 import { layerNames } from "./layers.ts";
-import type { Records } from "./whole-layers.ts";
+import type { Records } from "./records.ts";
 
 /** Removes directories of layers and blobs whose transaction did not commit. */
 export async function removeOrphanedLayers(records: Records): Promise<void> {

@@ -1,16 +1,8 @@
-import type { Database } from "bun:sqlite";
 import { lstatSync } from "node:fs";
 import type { Layout } from "../layout.ts";
 import { findLayer, type LayerRecord, layerDirectory, maxDepth } from "./layers.ts";
+import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
-
-/** An engine's database and its paths. */
-export interface Records {
-  database: Database;
-  layout: Layout;
-  /** Layers whose failed sync could not be recorded yet. */
-  unrecordedLosses?: ReadonlySet<number>;
-}
 
 /** Returns the layers that did not get to the disk, before the machine stopped or because a sync has failed in any process. */
 export function lostLayersIn(records: Records): number[] {

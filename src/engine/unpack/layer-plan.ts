@@ -1,7 +1,8 @@
 import { contentDigestOf } from "../import/image-config.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { findLayer, findLayerByContent, type LayerRecord } from "../records/layers.ts";
-import { createLayerCheck, type Records } from "../records/whole-layers.ts";
+import type { Records } from "../records/records.ts";
+import { createLayerCheck } from "../records/whole-layers.ts";
 
 /** Consecutive layers of an image that form one layer of the engine; usually a single one. */
 export interface LayerGroup {

@@ -1,0 +1,10 @@
+import type { Database } from "bun:sqlite";
+import type { Layout } from "../layout.ts";
+
+/** An engine's database and its paths. */
+export interface Records {
+  database: Database;
+  layout: Layout;
+  /** Layers whose failed sync could not be recorded yet. */
+  unrecordedLosses?: ReadonlySet<number>;
+}
