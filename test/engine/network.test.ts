@@ -232,30 +232,56 @@ test.each([
   ],
 ])("the networks' addresses hide nothing of %s", (_, routes, outer, inner) => {
   const found = findAddresses({ resolvConf: "", routes: routeHeader + routes, ipv6Routes: ipv6Unreachable });
-  expect(found).toEqual({ outer, inner });
+  expect(found).toEqual({ outer, inner, hasIpv6: false, nameServers: [`${outer}.3`] });
 });
 
-test.each([
+test.each<[string, string, string, string, { hasIpv6: boolean; nameServers: string[] } | string]>([
   [
     "IPv6 name servers only",
     "nameserver 2001:db8::1\n",
     defaultRoute,
     "",
-    "a name server with an IPv4 address",
+    "a private network reaches no name server of /etc/resolv.conf: 2001:db8::1",
   ],
-  ["an IPv6 default route only", "", "", ipv6Default, "a default route for IPv6 only"],
+  [
+    "IPv6 name servers only, and IPv6",
+    "nameserver fe80::1%eth0\nnameserver 2001:db8::1\n",
+    defaultRoute,
+    ipv6Default,
+    { hasIpv6: true, nameServers: ["2001:db8::1"] },
+  ],
+  [
+    "IPv6 only, and name servers in its own network",
+    "nameserver ::1\nnameserver fe80::1%eth0\n",
+    "",
+    ipv6Default,
+    "a private network reaches no name server of /etc/resolv.conf: ::1, fe80::1%eth0",
+  ],
+  [
+    "an IPv6 default route only",
+    "nameserver 127.0.0.53\n",
+    "",
+    ipv6Default,
+    { hasIpv6: true, nameServers: ["10.0.2.3"] },
+  ],
   [
     "name servers of both kinds",
     "nameserver 2001:db8::1\nnameserver 192.0.2.1\n",
     defaultRoute,
     ipv6Default,
-    undefined,
+    { hasIpv6: false, nameServers: ["10.0.2.3"] },
   ],
-  ["no network", "nameserver 127.0.0.53\n", "", ipv6Unreachable, undefined],
-])("a machine with %s", (_, resolvConf, routes, ipv6Routes, problem) => {
+  [
+    "no network",
+    "nameserver 127.0.0.53\n",
+    "",
+    ipv6Unreachable,
+    { hasIpv6: false, nameServers: ["10.0.2.3"] },
+  ],
+])("a machine with %s", (_, resolvConf, routes, ipv6Routes, expected) => {
   const find = () => findAddresses({ resolvConf, routes: routeHeader + routes, ipv6Routes });
-  if (problem === undefined) expect(find()).toBeDefined();
-  else expect(find).toThrow(problem);
+  if (typeof expected === "string") expect(find).toThrow(expected);
+  else expect(find()).toMatchObject(expected);
 });
 
 test.each([
@@ -269,7 +295,7 @@ test.each([
     "nameserver 10.0.2.3\ndomain a.example\n",
   ],
 ])("the sandbox's resolv.conf for the machine's %j", (own, seen) => {
-  expect(privateResolvConf(own, "10.0.2.3")).toBe(seen);
+  expect(privateResolvConf(own, ["10.0.2.3"])).toBe(seen);
 });
 
 /** Returns the slirp4netns processes that process `parent` has started. */

@@ -11,12 +11,16 @@ interface HostNetwork {
   ipv6Routes: string;
 }
 
-/** Two networks, `a.b.c.0/24` each, given as `a.b.c`. */
+/** Two networks, `a.b.c.0/24` each, given as `a.b.c`, and what they carry. */
 export interface PrivateAddresses {
   /** The network of the namespace that sandboxes are in. */
   inner: string;
   /** The network of the namespace between that one and the machine's. */
   outer: string;
+  /** True if the machine has only IPv6 to reach the outside, or its name servers: the networks carry IPv6, too. */
+  hasIpv6: boolean;
+  /** The name servers of sandboxes. */
+  nameServers: readonly string[];
 }
 
 /** The first is slirp4netns's default, 10.0.3.0 is next to it, and the others are seldom in use. */
@@ -27,10 +31,10 @@ export function readResolvConf(): string {
   return readOptional("/etc/resolv.conf");
 }
 
-/** Returns the sandbox's `resolv.conf`: the machine's search domains and options (resolv.conf(5)) with another name server. */
-export function privateResolvConf(machine: string, nameServer: string): string {
+/** Returns the sandbox's `resolv.conf`: the machine's search domains and options (resolv.conf(5)) with other name servers. */
+export function privateResolvConf(machine: string, nameServers: readonly string[]): string {
   const kept = machine.split("\n").filter((line) => /^(search|domain|options)[ \t]/.test(line));
-  return [`nameserver ${nameServer}`, ...kept, ""].join("\n");
+  return [...nameServers.map((address) => `nameserver ${address}`), ...kept, ""].join("\n");
 }
 
 export function readHostNetwork(): HostNetwork {
@@ -41,28 +45,33 @@ export function readHostNetwork(): HostNetwork {
   };
 }
 
-/**
- * Returns addresses that hide no network which the machine reaches. Throws if a private network would reach nothing, since it
- * carries IPv4 only.
- */
+/** Returns addresses that hide no network which the machine reaches. Throws if sandboxes there would reach no name server. */
 export function findAddresses(machine: HostNetwork): PrivateAddresses {
   const routes = parseRoutes(machine.routes);
-  const nameServers = Array.from(
-    machine.resolvConf.matchAll(/^nameserver[ \t]+(\S+)/gm),
-    ([, address]) => address,
-  );
-  if (nameServers.length > 0 && nameServers.every((address) => address?.includes(":"))) {
-    throw new BoughError("a private network needs a name server with an IPv4 address in /etc/resolv.conf");
-  }
-  if (!routes.some(isDefault) && hasDefaultRoute(machine.ipv6Routes)) {
-    throw new BoughError(
-      "a private network carries IPv4 only, and this machine has a default route for IPv6 only",
-    );
-  }
   const isFree = (network: string) => !routes.some((route) => !isDefault(route) && overlaps(route, network));
   const free = candidates.filter(isFree);
   const [outer = "10.0.2", inner = "10.0.3"] = free.length < 2 ? candidates : free;
-  return { inner, outer };
+  const hasIpv6Route = hasDefaultRoute(machine.ipv6Routes);
+  const ipv6NameServers = onlyIpv6NameServers(machine.resolvConf);
+  // slirp4netns(1): the name server is the third address. It forwards to an IPv4 address, even on the machine's loopback.
+  if (ipv6NameServers === undefined) {
+    return { inner, outer, hasIpv6: hasIpv6Route && !routes.some(isDefault), nameServers: [`${outer}.3`] };
+  }
+  const reachable = ipv6NameServers.filter((address) => !/^(::1|fe[89ab]\w:.*)$/i.test(address));
+  if (hasIpv6Route && reachable.length > 0) return { inner, outer, hasIpv6: true, nameServers: reachable };
+  throw new BoughError(
+    `a private network reaches no name server of /etc/resolv.conf: ${ipv6NameServers.join(", ")}`,
+    { hint: "Name one there that has an IPv4 address." },
+  );
+}
+
+/** Returns the machine's name servers if there are some, all with IPv6 addresses. */
+function onlyIpv6NameServers(resolvConf: string): string[] | undefined {
+  const addresses = Array.from(
+    resolvConf.matchAll(/^nameserver[ \t]+(\S+)/gm),
+    ([, address = ""]) => address,
+  );
+  return addresses.length > 0 && addresses.every((address) => address.includes(":")) ? addresses : undefined;
 }
 
 interface Route {
@@ -96,7 +105,18 @@ function overlaps({ destination, mask }: Route, network: string): boolean {
   return ((address ^ destination) & shared) === 0;
 }
 
-/** Unreachable networks are routes on the loopback interface. */
+/** Returns true if a table like `/proc/net/ipv6_route` has one. Unreachable networks are routes on the loopback interface. */
 function hasDefaultRoute(ipv6Routes: string): boolean {
   return ipv6Routes.split("\n").some((line) => /^0{32} 00 /.test(line) && !/\slo$/.test(line));
+}
+
+/** Returns true if the process's network namespace has a default route and a complete address for IPv6. */
+export function isReadyForIpv6(pid: number): boolean {
+  const addresses = readOptional(`/proc/${pid}/net/if_inet6`).split("\n");
+  // Address, device, length of the prefix, scope (0 is global), flags (0x40: the kernel still checks whether it is unique), device.
+  const isComplete = (line: string) => {
+    const [, , , scope, flags = ""] = line.split(/\s+/);
+    return scope === "00" && (Number.parseInt(flags, 16) & 0x40) === 0;
+  };
+  return addresses.some(isComplete) && hasDefaultRoute(readOptional(`/proc/${pid}/net/ipv6_route`));
 }

@@ -73,13 +73,19 @@ export class NetworkHelpers {
   }
 }
 
+/** Nobody else is in such a network, so its devices need not wait until their IPv6 addresses are known to be unique. */
+const holder = `for setting in accept_dad router_solicitation_delay; do
+  echo 0 > /proc/sys/net/ipv6/conf/default/$setting
+done 2>/dev/null
+echo && read -r go && exec "$@"`;
+
 /** Returns the command line of a process in its own network namespace: reports it, waits for a line, becomes `command`. */
 export function namespaceHolder(
   environment: Environment,
   command: readonly string[] = [],
   otherNamespaces: readonly string[] = [],
 ): string[] {
-  const shell = [findProgram("sh", environment), "-c", `echo && read -r go && exec "$@"`, "sh"];
+  const shell = [findProgram("sh", environment), "-c", holder, "sh"];
   return [findProgram("unshare", environment), ...otherNamespaces, "--net", ...shell, ...command];
 }
 
@@ -91,9 +97,9 @@ export function namespaceHolder(
  */
 export function slirp(
   environment: Environment,
-  options: { network: string; pid: number; hasNameServer: boolean; isRoot: boolean },
+  options: { network: string; pid: number; hasNameServer: boolean; hasIpv6: boolean; isRoot: boolean },
 ): string[] {
-  const { network, pid, hasNameServer, isRoot } = options;
+  const { network, pid, hasNameServer, hasIpv6, isRoot } = options;
   const isSandboxed = !hasNameServer || isResolvConfInSandbox();
   return [
     ...(isRoot ? [findProgram("unshare", environment), "--mount", "--propagation", "private"] : []),
@@ -107,6 +113,7 @@ export function slirp(
     ],
     ...["--configure", "--mtu=65520", `--cidr=${network}.0/24`, "--disable-host-loopback"],
     ...(hasNameServer ? [] : ["--disable-dns"]),
+    ...(hasIpv6 ? ["--enable-ipv6"] : []),
     ...(isSandboxed ? ["--enable-sandbox"] : []),
     ...["--enable-seccomp", "--ready-fd=3", "--exit-fd=0"],
     ...[String(pid), "tap0"],

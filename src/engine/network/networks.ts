@@ -58,9 +58,9 @@ export class Networks {
     const host: SandboxNetwork = { kind: "host", resolvConf };
     const network = this.start(mode);
     if (network === undefined) return { shared: undefined, ready: Promise.resolve(host) };
-    const { nameServer } = network;
+    const { nameServers } = network;
     const ready = network.ready.then(
-      (): SandboxNetwork => ({ kind: "private", resolvConf: privateResolvConf(resolvConf, nameServer) }),
+      (): SandboxNetwork => ({ kind: "private", resolvConf: privateResolvConf(resolvConf, nameServers) }),
       (error: unknown) => {
         this.#giveUp(error);
         return host;

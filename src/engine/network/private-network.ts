@@ -1,15 +1,16 @@
 import { closeSync, openSync } from "node:fs";
 import type { Clock } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
 import { type Environment, findProgram } from "../system/programs.ts";
-import type { PrivateAddresses } from "./host-network.ts";
+import { findAddresses, isReadyForIpv6, type PrivateAddresses, readHostNetwork } from "./host-network.ts";
 import { NetworkHelpers, namespaceHolder, slirp } from "./network-helpers.ts";
 
 /** A network namespace that can't reach this machine's loopback. */
 export interface PrivateNetwork {
   /** An open directory in which `net` is the namespace, to be joined once it is ready; closed when the network ends. */
   namespaces: number;
-  /** Forwards queries to the machine's name server, even if that is on the machine's loopback. */
-  nameServer: string;
+  /** See `PrivateAddresses`. */
+  nameServers: readonly string[];
   /** Rejects with slirp4netns' error message, or if it takes too long. */
   ready: Promise<void>;
   /** Resolves when the network no longer works. Its processes are then ended. */
@@ -31,7 +32,7 @@ export function startPrivateNetwork(
   findProgram("slirp4netns", environment);
   const helpers = new NetworkHelpers(environment, clock);
   try {
-    return startOn(helpers, addresses, environment);
+    return startOn(helpers, addresses, environment, clock);
   } catch (error) {
     helpers.close().catch(() => undefined);
     throw error;
@@ -42,12 +43,14 @@ function startOn(
   helpers: NetworkHelpers,
   addresses: PrivateAddresses,
   environment: Environment,
+  clock: Clock,
 ): PrivateNetwork {
   const sandboxes = helpers.spawn(namespaceHolder(environment));
   const inner = slirp(environment, {
     network: addresses.inner,
     pid: sandboxes.pid,
     hasNameServer: false,
+    hasIpv6: addresses.hasIpv6,
     isRoot: true,
   });
   const between = helpers.spawn(namespaceHolder(environment, inner));
@@ -62,11 +65,13 @@ function startOn(
       network: addresses.outer,
       pid: between.pid,
       hasNameServer: true,
+      hasIpv6: addresses.hasIpv6,
       isRoot: true,
     });
     const machine = helpers.spawn(outer);
     await between.proceed();
     await Promise.all([machine.next(), between.next()]);
+    if (addresses.hasIpv6) await untilIpv6(clock, [sandboxes.pid, between.pid]);
   };
   const close = async () => {
     helpers.leaveDevices();
@@ -77,28 +82,41 @@ function startOn(
     await close();
     throw error;
   });
-  // slirp4netns(1): the name server is the third address.
-  return { namespaces, nameServer: `${addresses.outer}.3`, ready, broken: helpers.firstEnd, close };
+  const { nameServers } = addresses;
+  return { namespaces, nameServers, ready, broken: helpers.firstEnd, close };
 }
 
-/** Tries whether slirp4netns works for this process's user. Rejects with the reason if it doesn't. */
+/** Milliseconds. The kernel gives a device its IPv6 address and route some time after slirp4netns is ready. */
+const [maxIpv6Wait, ipv6Interval] = [10_000, 10];
+
+async function untilIpv6(clock: Clock, processes: readonly number[]): Promise<void> {
+  for (let waited = 0; !processes.every(isReadyForIpv6); waited += ipv6Interval) {
+    if (waited >= maxIpv6Wait) throw new BoughError("slirp4netns gave the network no IPv6 address");
+    await clock.sleep(ipv6Interval);
+  }
+}
+
+/** Tries whether slirp4netns works for this process's user and network. Rejects with the reason if it doesn't. */
 export async function tryPrivateNetwork(
   environment: Environment,
   clock: Clock,
   isRoot: boolean,
 ): Promise<void> {
+  const { outer, hasIpv6 } = findAddresses(readHostNetwork());
   const helpers = new NetworkHelpers(environment, clock);
   try {
     const userNamespace = isRoot ? [] : ["--user", "--map-root-user"];
     const sandboxes = helpers.spawn(namespaceHolder(environment, [], userNamespace));
     await sandboxes.next();
     const command = slirp(environment, {
-      network: "10.0.2",
+      network: outer,
       pid: sandboxes.pid,
       hasNameServer: true,
+      hasIpv6,
       isRoot,
     });
     await helpers.spawn(command).next();
+    if (hasIpv6) await untilIpv6(clock, [sandboxes.pid]);
   } finally {
     await helpers.close();
   }

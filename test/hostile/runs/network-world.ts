@@ -1,19 +1,29 @@
 /**
  * A machine for attacks, run in its own network namespace. It has services on its loopback that no RUN may reach, and prints a
  * line for each contact with them. It has a name server on its loopback, and a public service on another address. For each line
- * on standard input it sends that line as a datagram to its own service.
+ * on standard input it sends that line as a datagram to its own service. With the argument `ipv6` it has a default route for IPv6
+ * only.
  */
 import { spawnSync } from "node:child_process";
 
 export const outsideAddress = "198.51.100.7";
+export const outsideIpv6Address = "2001:db8::7";
 export const canaryPort = 7001;
 
-if (import.meta.main) await serve();
+/** Arguments of ip(8): the default route leads nowhere, and the service's address is on the loopback. */
+const ipv6Words = [
+  ["link", "add", "eth0", "type", "veth"],
+  ["link", "set", "eth0", "up"],
+  ["addr", "add", "2001:db8:1::2/64", "dev", "eth0"],
+  ["-6", "route", "add", "default", "via", "2001:db8:1::1", "dev", "eth0"],
+  ["addr", "add", `${outsideIpv6Address}/128`, "dev", "lo"],
+];
 
 async function serve(): Promise<void> {
   for (const words of [
     ["link", "set", "lo", "up"],
     ["addr", "add", `${outsideAddress}/32`, "dev", "lo"],
+    ...(process.argv[2] === "ipv6" ? ipv6Words : []),
   ]) {
     const { status, stderr } = spawnSync("/bin/busybox", ["ip", ...words], { encoding: "utf8" });
     if (status !== 0) throw new Error(stderr);
@@ -45,6 +55,8 @@ async function serve(): Promise<void> {
     },
   });
   Bun.serve({ hostname: outsideAddress, port: 80, fetch: () => new Response("from outside") });
+  if (process.argv[2] === "ipv6")
+    Bun.serve({ hostname: outsideIpv6Address, port: 80, fetch: () => new Response("from IPv6") });
   print("ready");
   const own = await Bun.udpSocket({});
   for await (const line of console) own.send(line, canaryPort, "127.0.0.1");
@@ -86,3 +98,5 @@ function addressRecord(query: Buffer): Buffer {
   ]);
   return Buffer.concat([header, question, ...(isAddress ? [record] : [])]);
 }
+
+if (import.meta.main) await serve();

@@ -12,7 +12,7 @@ import { endOf } from "../../support/ended.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../../support/ordinary-user.ts";
 import { addPerl } from "../../support/perl-files.ts";
 import { rowsFor } from "../../support/rows.ts";
-import { canaryPort, outsideAddress } from "./network-world.ts";
+import { canaryPort, outsideAddress, outsideIpv6Address } from "./network-world.ts";
 
 let world: World;
 let layout: string;
@@ -180,6 +180,45 @@ test("resolv.conf may be a link to a file outside of /etc and /run", async () =>
   }
 });
 
+test.each(["root", "an ordinary user"])(
+  "on a machine with a default route for IPv6 only, as %s",
+  async (who) => {
+    const other = await World.start("file", "ipv6");
+    const user = who === "root" ? undefined : makeOrdinaryUser();
+    try {
+      const [home, program] = [user?.home ?? temporaryDirectory(), user?.giveBough() ?? compileBough()];
+      const bough = [
+        ...(user?.prefix ?? []),
+        "env",
+        "-i",
+        `PATH=${process.env.PATH}`,
+        `HOME=${home}`,
+        program,
+      ];
+      const run = (...words: string[]) =>
+        other.run([...bough, "run", "-D", "--use", "tag:base:1", "--", ...words]);
+      const source = user?.give(layout, "layout") ?? layout;
+      await other.run([...bough, "images", "import", `oci:${source}:latest`, "--tag", "base:1"]);
+
+      const fetched = await run("wget", "-qO-", `http://[${outsideIpv6Address}]/`);
+      expect(fetched).toEqual({ exitCode: 0, stdout: "from IPv6", stderr: "" });
+      for (const [address, device] of [["::1"], ["::1", "'tap0'"], ["fd00::2"], ["fd00::3"]]) {
+        const target = `pack_sockaddr_in6(${canaryPort}, inet_pton(AF_INET6, '${address}'))`;
+        await run("perl", "-e", `${prelude}try(AF_INET6, SOCK_STREAM, ${target}, ${device ?? "''"})`);
+      }
+      await other.settle();
+      expect(other.contacts).toEqual([]);
+      const { stdout } = await other.run([...bough, "doctor"]);
+      expect(stdout).toMatch(
+        /^ok +engine's network .*: a RUN reaches the outside, but not this machine's loopback$/m,
+      );
+    } finally {
+      await other.stop();
+      user?.remove();
+    }
+  },
+);
+
 /** A process of network-world.ts. */
 class World {
   readonly contacts: string[] = [];
@@ -191,7 +230,7 @@ class World {
   }
 
   /** `resolvConf`: `/etc/resolv.conf` is a file, or a link to a file elsewhere. */
-  static async start(resolvConf: "file" | "link" = "file"): Promise<World> {
+  static async start(resolvConf: "file" | "link" = "file", ...options: "ipv6"[]): Promise<World> {
     const path = join(temporaryDirectory(), "resolv.conf");
     writeFileSync(path, "nameserver 127.0.0.1\nsearch example\noptions timeout:1\n");
     const provide = {
@@ -211,7 +250,8 @@ class World {
       "sh",
       path,
     ];
-    const world = Bun.spawn([...enter, process.execPath, join(import.meta.dir, "network-world.ts")], {
+    const program = join(import.meta.dir, "network-world.ts");
+    const world = Bun.spawn([...enter, process.execPath, program, ...options], {
       stdin: "pipe",
       stdout: "pipe",
       stderr: "inherit",
