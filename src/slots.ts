@@ -2,6 +2,8 @@
 interface Slots {
   /** Waits for a free slot. Resolves to a function that releases it. */
   take(): Promise<() => void>;
+  /** Waits for other work while holding a slot, which that work may use meanwhile. */
+  lend<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
 export function createSlots(count: number): Slots {
@@ -12,11 +14,20 @@ export function createSlots(count: number): Slots {
     if (next === undefined) free += 1;
     else next();
   };
+  const take = async () => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    return give;
+  };
   return {
-    async take() {
-      if (free > 0) free -= 1;
-      else await new Promise<void>((resolve) => waiting.push(resolve));
-      return give;
+    take,
+    async lend(work) {
+      give();
+      try {
+        return await work();
+      } finally {
+        await take();
+      }
     },
   };
 }

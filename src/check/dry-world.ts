@@ -101,7 +101,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
     startFromStage: async (from) => options.baseOf(from),
     triggersOf: options.triggersOf,
     // A check does not read the triggers of images.
-    namesStage: () => false,
+    noteTrigger: () => {},
     startFromImage: (reference) => startFrom(reference, options),
     loadImageEnv: async (_, stage) => stage,
     noteStep: (_, stage) => stage,

@@ -39,3 +39,20 @@ test("a tag may have capital letters: in --tag, tag, FROM, an archive's names an
   expect(refused).toMatchObject({ exitCode: 2 });
   expect(refused.stderr).toContain('not a tag: "shop:1:2": "shop:1" is not a valid repository name');
 });
+
+test.each([[[]], [["--jobs", "1"]]])(
+  "a base image's ONBUILD finds the stages of the Dockerfile that uses it %p",
+  async (options) => {
+    const triggers = "ONBUILD COPY --from=builder /x /\nONBUILD RUN --mount=from=1,target=/m cp /m/y /y\n";
+    expect((await build(`FROM base:1\n${triggers}`, ["--tag", "ob:1"])).exitCode).toBe(0);
+    const stages = "FROM base:1 AS builder\nRUN echo from builder > /x\nFROM builder\nRUN echo of 1 > /y\n";
+    const built = await build(`${stages}FROM ob:1\nRUN cat /x /y\n`, options);
+    expect(built.exitCode).toBe(0);
+    expect(built.stderr).toMatch(/from builder\n.*of 1\n/);
+    const failed = await build(`${stages}RUN echo broken; exit 3\nFROM ob:1\n`, options);
+    expect(failed.stderr).toContain("exit code 3");
+    expect(failed.stderr).not.toContain("ONBUILD COPY");
+    const later = await build(`FROM ob:1\nFROM base:1 AS builder\n`, [...options, "--target", "0"]);
+    expect(later.stderr).toContain("--from=builder: that stage is defined later, on line 2");
+  },
+);

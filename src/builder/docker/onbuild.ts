@@ -2,16 +2,13 @@ import type { FromInstruction, Instruction } from "../../dockerfile/instruction.
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
-import { sourcesOf } from "../graph/build-graph.ts";
 import { refusals } from "../interpreter/refusals.ts";
-import type { World } from "../interpreter/world.ts";
 
 /** Returns the triggers of a base image, with the range of the FROM. */
 export function imageTriggers(
   reference: string,
   { OnBuild = [] }: ImageConfig,
   { range }: FromInstruction,
-  { namesStage }: Pick<World<never>, "namesStage">,
 ): Instruction[] {
   return OnBuild.map((text) => {
     const [, onbuild, ...others] = parse(text, reference).instructions;
@@ -20,17 +17,7 @@ export function imageTriggers(
         hint: "Only the image's own Dockerfile can change that.",
       });
     }
-    const { trigger } = onbuild;
-    const stage = sourcesOf(trigger)
-      .map(({ word }) => word)
-      .find(namesStage);
-    if (stage !== undefined) {
-      throw new BoughError(
-        `not supported: ${reference}: its trigger ONBUILD ${text} names a stage of this Dockerfile`,
-        { kind: "usage", hint: `Give the stage another name than ${stage}.` },
-      );
-    }
-    return { ...trigger, range };
+    return { ...onbuild.trigger, range };
   });
 }
 

@@ -5,6 +5,8 @@ import { findContext, type NamedContext, type NamedContexts } from "../contexts/
 export interface BuildGraph {
   /** The nodes in the Dockerfile's order; each is at its stage's index. */
   nodes: readonly StageNode[];
+  /** Returns the edges of an instruction that was found later: a trigger of the image that a stage starts from. */
+  edgesOf(stage: Stage, instruction: Instruction): Edge[];
 }
 
 interface StageNode {
@@ -48,25 +50,24 @@ export function buildGraph(
 ): BuildGraph {
   const names = new Map<string, number>();
   const lastOfName = new Map(stages.map(({ name, index }) => [name, index]));
+  const edgeOf = (stage: Stage, { word, ...edge }: Reference): Edge => {
+    const reference = resolve(word, edge);
+    if (reference === undefined) return { ...edge, reference: word, target: { kind: "unknown" } };
+    const context = findContext(reference, contexts);
+    if (context !== undefined) return { ...edge, reference, target: { kind: "context", context } };
+    const target = findTarget(reference, edge.kind, stage, edge.kind === "from" ? names : lastOfName);
+    return { ...edge, reference, target };
+  };
+  const edgesOf = (stage: Stage, instruction: Instruction) =>
+    sourcesOf(instruction).map((source) => edgeOf(stage, source));
   const nodes = stages.map((stage): StageNode => {
-    const edgeOf = ({ word, ...edge }: Reference): Edge => {
-      const reference = resolve(word, edge);
-      if (reference === undefined) return { ...edge, reference: word, target: { kind: "unknown" } };
-      const context = findContext(reference, contexts);
-      if (context !== undefined) return { ...edge, reference, target: { kind: "context", context } };
-      return {
-        ...edge,
-        reference,
-        target: findTarget(reference, edge.kind, stage, edge.kind === "from" ? names : lastOfName),
-      };
-    };
-    const from = edgeOf({ kind: "from", instruction: stage.from, word: stage.from.image });
+    const from = edgeOf(stage, { kind: "from", instruction: stage.from, word: stage.from.image });
     const triggers = from.target.kind === "stage" ? triggersIn(stages[from.target.index]) : [];
-    const edges = [from, ...[...triggers, ...stage.instructions].flatMap(sourcesOf).map(edgeOf)];
+    const others = [...triggers, ...stage.instructions].flatMap((each) => edgesOf(stage, each));
     if (stage.name !== undefined) names.set(stage.name, stage.index);
-    return { stage, edges, triggers };
+    return { stage, edges: [from, ...others], triggers };
   });
-  return { nodes };
+  return { nodes, edgesOf };
 }
 
 /** Returns the stage that a build ends with: the one of that name or number; the last if `target` is `undefined`. */
@@ -90,7 +91,7 @@ export function reachableFrom({ nodes }: BuildGraph, target: number): number[] {
 }
 
 /** Returns the edges of each instruction, in its order. */
-export function edgesByInstruction({ nodes }: BuildGraph): ReadonlyMap<Instruction, readonly Edge[]> {
+export function edgesByInstruction({ nodes }: BuildGraph): Map<Instruction, readonly Edge[]> {
   return Map.groupBy(
     nodes.flatMap(({ edges }) => edges),
     ({ instruction }) => instruction,
@@ -105,7 +106,7 @@ export function stagesAmong(edges: readonly Edge[] = []): number[] {
 type Reference = Pick<Edge, "kind" | "instruction"> & { word: string };
 
 /** Returns what an instruction other than FROM takes from stages and images, as written. */
-export function sourcesOf(instruction: Instruction): Reference[] {
+function sourcesOf(instruction: Instruction): Reference[] {
   if (instruction.name === "COPY" && instruction.from !== undefined)
     return [{ kind: "copy", instruction, word: instruction.from }];
   if (instruction.name !== "RUN") return [];

@@ -62,7 +62,7 @@ export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph, mode
   return graph.nodes.flatMap(({ stage, edges }) =>
     edges.flatMap((edge): Problem[] => {
       if (mode === "default" && edge.kind !== "mount") return [];
-      const problem = describe(edge, stage.index, graph);
+      const problem = findProblem(edge, stage.index, graph);
       if (problem === undefined) return [];
       const { range } = edge.instruction;
       const culprit = culpritOf(edge, lines);
@@ -71,10 +71,11 @@ export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph, mode
   );
 }
 
-function describe(
+/** Finds what is wrong with a reference of the stage with this index. */
+export function findProblem(
   edge: Edge,
   index: number,
-  graph: BuildGraph,
+  graph: Pick<BuildGraph, "nodes">,
 ): Pick<Problem, "message" | "expected"> | undefined {
   const { kind, reference, target } = edge;
   const expected = "the name or number of a stage above, or an image";

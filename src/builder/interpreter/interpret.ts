@@ -43,9 +43,8 @@ export async function interpretFrom<Stage extends StageScope>(
   if (context?.kind === "directory") return startFromDirectory(context, from, world);
   const stage = base ?? (await world.startFromImage(context?.reference ?? reference, from));
   if (world.mode === "default") return stage;
-  const triggers =
-    base === undefined ? imageTriggers(reference, stage.config, from, world) : world.triggersOf(from);
-  return runTriggers(reference, triggers, startAsDocker(stage), globals, world);
+  const triggers = base === undefined ? imageTriggers(reference, stage.config, from) : world.triggersOf(from);
+  return runTriggers({ reference, triggers, from }, startAsDocker(stage), globals, world);
 }
 
 /** Starts a stage with the files of a named context, as BuildKit does: an empty image with these files. */
@@ -61,8 +60,11 @@ async function startFromDirectory<Stage extends StageScope>(
 
 /** Runs the ONBUILD triggers right after the FROM. No further stage inherits them. */
 async function runTriggers<Stage extends StageScope>(
-  reference: string,
-  triggers: readonly Instruction[],
+  {
+    reference,
+    triggers,
+    from,
+  }: { reference: string; triggers: readonly Instruction[]; from: FromInstruction },
   start: Stage,
   globals: Arguments,
   world: World<Stage>,
@@ -71,7 +73,10 @@ async function runTriggers<Stage extends StageScope>(
   let stage: Stage = { ...start, config };
   for (const trigger of triggers) {
     const before = stage;
-    stage = await withTrigger(trigger, reference, () => interpretInStage(trigger, before, globals, world));
+    stage = await withTrigger(trigger, reference, () => {
+      world.noteTrigger(trigger, from);
+      return interpretInStage(trigger, before, globals, world);
+    });
   }
   return stage;
 }

@@ -6,12 +6,11 @@ import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
 import { commitLinkedFiles } from "../commands/linked-files.ts";
 import { performRun } from "../commands/run.ts";
 import { inDirectory } from "../contexts/in-directory.ts";
-import { findContext, sourceDirectory } from "../contexts/named-context.ts";
+import { sourceDirectory } from "../contexts/named-context.ts";
 import { stageCopy } from "../copy/copy.ts";
 import { warnOfLinking } from "../copy/link-flag.ts";
 import { planCopy } from "../copy/plan.ts";
 import { bringsDirectory } from "../copy/planned-items.ts";
-import { findStage } from "../graph/build-graph.ts";
 import type { BuildJob } from "../job.ts";
 import { stageDeferred } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
@@ -49,8 +48,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       requirePlatform(from, build.platform, lookUp({ args: globals }), escape),
     startFromStage: async (from) => build.stages.baseOf(from),
     triggersOf: (from) => build.stages.triggersOf(from),
-    namesStage: (word) =>
-      findContext(word, contexts) === undefined && findStage(dockerfile.stages, word) !== undefined,
+    noteTrigger: (trigger, from) => build.stages.noteTrigger(trigger, from),
     startFromImage: (reference, from) => startFromImage(reference, from, build),
     async loadImageEnv(instruction, stage) {
       const whole = needsStaged(instruction) ? await stageDeferred(stage) : stage;

@@ -49,8 +49,8 @@ export interface World<Stage extends StageScope> {
   startFromStage(from: FromInstruction): Promise<Stage | undefined>;
   /** The ONBUILD instructions of that stage. */
   triggersOf(from: FromInstruction): readonly Instruction[];
-  /** Returns true if a `--from` of an image's trigger would name a stage of this Dockerfile. */
-  namesStage(word: string): boolean;
+  /** Finds the stages that a trigger names, before it runs. Throws if it names one that can't be used. */
+  noteTrigger(trigger: Instruction, from: FromInstruction): void;
   startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
   /** Loads the image's own variables if the instruction needs them. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;

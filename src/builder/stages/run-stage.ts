@@ -48,7 +48,7 @@ export async function runStage(index: number, stages: StagesAtWork): Promise<Sta
     if (pause !== undefined) await pause;
     await stages.waitFor(step.instruction);
     const before = state;
-    const inStage = stages.areMany ? { step: at + 1, steps: own.length } : undefined;
+    const inStage = stages.areMany() ? { step: at + 1, steps: own.length } : undefined;
     state = await inSlot(stages, () => performStep({ ...step, inStage }, before, stages));
   }
   if (state === undefined) throw new Error("a stage begins with a FROM");

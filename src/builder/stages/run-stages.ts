@@ -1,4 +1,5 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
 import { createSlots } from "../../slots.ts";
 import { targetStageName } from "../bases/automatic-arguments.ts";
 import { platformOf, requireBase, scratch } from "../bases/base.ts";
@@ -12,7 +13,7 @@ import {
   stagesAmong,
   triggersByFrom,
 } from "../graph/build-graph.ts";
-import { graphOf, requireTarget } from "../graph/stage-references.ts";
+import { findProblem, graphOf, requireTarget } from "../graph/stage-references.ts";
 import { uncachedStages } from "../graph/uncached-stages.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
 import { withLocation } from "../interpreter/location.ts";
@@ -58,11 +59,19 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const stagesOf = (instruction: Instruction) => stagesAmong(edges.get(instruction));
   const triggers = triggersByFrom(graph);
   const triggersOf = (instruction: Instruction) => triggers.get(instruction) ?? [];
-  const stateOf = once((index) => runStage(index, stages));
+  const failures = watchStages(running);
+  const stateOf = once((index) => {
+    const state = runStage(index, stages);
+    if (mode === "docker") void failures.watch(state);
+    return state;
+  });
   const committed = once(async (index) => commitStage(index, await stateOf(index), stages));
   const sourcesOf = (instruction: Instruction) =>
     stagesOf(instruction).map(instruction.name === "FROM" ? stateOf : committed);
   const slots = createSlots(running.jobs);
+  // A step waits for other stages before it takes a slot, but an image's triggers are known only when its FROM is performed.
+  const layerOf = (index: number | undefined) =>
+    index === undefined ? undefined : slots.lend(() => committed(index)).then(({ layer }) => layer);
   const feeds = new Map<number, StageFeed>();
   const contents = createSmallContents();
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
@@ -82,11 +91,21 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     results: {
       baseOf: (from) => sourcesOf(from)[0],
       triggersOf,
-      sourceOf: (copy) => sourcesOf(copy)[0]?.then(({ layer }) => layer),
-      mountedStage(run, from) {
-        const [index] = stagesAmong(edges.get(run)?.filter(({ reference }) => reference === from));
-        return index === undefined ? undefined : committed(index).then(({ layer }) => layer);
+      noteTrigger(trigger, from) {
+        if (edges.has(trigger)) return;
+        const node = graph.nodes.find(({ stage }) => stage.from === from);
+        if (node === undefined) return;
+        const found = graph.edgesOf(node.stage, trigger);
+        for (const edge of found) {
+          const problem = findProblem(edge, node.stage.index, graph);
+          if (problem !== undefined)
+            throw new BoughError(problem.message, { kind: "usage", hint: `Expected ${problem.expected}.` });
+        }
+        edges.set(trigger, found);
       },
+      sourceOf: (copy) => layerOf(stagesOf(copy)[0]),
+      mountedStage: (run, from) =>
+        layerOf(stagesAmong(edges.get(run)?.filter(({ reference }) => reference === from))[0]),
     },
     waitFor: (instruction) =>
       Promise.all(
@@ -98,13 +117,13 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
       ),
     needsOf: (instruction) => [...new Set([instruction, ...triggersOf(instruction)].flatMap(stagesOf))],
     takeSlot: slots.take,
-    areMany: mode === "docker" && needed.length > 1,
+    areMany: () => mode === "docker" && Math.max(needed.length, stateOf.begun.size) > 1,
   };
   try {
-    if (mode === "docker") await finishAll([...needed.map(stateOf), committed(target)], running);
+    if (mode === "docker") await failures.finish([...needed.map(stateOf), committed(target)]);
     else for (const index of needed) await stateOf(index);
     const stage = await committed(target);
-    const isLeftOut = (index: number | undefined) => index !== undefined && !needed.includes(index);
+    const isLeftOut = (index: number | undefined) => index !== undefined && !stateOf.begun.has(index);
     running.memory.forgetOthers((ordinal) => isLeftOut(stages.ordinals.stageOf(ordinal)));
     records.sort((one, other) => one.step - other.step);
     return { stage, steps: records, job: jobOf(lastStepOf(target, stages), stages) };
@@ -114,24 +133,27 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
 }
 
 /**
- * Waits for all stages to end. The first failure stops the others and becomes the build's error. An image that the service has
- * lost stops nothing: the next round finds the layers that the others make meanwhile.
+ * Waits for stages to end. The first failure stops the others and becomes the build's error. An image that the service has lost
+ * stops nothing: the next round finds the layers that the others make meanwhile.
  */
-async function finishAll(stages: readonly Promise<unknown>[], { stop }: RunningBuild): Promise<void> {
+function watchStages({ stop }: RunningBuild) {
   const failures: unknown[] = [];
   const lost: unknown[] = [];
-  await Promise.all(
-    stages.map((stage) =>
-      stage.catch((error: unknown) => {
-        if (error instanceof MissingImageError) lost.push(error);
-        else {
-          failures.push(error);
-          stop(new AbandonedError());
-        }
-      }),
-    ),
-  );
-  for (const error of [...failures, ...lost]) throw error;
+  const watch = (stage: Promise<unknown>): Promise<unknown> =>
+    stage.catch((error: unknown) => {
+      if (error instanceof MissingImageError) lost.push(error);
+      else {
+        failures.push(error);
+        stop(new AbandonedError());
+      }
+    });
+  return {
+    watch,
+    async finish(stages: readonly Promise<unknown>[]): Promise<void> {
+      await Promise.all(stages.map(watch));
+      for (const error of [...failures, ...lost]) throw error;
+    },
+  };
 }
 
 /** Refuses, before anything is run, an image that the service can't have. */
@@ -155,13 +177,14 @@ async function requireBases(
 }
 
 /** Calls `action` once for each index, and returns the same result each time. */
-function once<Result>(action: (index: number) => Promise<Result>): (index: number) => Promise<Result> {
+function once<Result>(action: (index: number) => Promise<Result>) {
   const begun = new Map<number, Promise<Result>>();
-  return (index) => {
+  const call = (index: number) => {
     const result = begun.get(index) ?? action(index);
     begun.set(index, result);
     return result;
   };
+  return Object.assign(call, { begun });
 }
 
 /** Returns `undefined` if no instruction depends on the platform. */

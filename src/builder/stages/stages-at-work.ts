@@ -26,6 +26,6 @@ export interface StagesAtWork {
   needsOf(instruction: Instruction): readonly number[];
   takeSlot(): Promise<() => void>;
   feedOf(index: number): StageFeed;
-  /** True if several stages may run at once. */
-  areMany: boolean;
+  /** Returns true if several stages run in this build. */
+  areMany(): boolean;
 }

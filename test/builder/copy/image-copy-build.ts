@@ -69,6 +69,7 @@ export function createImageCopyBuild(
     jobs: 1,
     stages: {
       baseOf: () => undefined,
+      noteTrigger: () => {},
       triggersOf: () => [],
       sourceOf: () => undefined,
       mountedStage: () => undefined,
