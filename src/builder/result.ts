@@ -1,4 +1,4 @@
-import type { MissingPart } from "./graph/missing-parts.ts";
+import type { MissingPart } from "./interpreter/warnings.ts";
 import type { StepPlace } from "./step-place.ts";
 
 /** The result of a build. */

@@ -1,7 +1,6 @@
 import type { SharedFrom } from "../builder/cache/layer-cache.ts";
 import type { BuildEvent } from "../builder/events.ts";
-import { describeMissing } from "../builder/graph/missing-parts.ts";
-import { changesImage, describeExcluded } from "../builder/interpreter/warnings.ts";
+import { changesImage, describeExcluded, describeMissing } from "../builder/interpreter/warnings.ts";
 import type { BuildResult } from "../builder/result.ts";
 import { renderExplanation, renderShared } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";

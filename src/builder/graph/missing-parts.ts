@@ -1,12 +1,6 @@
 import type { Dockerfile, Stage } from "../../dockerfile/instruction.ts";
+import type { MissingPart } from "../interpreter/warnings.ts";
 import { findStage } from "./build-graph.ts";
-
-/** A part of Docker's image that a build without `--docker` leaves out. */
-export interface MissingPart {
-  /** An instruction such as `CMD`, or files. */
-  what: string;
-  line: number;
-}
 
 /**
  * Returns what the image of a build without `--docker` lacks, as far as the Dockerfile alone tells. Only the last stage and
@@ -34,14 +28,4 @@ export function stagesOfImage(stages: readonly Stage[]): Stage[] {
     stage = findStage(stages.slice(0, stage.index), stage.from.image);
   }
   return found;
-}
-
-/** `COPY --from (lines 3, 14), ENTRYPOINT (line 18) and CMD (line 19)` */
-export function describeMissing(parts: readonly MissingPart[]): string {
-  const named = [...Map.groupBy(parts, ({ what }) => what)].map(([what, all]) => {
-    const lines = [...new Set(all.map(({ line }) => line))];
-    return `${what} (${lines.length === 1 ? "line" : "lines"} ${lines.join(", ")})`;
-  });
-  const last = named.pop() ?? "";
-  return named.length === 0 ? last : `${named.join(", ")} and ${last}`;
 }

@@ -1,9 +1,10 @@
 import { layerBranch } from "../cache/layer-cache.ts";
 import type { Emit } from "../events.ts";
-import { type MissingPart, missingParts, stagesOfImage } from "../graph/missing-parts.ts";
+import { missingParts, stagesOfImage } from "../graph/missing-parts.ts";
 import type { BuildRequest } from "../job.ts";
 import type { StepRecord } from "../result.ts";
 import type { StageState } from "./state.ts";
+import type { MissingPart } from "./warnings.ts";
 
 export function recordStep(
   { seconds, ...place }: Pick<StepRecord, "stage" | "step" | "line" | "instruction" | "seconds">,

@@ -70,3 +70,20 @@ export function describeExcluded(paths: readonly string[]): string {
   const names = named.join(", ") + (more === 0 ? "" : ` and ${more} more`);
   return `left out by default excludes: ${names} (--no-default-excludes copies them)`;
 }
+
+/** A part of Docker's image that a build without `--docker` leaves out. */
+export interface MissingPart {
+  /** An instruction such as `CMD`, or files. */
+  what: string;
+  line: number;
+}
+
+/** `COPY --from (lines 3, 14), ENTRYPOINT (line 18) and CMD (line 19)` */
+export function describeMissing(parts: readonly MissingPart[]): string {
+  const named = [...Map.groupBy(parts, ({ what }) => what)].map(([what, all]) => {
+    const lines = [...new Set(all.map(({ line }) => line))];
+    return `${what} (${lines.length === 1 ? "line" : "lines"} ${lines.join(", ")})`;
+  });
+  const last = named.pop() ?? "";
+  return named.length === 0 ? last : `${named.join(", ")} and ${last}`;
+}

@@ -32,7 +32,7 @@ const definitions: ArgumentDefinitions = {
   docker: {
     type: "boolean",
     description:
-      "Build as docker build does: only the stages that are needed, COPY --from, SHELL, no default excludes",
+      "Build as docker build does: COPY --from, CMD, ENTRYPOINT, only needed stages, no default excludes",
   },
   "no-docker": {
     type: "boolean",
@@ -75,7 +75,7 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     valueHint: "KEY[=VALUE]",
     multiple: true,
-    description: "Value for an ARG that the Dockerfile declares; without =, from the environment",
+    description: "Value of an ARG that the Dockerfile declares; without =, from the environment",
   },
   "build-context": {
     type: "string",
@@ -103,7 +103,7 @@ const definitions: ArgumentDefinitions = {
   },
   "no-cache": {
     type: "boolean",
-    description: "Ignore existing layer:<hash> branches and rebuild everything",
+    description: "Rebuild everything: ignore existing layer:<hash> branches",
   },
   "no-cache-filter": {
     type: "string",
@@ -165,7 +165,8 @@ const definitions: ArgumentDefinitions = {
   },
   check: {
     type: "boolean",
-    description: "Parse, plan and lint without a service; exit 2 if there are errors, and build nothing",
+    description:
+      "Look for mistakes and build nothing: parse, plan and lint without a service; exit 2 if there are errors",
   },
   "max-add-size": {
     type: "string",
@@ -188,7 +189,7 @@ const definitions: ArgumentDefinitions = {
     type: "string",
     valueHint: "shell",
     completes: ["shell"],
-    description: "If a step fails, open a shell in its place, with its files, ENV, WORKDIR and USER",
+    description: "Open a shell in place of a failed step, with its files, ENV, WORKDIR and USER",
   },
   progress: {
     type: "string",
@@ -206,7 +207,7 @@ const definitions: ArgumentDefinitions = {
     description:
       "Write the image: type=oci, docker or tar to a file, local to a directory, registry as --push; DIR is type=local",
   },
-  push: { type: "boolean", description: "Send the image to the registries that its tags name" },
+  push: { type: "boolean", description: "Send the image to the registries of its tags" },
   provenance: {
     type: "boolean",
     description:
@@ -250,15 +251,20 @@ export const build: Command = {
     args: definitions,
     run: ({ data }) => buildOrCheck(data),
   },
+  usual: [
+    { title: "What to build", options: ["docker", "dockerfile", "target", "build-arg"] },
+    { title: "Its result", options: ["tag", "push", "output"] },
+    { title: "If something is wrong", options: ["no-cache", "check", "on-error"] },
+  ],
   examples: [
-    ["build . --tag app:dev", "build ./Dockerfile with . as its context, and tag the result"],
+    ["build --docker . --tag app:dev", "what docker build builds, tagged"],
+    ["build --docker . --on-error shell", "look around where it fails"],
+    ["build --docker . --tag HOST/app --push", "and send it to a registry"],
     [
-      "build app --dockerfile app/ci.Dockerfile --build-arg VERSION=1.2",
+      "build --docker app --dockerfile app/ci.Dockerfile --build-arg VERSION=1.2",
       "another Dockerfile, an ARG's value",
     ],
-    ["build https://host/app.git#v1.2:docker", "a tag's directory of a git repository"],
-    ["build -q .", "print nothing but the image's UUID"],
-    ["build --check", "look for mistakes and build nothing; -f json says what would be done"],
+    ["build --docker --check", "look for mistakes and build nothing; -f json says what would be done"],
   ],
   agentNote: [
     "This command is mutating: it may start operations, store images and move tags.",

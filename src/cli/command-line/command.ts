@@ -13,11 +13,18 @@ export interface Command {
   definition: CommandDef;
   /** Command lines without the leading `bough`, each with its meaning. */
   examples: readonly (readonly [line: string, meaning: string])[];
+  /** The groups of usual options that `-h` shows, so that it fits a screen. `bough help COMMAND` shows all. */
+  usual?: readonly UsualOptions[];
   /** Facts that a coding agent must know before it uses the command. */
   agentNote?: string;
   takesRest?: TakesRest;
   /** Hints on what to use instead of options of other programs, by option, such as `--file`. */
   foreignOptions?: Readonly<Record<string, string>>;
+}
+
+export interface UsualOptions {
+  title: string;
+  options: readonly string[];
 }
 
 interface CommandForm extends Omit<Command, "definition"> {

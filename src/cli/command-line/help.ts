@@ -7,7 +7,7 @@ import {
   shortOf,
   type TakesRest,
 } from "./arguments.ts";
-import type { Command } from "./command.ts";
+import type { Command, UsualOptions } from "./command.ts";
 import { globalDefinitions } from "./globals.ts";
 
 /** The maximum width of a section's left column if not all of its rows fit into one line each. */
@@ -47,6 +47,53 @@ export function renderHelp(command: Command, path: string, columns: number): str
       ? undefined
       : `Note for coding agents:\n${wrapText(command.agentNote, columns, "  ")}`,
   ]);
+}
+
+/** How many examples fit the screen with the usual options. */
+const briefExamples = 3;
+
+/** Returns the help text of a command that fits a screen of 80 by 24: its usual options in groups, briefly. */
+export function renderUsual(
+  command: Command,
+  path: string,
+  groups: readonly UsualOptions[],
+  columns: number,
+): string {
+  const definitions = argumentsOf(command.definition);
+  const places = Object.entries(definitions).filter(([, { type }]) => type === "positional");
+  const rows = groups.map(({ options }) =>
+    options.flatMap((name) => {
+      const definition = definitions[name];
+      return definition === undefined ? [] : [[row(name, definition)[0], briefly(definition)] as const];
+    }),
+  );
+  const width = Math.max(...rows.flat().map(([left]) => left.length));
+  return joinSections([
+    [
+      wrapText(metaOf(command.definition).description ?? "", columns),
+      wrapWords("Usage: ", usageOf(path, Object.fromEntries(places), command.takesRest, "[OPTIONS]"), {
+        indent: 9,
+        columns,
+      }),
+    ].join("\n"),
+    groups.map(({ title }, index) => renderRows(title, rows[index] ?? [], columns, width)).join("\n"),
+    [
+      renderRows(
+        "Examples",
+        command.examples.slice(0, briefExamples).map(([line, meaning]) => [`bough ${line}`, meaning]),
+        columns,
+      ),
+      wrapText(
+        `\`${path.replace("bough", "bough help")}\` lists all options. Coding agents: read \`bough agent\` first.`,
+        columns,
+      ),
+    ].join("\n"),
+  ]);
+}
+
+/** A description without its details: what precedes the first comma, colon, semicolon or bracket. */
+function briefly({ description = "" }: ArgumentDefinition): string {
+  return description.split(/\s*[(,:;]/)[0] ?? "";
 }
 
 /** Returns the help text of bough itself: its commands and the global options. */
@@ -97,6 +144,7 @@ function usageOf(
   path: string,
   definitions: ArgumentDefinitions,
   takesRest: TakesRest | undefined,
+  ...before: readonly string[]
 ): readonly string[] {
   const parts = Object.entries(definitions).map(([name, definition]) => {
     const repeated = definition.multiple === true ? " ..." : "";
@@ -109,6 +157,7 @@ function usageOf(
   const separator = takesRest === "behind-place" ? "[--]" : "--";
   return [
     path,
+    ...before,
     ...parts,
     ...(takesRest === undefined || takesRest === "hidden" ? [] : [`[${separator} COMMAND [ARGUMENT ...]]`]),
   ];
@@ -134,19 +183,22 @@ export function renderRows(
   title: string,
   rows: readonly (readonly [string, string])[],
   columns: number,
+  width?: number,
 ): string {
-  return section(title, rows, columns) ?? "";
+  return section(title, rows, columns, width) ?? "";
 }
 
 function section(
   title: string,
   rows: readonly (readonly [string, string])[],
   columns: number,
+  /** The width of the left column, so that sections are aligned. */
+  given?: number,
 ): string | undefined {
   if (rows.length === 0) return undefined;
   const widest = Math.max(...rows.map(([left]) => left.length));
   const fits = rows.every(([, right]) => widest + right.length + 4 <= columns);
-  const width = fits ? widest : Math.min(widest, maxLeft);
+  const width = given ?? (fits ? widest : Math.min(widest, maxLeft));
   const shown = rows.map(([left, right]) => {
     const isApart = left.length > width;
     const beginning = isApart ? " ".repeat(width + 4) : `  ${left.padEnd(width)}  `;

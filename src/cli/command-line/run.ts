@@ -13,7 +13,7 @@ import {
 import type { Command, CommandTable, Entry } from "./command.ts";
 import { commands } from "./commands.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
-import { argumentsOf, renderGroup, renderHelp, renderOverview } from "./help.ts";
+import { argumentsOf, renderGroup, renderHelp, renderOverview, renderUsual } from "./help.ts";
 import { listWords } from "./option-values.ts";
 import { runLoaded } from "./run-loaded.ts";
 
@@ -25,6 +25,7 @@ export async function runCommandLine(
   raw: readonly string[],
   runtime: Runtime,
   onGlobals: (globals: GlobalOptions) => void,
+  { helpsFully = false }: { helpsFully?: boolean } = {},
 ): Promise<number> {
   const start = findCommand(raw, globalDefinitions);
   const before = parseArguments(raw.slice(0, start), globalDefinitions, "bough");
@@ -39,7 +40,7 @@ export async function runCommandLine(
     const [topic] = words;
     const isOption = topic?.startsWith("-") === true;
     if (topic !== undefined && (isOption || Object.hasOwn(commands, topic)))
-      return runCommandLine([...words, "--help"], runtime, onGlobals);
+      return runCommandLine([...words, "--help"], runtime, onGlobals, { helpsFully: true });
     const { showTopic, showTopics } = await import("../help/show-help.ts");
     if (topic === undefined) showTopics(runtime.stdout);
     else showTopic(topic, runtime.stdout, commands);
@@ -85,8 +86,10 @@ export async function runCommandLine(
   };
   const values = parseArguments(rest, definitions, name, command);
   if (values.flag("help") || values.flag("version")) {
-    if (values.flag("help")) print((columns) => renderHelp(command, name, columns));
-    else printVersion();
+    const { usual } = command;
+    if (!values.flag("help")) printVersion();
+    else if (usual === undefined || helpsFully) print((columns) => renderHelp(command, name, columns));
+    else print((columns) => renderUsual(command, name, usual, columns));
     return 0;
   }
   checkPlaces(values, argumentsOf(command.definition), command, name);
