@@ -123,7 +123,7 @@ test("an import that began before a failed sync does not restore another import'
   const begin = () => {
     const uuid = crypto.randomUUID();
     addOperation(database, { uuid, kind: "image_import", owner: "", metadata: {}, createdAt: 0 });
-    return { uuid, directory: join(layout.operations, uuid) };
+    return { uuid, directory: join(layout.operations, uuid), marks: new Map() };
   };
   const keep = (run: ReturnType<typeof begin>) => {
     for (const place of Object.values(placesOf(run.directory, group))) mkdirSync(place, { recursive: true });

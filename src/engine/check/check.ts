@@ -45,7 +45,7 @@ export function checkQuickly(directory: string): Promise<EngineCheckReport> {
     }
     for (const layer of listLayers(database)) {
       report.layers++;
-      const problem = findPlaceProblem(database, layout, layer);
+      const problem = findPlaceProblem(run, layer, { countsUnknown: false });
       if (problem !== undefined) add(run, { kind: "layer", name: layer.id.toString(36), problem });
     }
     checkImages(run);

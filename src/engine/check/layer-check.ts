@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { hexOf } from "../../image/digest.ts";
-import type { Layout } from "../layout.ts";
 import { blobsDirectory, findBlobs } from "../records/imported-blobs.ts";
 import { fingerprintLayer } from "../records/layer-fingerprint.ts";
 import { findLayer, type LayerRecord, layerDirectory } from "../records/layers.ts";
+import type { Records } from "../records/records.ts";
 import { lostLayers } from "../records/unsynced-layers.ts";
 import { findLayerProblem } from "../records/whole-layers.ts";
 import { findByteProblem } from "./file-check.ts";
@@ -19,8 +19,13 @@ export function listLayers(database: Database): LayerRow[] {
 }
 
 /** Checks a layer's own record and its parent's. */
-export function findPlaceProblem(database: Database, layout: Layout, layer: LayerRecord): string | undefined {
-  const problem = findLayerProblem(layout, layer);
+export function findPlaceProblem(
+  records: Records,
+  layer: LayerRecord,
+  options: { countsUnknown: boolean },
+): string | undefined {
+  const { database } = records;
+  const problem = findLayerProblem(records, layer, options);
   if (problem !== undefined || layer.parent === null) return problem;
   const below = findLayer(database, layer.parent);
   if (below === undefined) return "its parent layer has no record";
@@ -28,12 +33,12 @@ export function findPlaceProblem(database: Database, layout: Layout, layer: Laye
 }
 
 export async function checkLayers(run: CheckRun): Promise<void> {
-  const { database, layout, report } = run;
-  const lost = new Set(lostLayers({ database, layout }));
+  const { database, report } = run;
+  const lost = new Set(lostLayers(run));
   for (const layer of listLayers(database)) {
     report.layers++;
     const problem =
-      findPlaceProblem(database, layout, layer) ??
+      findPlaceProblem(run, layer, { countsUnknown: true }) ??
       (lost.has(layer.id) ? "it was not completely written to the disk" : undefined) ??
       (await findContentProblem(run, layer));
     if (problem !== undefined && findLayer(database, layer.id) !== undefined)

@@ -56,7 +56,16 @@ export async function performImport(
     checkPlatform(image, spec.source);
     const groups = planLayers(state, image.diffIds);
     const report = (message: string) => state.events.append(run.uuid, sandboxSpid, "progress", { message });
-    await unpackLayers(state, groups, { parts, image, run, threads, early, room, signal, report });
+    const marks = await unpackLayers(state, groups, {
+      parts,
+      image,
+      run,
+      threads,
+      early,
+      room,
+      signal,
+      report,
+    });
     await threads.close();
     if (!maySyncLater(groups)) await state.layerSync.syncNow(signal);
     // The space of temporary files is free before a client learns that the import has ended.
@@ -67,7 +76,7 @@ export async function performImport(
       // Otherwise `addLayer` notes that it is lost.
       if (!maySyncLater(groups)) requireNoFailedSync(database, run.uuid);
       const createdAt = clock.now();
-      const layer = keepLayers(state, groups, run, createdAt);
+      const layer = keepLayers(state, groups, { ...run, marks }, createdAt);
       const { config, origin, configDigest } = image;
       const uuid =
         findImportedImage(database, { layer, config, origin, configDigest }) ??

@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { withVariables } from "../../image/config.ts";
 import { type HistoryLine, type ImageOrigin, withinLimit } from "../../image/history.ts";
+import { createPace } from "../../pace.ts";
 import { type LimitHit, sandboxSpid } from "../../service/wire/operation.ts";
 import { addImage, type Image } from "../records/images.ts";
+import { countMarks, noMarks } from "../records/layer-marks.ts";
 import { addLayer, findLayer, layerDirectory } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import { countedSize } from "../sandbox/limits/counted-size.ts";
@@ -34,6 +36,8 @@ export async function keepChanges(
   image: Image,
   spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env" | "history"> & {
     linkedLayers?: ReadonlySet<number>;
+    /** True if a command ran: files and copies alone mark nothing as deleted. */
+    ranCommand: boolean;
   },
   run: OperationRun,
 ): Promise<() => string | undefined> {
@@ -46,6 +50,8 @@ export async function keepChanges(
   const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config = spec.preserveEnv ? withVariables(image.config, Object.entries(spec.env)) : image.config;
+  const hasMarks = spec.ranCommand && !unchanged;
+  const marks = hasMarks ? await countMarks(upper, createPace(run.signal)) : noMarks;
   return () => {
     const { database, layout } = state;
     const createdAt = state.clock.now();
@@ -54,6 +60,7 @@ export async function keepChanges(
       ? image.layer
       : addLayer(database, layout, {
           directory: upper,
+          marks,
           parent,
           linkedLayers: spec.linkedLayers ?? new Set(),
           unsyncedIn: { boot: state.boot, operation: run.uuid },

@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, lstatSync, openSync, renameSync } from "node:fs";
 import { join, relative } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
+import { type LayerMarks, recordMarks } from "./layer-marks.ts";
 import { noteReplaced, noteUnsynced } from "./unsynced-layers.ts";
 
 /** One overlay directory. Its name on disk is its ID in base 36: short, since all names of a mount share one memory page. */
@@ -23,6 +24,7 @@ export function layerDirectory(layout: Layout, id: number): string {
 /** A directory that becomes that of a layer. */
 interface LayerContent {
   directory: string;
+  marks: LayerMarks;
   /** Set if the directory may not be on the disk yet; see `noteUnsynced`. */
   unsyncedIn?: { boot: string; operation: string };
 }
@@ -74,12 +76,13 @@ function placeLayer(
   database: Database,
   layout: Layout,
   id: number,
-  { directory, unsyncedIn }: LayerContent,
+  { directory, marks, unsyncedIn }: LayerContent,
 ): void {
   const destination = layerDirectory(layout, id);
   // An existing directory is from a process killed between rename and commit, or belongs to a damaged layer.
   if (lstatSync(destination, { throwIfNoEntry: false }) !== undefined) moveToScratch(layout, destination);
   renameSync(directory, destination);
+  recordMarks(database, id, destination, marks);
   if (unsyncedIn === undefined) syncDirectory(layout.layers);
   else noteUnsynced(database, id, unsyncedIn);
 }

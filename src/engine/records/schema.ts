@@ -92,4 +92,6 @@ export const migrations: readonly string[] = [
      id INTEGER PRIMARY KEY,
      started_at INTEGER NOT NULL
    ) STRICT;`,
+  // Marks of deleted files that a copy of the directory can lose; see `layer-marks.ts`.
+  "ALTER TABLE layers ADD COLUMN marks TEXT;",
 ];

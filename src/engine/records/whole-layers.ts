@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import type { Layout } from "../layout.ts";
+import { findLostMarks } from "./layer-marks.ts";
 import { findLayer, type LayerRecord, layerDirectory, maxDepth } from "./layers.ts";
 import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
@@ -10,16 +10,16 @@ export function lostLayersIn(records: Records): number[] {
 }
 
 /**
- * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links, and none
- * is lost. It checks each layer once, so create a new one for each request.
+ * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links, with all of
+ * their marks, and none is lost. It checks each layer once, so create a new one for each request.
  */
 export function createLayerCheck(records: Records): (id: number) => boolean {
-  const { database, layout } = records;
+  const { database } = records;
   const known = new Map<number, boolean>(lostLayersIn(records).map((id) => [id, false]));
   const isWhole = (layer: LayerRecord | undefined): boolean => {
     if (layer === undefined) return false;
     const answer =
-      known.get(layer.id) ?? (findLayerProblem(layout, layer) === undefined && hasWholeParent(layer));
+      known.get(layer.id) ?? (findLayerProblem(records, layer) === undefined && hasWholeParent(layer));
     known.set(layer.id, answer);
     return answer;
   };
@@ -32,11 +32,17 @@ export function createLayerCheck(records: Records): (id: number) => boolean {
   return (id) => isWhole(findLayer(database, id));
 }
 
-/** Returns what is wrong with the layer itself, if anything. */
-export function findLayerProblem(layout: Layout, { id, parent, depth }: LayerRecord): string | undefined {
+/** Returns what is wrong with the layer itself, if anything. `countsUnknown`: see `findLostMarks`. */
+export function findLayerProblem(
+  { database, layout }: Records,
+  { id, parent, depth }: LayerRecord,
+  options?: { countsUnknown: boolean },
+): string | undefined {
   if (depth < 1 || depth > maxDepth || (parent === null) !== (depth === 1))
     return "its record has an invalid parent or depth";
-  const stats = lstatSync(layerDirectory(layout, id), { throwIfNoEntry: false });
+  const directory = layerDirectory(layout, id);
+  const stats = lstatSync(directory, { throwIfNoEntry: false });
   if (stats === undefined) return "its directory is gone";
-  return stats.isDirectory() ? undefined : "its path is not a directory";
+  if (!stats.isDirectory()) return "its path is not a directory";
+  return findLostMarks(database, { id, directory, inode: stats.ino }, options);
 }

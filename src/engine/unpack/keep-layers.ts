@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { keepBlobs } from "../records/imported-blobs.ts";
+import { type LayerMarks, noMarks } from "../records/layer-marks.ts";
 import {
   addLayer,
   disownContent,
@@ -24,14 +25,26 @@ export function maySyncLater(groups: readonly LayerGroup[]): boolean {
 export function keepLayers(
   state: EngineState,
   groups: readonly LayerGroup[],
-  { uuid, directory }: Pick<OperationRun, "uuid" | "directory">,
+  {
+    uuid,
+    directory,
+    marks,
+  }: Pick<OperationRun, "uuid" | "directory"> & {
+    marks: ReadonlyMap<LayerGroup, LayerMarks>;
+  },
   createdAt: number,
 ): number {
   const syncsLater = maySyncLater(groups);
   let top: LayerRecord | undefined;
   for (const group of groups) {
     const places = placesOf(directory, group);
-    const layer = { content: group.content, parent: top, directory: places.content, createdAt };
+    const layer = {
+      content: group.content,
+      parent: top,
+      directory: places.content,
+      createdAt,
+      marks: marks.get(group) ?? noMarks,
+    };
     const unsyncedIn = { boot: state.boot, operation: uuid };
     top = keepLayer(state, syncsLater ? { ...layer, unsyncedIn } : layer);
     keepBlobs(state.layout, top.id, places.blobs);

@@ -31,6 +31,8 @@ export class LayerDirectory {
   readonly implied = new Set<BytePath>();
   /** True if anything has been removed again. */
   hasReplaced = false;
+  /** True if a directory has been marked as opaque. */
+  hasOpaque = false;
   readonly #inUserNamespace: boolean;
   /** Existing directories, by their path in the archive. */
   readonly #known = new Map<BytePath, BytePath>();
@@ -92,6 +94,7 @@ export class LayerDirectory {
   /** Marks a directory as opaque, so that it hides the layers below. */
   makeOpaque(path: BytePath): void {
     markOpaque(toPath(path), this.#inUserNamespace);
+    this.hasOpaque = true;
   }
 
   /** Removes what an earlier entry has made at a path, if anything. */

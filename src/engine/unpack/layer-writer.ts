@@ -34,6 +34,8 @@ export interface DeferredParts {
   /** True if the layer hides everything of the layers below. */
   isRootOpaque: boolean;
   hasWhiteouts: boolean;
+  /** True if a directory hides those of the layers below. */
+  hasOpaque: boolean;
   /** Devices that could not be made: a user namespace does not allow it. */
   leftOut: number;
 }
@@ -92,6 +94,7 @@ export class LayerWriter {
       hasRoot: this.#hasRoot,
       isRootOpaque: this.#isRootOpaque,
       hasWhiteouts: this.#hasWhiteouts,
+      hasOpaque: this.#directory.hasOpaque,
       leftOut: this.#leftOut,
     };
   }

@@ -5,6 +5,7 @@ import type { ImportedConfig } from "../import/image-config.ts";
 import type { ImageParts, LayerFile } from "../import/image-parts.ts";
 import type { Room } from "../import/limits.ts";
 import { gatherBlobs, type ImportedBlob } from "../records/imported-blobs.ts";
+import { countMarks, type LayerMarks, noMarks } from "../records/layer-marks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
@@ -13,6 +14,7 @@ import { completeLayer } from "./complete-layer.ts";
 import type { EarlyLayers } from "./early-layers.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import type { LayerThreads } from "./layer-threads.ts";
+import type { DeferredParts } from "./layer-writer.ts";
 import { mergeLayers } from "./merge-layers.ts";
 import { removeNeedlessWhiteouts } from "./needless-whiteouts.ts";
 import { requireSame, type UnpackedLayer } from "./unpack-layer.ts";
@@ -36,12 +38,12 @@ export function placesOf(directory: string, { to }: LayerGroup): { content: stri
   return { content: join(directory, `content-${to}`), blobs: join(directory, `blobs-${to}`) };
 }
 
-/** Unpacks what each group lacks: its content, its blobs, or both. */
+/** Unpacks what each group lacks: its content, its blobs, or both. Returns the marks of the contents. */
 export async function unpackLayers(
   { layout, inUserNamespace }: EngineState,
   groups: readonly LayerGroup[],
   options: UnpackOptions,
-): Promise<void> {
+): Promise<ReadonlyMap<LayerGroup, LayerMarks>> {
   const { parts, run, signal } = options;
   const pace = createPace(signal);
   const missing = groups.filter(({ existing }) => !existing?.isWhole || !existing.hasBlobs);
@@ -49,6 +51,7 @@ export async function unpackLayers(
   for (const unpacked of unpacking.values()) unpacked.catch(() => undefined);
   /** The directories of the layers below, the uppermost first. */
   const below: string[] = [];
+  const marks = new Map<LayerGroup, LayerMarks>();
   for (const group of groups) {
     const unpacked = (await unpacking.get(group)) ?? [];
     const { content, blobs } = placesOf(run.directory, group);
@@ -73,8 +76,15 @@ export async function unpackLayers(
     if (lowest !== undefined) renameSync(lowest, content);
     if (unpacked.some(({ deferred }) => deferred?.hasWhiteouts))
       await removeNeedlessWhiteouts(content, below, { inUserNamespace, pace });
+    const hasMarks = unpacked.length > 1 || unpacked.some(({ deferred }) => marksAnything(deferred));
+    marks.set(group, hasMarks ? await countMarks(content, pace) : noMarks);
     below.unshift(content);
   }
+  return marks;
+}
+
+function marksAnything(deferred: DeferredParts | undefined): boolean {
+  return deferred !== undefined && (deferred.hasWhiteouts || deferred.hasOpaque || deferred.isRootOpaque);
 }
 
 interface PlacedLayer extends UnpackedLayer {

@@ -1,0 +1,104 @@
+import type { Database } from "bun:sqlite";
+import { lstatSync } from "node:fs";
+import type { Pace } from "../../pace.ts";
+import { isWhiteout } from "../copies/layer-tree.ts";
+import { joinPath, listDirectory, type Path } from "../copies/path.ts";
+import { isInUserNamespace } from "../system/user-namespace.ts";
+import { isOpaque } from "../system/xattrs.ts";
+
+/**
+ * How many of overlayfs's marks a layer has: what it deletes from the layers below. A copy of the engine's directory can lose
+ * them silently (tar without --xattrs, `cp -r`, an ordinary user who can't make devices), and deleted files would be back.
+ */
+export interface LayerMarks {
+  whiteouts: number;
+  /** Directories that hide those of the layers below. */
+  opaque: number;
+}
+
+export const noMarks: LayerMarks = { whiteouts: 0, opaque: 0 };
+
+/** The marks on record, and the inode of the directory that had them. */
+interface MarksRecord extends LayerMarks {
+  inode: number;
+}
+
+/** Counts the marks below a directory. A layer's root has none of its own. */
+export async function countMarks(directory: string, pace: Pace): Promise<LayerMarks> {
+  const walk = walkMarks(directory);
+  for (;;) {
+    const { done, value } = walk.next();
+    if (done === true) return value;
+    const pause = pace.step();
+    if (pause !== undefined) await pause;
+  }
+}
+
+/** Records a layer's marks, once its directory is in place. */
+export function recordMarks(database: Database, id: number, directory: string, marks: LayerMarks): void {
+  const { inode, ...others } = { ...marks, inode: lstatSync(directory).ino };
+  const text = JSON.stringify({ inode, ...others } satisfies MarksRecord);
+  database.query<undefined, [string, number]>("UPDATE layers SET marks = ? WHERE id = ?").run(text, id);
+}
+
+/**
+ * Returns which of its marks a layer has lost, if any. Counts them only if the directory is a copy of the one on record: a layer
+ * never changes. Older versions recorded none: `countsUnknown` counts those of their layers now.
+ */
+export function findLostMarks(
+  database: Database,
+  layer: { id: number; directory: string; inode: number },
+  { countsUnknown = false } = {},
+): string | undefined {
+  const { id, directory, inode } = layer;
+  const known = readMarks(database, id);
+  if (known === undefined ? !countsUnknown : known.inode === inode) return undefined;
+  const found = drain(walkMarks(directory));
+  const missing = [
+    shortfall("whiteout", known?.whiteouts ?? 0, found.whiteouts),
+    shortfall("opaque directory mark", known?.opaque ?? 0, found.opaque),
+  ].filter((text) => text !== undefined);
+  if (missing.length > 0)
+    return `it was copied without ${missing.join(" and ")}: files that it deletes would be back`;
+  try {
+    recordMarks(database, id, directory, found);
+  } catch {
+    // On a full or read-only disk, they are counted again.
+  }
+  return undefined;
+}
+
+function readMarks(database: Database, id: number): MarksRecord | undefined {
+  const query = database.query<{ marks: string | null }, [number]>("SELECT marks FROM layers WHERE id = ?");
+  const text = query.get(id)?.marks;
+  return text == null ? undefined : JSON.parse(text);
+}
+
+function shortfall(name: string, expected: number, found: number): string | undefined {
+  if (found >= expected) return undefined;
+  return `${expected - found} of ${expected} ${name}${expected === 1 ? "" : "s"}`;
+}
+
+function* walkMarks(directory: string): Generator<undefined, LayerMarks> {
+  const inUserNamespace = isInUserNamespace();
+  const marks = { ...noMarks };
+  const waiting: Path[] = [directory];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    for (const { name, type } of listDirectory(next)) {
+      const path = joinPath(next, name);
+      if (type === "directory") {
+        waiting.push(path);
+        if (isOpaque(path, inUserNamespace)) marks.opaque++;
+      } else if (type === "other" && isWhiteout(lstatSync(path))) marks.whiteouts++;
+    }
+    yield;
+  }
+  return marks;
+}
+
+function drain<Result>(steps: Generator<undefined, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
