@@ -21,7 +21,10 @@ export async function copyFromImage(
   job: ImageCopyJob,
 ): Promise<void> {
   const { from, to } = job;
-  const copier = new ImageCopier(job, owner, changeMode);
+  const { links, ...unlinked } = job;
+  // A file on its own has one link, as in BuildKit: a hard link to the layer that it is from would be a second one.
+  const isLinked = source.type === "directory" && links !== undefined;
+  const copier = new ImageCopier(isLinked ? job : unlinked, owner, changeMode);
   const place = posix.normalize(destination);
   const isDirectory = /\/\.?$/.test(destination);
   makeParents(to, to.resolve(isDirectory ? place : posix.dirname(place)), owner);
