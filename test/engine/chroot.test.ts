@@ -11,25 +11,58 @@ beforeAll(async () => {
   layout = await makeBusyboxLayout(temporaryDirectory());
 });
 
-/** Runs `command` on an engine in a chroot that `setUp` makes at `$ROOT`, from the machine's directories. */
-function runInChroot(setUp: string, command: string, runtime: string): unknown {
+/** Runs a program on `engine`, with the image `base`, in a chroot that `setUp` makes at `$ROOT`, from the machine's directories. */
+function inChroot(setUp: string, runtime: string, program: string): unknown {
   const scratch = temporaryDirectory();
   const [root, directory] = [join(scratch, "root"), join(scratch, "engine")];
   mkdirSync(root);
-  const program = `
+  const whole = `
     import { TestEngine } from ${JSON.stringify(join(import.meta.dir, "../support/engine.ts"))};
     const environment = { PATH: process.env.PATH, BOUGH_RUNTIME: "${runtime}" };
     const engine = await TestEngine.open({ directory: ${JSON.stringify(directory)}, environment });
-    const { exitCode, stdout, stderr, operation } =
-      await engine.run(await engine.importBase("base:1", ${JSON.stringify(layout)}), ${JSON.stringify(command)});
-    console.log(JSON.stringify({ exitCode, stdout, stderr, error: operation.error }));
+    const base = await engine.importBase("base:1", ${JSON.stringify(layout)});
+    ${program}
     await engine.engine.close();`;
   const shell = `${setUp}; exec chroot "$ROOT" "$@"`;
-  const words = ["unshare", "--mount", "sh", "-ec", shell, "sh", process.execPath, "-e", program];
+  const words = ["unshare", "--mount", "sh", "-ec", shell, "sh", process.execPath, "-e", whole];
   const child = Bun.spawnSync(words, { env: { PATH: process.env.PATH, ROOT: root } });
   expect(child.stderr.toString()).toBe("");
   return JSON.parse(child.stdout.toString());
 }
+
+function runInChroot(setUp: string, command: string, runtime: string): unknown {
+  return inChroot(
+    setUp,
+    runtime,
+    `const { exitCode, stdout, stderr, operation } = await engine.run(base, ${JSON.stringify(command)});
+    console.log(JSON.stringify({ exitCode, stdout, stderr, error: operation.error }));`,
+  );
+}
+
+/** Starts a process beside a command that runs, and prints its result. */
+const besideCommand = `
+  const { uuid } = await engine.start({ image: base, command: "sleep 100" });
+  const subprocesses = "/v1/operations/" + uuid + "/subprocesses";
+  const { spid } = await engine.json("POST", subprocesses, { command: "echo out; exit 3", shell: true });
+  let result;
+  do {
+    await Bun.sleep(5);
+    result = await engine.json("GET", subprocesses + "/" + spid);
+  }
+  while (result.state?.exit_code === -1 && result.state.signal === -1);
+  await engine.fetch("DELETE", "/v1/operations/" + uuid);
+  await engine.finish({ uuid });
+  console.log(JSON.stringify({ exitCode: result.state.exit_code, stdout: result.stdout.value, stderr: result.stderr.value }));`;
+
+const bound = `mount --rbind / "$ROOT"`;
+
+test.each(usableRuntimes())("with %s, a process is started beside a command", (runtime) => {
+  expect(inChroot(bound, runtime, besideCommand)).toEqual({
+    exitCode: 3,
+    stdout: "out\n",
+    stderr: "",
+  });
+});
 
 test.each(
   usableRuntimes().flatMap((runtime) => [
