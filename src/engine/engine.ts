@@ -43,6 +43,8 @@ export interface EngineOptions {
    * client in the same process.
    */
   isServer?: boolean;
+  /** True if such clients may make it fetch from its own loopback and link-local addresses. Default: false. */
+  allowsLocalFetch?: boolean;
   /** Limits for the size of an image. */
   importLimits?: ImportLimits;
   /** Reports a problem that does not stop the engine. */
@@ -132,10 +134,11 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 
 /** Opens the engine's directory. Nothing has been recovered yet. */
 function openState(
-  { directory, clock, environment, isServer = false, importLimits = defaultImportLimits }: EngineOptions,
+  { directory, clock, environment, importLimits = defaultImportLimits, ...options }: EngineOptions,
   warn: (message: string) => void,
   closing: AbortSignal,
 ): EngineState {
+  const { isServer = false, allowsLocalFetch = !isServer } = options;
   const { layout, database } = openEngineDirectory(directory);
   keepReserve(layout.directory);
   const boot = bootId() ?? "";
@@ -147,7 +150,8 @@ function openState(
     ...{ unrecordedLosses, removeLost },
   });
   return {
-    ...{ layout, database, clock, environment, isServer, importLimits, inUserNamespace, boot, closing },
+    ...{ layout, database, clock, environment, isServer, allowsLocalFetch, importLimits },
+    ...{ inUserNamespace, boot, closing },
     runtime: new RuntimeChoice(),
     namespaces: new NamespaceSupply({ layout, environment, clock, inUserNamespace }),
     networks: new Networks({ environment, clock, warn }),

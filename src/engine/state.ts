@@ -26,6 +26,8 @@ export interface EngineState extends SandboxHost {
   loans: Map<string, Iterable<LentFile>>;
   /** True if clients may be on other machines; see `EngineOptions`. */
   isServer: boolean;
+  /** True if clients may make the engine fetch from loopback and link-local addresses. */
+  allowsLocalFetch: boolean;
   importLimits: ImportLimits;
   /** The operations that this process runs. */
   running: Map<string, RunningOperation>;

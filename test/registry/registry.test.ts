@@ -190,7 +190,7 @@ describe("a registry with a password", () => {
 });
 
 test("clients of bough serve may import from registries, but not from local paths", async () => {
-  const server = await startServer({ BOUGH_HOME: temporaryDirectory() });
+  const server = await startServer({ BOUGH_HOME: temporaryDirectory() }, "--allow-local-fetch");
   try {
     const remote = ["--url", server.url, "--token", server.token ?? ""];
     const run = (words: readonly string[]) =>

@@ -16,6 +16,11 @@ export const serve = command({
       valueHint: "HOST:PORT|unix:PATH",
       description: "Where to listen (default: 127.0.0.1 and a free port)",
     },
+    "allow-local-fetch": {
+      type: "boolean",
+      description:
+        "Let clients import images from registries on this machine's loopback and link-local addresses",
+    },
   },
   run: serveEngine,
   examples: [
@@ -38,7 +43,11 @@ async function serveEngine(invocation: Invocation): Promise<void> {
     });
 
   // A client over a socket must not import this machine's files, nor reach its loopback interface.
-  const engine = await startEngine(runtime, { isServer: true, warn: log.warn });
+  const engine = await startEngine(runtime, {
+    isServer: true,
+    allowsLocalFetch: values.flag("allow-local-fetch"),
+    warn: log.warn,
+  });
   let server: ReturnType<typeof listen> | undefined;
   try {
     server = listen(address, requireBearerToken(token, withGzip(engine.fetch)), (error) =>

@@ -23,7 +23,7 @@ export async function enterEngine(runtime: Runtime): Promise<string> {
  */
 export async function startEngine(
   runtime: Runtime,
-  options: Pick<EngineOptions, "isServer" | "warn">,
+  options: Pick<EngineOptions, "isServer" | "allowsLocalFetch" | "warn">,
 ): Promise<Engine> {
   const directory = await enterEngine(runtime);
   const { openEngine } = await import("../../engine/engine.ts");

@@ -5,11 +5,14 @@ import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { freedBytes } from "../system/disk-usage.ts";
+import type { Environment } from "../system/programs.ts";
 import { openDirectoryFiles } from "./directory-files.ts";
 import { downloadWatched } from "./download-watch.ts";
+import { startFetchGuard } from "./fetch-guard.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { type ImageSource, isLoopback } from "./image-source.ts";
 import { createBudget } from "./limits.ts";
+import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
 import { readOciLayout } from "./read-oci.ts";
 import { findPolicy } from "./signature-policy.ts";
 import { runSkopeo } from "./tool.ts";
@@ -69,11 +72,33 @@ export async function downloadImage(
       seen.add(name);
     }
   };
-  await downloadWatched(look, { clock: state.clock, signal }, (signal) =>
-    runSkopeo(state, run, args, signal),
-  );
+  await using guard = state.allowsLocalFetch
+    ? undefined
+    : await guardFetch(source.registry, state.environment);
+  try {
+    await downloadWatched(look, { clock: state.clock, signal }, (signal) =>
+      runSkopeo(state, run, args, signal, guard?.environment),
+    );
+  } catch (error) {
+    throw guard?.refused() ?? error;
+  }
   await rm(join(run.directory, authFileName), { force: true });
   return readOciLayout(openDirectoryFiles(layout, true), "import", source.name);
+}
+
+/**
+ * Refuses a registry at a local address. Where the machine has a proxy of its own, only the registry itself is checked: the proxy
+ * makes all connections.
+ */
+async function guardFetch(registry: string, environment: Environment) {
+  try {
+    await resolveRemote(new URL(`https://${registry}`).hostname);
+  } catch (error) {
+    if (error instanceof LocalAddressError) throw error;
+    // skopeo reports a registry that can't be found.
+  }
+  const hasProxy = Object.entries(environment).some(([name, value]) => /^https?_proxy$/i.test(name) && value);
+  return hasProxy ? undefined : await startFetchGuard();
 }
 
 /** Writes credentials for skopeo to a file that only root can read, since others could see its arguments. */

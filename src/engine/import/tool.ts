@@ -16,6 +16,7 @@ export async function runSkopeo(
   run: OperationRun,
   args: readonly string[],
   signal: AbortSignal,
+  variables: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   signal.throwIfAborted();
   const path = findProgram("skopeo", state.environment);
@@ -29,6 +30,7 @@ export async function runSkopeo(
       ...helperEnvironment(state.environment),
       // Large temporary files belong on the engine's disk, not in a small /tmp.
       TMPDIR: run.directory,
+      ...variables,
     },
   });
   recordHelper(run.directory, tool.pid);

@@ -1,0 +1,115 @@
+/**
+ * A proxy for skopeo that refuses to connect to local addresses, whichever name or redirect of a registry leads there. Go, and so
+ * skopeo, connects to `localhost` and literal loopback addresses without any proxy: a redirect to these can't be refused.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { connect, createServer, type Socket } from "node:net";
+import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
+
+interface FetchGuard extends AsyncDisposable {
+  /** Variables for the environment of skopeo. */
+  environment: Readonly<Record<string, string>>;
+  /** The first connection that was refused. */
+  refused(): LocalAddressError | undefined;
+}
+
+const maxHeadBytes = 64 * 1024;
+
+export async function startFetchGuard(): Promise<FetchGuard> {
+  const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("base64url");
+  const authorization = `Basic ${Buffer.from(`bough:${password}`).toString("base64")}`;
+  const sockets = new Set<Socket>();
+  let refused: LocalAddressError | undefined;
+
+  const track = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => sockets.delete(socket));
+  };
+  const server = createServer((client) => {
+    track(client);
+    readHead(client, async (head, rest) => {
+      const request = parseRequest(head);
+      if (request === undefined || !isAuthorized(head, authorization)) return refuse(client, 407);
+      try {
+        const upstream = connect(request.port, await resolveRemote(request.host));
+        track(upstream);
+        upstream.on("connect", () => {
+          if (request.forwarded === undefined) client.write("HTTP/1.1 200 Connection established\r\n\r\n");
+          else upstream.write(request.forwarded);
+          upstream.write(rest);
+          client.pipe(upstream);
+          upstream.pipe(client);
+        });
+        upstream.on("close", () => client.destroy());
+        client.on("close", () => upstream.destroy());
+      } catch (error) {
+        if (error instanceof LocalAddressError) refused ??= error;
+        refuse(client, error instanceof LocalAddressError ? 403 : 502);
+      }
+    });
+  });
+  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen(0, "127.0.0.1", resolve);
+  await listening;
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the proxy has no port");
+  const url = `http://bough:${password}@127.0.0.1:${address.port}`;
+  const none = { NO_PROXY: "", no_proxy: "", ALL_PROXY: "", all_proxy: "" };
+  return {
+    environment: { HTTP_PROXY: url, HTTPS_PROXY: url, http_proxy: url, https_proxy: url, ...none },
+    refused: () => refused,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** Calls `onHead` with the head of a request, up to its empty line, and what follows it. */
+function readHead(socket: Socket, onHead: (head: string, rest: Buffer) => void): void {
+  let received = Buffer.alloc(0);
+  const onData = (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk]);
+    const end = received.indexOf("\r\n\r\n");
+    if (end < 0) {
+      if (received.length > maxHeadBytes) socket.destroy();
+      return;
+    }
+    socket.off("data", onData);
+    socket.pause();
+    onHead(received.toString("latin1", 0, end + 4), received.subarray(end + 4));
+  };
+  socket.on("data", onData);
+}
+
+interface ProxyRequest {
+  host: string;
+  port: number;
+  /** The head to send on: of a request by plain HTTP, which ends its connection. `undefined` for a tunnel. */
+  forwarded?: string;
+}
+
+function parseRequest(head: string): ProxyRequest | undefined {
+  const [, method = "", target = ""] = /^(\S+) (\S+) HTTP\/1\.[01]\r\n/.exec(head) ?? [];
+  const text = method === "CONNECT" ? `https://${target}` : target;
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, hostname: host, port, pathname, search } = new URL(text);
+  if (method === "CONNECT") return { host, port: Number(port || 443) };
+  if (protocol !== "http:") return undefined;
+  const lines = head.split("\r\n").slice(1, -2);
+  const kept = lines.filter((line) => !/^(proxy-[a-z]+|connection|keep-alive):/i.test(line));
+  const forwarded = [`${method} ${pathname}${search} HTTP/1.1`, ...kept, "Connection: close", "", ""];
+  return { host, port: Number(port || 80), forwarded: forwarded.join("\r\n") };
+}
+
+function isAuthorized(head: string, expected: string): boolean {
+  const given = Buffer.from(/^proxy-authorization: *(.*)\r$/im.exec(head)?.[1] ?? "");
+  return given.length === expected.length && timingSafeEqual(given, Buffer.from(expected));
+}
+
+function refuse(client: Socket, status: 403 | 407 | 502): void {
+  const reason = { 403: "Forbidden", 407: "Proxy Authentication Required", 502: "Bad Gateway" }[status];
+  client.end(`HTTP/1.1 ${status} ${reason}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+}

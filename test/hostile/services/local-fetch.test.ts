@@ -1,0 +1,110 @@
+/** Registries that lead `bough serve` to its own loopback and link-local addresses. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { TestEngine } from "../../support/engine.ts";
+import { writeFiles } from "../../support/files.ts";
+import { findMachineAddress } from "../../support/machine-address.ts";
+
+/** Something on loopback that only this machine should reach. */
+let secret: Bun.Server<undefined>;
+const reached: string[] = [];
+/** A registry at an address of this machine that is not loopback: as far as bough can tell, elsewhere. */
+let registry: Bun.Server<undefined>;
+let redirect: (path: string) => Response;
+let machine: ReturnType<typeof findMachineAddress>;
+let engine: TestEngine;
+const asked: string[] = [];
+
+beforeAll(async () => {
+  machine = findMachineAddress();
+  secret = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      reached.push(request.url);
+      return new Response("{}");
+    },
+  });
+  registry = Bun.serve({
+    hostname: machine.address,
+    port: 0,
+    fetch(request) {
+      const { pathname } = new URL(request.url);
+      asked.push(pathname);
+      return pathname === "/v2/" ? new Response("{}") : redirect(pathname);
+    },
+  });
+  const home = temporaryDirectory();
+  const host = `${machine.address}:${registry.port}`;
+  writeFiles(home, {
+    ".config/containers/registries.conf": `[[registry]]\nlocation = "${host}"\ninsecure = true\n`,
+  });
+  engine = await TestEngine.open({ environment: { PATH: process.env.PATH, HOME: home }, isServer: true });
+});
+afterAll(async () => {
+  await engine.close();
+  await secret.stop(true);
+  await registry.stop(true);
+  machine.release();
+});
+
+async function importing(url: string, from = engine) {
+  const body = { registry: { url }, timeout: 60 };
+  return from.finish(await from.json("POST", "/v1/images/import", body));
+}
+
+test.each([
+  "127.0.0.1:PORT",
+  "localhost:PORT",
+  "[::1]:PORT",
+  "127.1:PORT",
+  "0.0.0.0:PORT",
+  "[::ffff:127.0.0.1]:PORT",
+  "169.254.169.254",
+])("an import from docker://%s is refused", async (host) => {
+  const url = `docker://${host.replace("PORT", String(secret.port))}/x:1`;
+  expect(await importing(url)).toMatchObject({
+    status: "FAILED",
+    error: expect.stringMatching(/^a client of this server cannot make it connect to .*--allow-local-fetch/),
+  });
+  expect(reached).toEqual([]);
+});
+
+test.each([
+  ["a name of loopback", () => `http://127.1:${secret.port}/secret`],
+  ["link-local", () => "http://169.254.169.254/latest/meta-data/"],
+])("a registry's redirect to %s is refused", async (_, target) => {
+  asked.length = 0;
+  // `Response.redirect` would write the address as 127.0.0.1.
+  redirect = () => new Response(null, { status: 307, headers: { Location: target() } });
+  expect(await importing(`docker://${machine.address}:${registry.port}/x:1`)).toMatchObject({
+    status: "FAILED",
+    error: expect.stringMatching(/^a client of this server cannot make it connect to .*--allow-local-fetch/),
+  });
+  expect(asked).toContain("/v2/x/manifests/1");
+  expect(reached).toEqual([]);
+});
+
+test("an import from elsewhere passes through", async () => {
+  redirect = (path) => new Response(`no ${path} here`, { status: 404 });
+  asked.length = 0;
+  expect(await importing(`docker://${machine.address}:${registry.port}/x:2`)).toMatchObject({
+    status: "FAILED",
+    error: expect.stringContaining("skopeo: "),
+  });
+  expect(asked).toContain("/v2/x/manifests/2");
+});
+
+test.each([
+  ["with --allow-local-fetch", { isServer: true, allowsLocalFetch: true }],
+  ["by the engine in this process", {}],
+])("%s loopback is asked", async (_, options) => {
+  const free = await TestEngine.open(options);
+  try {
+    const { error } = await importing(`docker://127.0.0.1:${secret.port}/x:1`, free);
+    expect(error).not.toContain("cannot make it connect");
+    expect(reached.splice(0)).not.toEqual([]);
+  } finally {
+    await free.close();
+  }
+});
