@@ -37,7 +37,7 @@ export interface FileStates {
 }
 
 /** Rows kept of a context, for all of its Dockerfiles. */
-const maxRows = 64;
+const maxRows = 1000;
 
 export function createFileStateStore(database: Database, clock: Clock): FileStateStore {
   const read = (context: string): FileStateRow[] => {

@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
  * The origin of a history entry. `commit`: made by a build from pending changes of instructions: files, a WORKDIR, the
  * configuration.
  */
-export type HistoryKind = "from" | "run" | "commit" | "use";
+export type HistoryKind = "from" | "run" | "copy" | "commit" | "use";
 
 export interface HistoryEntry {
   id: number;

@@ -19,17 +19,19 @@ test.each<[mode: "default" | "docker", makers: [instruction: number, ordinal: nu
     "default",
     [
       [2, 0, 0],
-      [6, 1, 1],
-      [7, 2, 1],
+      [3, 1, 0],
+      [6, 2, 1],
+      [7, 3, 1],
     ],
   ],
   [
     "docker",
     [
       [2, 0, 0],
-      [5, 1, 1],
-      [6, 2, 1],
-      [7, 3, 1],
+      [3, 1, 0],
+      [5, 2, 1],
+      [6, 3, 1],
+      [7, 4, 1],
     ],
   ],
 ])("numbers the steps in the mode %s", (mode, makers) => {

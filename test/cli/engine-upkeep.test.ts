@@ -23,15 +23,15 @@ test("prune says what it would remove, removes it with -y, and keeps everything 
   const image = (await bough("build", "-q")).stdout;
 
   const usage = JSON.parse((await bough("-f", "json", "engine", "df")).stdout);
-  expect(usage).toMatchObject({ images: { count: 2, tagged: 1 }, layers: { count: 2 }, files: { count: 1 } });
+  expect(usage).toMatchObject({ images: { count: 3, tagged: 1 }, layers: { count: 3 }, files: { count: 1 } });
   expect(usage.owners).toMatchObject([
     { kind: "imported", count: 1, reclaimableBytes: 0 },
-    { kind: "session", name: expect.stringMatching(/^build:/), count: 1, reclaimableBytes: 0, context },
+    { kind: "session", name: expect.stringMatching(/^build:/), count: 2, reclaimableBytes: 0, context },
   ]);
   expect(usage.caches).toMatchObject({ count: 1 });
   expect(usage.files.bytes).toBeGreaterThanOrEqual(100_000);
   expect((await bough("engine", "df")).stdout).toMatch(/^caches +1 +\S+ .+ of RUN --mount=type=cache$/m);
-  expect((await bough("engine", "df")).stdout).toMatch(/^total .* 2 images, 1 tagged$/m);
+  expect((await bough("engine", "df")).stdout).toMatch(/^total .* 3 images, 1 tagged$/m);
   expect((await bough("engine", "df")).stdout).toMatch(/^build:\w{16} +1 +\S+ .+ - +\S/m);
 
   const planned = await bough("engine", "prune");

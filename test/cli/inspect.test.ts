@@ -107,11 +107,14 @@ describe("an image of the engine", () => {
   test("has its configuration, and its layers with their instructions", async () => {
     const shown = JSON.parse((await bough("inspect", "app:1", "-f", "json")).stdout);
     expect(shown).toMatchObject({ tags: ["app:1"], author: "me", config: { Cmd: ["x"] } });
-    expect(shown.layers).toHaveLength(2);
+    expect(shown.layers).toHaveLength(3);
     expect(shown.layers[0]).toMatchObject({ instruction: "busybox", isBase: true, hidden: { files: 1 } });
     expect(shown.layers[1]).toMatchObject({
-      ...{ layer: 2, instruction: "RUN rm /etc/group; echo 12 > /srv/made", others: ["COPY f /srv/"] },
-      ...{ isBase: false, size: 5, added: { files: 2, bytes: 5 }, deleted: { files: 1 } },
+      ...{ layer: 2, instruction: "COPY f /srv/", isBase: false, size: 2, added: { files: 1, bytes: 2 } },
+    });
+    expect(shown.layers[2]).toMatchObject({
+      ...{ layer: 3, instruction: "RUN rm /etc/group; echo 12 > /srv/made", others: [] },
+      ...{ isBase: false, size: 3, added: { files: 1, bytes: 3 }, deleted: { files: 1 } },
     });
     expect(shown.size).toBe(shown.layers[0].size + 5);
     expect(shown.history.map((line: { created_by: string }) => line.created_by)).toEqual([
@@ -128,6 +131,7 @@ describe("an image of the engine", () => {
     const shown = JSON.parse((await bough("session", "show", key, "-f", "json")).stdout);
     expect(shown.history.map(({ kind, title }: { kind: string; title: string }) => [kind, title])).toEqual([
       ["from", "FROM base:1"],
+      ["copy", "COPY f /srv/"],
       ["run", "RUN rm /etc/group; echo 12 > /srv/made"],
       ["commit", "(the configuration)"],
     ]);
@@ -135,14 +139,17 @@ describe("an image of the engine", () => {
 
   test("--layer lists a layer's files", async () => {
     expect((await bough("inspect", "app:1", "--layer", "2")).stdout).toBe(`\
+CHANGE  MODE        BEFORE  SIZE  PATH
+added   -rw-r--r--  -       2 B   /srv/f
+added   drwxr-xr-x  -       -     /srv/
+`);
+    expect((await bough("inspect", "app:1", "--layer", "3")).stdout).toBe(`\
 CHANGE   MODE        BEFORE  SIZE  PATH
 deleted  -rw-r--r--  67 B    -     /etc/group
 added    -rw-r--r--  -       3 B   /srv/made
-added    -rw-r--r--  -       2 B   /srv/f
-added    drwxr-xr-x  -       -     /srv/
 `);
     const json = JSON.parse(
-      (await bough("-f", "json", "inspect", "app:1", "--layer", "2", "-n", "1")).stdout,
+      (await bough("-f", "json", "inspect", "app:1", "--layer", "3", "-n", "1")).stdout,
     );
     expect(json).toEqual([
       {
@@ -150,14 +157,14 @@ added    drwxr-xr-x  -       -     /srv/
         hidden: { files: 1, bytes: 67 },
       },
     ]);
-    expect((await bough("inspect", "app:1", "--layer", "3")).stderr).toContain("Its layers are 1 to 2.");
+    expect((await bough("inspect", "app:1", "--layer", "4")).stderr).toContain("Its layers are 1 to 3.");
   });
 
   test("the result of a run has one more layer", async () => {
     expect((await bough("run", "app:1", "touch", "/by-run")).exitCode).toBe(0);
     const { layers } = JSON.parse((await bough("inspect", "-f", "json")).stdout);
-    expect(layers).toHaveLength(3);
-    expect(layers[2]).toMatchObject({ instruction: "touch /by-run", added: { files: 1, bytes: 0 } });
+    expect(layers).toHaveLength(4);
+    expect(layers[3]).toMatchObject({ instruction: "touch /by-run", added: { files: 1, bytes: 0 } });
   });
 
   test("files with several hard links have a layer before the RUN, each with its own instruction", async () => {

@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { openEngine } from "../../src/engine/engine.ts";
+import type { HistoryLine } from "../../src/image/history.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { type Docker, dockerVersions } from "../support/docker.ts";
@@ -82,6 +83,10 @@ const dockerfiles: readonly string[] = [
   "FROM busybox:1 AS a\nWORKDIR /w\nFROM a\nWORKDIR /",
   "FROM busybox:1\nWORKDIR /w\nWORKDIR ..",
   "FROM scratch\nWORKDIR /w\nCOPY f .",
+  "FROM busybox:1\nCOPY f /a/\nCOPY f2 /a/\nCOPY f /b",
+  "FROM busybox:1\nWORKDIR /a\nCOPY f .\nWORKDIR /a\nENV A=1\nCOPY f2 .\nRUN true",
+  "FROM busybox:1 AS a\nCOPY f /f\nCOPY f /f2\nFROM busybox:1\nCOPY f /f\nCOPY --from=a /f /f2 /g/",
+  "FROM busybox:1\nWORKDIR /bin\nWORKDIR /\nADD f /bin/\nUSER daemon\nWORKDIR /own\nCOPY f .",
   "FROM scratch\nADD f f2 /z/\nARG Q\nENV W=$Q\nONBUILD COPY . /x\nMAINTAINER x",
 ];
 
@@ -93,9 +98,7 @@ test.each(dockerfiles)(
     const { config, author = "", history, layers } = await inspect(image);
     await checkWithDocker(dockerfile, ({ Author, Config, lines }) => {
       expect({ config, author }).toEqual({ config: comparable(Config), author: Author });
-      expect(history.map(({ created_by, comment = "" }) => ({ created_by, comment }))).toEqual(
-        lines.map(({ CreatedBy, Comment }) => ({ created_by: CreatedBy, comment: Comment })),
-      );
+      expect(history.map(compared)).toEqual(lines.map(compared));
     });
     expect(history.filter(({ empty_layer }) => empty_layer !== true)).toHaveLength(layers);
     // The second build finds the same image.
@@ -116,7 +119,7 @@ test("a build inherits the configuration of an image that another build made", a
   const { config, history } = await inspect(image);
   await checkWithDocker(`FROM busybox:1 AS own\n${first}\nFROM own\n${second}`, ({ Config, lines }) => {
     expect(config).toEqual(comparable(Config));
-    expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ CreatedBy }) => CreatedBy));
+    expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ created_by }) => created_by));
   });
 });
 
@@ -146,7 +149,7 @@ test.each([
   const check = ({ Config, lines }: DockerImage) => {
     expect(config.Labels).toMatchObject({ a: "last $X", e: "", f: "g=h" });
     expect(config).toEqual(comparable(Config));
-    expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ CreatedBy }) => CreatedBy));
+    expect(history.map(({ created_by }) => created_by)).toEqual(lines.map(({ created_by }) => created_by));
   };
   await checkWithDocker(dockerfile, check, options);
   expect(await build(context, "--docker", ...options)).toBe(image);
@@ -184,6 +187,11 @@ test("another LABEL makes another image with the same layers", async () => {
   ];
   expect(other).toBe(one);
 });
+
+/** Returns what is compared of a line: also whether it has a layer. Of a RUN that changes nothing, Docker keeps its own mount points. */
+function compared({ created_by = "", comment = "", empty_layer = false }: HistoryLine): object {
+  return { created_by, comment, ...(!created_by.startsWith("RUN") && { empty_layer }) };
+}
 
 /** Checks the image that Docker builds from a Dockerfile. */
 async function checkWithDocker(
@@ -232,7 +240,7 @@ async function inspect(image: string) {
   }
 }
 
-const compared = [
+const comparedFields = [
   "User",
   "Env",
   "Cmd",
@@ -248,7 +256,7 @@ const comparedToo = ["StopSignal", "Shell", "Healthcheck"];
 /** Returns the compared fields without empty values, which Docker shows as null or empty. */
 function comparable(config: object): Record<string, unknown> {
   const isSet = ([name, value]: [string, unknown]) =>
-    [...compared, ...comparedToo].includes(name) &&
+    [...comparedFields, ...comparedToo].includes(name) &&
     !["", null, undefined].some((nothing) => value === nothing) &&
     !(Array.isArray(value) && value.length === 0);
   return Object.fromEntries(Object.entries(config).filter(isSet));

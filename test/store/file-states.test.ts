@@ -24,17 +24,17 @@ test("the next build finds what was saved; only the latest rows are kept", () =>
     using one = openStates(path);
     using other = openStates(path);
     expect(one.states.hashOf("copy 0", "step")).toBeUndefined();
-    for (let number = 0; number < 40; number++) one.states.set(row(number));
-    for (let number = 40; number < 70; number++) other.states.set(row(number));
+    for (let number = 0; number < 1000; number++) one.states.set(row(number));
+    for (let number = 1000; number < 1030; number++) other.states.set(row(number));
     one.states.save();
     other.states.save();
   }
   using again = openStates(path);
   const { states } = again;
   expect(states.isUsed).toBe(false);
-  expect(states.hashOf("copy 69", "step")).toBe("hash 69");
-  expect(states.hashOf("copy 69", "another step")).toBeUndefined();
-  expect([states.hasCopy("copy 39"), states.hasSources("sources 39")]).toEqual([true, true]);
+  expect(states.hashOf("copy 1029", "step")).toBe("hash 1029");
+  expect(states.hashOf("copy 1029", "another step")).toBeUndefined();
+  expect([states.hasCopy("copy 999"), states.hasSources("sources 999")]).toEqual([true, true]);
   expect([states.hasCopy("copy 0"), states.hasSources("sources 0")]).toEqual([false, false]);
   expect(states.isUsed).toBe(true);
 });

@@ -4,6 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { HistoryLine } from "../../src/image/history.ts";
 import { readTree, type Tree } from "../differential/tree.ts";
 
 export interface Docker {
@@ -19,9 +20,9 @@ export interface Docker {
   /** The output of a command in an image; without a command, of the image's own. */
   run(image: string, ...command: string[]): Promise<string>;
   /** The properties of an image, as `docker image inspect` shows them. */
-  inspect(image: string): Promise<{ Author: string; Config: DockerConfig }>;
-  /** The image's history, the oldest line first. */
-  history(image: string): Promise<{ CreatedBy: string; Comment: string }[]>;
+  inspect(image: string): Promise<Inspected>;
+  /** The history, the oldest line first. A layer without any change, which Docker keeps, counts as none. */
+  history(image: string): Promise<HistoryLine[]>;
   /** Ends the daemon, and containerd with it, unmounts, and removes the directory. */
   close(): Promise<void>;
 }
@@ -47,6 +48,20 @@ export interface DockerConfig {
   StopSignal?: string;
   Shell?: string[];
 }
+
+interface Inspected {
+  Author: string;
+  Config: DockerConfig;
+  RootFS: { Layers?: string[] };
+}
+
+interface SavedConfig {
+  history?: HistoryLine[];
+  rootfs: { diff_ids?: string[] };
+}
+
+/** The digest of an empty archive. */
+const emptyLayer = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
 
 /** Commands that print the versions of the programs on which a build by Docker depends. */
 export const dockerVersions = ["dockerd", "containerd", "runc", findClient()].map((program) => [
@@ -109,12 +124,22 @@ export async function startDocker(directory: string): Promise<Docker> {
 
     async inspect(image) {
       const answer = await call(socket, "GET", `/images/${image}/json`);
-      return (await answer.json()) as Awaited<ReturnType<Docker["inspect"]>>;
+      return (await answer.json()) as Inspected;
     },
 
     async history(image) {
-      const answer = await call(socket, "GET", `/images/${image}/history`);
-      return ((await answer.json()) as Awaited<ReturnType<Docker["history"]>>).reverse();
+      // Docker saves no image without layers.
+      const shown = await call(socket, "GET", `/images/${image}/json`);
+      if (((await shown.json()) as Inspected).RootFS.Layers === undefined) return [];
+      const answer = await call(socket, "GET", `/images/${image}/get`);
+      const files = await new Bun.Archive(await answer.bytes()).files();
+      const read = async (name: string) => JSON.parse((await files.get(name)?.text()) ?? "null");
+      const [{ Config }] = (await read("manifest.json")) as [{ Config: string }];
+      const { history, rootfs } = (await read(Config)) as SavedConfig;
+      const layers = (rootfs.diff_ids ?? []).values();
+      const hasLayer = ({ empty_layer }: HistoryLine) =>
+        empty_layer !== true && layers.next().value !== emptyLayer;
+      return (history ?? []).map((line) => ({ ...line, empty_layer: !hasLayer(line) }));
     },
 
     async close() {

@@ -22,7 +22,6 @@ import { collectGarbage } from "../staging/gc.ts";
 import type { StagedLoan } from "../staging/lending.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
-import { takesEntries } from "../staging/request-fields.ts";
 import { type RunSpec, requestOf } from "./run-spec.ts";
 
 /** Runs the command of a step and stores its image as the layer of this chain hash. */
@@ -38,8 +37,9 @@ export async function runForLayer(
   explainStep(spec, remembered, hash, stage, build);
   // A user who asked only for the explanation has stopped the build.
   build.signal.throwIfAborted();
-  const user = spec.isCommit ? undefined : await resolveUser(stage, build);
-  const env = { ...(spec.isCommit ? {} : await findHome(stage, build)), ...spec.env };
+  const isRun = spec.kind === "run";
+  const user = isRun ? await resolveUser(stage, build) : undefined;
+  const env = { ...(isRun ? await findHome(stage, build) : {}), ...spec.env };
   const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
   let place: StepEnvironment | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
@@ -47,15 +47,14 @@ export async function runForLayer(
     let mounted: readonly StagedLoan[] = [];
     try {
       const copies = await spec.copies?.();
-      const makesEntries = (spec.isCommit || spec.mounts !== undefined) && (await takesEntries(build));
       const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
       const { request, loans } = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
       mounted = loans;
       const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(spec, build)) };
-      const whole = { ...(makesEntries ? withEntries(request, spec, stage) : request), ...beside };
+      const whole = { ...withEntries(request, spec), ...beside };
       const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
       const lentToMounts = new Map(loans.map(({ id, files }) => [id, files]));
-      place = { request: whole, user, lacksMounts, lent: loan?.files, lentToMounts };
+      place = { request: whole, user, lacksMounts, lentToMounts };
       return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
     } finally {
       for (const ended of [loan, ...mounted]) ended?.end();
@@ -70,7 +69,7 @@ export async function runForLayer(
       hash,
       image: result,
       parent: stage.layer,
-      kind: spec.isCommit ? "commit" : "run",
+      kind: spec.kind === "files" ? "copy" : spec.kind,
       title: spec.title,
       operation,
       seconds: served?.seconds,
@@ -87,29 +86,19 @@ async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<Ins
 
 /** Makes these files read-only, as in Docker: changes to them would be in no layer. */
 async function networkFiles(
-  { isCommit }: RunSpec,
+  { kind }: RunSpec,
   { mode, service }: BuildJob,
 ): Promise<Pick<InstanceRequest, "readonly_network_files">> {
-  if (isCommit || mode === "default") return {};
+  if (kind !== "run" || mode === "default") return {};
   const extensions = await service.capabilities.extensions();
   return extensions.has("readonly-network-files") ? { readonly_network_files: true } : {};
 }
 
-/** Makes what needs no command by entries of the request: a commit, so that the image needs no shell, and a WORKDIR below mounts. */
-function withEntries(request: InstanceRequest, { isCommit }: RunSpec, stage: StageState): InstanceRequest {
-  if (!isCommit) return request.mounts === undefined ? request : withWorkdir(request, stage);
+/** Makes a layer of files by entries of the request, so that the image needs no shell. */
+function withEntries(request: InstanceRequest, { kind }: RunSpec): InstanceRequest {
+  if (kind !== "files") return request;
   const { args: _, ...rest } = request;
-  return withWorkdir({ ...rest, command: "", shell: false, entries: request.entries ?? {} }, stage);
-}
-
-/**
- * Adds the directory of a WORKDIR that no layer has yet. Usually a command makes it by starting in it; but where a mount is at it
- * or below it, it would be a mount point, which is removed after the command.
- */
-function withWorkdir(request: InstanceRequest, { workdirIsPending, config }: StageState): InstanceRequest {
-  if (!workdirIsPending || config.WorkingDir === "/") return request;
-  const workdir = { [config.WorkingDir]: { type: "directory", uid: 0, gid: 0 } } as const;
-  return { ...request, entries: { ...workdir, ...request.entries } };
+  return { ...rest, command: "", shell: false, entries: request.entries ?? {} };
 }
 
 async function resultOf(
@@ -146,7 +135,7 @@ async function failedStep(
 /** Returns an error if the step never ran or has no command of its own: the fault is in what was to be put in place for it. */
 function placementError(
   outcome: OperationOutcome,
-  { isCommit, directive, copies, line }: RunSpec,
+  { kind, directive, copies, line }: RunSpec,
   { staged }: StageState,
 ): PlacementError | undefined {
   const { status, error, operation } = outcome;
@@ -159,7 +148,7 @@ function placementError(
     const line = lineNamedIn(error, new Map([...staged].filter(([path]) => !isProgram(path))));
     return line === undefined ? undefined : new PlacementError(`${error} (operation ${operation})`, line);
   }
-  if (!isCommit || !cannotBeStarted(outcome)) return undefined;
+  if (kind !== "commit" || !cannotBeStarted(outcome)) return undefined;
   const message = `the image has no shell (/bin/sh), which bough needs to make a layer of the staged files (operation ${operation})`;
   return new PlacementError(message, [...staged.values()].at(-1)?.line, {
     hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",

@@ -1,4 +1,4 @@
-import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import type { Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import type { ImageCopy, InstanceRequest } from "../../service/wire/instance.ts";
 import { proxiesAsDocker } from "../docker/variables.ts";
@@ -17,7 +17,13 @@ import {
 } from "./command.ts";
 import { hostFields, hostsKey, networkFields, networkOf, ownOperationNetwork } from "./network.ts";
 
-/** A command that makes a layer. Its request, chain hash, explanation and log line are all derived from this. */
+/**
+ * `run`: a RUN. `files`: places files without a command, so that it depends on them and on the layer below alone. `commit`: a
+ * command of bough's own for files that no RUN has taken over, on a service that makes no layer without one.
+ */
+export type StepKind = "run" | "files" | "commit";
+
+/** A step that makes a layer. Its request, chain hash, explanation and log line are all derived from this. */
 export interface RunSpec {
   /** The command's title, for the log. */
   title: string;
@@ -36,8 +42,8 @@ export interface RunSpec {
   copies?: () => Promise<ImageCopy[]>;
   /** The mounts of `--mount`, which exist while the command runs. */
   mounts?: RunMounts;
-  /** True if it only makes a layer, and runs as the image's own user instead of the stage's USER. */
-  isCommit: boolean;
+  /** See `StepKind`. */
+  kind: StepKind;
 }
 
 export function runSpecOf(
@@ -70,7 +76,7 @@ export function runSpecOf(
     cwd: stage.config.WorkingDir,
     network: { ...networkFields(network), ...hostFields(build.hosts) },
     ...(mounts && { mounts }),
-    isCommit: false,
+    kind: "run",
   };
 }
 
@@ -119,7 +125,28 @@ export function commitSpec(
     env: environmentFor(stage, build),
     cwd: "/",
     network: ownOperationNetwork(build.network),
-    isCommit: true,
+    kind: "commit",
+  };
+}
+
+/** Returns the step of an instruction whose files have been found and need no command. */
+export function filesSpec(
+  instruction: Instruction,
+  ordinal: number,
+  build: BuildJob,
+  given: Partial<Pick<RunSpec, "directive" | "copies">> = {},
+): RunSpec {
+  return {
+    title: titleOf(instruction),
+    line: instruction.range.start,
+    ordinal,
+    directive: ["files"],
+    ...given,
+    command: { form: "none" },
+    env: {},
+    cwd: "/",
+    network: ownOperationNetwork(build.network),
+    kind: "files",
   };
 }
 

@@ -1,4 +1,4 @@
-import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import type { Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import type { Layer } from "../cache/layer-cache.ts";
@@ -6,11 +6,11 @@ import { jobOn } from "../cache/rebuilt.ts";
 import { inputsOf, inputsText } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { knownHash, noteHash } from "../copy/copy-state.ts";
-import { type StageState, withLayer } from "../interpreter/state.ts";
+import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { stageDeferred } from "../staging/deferred-files.ts";
 import { collectGarbage } from "../staging/gc.ts";
-import { commitSpec, type RunSpec, runSpecOf } from "./run-spec.ts";
+import { commitSpec, filesSpec, type RunSpec, runSpecOf } from "./run-spec.ts";
 
 /**
  * Performs a RUN: finds the layer of its chain hash, or makes it by an operation. `ordinal`: the number of layer-making
@@ -39,18 +39,34 @@ export async function commitPending(
   return makeLayer(commitSpec(place, stage, build), stage, build);
 }
 
+/** Makes a layer of the files that an instruction has just staged, on a service that needs no command for it. */
+export async function makeFilesLayer(
+  instruction: Instruction,
+  ordinal: number,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  if (stage.staged.size === 0) return stage;
+  return makeLayer(filesSpec(instruction, ordinal, build), stage, build);
+}
+
+/** Returns the part of a stage that a step's chain hash covers: files depend neither on variables nor on the user. */
+function keyed(stage: StageState, { kind }: RunSpec): StageState {
+  return kind === "files" ? { ...startStage(stage.layer), staged: stage.staged } : stage;
+}
+
 async function makeLayer(spec: RunSpec, stage: StageState, given: BuildJob): Promise<StageState> {
   requireStartable(stage);
   const build = jobOn([stage.layer, ...(spec.mounts?.losable ?? [])], given);
-  const known = build.useCache ? knownHash(stage, spec.directive, build) : undefined;
+  const known = build.useCache ? knownHash(keyed(stage, spec), spec.directive, build) : undefined;
   if (known !== undefined && !build.memory.needsInputs(spec, known)) {
     const found = build.layers.find(known, stage.layer);
     if (found !== undefined) return withLayer(stage, await findOrRun(known, { spec, found }, stage, build));
   }
   const whole = await stageDeferred(stage);
   collectGarbage(whole.staged.size);
-  const hash = await chainHash(whole, spec.directive, build.signal);
-  noteHash(hash, whole, spec.directive, build);
+  const hash = await chainHash(keyed(whole, spec), spec.directive, build.signal);
+  noteHash(hash, keyed(whole, spec), spec.directive, build);
   const found = build.useCache ? build.layers.find(hash, stage.layer) : undefined;
   return withLayer(stage, await findOrRun(hash, { spec, found }, whole, build));
 }
@@ -65,8 +81,8 @@ export async function findOrRun(
   const remembered: RememberedStep = {
     ordinal: spec.ordinal,
     title: spec.title,
-    inputs: () => inputsOf(stage, spec, build.session),
-    text: () => inputsText(stage, spec, build.session, build.signal),
+    inputs: () => inputsOf(keyed(stage, spec), spec, build.session),
+    text: () => inputsText(keyed(stage, spec), spec, build.session, build.signal),
   };
   let isMade = false;
   const run = async () => {

@@ -5,10 +5,8 @@ import { findImageSource } from "../bases/image-source.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import { jobOn } from "../cache/rebuilt.ts";
-import { ownOperationNetwork } from "../commands/network.ts";
 import { findOrRun } from "../commands/run.ts";
-import type { RunSpec } from "../commands/run-spec.ts";
-import { titleOf } from "../interpreter/location.ts";
+import { filesSpec } from "../commands/run-spec.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
 import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -36,11 +34,8 @@ export async function copyFromImage(
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);
-  // A copy depends on files alone, neither on variables nor on the user.
-  const files = { ...startStage(stage.layer), staged: stage.staged };
-  const workdir = stage.workdirIsPending ? stage.config.WorkingDir : undefined;
-  const what = JSON.stringify({ ...copy, chown: words.chown, workdir });
-  const place = await chainHash(files, ["COPY", what], build.signal);
+  const what = JSON.stringify({ ...copy, chown: words.chown });
+  const place = await chainHash(startStage(stage.layer), ["COPY", what], build.signal);
   const hash = sha256Of(`${place} ${source.hash}`);
 
   const made = build.store.copyLayers.get(build.session, hash) ?? hash;
@@ -51,18 +46,10 @@ export async function copyFromImage(
     return detectLoss(source.losable, build, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
     );
-  const spec: RunSpec = {
-    title: titleOf(instruction),
-    line,
-    ordinal,
+  const spec = filesSpec(instruction, ordinal, build, {
     directive: ["COPY", source.hash, JSON.stringify(copy)],
-    command: { form: "none" },
     copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
-    env: {},
-    cwd: "/",
-    network: ownOperationNetwork(build.network),
-    isCommit: true,
-  };
+  });
   const layer = await detectLoss(source.losable, build, async () => {
     const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, stage.layer, build));
     return findOrRun(hash, { spec, found }, stage, job);

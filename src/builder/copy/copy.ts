@@ -51,7 +51,7 @@ export async function stageCopy(
   };
   const unpacking = { destination, owner, line, words, stageBetween };
   // Of the whole plan: what may be beside an archive becomes a plain list, which can not find them.
-  const hasLinks = build.mode === "docker" && groupLinks(plan.items);
+  if (build.mode === "docker") groupLinks(plan.items);
   const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
   const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
@@ -69,10 +69,7 @@ export async function stageCopy(
   };
   if (known !== undefined) {
     build.emit({ type: "staged", title, ...amount });
-    const staged = new DeferredFiles(
-      { ...known, size: amount.files, hasLinks },
-      async () => (await stageAll()).staged,
-    );
+    const staged = new DeferredFiles({ ...known, size: amount.files }, async () => (await stageAll()).staged);
     return { ...stage, staged };
   }
   const { staged, ...copied } = await stageAll((done) => build.emit({ type: "hashed", ...done }));
@@ -81,9 +78,9 @@ export async function stageCopy(
   return { ...stage, staged };
 }
 
-/** Finds the hard links within each directory, which BuildKit keeps. Returns whether there are any. */
-function groupLinks({ matches }: PlannedItems): boolean {
-  return matches.map(({ entries }) => entries.groupLinks()).includes(true);
+/** Finds the hard links within each directory, which BuildKit keeps. */
+function groupLinks({ matches }: PlannedItems): void {
+  for (const { entries } of matches) entries.groupLinks();
 }
 
 async function hashEntries(

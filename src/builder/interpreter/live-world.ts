@@ -3,8 +3,7 @@ import type { Lookup } from "../../dockerfile/words/words.ts";
 import { requirePlatform } from "../bases/base.ts";
 import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
-import { commitLinkedFiles } from "../commands/linked-files.ts";
-import { performRun } from "../commands/run.ts";
+import { makeFilesLayer, performRun } from "../commands/run.ts";
 import { inDirectory } from "../contexts/in-directory.ts";
 import { sourceDirectory } from "../contexts/named-context.ts";
 import { stageCopy } from "../copy/copy.ts";
@@ -14,11 +13,12 @@ import { bringsDirectory } from "../copy/planned-items.ts";
 import type { BuildJob } from "../job.ts";
 import { stageDeferred } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
+import { takesEntries } from "../staging/request-fields.ts";
 import { createdBy } from "./created-by.ts";
 import { addStep } from "./history.ts";
 import { lookUp } from "./scope.ts";
 import { changeUser, type StageState } from "./state.ts";
-import { performWorkdir } from "./workdir.ts";
+import { performWorkdir, stageWorkdir } from "./workdir.ts";
 import type { World } from "./world.ts";
 
 /**
@@ -54,10 +54,13 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       const whole = needsStaged(instruction) ? await stageDeferred(stage) : stage;
       return inheritEnvironment(instruction, whole, build);
     },
-    // A RUN notes its step itself, after the layer that may be made before it.
-    noteStep: (instruction, stage, lookup) =>
-      instruction.name === "RUN" ? stage : noteStep(instruction, stage, lookup, build),
-    changeWorkdir: (instruction, path = "/", stage) => performWorkdir(instruction, path, stage, build),
+    noteStep: (instruction, stage, lookup) => noteStep(instruction, stage, lookup, build),
+    async changeWorkdir(instruction, path = "/", stage) {
+      const ordinal = nextOrdinal++;
+      if (!(await takesEntries(build))) return performWorkdir(instruction, path, stage, build);
+      const staged = await stageWorkdir(instruction, path, stage, build);
+      return makeFilesLayer(instruction, ordinal, staged, build);
+    },
     changeUser: (user, stage) => (user === undefined ? stage : changeUser(stage, user)),
 
     async copyOptions(instruction, { config, staged, layer }) {
@@ -85,13 +88,12 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       const { destination } = words;
       const isFile = instruction.link === true && !bringsDirectory(plan);
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
-      return stageCopy(instruction, copy, { ahead, stage }, await jobOf(instruction));
+      const ordinal = nextOrdinal++;
+      const staged = await stageCopy(instruction, copy, { ahead, stage }, await jobOf(instruction));
+      return (await takesEntries(build)) ? makeFilesLayer(instruction, ordinal, staged, build) : staged;
     },
     async run(instruction, stage) {
-      const place = { line: instruction.range.start, ordinal: nextOrdinal++ };
-      const committed = await commitLinkedFiles(stage, place, build);
-      const noted = noteStep(instruction, committed, lookUp(committed), build);
-      return performRun(instruction, place.ordinal, noted, build);
+      return performRun(instruction, nextOrdinal++, stage, build);
     },
   };
   return world;

@@ -32,6 +32,22 @@ export async function performWorkdir(
   return { ...next, staged: addStaged(staged, made), workdirIsPending: false };
 }
 
+/** Changes to a WORKDIR and stages its directory, for a layer of its own. */
+export async function stageWorkdir(
+  { range: { start: line } }: Pick<WorkdirInstruction, "range">,
+  path: string,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  if (path === "") return keepWorkdir(stage);
+  const next = { ...changeWorkdir(stage, path), workdirIsPending: false };
+  const { WorkingDir } = next.config;
+  if (WorkingDir === "/") return next;
+  const owner = await resolveWorkdirOwner(line, stage, build);
+  const made = stageDirectories([...parentDirectories(WorkingDir), WorkingDir], owner, line, stage);
+  return { ...next, staged: addStaged(stage.staged, made) };
+}
+
 /** Returns root if the service can't be asked about USER. */
 async function resolveWorkdirOwner(line: number, stage: StageState, build: BuildJob): Promise<Owner> {
   const user = stage.config.User;

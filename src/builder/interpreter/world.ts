@@ -54,7 +54,7 @@ export interface World<Stage extends StageScope> {
   startFromImage(reference: string, from: FromInstruction): Promise<Stage>;
   /** Loads the image's own variables if the instruction needs them. */
   loadImageEnv(instruction: Instruction, stage: Stage): Promise<Stage>;
-  /** Records an instruction other than RUN for the image's history. */
+  /** Records an instruction for the image's history. */
   noteStep(instruction: Instruction, stage: Stage, lookup: Lookup): Stage;
   /** `path`: with variables replaced; `undefined` if only the image defines them. */
   changeWorkdir(instruction: WorkdirInstruction, path: string | undefined, stage: Stage): Promise<Stage>;
@@ -64,6 +64,5 @@ export interface World<Stage extends StageScope> {
   planCopy: typeof planCopy;
   copyFromImage(instruction: CopyInstruction, words: CopyWords, stage: Stage): Promise<Stage>;
   copy(instruction: CopyInstruction | AddInstruction, copy: PlannedCopy, stage: Stage): Promise<Stage>;
-  /** Also records the instruction for the image's history. */
   run(instruction: RunInstruction, stage: Stage): Promise<Stage>;
 }

@@ -11,8 +11,6 @@ export interface StepEnvironment {
   request: InstanceRequest;
   /** The user, in the form that `processFields` takes. */
   user: string | undefined;
-  /** The files lent to the engine for it. */
-  lent: Iterable<LentFile> | undefined;
   /** The files lent for its mounts, by the loans' IDs. */
   lentToMounts: ReadonlyMap<string, Iterable<LentFile>>;
   /** True if its `--mount` was made by a script around its command and is not in the request. */

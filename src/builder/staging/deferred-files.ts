@@ -10,17 +10,11 @@ export class DeferredFiles implements Staged {
   readonly size: number;
   /** The state of the files, see `copyState`. */
   readonly copy: string;
-  /** True if some files have several hard links. */
-  readonly hasLinks: boolean;
   readonly #stage: () => Promise<Staged>;
 
-  constructor(
-    { size, copy, hasLinks }: Pick<DeferredFiles, "size" | "copy" | "hasLinks">,
-    stage: () => Promise<Staged>,
-  ) {
+  constructor({ size, copy }: Pick<DeferredFiles, "size" | "copy">, stage: () => Promise<Staged>) {
     this.size = size;
     this.copy = copy;
-    this.hasLinks = hasLinks;
     this.#stage = stage;
   }
 

@@ -14,8 +14,6 @@ type StepFields = Pick<
 /** The surroundings of a failed step, for running another command in its place. */
 export interface FailedStep {
   fields: StepFields;
-  /** Files that the service reads from where they are. */
-  lent: readonly LentFile[];
   /** The files of mounts that the service reads from where they are, by the `lent_files` of their mount. */
   lentToMounts?: Readonly<Record<string, readonly LentFile[]>>;
   /** The user as `processFields` takes it. */
@@ -29,7 +27,7 @@ export interface FailedStep {
 /** Includes the step's secrets: the result must not leave this process. */
 export function failedStepOf(
   { branch, result }: FailedStepError,
-  { request, user, lent, lentToMounts }: StepEnvironment,
+  { request, user, lentToMounts }: StepEnvironment,
 ): FailedStep {
   const { image, cwd, env, files, entries, copies, mounts, networking, extra_hosts } = request;
   return {
@@ -43,7 +41,6 @@ export function failedStepOf(
       ...(networking && { networking }),
       ...(extra_hosts && { extra_hosts }),
     },
-    lent: [...(lent ?? [])],
     ...(lentToMounts.size > 0 && {
       lentToMounts: Object.fromEntries([...lentToMounts].map(([id, files]) => [id, [...files]])),
     }),

@@ -125,9 +125,7 @@ async function makeInstance(
     ...instanceFiles(staged, ids, { times: false, links: false, attributes: false }),
   };
   const all = [...(request.lent?.mounts ?? []), ...request.volumes];
-  const { lent_files } = request.lent ?? {};
-  const loan = lent_files !== undefined && { lent_files };
-  const placed = { files, ...loan, ...(entries && { entries }), ...(copies && { copies }) };
+  const placed = { files, ...(entries && { entries }), ...(copies && { copies }) };
   const limits = request.limits === undefined ? {} : { resources_limits: request.limits };
   const instance: InstanceRequest = {
     image,

@@ -77,7 +77,7 @@ const nothingRun = {
 function withoutFiles(place: RunPlace): RunPlace {
   if (place.kind !== "step") return place;
   const { files: _, entries: __, copies: ___, ...fields } = place.step.fields;
-  return { ...place, step: { ...place.step, fields, lent: [] } };
+  return { ...place, step: { ...place.step, fields } };
 }
 
 interface LinePlace {

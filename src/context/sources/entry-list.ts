@@ -107,9 +107,8 @@ export class EntryList implements Iterable<ContextEntry> {
    * Finds the hard links within the list, for `inodeAt`, and returns whether there are any. Links to files elsewhere do not count.
    * The same number can stand for two large inodes: what has the same symbol is probably, but not certainly one file.
    */
-  groupLinks(): boolean {
+  groupLinks(): void {
     this.#inodes ??= this.#findInodes();
-    return this.#inodes.size > 0;
   }
 
   /** Returns the symbol of a file with several hard links in the list; `undefined` for others, and before `groupLinks`. */
