@@ -32,7 +32,7 @@ test("prune says what it would remove, removes it with -y, and keeps everything 
   expect(usage.files.bytes).toBeGreaterThanOrEqual(100_000);
   expect((await bough("engine", "df")).stdout).toMatch(/^caches +1 +\S+ .+ of RUN --mount=type=cache$/m);
   expect((await bough("engine", "df")).stdout).toMatch(/^total .* 3 images, 1 tagged$/m);
-  expect((await bough("engine", "df")).stdout).toMatch(/^build:\w{16} +1 +\S+ .+ - +\S/m);
+  expect((await bough("engine", "df")).stdout).toMatch(/^build:\w{16} +2 +\S+ .+ - +\S/m);
 
   const planned = await bough("engine", "prune");
   expect(planned.stdout).toStartWith("would remove 1 uploaded file, ");

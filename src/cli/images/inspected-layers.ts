@@ -62,7 +62,7 @@ function recordedLayers(image: string, { sessions }: Pick<Store, "sessions">): I
         instruction: entry.title,
         others: [],
         createdAt: new Date(entry.createdAt).toISOString(),
-        isBase: entry.kind === "run" || entry.kind === "commit" ? false : null,
+        isBase: ["run", "copy", "commit"].includes(entry.kind) ? false : null,
         changes: null,
       });
     }

@@ -104,7 +104,7 @@ export class EntryList implements Iterable<ContextEntry> {
   }
 
   /**
-   * Finds the hard links within the list, for `inodeAt`, and returns whether there are any. Links to files elsewhere do not count.
+   * Finds the hard links within the list, for `inodeAt`. Links to files elsewhere do not count.
    * The same number can stand for two large inodes: what has the same symbol is probably, but not certainly one file.
    */
   groupLinks(): void {
