@@ -189,5 +189,6 @@ function info(text: string): LogLine[] {
 /** Returns the source of a command: its step's instruction, or bough, whose own commands have a title in parentheses. */
 function nameOf(title: string): string {
   if (title.startsWith("(")) return "bough";
-  return title.startsWith("COPY ") ? "COPY" : "RUN";
+  const [name = ""] = title.split(" ");
+  return ["ADD", "COPY", "FROM", "WORKDIR"].includes(name) ? name : "RUN";
 }
