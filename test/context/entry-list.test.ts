@@ -27,6 +27,7 @@ const top: ContextEntry = {
   absolutePath: "/c",
   relativePath: "",
   mode: 0o755,
+  mtimeMs: 0,
 };
 
 function listOf(all: typeof children extends fc.Arbitrary<infer Children> ? Children : never): EntryList {

@@ -28,6 +28,7 @@ function directory(source: string, files: Record<string, number>): SourceMatch {
     absolutePath: `/${source}`,
     relativePath: "",
     mode: 0o755,
+    mtimeMs: 0,
   };
   return {
     source,

@@ -10,6 +10,7 @@ import type { CopyWords } from "../copy/words.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
+import { takesAttributes } from "../staging/request-fields.ts";
 import type { StagedContent } from "../staging/staged.ts";
 import { nameOf } from "./open-archive.ts";
 import { readArchive } from "./read-archive.ts";
@@ -76,8 +77,8 @@ async function supportedEntries(
     build.emit({ type: "warning", message, line });
   };
   const extensions = await build.service.capabilities.extensions();
-  const takesAttributes = build.service.capabilities.has("config") && extensions.has("entry-attributes");
-  if (!takesAttributes)
+  const isComplete = await takesAttributes(build);
+  if (!isComplete)
     warn(
       "capabilities of files are not kept",
       programs,
@@ -85,11 +86,11 @@ async function supportedEntries(
     );
   const isMade = (entry: CopiedEntry) => {
     if (entry.type !== "special") return true;
-    if (!takesAttributes) return false;
+    if (!isComplete) return false;
     return entry.kind === "pipe" || (extensions.has("devices") && !isWhiteout(entry));
   };
   const leftOut = special.filter((entry) => !isMade(entry));
-  const reason = takesAttributes ? "only root can make them" : "the service can't make them";
+  const reason = isComplete ? "only root can make them" : "the service can't make them";
   warn("devices and pipes are left out", leftOut, `: ${reason}`);
   return leftOut.length === 0 ? entries : entries.filter(isMade);
 }

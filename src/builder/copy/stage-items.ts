@@ -7,6 +7,7 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { beginAddition } from "../staging/add-staged.ts";
 import { collectGarbage } from "../staging/gc.ts";
+import { takesAttributes } from "../staging/request-fields.ts";
 import type { Owned, Staged, StagedContent, StagedEntry } from "../staging/staged.ts";
 import { StagedColumn } from "../staging/staged-column.ts";
 import type { Destination } from "./destination.ts";
@@ -19,6 +20,8 @@ export interface Item {
   entry: StagedEntry | undefined;
   /** True for a directory that exists only for its contents. If it has to be made, it is root's. */
   isImplied?: true;
+  /** The time of a source directory, if known: seconds since the epoch. */
+  mtime?: number | undefined;
 }
 
 /** The stage's entries after an addition, and the amount of the files that were added. */
@@ -44,6 +47,7 @@ export async function stageItems(
   /** Paths of directory sources: Docker copies their contents, not themselves. */
   const roots: string[] = [];
   const implied: string[] = [];
+  const rootTimes = new Map<string, number>();
   const paths = new TextColumn();
   const entries = new StagedColumn();
   const amount = { files: 0, bytes: 0 };
@@ -55,6 +59,7 @@ export async function stageItems(
     let { entry } = item;
     if (entry === undefined) {
       (item.isImplied ? implied : roots).push(path);
+      if (item.mtime !== undefined) rootTimes.set(path, item.mtime);
       continue;
     }
     if (entry.type === "directory") {
@@ -82,6 +87,9 @@ export async function stageItems(
   const unknown = implied.filter((path) => !staged.has(path));
   for (const [path, entry] of stageDirectories(unknown, root, line, stage)) addition.add(path, entry);
   for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
+  if (rootTimes.size > 0 && (await takesAttributes(build)))
+    for (const [path, entry] of stageDirectories(rootTimes.keys(), root, line, stage))
+      addition.add(path, { ...entry, mtime: rootTimes.get(path) });
   for (let row = 0; row < paths.length; row++) {
     const pause = pace.step();
     if (pause !== undefined) await pause;

@@ -17,8 +17,8 @@ export function* stagedItems(
     const { path } = item;
     switch (item.kind) {
       case "entry": {
-        const entry = item.isSourceRoot ? undefined : stageEntry(item, owned);
-        yield { path, entry };
+        if (item.isSourceRoot) yield { path, entry: undefined, mtime: timeOfRoot(item) };
+        else yield { path, entry: stageEntry(item, owned) };
         break;
       }
       case "document":
@@ -33,6 +33,11 @@ export function* stagedItems(
   }
 }
 
+/** Returns the time of a source directory; `undefined` for the context itself, which BuildKit does not send. */
+function timeOfRoot({ entry }: PlannedEntry): number | undefined {
+  return entry.type === "directory" && entry.contextPath !== "" ? entry.mtimeMs / 1000 : undefined;
+}
+
 /** Returns the staged form of an entry of the context; a file has been hashed. */
 export function stageEntry(
   { entry, mode }: Pick<PlannedEntry, "entry" | "mode">,
@@ -42,9 +47,9 @@ export function stageEntry(
   const { uid, gid, line } = owned;
   switch (entry.type) {
     case "symlink":
-      return { type: "symlink", target: entry.target, uid, gid, line };
+      return { type: "symlink", target: entry.target, uid, gid, line, mtime: entry.mtimeMs / 1000 };
     case "directory":
-      return stageDirectory(mode, owned);
+      return { ...stageDirectory(mode, owned), mtime: entry.mtimeMs / 1000 };
     case "file":
       return new ContextFile(entry, mode, owned);
   }

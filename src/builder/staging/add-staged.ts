@@ -33,7 +33,11 @@ export function beginAddition(
     add(path, entry) {
       if (isBelow(path, replaced)) clear();
       const previous = added.get(path) ?? before.get(path);
-      if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) return;
+      if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) {
+        // The time is that of the last source that is copied there.
+        if (entry.mtime !== undefined) added.set(path, { ...previous, mtime: entry.mtime });
+        return;
+      }
       if (entry.type !== "directory" && previous?.type === "directory") replaced.add(path);
       added.set(path, entry);
     },

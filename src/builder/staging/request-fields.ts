@@ -83,6 +83,11 @@ export async function fileFeatures(
   };
 }
 
+/** Returns whether the service takes times, attributes and `replaces` of all entries, and special files. */
+export async function takesAttributes({ service: { capabilities } }: BuildJob): Promise<boolean> {
+  return capabilities.has("config") && (await capabilities.extensions()).has("entry-attributes");
+}
+
 /** Yields the files to upload one by one: for a large context, a list of all takes noticeable memory. */
 export function* localFiles(
   entries: Iterable<StagedEntry>,

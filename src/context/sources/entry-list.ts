@@ -14,6 +14,8 @@ export class EntryList implements Iterable<ContextEntry> {
   readonly #directories: EntryPaths[] = [];
   /** Targets of links by index. */
   readonly #targets = new Map<number, string>();
+  /** Times of directories and links by index. No part of the digest: a layer's hash does not depend on them. */
+  readonly #times = new Map<number, number>();
   /** The numbers of all entries; see `add`. */
   #numbers = new Float64Array(columns);
   /** SHA-256 of all files; `undefined` until the first one is set. */
@@ -61,7 +63,10 @@ export class EntryList implements Iterable<ContextEntry> {
     numbers[at] = stats.mode;
     numbers[at + 1] = directory;
     if (target !== undefined) this.#targets.set(index, target);
-    if ((stats.mode & constants.S_IFMT) !== constants.S_IFREG) return;
+    if ((stats.mode & constants.S_IFMT) !== constants.S_IFREG) {
+      this.#times.set(index, stats.mtimeMs);
+      return;
+    }
     numbers[at + 2] = stats.size;
     numbers[at + 3] = stats.dev;
     numbers[at + 4] = stats.ino;
@@ -79,7 +84,10 @@ export class EntryList implements Iterable<ContextEntry> {
     if (entry.type === "file") {
       const { device: dev, inode: ino, mtimeMs, ctimeMs } = entry.stat;
       this.add(directory, "", { mode, size: entry.size, dev, ino, mtimeMs, ctimeMs });
-    } else this.add(directory, "", { ...noStats, mode }, entry.type === "symlink" ? entry.target : undefined);
+      return;
+    }
+    const target = entry.type === "symlink" ? entry.target : undefined;
+    this.add(directory, "", { ...noStats, mode, mtimeMs: entry.mtimeMs }, target);
   }
 
   *[Symbol.iterator](): Generator<ListedEntry, undefined> {
@@ -189,12 +197,13 @@ export class EntryList implements Iterable<ContextEntry> {
     const directory = this.#directoryOf(index);
     const { contextPath, absolutePath, relativePath } = name === "" ? directory : childPaths(directory, name);
     const mode = bits & 0o7777;
+    const mtimeMs = this.#times.get(index) ?? 0;
     switch (bits & constants.S_IFMT) {
       case constants.S_IFDIR:
-        return { type: "directory", contextPath, absolutePath, relativePath, mode };
+        return { type: "directory", contextPath, absolutePath, relativePath, mode, mtimeMs };
       case constants.S_IFLNK: {
         const target = this.#targets.get(index) ?? "";
-        return { type: "symlink", contextPath, absolutePath, relativePath, mode, target };
+        return { type: "symlink", contextPath, absolutePath, relativePath, mode, mtimeMs, target };
       }
       default: {
         const size = numbers[at + 2] ?? 0;

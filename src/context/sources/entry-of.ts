@@ -14,9 +14,11 @@ export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): Con
       return { type, contextPath, absolutePath, relativePath, mode, size: stat.size, stat };
     }
     case "directory":
-      return { type, contextPath, absolutePath, relativePath, mode };
-    case "symlink":
-      return { type, contextPath, absolutePath, relativePath, mode, target: readTarget(paths, files) };
+      return { type, contextPath, absolutePath, relativePath, mode, mtimeMs: stats.mtimeMs };
+    case "symlink": {
+      const target = readTarget(paths, files);
+      return { type, contextPath, absolutePath, relativePath, mode, mtimeMs: stats.mtimeMs, target };
+    }
     case undefined:
       return undefined;
   }

@@ -26,10 +26,13 @@ export interface FileEntry extends EntryBase {
 
 interface DirectoryEntry extends EntryBase {
   type: "directory";
+  /** Milliseconds since the epoch. */
+  mtimeMs: number;
 }
 
 interface SymlinkEntry extends EntryBase {
   type: "symlink";
+  mtimeMs: number;
   /** The link's target as written, never followed. */
   target: string;
 }

@@ -1,3 +1,4 @@
+import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
@@ -5,7 +6,7 @@ import type { ModeChange } from "../../image/mode-change.ts";
 import { ImageCopier, type ImageCopyJob, type Slot } from "./image-copier.ts";
 import { typeOf } from "./path.ts";
 import type { SelectedSource } from "./select-sources.ts";
-import type { Ids, UpperDirectory, UpperTree } from "./upper-tree.ts";
+import { giveTimes, type Ids, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
 
 /** The destination of one copy's sources, and their owner and mode there. */
 interface CopyTarget {
@@ -35,8 +36,14 @@ export async function copyFromImage(
       throw new BoughError(`cannot copy to non-directory: /${names.join("/")}`);
     const root = makeParents(to, names, owner);
     const slot: Slot = { open: () => ({ directory: root, isNew: existing === undefined }) };
-    await copier.copyChildren(from.enterPath(source.path), slot, source.filters);
-    return copier.finish();
+    const contents = from.enterPath(source.path);
+    await copier.copyChildren(contents, slot, source.filters);
+    await copier.finish();
+    const [original] = contents;
+    if (original === undefined) return;
+    to.materialize(root);
+    giveTimes(root.path, lstatSync(original.path));
+    return;
   }
   const path = existing === "directory" ? [...names, source.name] : names;
   const name = path.at(-1) ?? "";
