@@ -1,6 +1,7 @@
 /** What a Dockerfile and its options mean in newer versions of Docker, built by `bough build --docker` on the engine. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { type FileSpec, writeFiles } from "../support/files.ts";
@@ -8,14 +9,22 @@ import { type FileSpec, writeFiles } from "../support/files.ts";
 const environment = { BOUGH_HOME: temporaryDirectory(), BOUGH_DOCKER: "1" };
 const directory = temporaryDirectory();
 
-const bough = (words: readonly string[], workingDirectory = directory) =>
-  runBough(["--local", ...words], { workingDirectory, environment });
+const bough = (
+  words: readonly string[],
+  workingDirectory = directory,
+  variables: Readonly<Record<string, string>> = {},
+) => runBough(["--local", ...words], { workingDirectory, environment: { ...environment, ...variables } });
 
 /** Builds in a directory with these files. */
-function build(dockerfile: string, options: readonly string[] = [], files: Record<string, FileSpec> = {}) {
+function build(
+  dockerfile: string,
+  options: readonly string[] = [],
+  files: Record<string, FileSpec> = {},
+  variables: Readonly<Record<string, string>> = {},
+) {
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: dockerfile, ...files });
-  return bough(["build", ".", "--progress", "plain", ...options], context);
+  return bough(["build", ".", "--progress", "plain", ...options], context, variables);
 }
 
 beforeAll(async () => {
@@ -56,3 +65,56 @@ test.each([[[]], [["--jobs", "1"]]])(
     expect(later.stderr).toContain("--from=builder: that stage is defined later, on line 2");
   },
 );
+
+describe("SOURCE_DATE_EPOCH", () => {
+  const variable = "SOURCE_DATE_EPOCH";
+  const dockerfile = `FROM dated:1\nARG ${variable}\nRUN echo "epoch: [$${variable}]"\nENV A=1\n`;
+  const timesIn = (archive: string) => {
+    const place = `oci-archive:${join(directory, archive)}`;
+    const { stdout } = Bun.spawnSync(["skopeo", "inspect", "--config", place]);
+    const { created, history } = JSON.parse(stdout.toString());
+    return [created, ...history.map((line: { created: string }) => line.created)].map(
+      (time) => Date.parse(time) / 1000,
+    );
+  };
+  beforeAll(async () => {
+    await build(
+      "FROM base:1\nENV B=1\n",
+      ["-o", `type=oci,dest=${join(directory, "base.tar")}`],
+      {},
+      { [variable]: "1600000000" },
+    );
+    expect((await bough(["images", "import", "oci-archive:base.tar", "--tag", "dated:1"])).exitCode).toBe(0);
+  });
+
+  test.each<[string, string[], Record<string, string>, number]>([
+    ["as a variable", [], { [variable]: "1500000000" }, 1_500_000_000],
+    ["as a build argument", ["--build-arg", `${variable}=1500000001`], { [variable]: "1" }, 1_500_000_001],
+    [
+      "as a build argument without a value",
+      ["--build-arg", variable],
+      { [variable]: "1500000002" },
+      1_500_000_002,
+    ],
+    ["0", ["--build-arg", `${variable}=0`], {}, 0],
+  ])(
+    "%s: the time of the image and of its own history, and the value of an ARG",
+    async (name, options, variables, time) => {
+      const archive = `${name.replaceAll(" ", "-")}.tar`;
+      const output = ["-o", `type=oci,dest=${join(directory, archive)}`];
+      const built = await build(dockerfile, [...options, ...output], {}, variables);
+      expect(built.stderr).toContain(`epoch: [${time}]`);
+      expect(timesIn(archive)).toEqual([time, 1_704_067_200, 1_600_000_000, time, time, time]);
+    },
+  );
+
+  test.each<[string[], Record<string, string>]>([
+    [["--build-arg", `${variable}=soon`], {}],
+    [[], { [variable]: "soon" }],
+  ])("that is no time is refused before anything runs: %p", async (options, variables) => {
+    const refused = await build("FROM base:1\nRUN echo ran\n", options, {}, variables);
+    expect(refused).toMatchObject({ exitCode: 2 });
+    expect(refused.stderr).toContain(`${variable} must be seconds since 1970, not "soon"`);
+    expect(refused.stderr).not.toContain("RUN");
+  });
+});

@@ -12,6 +12,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { prepareFetches } from "../contexts/prepare-fetches.ts";
+import { sourceDateEpoch } from "../export/times.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
@@ -69,6 +70,9 @@ export async function readBuildInputs(
   const network = readNetworkPolicy(values);
   const mode = chooseMode(given);
   const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
+  const epoch = sourceDateEpoch(given);
+  // As for docker buildx, the variable is the value of `ARG SOURCE_DATE_EPOCH`, too.
+  if (mode === "docker" && epoch !== undefined) buildArgs.set("SOURCE_DATE_EPOCH", epoch);
   const labels = readLabels(values.list("label"), mode);
   const allowsLocalFrom = values.flag("allow-local-from");
   const platform = readPlatform(values.text("platform"));

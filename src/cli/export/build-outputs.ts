@@ -46,7 +46,7 @@ export function readBuildOutputs(
     const output = {
       destinations: destinationsOf({ type, path, names, dest, isArchive: isTrue("tar", true) }, text, isTrue),
       compression: readCompression(take("compression"), text),
-      times: readTimes(isTrue("rewrite-timestamp"), runtime),
+      times: readTimes(isTrue("rewrite-timestamp"), { values, runtime }),
       isInsecure: isTrue("registry.insecure"),
     };
     const [unknown] = fields.keys();

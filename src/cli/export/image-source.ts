@@ -43,15 +43,21 @@ export async function openImageContent(
     : openWhole(service, uuid, times, over?.layers);
   const { history: steps = [] } = origin;
   const merged = over === undefined ? inOneLayer(steps) : overHistory(over.base.history, steps);
-  const history = completeHistory(hasLayers ? steps : merged, layers).map((line) =>
-    isLater(line, times) ? { ...line, created: timeOf(Date.parse(line.created ?? ""), times) } : line,
+  const known = hasLayers ? steps : merged;
+  const complete = completeHistory(known, layers);
+  const unknown = complete.length - known.length;
+  // A line that already had a time is the base's.
+  const history = complete.map((line, at) =>
+    known[at - unknown]?.created === undefined && line.created !== undefined
+      ? { ...line, created: timeOf(Date.parse(line.created), times) }
+      : line,
   );
   const hasAllButEnv = capabilities.has("config");
   return {
     config: over === undefined ? config : inheritConfig(over.base.config, config, { hasAllButEnv }),
     origin: { ...origin, history },
     platform: { os, architecture, variant: variant || undefined },
-    created: history.at(-1)?.created ?? timeOf(0, times),
+    created: timeOf(Date.parse(history.at(-1)?.created ?? "1970-01-01"), times),
     layers,
   };
 }
@@ -101,10 +107,6 @@ function overHistory(base: readonly HistoryLine[], steps: readonly HistoryLine[]
   const hasBase = base.every(({ created_by }, at) => steps[at]?.created_by === created_by);
   const own = inOneLayer(hasBase ? steps.slice(base.length) : steps);
   return [...base, ...own, ...(own.some(hasLayer) ? [] : [{ created_by: "bough" }])];
-}
-
-function isLater({ created }: HistoryLine, { epoch }: TimeOptions): boolean {
-  return created !== undefined && epoch !== undefined && Date.parse(created) > epoch * 1000;
 }
 
 function timeOf(milliseconds: number, { epoch }: TimeOptions): string {

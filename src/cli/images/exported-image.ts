@@ -14,9 +14,9 @@ export async function exportNamedImage(
   reference: string,
   chooseDestination: (tag: string | undefined) => Destination,
 ): Promise<void> {
-  const { values, runtime } = invocation;
+  const { values } = invocation;
   const compression = readCompression(values);
-  const times = readTimes(values.flag("rewrite-timestamp"), runtime);
+  const times = readTimes(values.flag("rewrite-timestamp"), invocation);
   await using connection = await connect(invocation);
   const image = await resolveDescribedImage(connection, reference);
   const destination = chooseDestination(image.tag);
