@@ -1,4 +1,6 @@
 import type { Database } from "bun:sqlite";
+import type { Clock } from "../clock.ts";
+import { forgetOld } from "./forget-old.ts";
 
 /** A resolved source of a `COPY --from` in its image, independent of its destination. */
 export interface CopiedSource {
@@ -47,7 +49,7 @@ export type CopiedEntry =
         | { kind: "character-device" | "block-device"; major: number; minor: number }
       ));
 
-/** Resolved sources of copies from images. They are kept forever, since an image never changes. */
+/** Resolved sources of copies from images, which never change. They go with their image, or after some months. */
 export interface CopyMemory {
   /** `words`: the source arguments, and everything else that decides what they mean. */
   get(image: string, words: string): readonly CopiedSource[] | undefined;
@@ -57,7 +59,7 @@ export interface CopyMemory {
   setArchive(key: string, sha256: string): void;
 }
 
-export function createCopyMemory(database: Database): CopyMemory {
+export function createCopyMemory(database: Database, clock: Pick<Clock, "now">): CopyMemory {
   return {
     get(image, words) {
       const row = database
@@ -69,15 +71,21 @@ export function createCopyMemory(database: Database): CopyMemory {
     },
     set(image, words, sources) {
       const packed = Bun.zstdCompressSync(Buffer.from(JSON.stringify(sources)), { level: 1 });
+      const now = clock.now();
+      forgetOld(database, "copied", now);
       database
-        .query("INSERT OR REPLACE INTO copied (image, words, sources) VALUES (?, ?, ?)")
-        .run(image, words, packed);
+        .query("INSERT OR REPLACE INTO copied (image, words, sources, written_at) VALUES (?, ?, ?, ?)")
+        .run(image, words, packed, now);
     },
     archive: (key) =>
       database.query<{ sha256: string }, [string]>("SELECT sha256 FROM archive WHERE key = ?").get(key)
         ?.sha256,
     setArchive(key, sha256) {
-      database.query("INSERT OR REPLACE INTO archive (key, sha256) VALUES (?, ?)").run(key, sha256);
+      const now = clock.now();
+      forgetOld(database, "archive", now);
+      database
+        .query("INSERT OR REPLACE INTO archive (key, sha256, written_at) VALUES (?, ?, ?)")
+        .run(key, sha256, now);
     },
   };
 }

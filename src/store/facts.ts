@@ -1,4 +1,6 @@
 import type { Database } from "bun:sqlite";
+import type { Clock } from "../clock.ts";
+import { forgetOld } from "./forget-old.ts";
 
 /** Facts about images of the service, by image and question. */
 export interface FactStore {
@@ -8,7 +10,7 @@ export interface FactStore {
   readonly listedImages: { has(image: string): boolean; add(image: string): void };
 }
 
-export function createFactStore(database: Database): FactStore {
+export function createFactStore(database: Database, clock: Pick<Clock, "now">): FactStore {
   const facts: FactStore = {
     get: (image, question) =>
       database
@@ -19,9 +21,12 @@ export function createFactStore(database: Database): FactStore {
     set(image, question, answer) {
       // A build without changes stores the same facts again. Writing them would cost it a sync or two.
       if (facts.get(image, question) === answer) return;
+      const now = clock.now();
+      // Those of images go with their images, those of layers after a time: they can be found again.
+      forgetOld(database, "fact", now, "question LIKE 'layer blob %'");
       database
-        .query("INSERT OR REPLACE INTO fact (image, question, answer) VALUES (?, ?, ?)")
-        .run(image, question, answer);
+        .query("INSERT OR REPLACE INTO fact (image, question, answer, written_at) VALUES (?, ?, ?, ?)")
+        .run(image, question, answer, now);
     },
     listedImages: {
       has: (image) => facts.get(image, listed) !== undefined,

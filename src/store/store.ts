@@ -7,6 +7,7 @@ import { type OpenOptions, openStateFile } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
 import { createFailedStepStore, type FailedStepStore } from "./failed-steps.ts";
 import { createFileStateStore, type FileStateStore } from "./file-states.ts";
+import { forgetImages } from "./forget-images.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
 import { createScopeCopies, type ScopeCopies } from "./scope-copies.ts";
@@ -33,6 +34,8 @@ export interface Store extends Disposable {
   readonly fileStates: FileStateStore;
   readonly copyLayers: CopyLayerStore;
   readonly scopeCopies: ScopeCopies;
+  /** Removes what is remembered of images that are gone, except their places in histories. */
+  forgetImages(images: Iterable<string>): void;
   /** Runs `work` in a transaction. */
   atomically<Result>(work: () => Result): Result;
   close(): void;
@@ -54,11 +57,11 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     path,
     sessions,
     branches: createBranchStore(database, clock, sessions),
-    urls: createUrlCache(database),
+    urls: createUrlCache(database, clock),
     uploads,
-    copies: createCopyMemory(database),
+    copies: createCopyMemory(database, clock),
     imports: createImportMemory(database),
-    facts: createFactStore(database),
+    facts: createFactStore(database, clock),
     steps: createStepStore(database),
     failedSteps: createFailedStepStore(database),
     unfinished: createUnfinishedStore(database),
@@ -66,6 +69,7 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     fileStates: createFileStateStore(database, clock),
     copyLayers: createCopyLayerStore(database),
     scopeCopies: createScopeCopies(database),
+    forgetImages: (images) => forgetImages(database, images),
     atomically: (work) => inTransaction(database, work),
     close,
     [Symbol.dispose]: close,
@@ -207,4 +211,13 @@ const migrations = [
     written_at INTEGER NOT NULL
   ) STRICT;
   `,
+  // What is known of contents goes after a time. The first version that notes the time begins with the present one.
+  ["url", "copied", "archive", "fact"]
+    .map(
+      (table) => `
+  ALTER TABLE ${table} ADD COLUMN written_at INTEGER NOT NULL DEFAULT 0;
+  UPDATE ${table} SET written_at = unixepoch() * 1000;
+  CREATE INDEX ${table}_written ON ${table} (written_at);`,
+    )
+    .join(""),
 ];

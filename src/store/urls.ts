@@ -1,4 +1,6 @@
 import type { Database } from "bun:sqlite";
+import type { Clock } from "../clock.ts";
+import { forgetOld } from "./forget-old.ts";
 
 /** The last result of an `ADD <url>`, with the server's response headers. */
 export interface UrlEntry {
@@ -14,7 +16,7 @@ export interface UrlCache {
   set(url: string, entry: UrlEntry): void;
 }
 
-export function createUrlCache(database: Database): UrlCache {
+export function createUrlCache(database: Database, clock: Pick<Clock, "now">): UrlCache {
   return {
     get: (url) =>
       database
@@ -23,11 +25,14 @@ export function createUrlCache(database: Database): UrlCache {
         )
         .get(url) ?? undefined,
     set(url, entry) {
+      const now = clock.now();
+      forgetOld(database, "url", now);
       database
         .query(
-          "INSERT OR REPLACE INTO url (url, etag, last_modified, content_md5, sha256, size) VALUES (?, ?, ?, ?, ?, ?)",
+          `INSERT OR REPLACE INTO url (url, etag, last_modified, content_md5, sha256, size, written_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?)`,
         )
-        .run(url, entry.etag, entry.lastModified, entry.contentMd5, entry.sha256, entry.size);
+        .run(url, entry.etag, entry.lastModified, entry.contentMd5, entry.sha256, entry.size, now);
     },
   };
 }

@@ -1,4 +1,5 @@
 /** `bough engine df` and `bough engine prune`, on an engine that has built something. */
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
@@ -50,9 +51,13 @@ test("prune says what it would remove, removes it with -y, and keeps everything 
   expect(fresh.exitCode).toBe(0);
   expect(fresh.stderr).toContain("1 uploaded file is gone: sending again");
 
+  using store = new Database(join(environment.BOUGH_HOME, "sessions/embedded.db"), { readonly: true });
+  const facts = () => store.query("SELECT * FROM fact").all();
+  expect(facts()).not.toEqual([]);
   const everything = await bough("engine", "prune", "--all", "-y");
   expect(everything.stdout).toContain("removed tags: busybox:1");
   expect((await bough("images", "-q")).stdout).toBe("");
+  expect(facts()).toEqual([]);
 });
 
 test("prune removes layers that later builds have superseded, then the least recently used, then sessions", async () => {

@@ -66,11 +66,9 @@ export async function withSessionImages<Result>(
         }
       },
       forgetImages(images) {
-        for (const { sessions, imports, atomically } of stores) {
-          sessions.forgetImages(images);
-          atomically(() => {
-            for (const image of images) imports.forgetImage(image);
-          });
+        for (const store of stores) {
+          store.sessions.forgetImages(images);
+          store.forgetImages(images);
         }
       },
     });

@@ -103,7 +103,7 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
     );
   }
   const freedBytes = await service.removeImage(image);
-  store.imports.forgetImage(image);
+  store.forgetImages([image]);
   return { image, untagged: tags, removed: true, freedBytes };
 }
 
