@@ -3,7 +3,7 @@
  * disturbs a build of another.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Ended, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -28,6 +28,9 @@ beforeEach(async () => {
 
 afterEach(() => removeHome(home));
 
+/** Some containers, such as those of systemd, have a boot ID of their own. */
+const bootId = join(temporaryDirectory(), "boot_id");
+writeFileSync(bootId, `${crypto.randomUUID()}\n`);
 const container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--mount", "sh", "-ec"];
 
 function start(words: readonly string[], prefix: readonly string[] = [], place = home) {
@@ -40,7 +43,15 @@ function start(words: readonly string[], prefix: readonly string[] = [], place =
 }
 
 const startInContainer = (...words: string[]) =>
-  start(words, [...container, `mount --bind '${home}' '${elsewhere}'; exec "$@"`, "sh"], elsewhere);
+  start(
+    words,
+    [
+      ...container,
+      `mount --bind '${home}' '${elsewhere}'; mount --bind '${bootId}' /proc/sys/kernel/random/boot_id; exec "$@"`,
+      "sh",
+    ],
+    elsewhere,
+  );
 const inContainer = (...words: string[]): Promise<Ended> => endOf(startInContainer(...words));
 
 function contextOf(...lines: string[]): string {
@@ -163,7 +174,18 @@ describe("what a killed build has left", () => {
     expect(await endOf(third)).toMatchObject({ exitCode: 0 });
     expect(leftBehind()).toEqual({ operations: 0, scratch: 0, locks: 0 });
     expect(entriesOf("containers")).toEqual([]);
-    mkdirSync(join(home, "builds"), { recursive: true });
-    expect(readdirSync(join(home, "builds"))).toEqual([]);
+    expect(readdirSync(join(home, "running-builds"))).toEqual([]);
   });
+});
+
+test("the record of an unchanged build is not used after a restart of the machine", async () => {
+  const context = contextOf("RUN true");
+  const restarted = ["unshare", "--mount", "sh", "-ec"];
+  const mount = `mount --bind '${bootId}' /proc/sys/kernel/random/boot_id; exec "$@"`;
+  const records = () => readdirSync(join(home, "builds")).length;
+  for (const _ of [1, 2, 3]) expect(await endOf(start(["build", context]))).toMatchObject({ exitCode: 0 });
+  expect(records()).toBe(1);
+  const next = start(["build", context], [...restarted, mount, "sh"]);
+  expect(await endOf(next)).toMatchObject({ exitCode: 0 });
+  expect(records()).toBe(2);
 });

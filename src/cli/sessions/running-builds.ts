@@ -6,7 +6,7 @@ import { isLocked, lockFile, takeOverLock } from "../../lock-file.ts";
 import { sha256Of } from "../../sha256.ts";
 
 /** The directory with a lock file of each running build, in bough's own. */
-const directoryName = "builds";
+const directoryName = "running-builds";
 
 /** Notes that a build runs, until the result is disposed of or this process ends. `home`: bough's own directory. */
 export function enterBuild(home: string, session: string): BuildProcess & Disposable {

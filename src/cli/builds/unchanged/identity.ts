@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { bootId } from "../../../boot-id.ts";
 import type { ServiceChoice } from "../../../service/profiles/profile.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { Invocation } from "../../command-line/command.ts";
@@ -74,7 +75,8 @@ function identify({ values, globals, runtime }: Invocation): BuildIdentity | und
   const variables = { ...environment };
   // `--build-arg NAME` takes a variable's value.
   for (const name of ignoredVariables) if (!values.list("build-arg").includes(name)) delete variables[name];
-  const asked = [program, workingDirectory, values.positionals, options, service, variables];
+  // After a power failure, the engine first has to see which layers got to the disk.
+  const asked = [bootId(), program, workingDirectory, values.positionals, options, service, variables];
   const store = storePath(runtime, choice);
   const engine = engineDirectory(runtime);
   const isEmbedded = choice.kind === "embedded";
