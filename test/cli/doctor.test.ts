@@ -299,4 +299,40 @@ describe("for an ordinary user, outside of a user namespace", () => {
     expect(ended.exitCode).toBe(exitCode);
     expect(left.stdout.toString()).toBe("");
   });
+
+  test.each([
+    [
+      "newuidmap without its setuid bit",
+      'cp /usr/bin/newuidmap "$1/map"; mount --bind "$1/map" /usr/bin/newuidmap',
+      "newuidmap and newgidmap may not map sub-ids (newuidmap: write to uid_map failed: Operation not permitted)",
+      "As root: chmod u+s /usr/bin/newuidmap /usr/bin/newgidmap",
+    ],
+    [
+      "AppArmor, which forbids user namespaces to programs without a profile",
+      'mount -t tmpfs tmpfs /proc/sys/kernel; echo 1 > /proc/sys/kernel/apparmor_restrict_unprivileged_userns; mkdir "$1/root"; mount --rbind / "$1/root"; root=$1/root; shift; exec chroot "$root" "$@"',
+      "/proc/sys/kernel/apparmor_restrict_unprivileged_userns is 1",
+      "profile bough HOME/bough flags=(unconfined) {\\n  userns,\\n}\\n' > /etc/apparmor.d/bough && apparmor_parser -r",
+    ],
+    [
+      "BusyBox's unshare, first in PATH",
+      'mkdir "$1/bin"; ln -s /bin/busybox "$1/bin/unshare"; chmod 755 "$1"',
+      "DIRECTORY/bin/unshare (busybox) is not the unshare that the embedded engine needs: unrecognized option",
+      "Install the unshare of util-linux",
+    ],
+  ])("%s is named, with what to do about it", (_, prepare, detail, fix) => {
+    const user = makeOrdinaryUser();
+    const [bough, directory] = [user.giveBough(), temporaryDirectory()];
+    chmodSync(dirname(directory), 0o755);
+    const inNamespace = ["unshare", "--mount", "--propagation", "private", "sh", "-ec"];
+    const environment = ["env", "-i", `PATH=${directory}/bin:${process.env.PATH}`, `HOME=${user.home}`];
+    const ended = Bun.spawnSync([
+      ...[...inNamespace, `${prepare}; shift; exec "$@"`, "sh", directory],
+      ...[...user.prefix, ...environment, bough, "doctor"],
+    ]);
+    user.remove();
+    const stdout = ended.stdout.toString().replaceAll(user.home, "HOME").replaceAll(directory, "DIRECTORY");
+    expect(stdout).toContain(detail);
+    expect(stdout).toContain(fix);
+    expect(ended.exitCode).toBe(1);
+  });
 });

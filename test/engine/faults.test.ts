@@ -41,24 +41,26 @@ function inNamespace(setUp: string, directory: string, script: string): unknown 
 
 describe("an error names the missing program and its package:", () => {
   test.each([
-    ["runc", "a command", "/v1/instances", '{ image, command: "true" }'],
+    ["crun", "a command", "/v1/instances", '{ image, command: "true" }'],
     ["skopeo", "an import from a registry", "/v1/images/import", '{ registry: { url: "docker://a/b:1" } }'],
-    ["runc", "an import of a directory", "/v1/images/import", "{ registry: { url: layout } }"],
+    ["crun", "an import of a directory", "/v1/images/import", "{ registry: { url: layout } }"],
   ])("%s, for %s", async (program, _, path, body) => {
     const directory = join(scratch, `without-${program}-${crypto.randomUUID()}`);
     const engine = await TestEngine.open({ directory });
     const image = await engine.importBase("base:1", layout);
     await engine.engine.close();
     const answer = inNamespace(
-      // crun could replace runc.
-      `for p in ${program} crun; do place=$(command -v $p) && mount --bind /dev/null "$place" || true; done`,
+      `for p in ${program === "crun" ? "crun runc" : program}; do place=$(command -v $p) && mount --bind /dev/null "$place" || true; done`,
       directory,
       `const image = ${JSON.stringify(image)};
        const response = await engine.fetch("POST", "${path}", ${body});
        console.log(JSON.stringify(await response.json()));`,
     );
     expect(answer).toEqual({
-      error: `${program} is not installed, and the embedded engine needs it. Install the package ${program}: apt-get install ${program}`,
+      error:
+        program === "crun"
+          ? "neither crun nor runc is installed, and the embedded engine needs one of them. Install the faster one: apt-get install crun. Where it does not work: apt-get install runc"
+          : `${program} is not installed, and the embedded engine needs it. Install the package ${program}: apt-get install ${program}`,
       status: 501,
     });
   });

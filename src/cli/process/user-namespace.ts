@@ -99,11 +99,22 @@ const switches: readonly { file: string; forbids: string; hint: string }[] = [
   {
     file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
     forbids: "1",
-    hint: "As root: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or give bough an AppArmor profile with `userns,`",
+    // The programs that bough starts, such as unshare, keep such a profile.
+    hint: `As root: printf 'abi <abi/4.0>,\\nprofile bough ${process.execPath} flags=(unconfined) {\\n  userns,\\n}\\n' > /etc/apparmor.d/bough && apparmor_parser -r /etc/apparmor.d/bough. Or, for all programs: sysctl kernel.apparmor_restrict_unprivileged_userns=0`,
   },
 ];
 
 function explain(said: string, runtime: Runtime): BoughError {
+  // newuidmap(1) names the file that it may not write. Its setuid bit, or its capabilities, allow it to do that.
+  if (/write to [ug]id_map failed: Operation not permitted/.test(said)) {
+    const programs = ["newuidmap", "newgidmap"].map(
+      (name) => Bun.which(name, { PATH: runtime.environment.PATH ?? "" }) ?? name,
+    );
+    return unusable(
+      `newuidmap and newgidmap may not map sub-ids (${said})`,
+      `They need the setuid bit, and a file system without nosuid. As root: chmod u+s ${programs.join(" ")}`,
+    );
+  }
   if (/subuid|subgid|newuidmap|newgidmap|map-auto/.test(said)) {
     const range = freeSubIds(["/etc/subuid", "/etc/subgid"].map((file) => readSetting(file) ?? ""));
     return unusable(

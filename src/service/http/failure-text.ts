@@ -18,7 +18,10 @@ export function statusText(call: CallName, status: number, body: string): string
   const name = process.getBuiltinModule("node:http").STATUS_CODES[status];
   const words = name === undefined ? String(status) : `${status} ${name}`;
   const message = serverMessage(body);
-  return `${callName(call)} answered ${words}${message === undefined || message === name ? "" : `: ${message}`}`;
+  const answered = `${callName(call)} answered ${words}`;
+  if (message === undefined || message === name) return answered;
+  // What the service lacks is for the person who runs it, and the engine's user is that person.
+  return status === 501 ? `${message} (${answered})` : `${answered}: ${message}`;
 }
 
 export function connectionText(call: CallName, reason: string): string {
