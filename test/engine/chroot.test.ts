@@ -39,28 +39,31 @@ function runInChroot(setUp: string, command: string, runtime: string): unknown {
   );
 }
 
+/** What a process beside the command looks at: a file of the command, and a directory that only the machine has. */
+const look = "for i in 1 2 3 4 5; do [ -s /file ] && break; sleep 1; done; cat /file; ls /usr/lib; exit 3";
+
 /** Starts a process beside a command that runs, and prints its result. */
 const besideCommand = `
-  const { uuid } = await engine.start({ image: base, command: "sleep 100" });
+  const { uuid } = await engine.start({ image: base, command: "echo text > /file; sleep 100", shell: true });
   const subprocesses = "/v1/operations/" + uuid + "/subprocesses";
-  const { spid } = await engine.json("POST", subprocesses, { command: "echo out; exit 3", shell: true });
+  const { spid } = await engine.json("POST", subprocesses, { command: ${JSON.stringify(look)}, shell: true });
   let result;
   do {
     await Bun.sleep(5);
     result = await engine.json("GET", subprocesses + "/" + spid);
-  }
-  while (result.state?.exit_code === -1 && result.state.signal === -1);
+  } while (result.state?.exit_code === -1 && result.state.signal === -1);
   await engine.fetch("DELETE", "/v1/operations/" + uuid);
   await engine.finish({ uuid });
-  console.log(JSON.stringify({ exitCode: result.state.exit_code, stdout: result.stdout.value, stderr: result.stderr.value }));`;
+  const { state, stdout, stderr } = result;
+  console.log(JSON.stringify({ exitCode: state.exit_code, stdout: stdout.value, stderr: stderr.value }));`;
 
 const bound = `mount --rbind / "$ROOT"`;
 
-test.each(usableRuntimes())("with %s, a process is started beside a command", (runtime) => {
+test.each(usableRuntimes())("with %s, a process beside a command has the same root", (runtime) => {
   expect(inChroot(bound, runtime, besideCommand)).toEqual({
     exitCode: 3,
-    stdout: "out\n",
-    stderr: "",
+    stdout: "text\n",
+    stderr: "ls: /usr/lib: No such file or directory\n",
   });
 });
 

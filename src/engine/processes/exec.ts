@@ -73,9 +73,7 @@ export async function startInSandbox(
   const configuration = join(live.configurations, `${request.name}.json`);
   const written = join(`/proc/${first}/root`, configuration);
   if (!writeUnlessGone(written, JSON.stringify(live.configure(request.process)))) return undefined;
-  // In a chroot, the paths below are those of bough's own root, not of the namespace's.
-  const namespaces = ["--mount", "--pid", "--root"];
-  const enter = [findProgram("nsenter", environment), "--target", String(first), ...namespaces];
+  const enter = [findProgram("nsenter", environment), "--target", String(first), "--mount", "--pid"];
   const files = { process: configuration, pid: path("pid"), log: path("log") };
   const runtime = execCommand(live.runtime, layout, { id: live.id, ...files });
   const command = dyingWithParent([...enter, ...live.guard.prefix, ...runtime], environment);

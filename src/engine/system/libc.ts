@@ -15,6 +15,7 @@ export const libc = once(
       setns: { args: ["i32", "i32"], returns: "i32" },
       fchdir: { args: ["i32"], returns: "i32" },
       chroot: { args: ["buffer"], returns: "i32" },
+      umount2: { args: ["buffer", "i32"], returns: "i32" },
       mount: { args: ["buffer", "buffer", "buffer", "u64", "buffer"], returns: "i32" },
     }).symbols,
 );

@@ -1,6 +1,8 @@
+import { ptr } from "bun:ffi";
 import { closeSync, constants, openSync } from "node:fs";
+import { BoughError } from "../../../errors.ts";
 import { errorCode } from "../../../system-error.ts";
-import { libc } from "../../system/libc.ts";
+import { libc, numericCalls } from "../../system/libc.ts";
 import { type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /** The value of `CLONE_FS` in linux/sched.h. */
@@ -18,24 +20,35 @@ const mountFlags: ReadonlyMap<string, bigint> = new Map([
  * Ends with the first one that is a bind mount, fails, or is not allowed, and returns the number of those made.
  *
  * @param from a directory as that process sees it: paths in mounts are relative to it
+ * @param isInChroot true if bough and that process are in a chroot, whose root becomes that of the namespace
  */
-export function mountForProcess(pid: number, from: string, mounts: readonly NamespaceMount[]): number {
+export function mountForProcess(
+  pid: number,
+  from: string,
+  mounts: readonly NamespaceMount[],
+  { isInChroot = false } = {},
+): number {
   const calls = callsFor(mounts);
   let made = 0;
   const make = () => {
     made = makeAll(calls);
   };
-  visitNamespace(pid, makePrivate, make, from);
+  const prepare = (root: number) => {
+    makePrivate();
+    if (isInChroot) replaceRoot(root);
+  };
+  visitNamespace(pid, prepare, make, from);
   return made;
 }
 
 /**
- * Moves this thread to the mount namespace of a process and back. Calls `atRoot` at the namespace's root, and `inside` at `from` in
+ * Moves this thread to the mount namespace of a process and back. Calls `atRoot` at the namespace's root, with the process's own
+ * root directory, and `inside` at `from` in
  * the process's own root, which a chroot may have changed. Does nothing if this process may not enter the namespace.
  */
 export function visitNamespace(
   pid: number | "self",
-  atRoot: () => void,
+  atRoot: (root: number) => void,
   inside: () => void = () => {},
   from = "",
 ): void {
@@ -80,12 +93,12 @@ interface Place {
 }
 
 /** Moves this thread. If it may not enter the namespace, it stays where it is. Calls `atRoot` at the namespace's own root. */
-function enter({ namespace, root, directory }: Place, atRoot = () => {}): boolean {
+function enter({ namespace, root, directory }: Place, atRoot = (_root: number) => {}): boolean {
   const { unshare, setns, fchdir, chroot } = libc();
   // Entering a namespace changes the root and the working directory, which other threads must not share. JavaScriptCore may have
   // started a thread since the last call, and it shares them.
   if (unshare(rootAndWorkingDirectory) !== 0 || setns(namespace, 0) !== 0) return false;
-  atRoot();
+  atRoot(root);
   return fchdir(root) === 0 && chroot(here) === 0 && fchdir(directory) === 0;
 }
 
@@ -96,6 +109,28 @@ function enter({ namespace, root, directory }: Place, atRoot = () => {}): boolea
 function makePrivate(): void {
   libc().mount(none, text("/"), none, recursive | isPrivate, none);
 }
+
+/**
+ * Makes `root` the root of the namespace, and removes the machine's own from it. Otherwise the machine's would stay above the root
+ * of a command, and a process that the runtime starts beside the command would begin there.
+ */
+function replaceRoot(root: number): void {
+  const { fchdir, umount2 } = libc();
+  const at = ptr(here);
+  const isReplaced =
+    fchdir(root) === 0 &&
+    numericCalls().syscall(pivotRoot, at, at, 0) === 0n &&
+    umount2(here, detached) === 0;
+  if (!isReplaced)
+    throw new BoughError("the sandbox could not be made the root of its namespace in bough's chroot", {
+      hint: "Run bough outside of the chroot, or enter it by pivot_root.",
+    });
+}
+
+/** The number of the system call pivot_root(2), for which the C library has no function. */
+const pivotRoot = process.arch === "arm64" ? 41 : 155;
+/** `MNT_DETACH` */
+const detached = 2;
 
 const [recursive, isPrivate] = [1n << 14n, 1n << 18n];
 

@@ -19,6 +19,7 @@ import { type Environment, findProgram, helperEnvironment } from "../../system/p
 import { explainUnknownOption } from "../../system/unknown-option.ts";
 import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
 import { type Crun, crunDescriptors, crunVariables } from "../runtime/crun.ts";
+import { chrootState } from "./chroot.ts";
 import { mountForProcess } from "./mount-for-process.ts";
 import { canForbidSwap, forbidSwap, type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
@@ -156,7 +157,7 @@ export async function enterMountNamespace(
   const overlay = { type: "overlay", options, place: relative(layout.layers, layout.root) } as const;
   const forbidsSwap = canForbidSwap(release(), inUserNamespace);
   const all = [overlay, ...(forbidsSwap ? mounts.map(forbidSwap) : mounts)];
-  const made = isRunning(helper) ? mountFromHere(helper.pid, layout.layers, all) : 0;
+  const made = isRunning(helper) ? mountFromHere(helper.pid, layout.layers, all, chrootState()) : 0;
   if (made < all.length) {
     await instruct(all.slice(made).flatMap(mountWords));
     await untilReady();
