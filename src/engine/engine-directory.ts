@@ -25,10 +25,13 @@ export async function withEngineDirectory<T>(
 /** Opens an engine's records; makes what is missing of its directory. */
 export function openEngineDirectory(given: string): { layout: Layout; database: Database } {
   const directory = resolve(given);
+  let layout: Layout | undefined;
   try {
-    const layout = makeLayout(directory);
+    layout = makeLayout(directory);
     return { layout, database: openDatabase(layout.database, migrations) };
   } catch (error) {
+    // Its scratch directory is empty, so this waits for nothing.
+    if (layout !== undefined) void closeLayout(layout);
     throw describeUnusable(error, directory);
   }
 }

@@ -2,6 +2,7 @@ import {
   chmodSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   realpathSync,
   renameSync,
   rmdirSync,
@@ -106,6 +107,11 @@ export async function closeLayout({ scratch, lock }: Pick<Layout, "scratch" | "l
 export function isOpen(layout: Pick<Layout, "locks" | "owner">, owner: string): boolean {
   // A name from an edited record must not lead elsewhere.
   return owner === layout.owner || (/^[\w-]+\.[\w-]+$/.test(owner) && isLocked(join(layout.locks, owner)));
+}
+
+/** True if another engine has the same directory open. */
+export function hasOtherEngine(layout: Pick<Layout, "locks" | "owner">): boolean {
+  return readdirSync(layout.locks).some((owner) => owner !== layout.owner && isOpen(layout, owner));
 }
 
 /** Moves a file or directory into the scratch directory, from which it can be removed slowly. Returns its new path. */

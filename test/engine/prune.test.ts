@@ -1,7 +1,8 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeLayout } from "../../src/engine/layout.ts";
 import { planPrune, prune } from "../../src/engine/prune/prune.ts";
 import { measureUsage } from "../../src/engine/prune/usage.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
@@ -95,6 +96,22 @@ describe("prune", () => {
         { uuid: top, tags: [] },
       ]),
     );
+    expect(await uuids()).toEqual([]);
+    expect(layers()).toBe(0);
+  });
+
+  test("with all replaces a damaged database, unless another engine is using it", async () => {
+    await engine.engine.close();
+    const all = () => prune(engine.directory, { ...keeping(), all: true });
+    const database = join(engine.directory, "engine.db");
+    writeFileSync(database, "garbage".repeat(1000));
+    {
+      using _other = makeLayout(engine.directory).lock;
+      await expect(all()).rejects.toThrow("damaged, and another bough process is using it");
+      expect(readFileSync(database, "utf8")).toStartWith("garbage");
+    }
+    await all();
+    engine = await TestEngine.open({ directory: engine.directory });
     expect(await uuids()).toEqual([]);
     expect(layers()).toBe(0);
   });

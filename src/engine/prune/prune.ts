@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import { inTransaction, isDamaged } from "../../database.ts";
+import { BoughError } from "../../errors.ts";
 import { withEngineDirectory } from "../engine-directory.ts";
-import type { Layout } from "../layout.ts";
+import { closeLayout, hasOtherEngine, type Layout, makeLayout } from "../layout.ts";
 import { freedBytes } from "../system/disk-usage.ts";
 import { readInventory } from "./inventory.ts";
 import { removeLeftovers } from "./leftovers.ts";
@@ -43,8 +43,22 @@ export async function prune(
   } catch (error) {
     if (!selection.all || !isDamaged(error)) throw error;
     // Everything is to be removed, so the records are not needed.
-    for (const name of ["", "-wal", "-shm"]) rmSync(join(directory, `engine.db${name}`), { force: true });
+    await removeDatabase(directory);
     return await pruneRecorded(directory, selection);
+  }
+}
+
+/** Rejects if another engine is open: it would go on writing to the removed files. */
+async function removeDatabase(directory: string): Promise<void> {
+  const layout = makeLayout(directory);
+  try {
+    if (hasOtherEngine(layout))
+      throw new BoughError("the engine's database is damaged, and another bough process is using it", {
+        hint: "Prune it again when all builds and `bough serve` have ended.",
+      });
+    for (const name of ["", "-wal", "-shm"]) rmSync(`${layout.database}${name}`, { force: true });
+  } finally {
+    await closeLayout(layout);
   }
 }
 
