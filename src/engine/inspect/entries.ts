@@ -1,8 +1,9 @@
-import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
+import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { basename } from "node:path";
 import { formatMode } from "../../image/file-mode.ts";
-import { joinPath, type Path } from "../copies/path.ts";
+import type { Path } from "../copies/path.ts";
 import { accountNames } from "../sandbox/root/accounts.ts";
+import type { UnmountedView } from "./image-path.ts";
 
 /** One item of `GET /v1/inspect/{uuid}/list`. */
 interface FileItem {
@@ -28,14 +29,16 @@ interface FileItem {
 
 /** Describes a directory's entries, sorted by their names' bytes. Describes anything else itself. */
 export function describeEntries(
-  root: string,
+  { root, tree, locate }: UnmountedView,
   { inside, path, stats }: { inside: string; path: string; stats: Stats },
 ): FileItem[] {
-  const names = accountNames(root);
+  const names = accountNames(root, locate);
   if (!stats.isDirectory()) return [describeEntry(Buffer.from(basename(inside)), path, names)];
-  return readdirSync(path, "buffer")
-    .sort(Buffer.compare)
-    .map((name) => describeEntry(name, joinPath(path, name), names));
+  return tree
+    .list(tree.enterPath(inside))
+    .map((entry) => ({ name: Buffer.from(entry.name), path: entry.path }))
+    .sort((one, other) => Buffer.compare(one.name, other.name))
+    .map((entry) => describeEntry(entry.name, entry.path, names));
 }
 
 /** Formats items as `ls -l` does. */

@@ -2,13 +2,14 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
 import { readSelectionBody } from "../copies/copy-spec.ts";
+import { openLayerTree } from "../copies/fill-upper.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
 import { readFlag, readText } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
 import { streamArchive } from "../inspect/archive.ts";
 import { describeEntries, formatEntries } from "../inspect/entries.ts";
-import { findPath, viewImage } from "../inspect/image-path.ts";
+import { findPath, readLayers, viewImage } from "../inspect/image-path.ts";
 import { describeImage } from "../records/image-list.ts";
 import { findTag, requireImage } from "../records/images.ts";
 
@@ -35,10 +36,10 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/list",
-    async answer(call) {
-      using view = await viewImage(call);
+    answer(call) {
+      const view = readLayers(call);
       const found = findPath(view, call.url);
-      const files = describeEntries(view.root, found);
+      const files = describeEntries(view, found);
       if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
       return new Response(formatEntries(files), {
         headers: { "Content-Type": "text/plain;charset=utf-8" },
@@ -48,8 +49,8 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/download",
-    async answer(call) {
-      using view = await viewImage(call);
+    answer(call) {
+      const view = readLayers(call);
       const { inside, path, stats } = findPath(view, call.url);
       // For a directory there is `archive`.
       if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
@@ -63,7 +64,6 @@ export const inspectRoutes: readonly Route[] = [
     path: "/v1/inspect/:uuid/digest",
     async answer({ state, parameters, request }) {
       const selection = readSelectionBody(await readBody(request));
-      const { openLayerTree } = await import("../copies/fill-upper.ts");
       const { digestSelection } = await import("../copies/digest.ts");
       const tree = openLayerTree(state, requireImage(state, parameters.uuid ?? ""));
       try {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { accountRows, idOf } from "../../../account-rows.ts";
 import { BoughError } from "../../../errors.ts";
-import { type ResolvedPath, resolveInRoot, UnreachablePathError } from "./root-path.ts";
+import { type Locate, type ResolvedPath, resolveInRoot, UnreachablePathError } from "./root-path.ts";
 
 interface Account {
   uid: number;
@@ -54,10 +54,10 @@ function groupsOf(name: string, groups: string): Iterable<number> {
 }
 
 /** Returns the names of users and groups by the image's tables; an id without a name is its number. */
-export function accountNames(root: string) {
+export function accountNames(root: string, locate?: Locate) {
   const namesIn = (path: string) => {
     const names = new Map<string, string>();
-    for (const [name = "", , id = ""] of accountRows(readTable(root, path))) {
+    for (const [name = "", , id = ""] of accountRows(readTable(root, path, locate))) {
       // The first of several names counts.
       if (name !== "" && idOf(id) !== undefined && !names.has(id)) names.set(id, name);
     }
@@ -75,15 +75,15 @@ export function accountNames(root: string) {
 const maxTableBytes = 16 * 1024 * 1024;
 
 /** Returns "" if there is no such file, or if the image's links lead nowhere. */
-function readTable(root: string, path: string): string {
-  const found = find(root, path);
+function readTable(root: string, path: string, locate?: Locate): string {
+  const found = find(root, path, locate);
   if (!found?.stats?.isFile() || found.stats.size > maxTableBytes) return "";
   return readFileSync(found.path, "utf8");
 }
 
-function find(root: string, path: string): ResolvedPath | undefined {
+function find(root: string, path: string, locate?: Locate): ResolvedPath | undefined {
   try {
-    return resolveInRoot(root, path, { followLast: true });
+    return resolveInRoot(root, path, { followLast: true, locate });
   } catch (error) {
     if (error instanceof UnreachablePathError) return undefined;
     throw error;
