@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { lstatSync } from "node:fs";
 import type { Pace } from "../../pace.ts";
+import { errorCode } from "../../system-error.ts";
 import { isWhiteout } from "../copies/layer-tree.ts";
 import { joinPath, listDirectory, type Path } from "../copies/path.ts";
 import { isInUserNamespace } from "../system/user-namespace.ts";
@@ -84,12 +85,17 @@ function* walkMarks(directory: string): Generator<undefined, LayerMarks> {
   const marks = { ...noMarks };
   const waiting: Path[] = [directory];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    for (const { name, type } of listDirectory(next)) {
-      const path = joinPath(next, name);
-      if (type === "directory") {
-        waiting.push(path);
-        if (isOpaque(path, inUserNamespace)) marks.opaque++;
-      } else if (type === "other" && isWhiteout(lstatSync(path))) marks.whiteouts++;
+    try {
+      for (const { name, type } of listDirectory(next)) {
+        const path = joinPath(next, name);
+        if (type === "directory") {
+          waiting.push(path);
+          if (isOpaque(path, inUserNamespace)) marks.opaque++;
+        } else if (type === "other" && isWhiteout(lstatSync(path))) marks.whiteouts++;
+      }
+    } catch (error) {
+      // A command can make paths that are too long to be opened by name. Marks that deep are not counted.
+      if (errorCode(error) !== "ENAMETOOLONG") throw error;
     }
     yield;
   }
