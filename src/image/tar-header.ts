@@ -102,6 +102,7 @@ export function parseHeader(block: Uint8Array, text: DecodeText = decode): TarHe
 const knownKeys = new Set([
   ...["path", "linkpath", "uid", "gid", "size", "mtime"],
   ...["GNU.sparse.major", "GNU.sparse.minor", "GNU.sparse.name", "GNU.sparse.realsize", "GNU.sparse.size"],
+  "GNU.sparse.map",
 ]);
 
 /**
@@ -110,6 +111,7 @@ const knownKeys = new Set([
  */
 export function parsePaxRecords(bytes: Uint8Array, text: DecodeText = decode): Map<string, string> {
   const records = new Map<string, string>();
+  const map: string[] = [];
   for (let at = 0; at < bytes.byteLength; ) {
     const space = bytes.indexOf(0x20, at);
     const length = space < 0 ? Number.NaN : Number(decode(bytes.subarray(at, space)));
@@ -119,9 +121,12 @@ export function parsePaxRecords(bytes: Uint8Array, text: DecodeText = decode): M
     const key = decode(record.subarray(0, Math.max(separator, 0)));
     const value = record.subarray(separator + 1);
     if (knownKeys.has(key)) records.set(key, text(value));
+    // Format 0.0 of sparse files has a record for each number of the map.
+    else if (key === "GNU.sparse.offset" || key === "GNU.sparse.numbytes") map.push(text(value));
     else if (key.startsWith(attributePrefix)) records.set(key, decodeBytes(value));
     at += length;
   }
+  if (map.length > 0) records.set("GNU.sparse.map", map.join(","));
   return records;
 }
 

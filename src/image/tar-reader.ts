@@ -14,7 +14,7 @@ import {
   withPaxRecords,
 } from "./tar-header.ts";
 import { createTarSource, EndOfStreamError, type TarSource } from "./tar-source.ts";
-import { readSparseMap } from "./tar-sparse.ts";
+import { extentsOf, readGnuSparse, type Sparse, sparseOf } from "./tar-sparse.ts";
 
 export interface TarEntry {
   /** The name in the archive. It must be checked before a file is written by it. */
@@ -56,6 +56,7 @@ interface TarPiece {
 const types: Record<string, TarEntry["type"]> = {
   "0": "file",
   "7": "file",
+  S: "file",
   "1": "hardlink",
   "2": "symlink",
   "5": "directory",
@@ -105,6 +106,11 @@ type Damaged = (how: string) => BoughError;
 
 async function* readEntries(source: TarSource, { text, needsEnd, problem }: Style): AsyncGenerator<TarEntry> {
   const damaged: Damaged = (how) => new BoughError(`${problem}: ${how}`);
+  const takeBlock = async () => {
+    const block = await source.take(blockBytes);
+    if (block === undefined) throw damaged("it ends too early");
+    return block;
+  };
   const global = new Map<string, string>();
   let own = new Map<string, string>();
   let headers = 0;
@@ -131,9 +137,9 @@ async function* readEntries(source: TarSource, { text, needsEnd, problem }: Styl
     own = new Map();
     headers = 0;
     const header = withPaxRecords(raw, records);
-    if (isOtherSparse(raw.flag, records))
-      throw damaged(`${JSON.stringify(header.name)} is a sparse file in an unsupported format`);
-    const content = createContent(source, header, records, damaged);
+    const sparse =
+      raw.flag === "S" ? await readGnuSparse(block, takeBlock, damaged) : sparseOf(records, damaged);
+    const content = createContent(source, header, sparse, damaged);
     const { size, isSparse, pieces } = content;
     const attributes = attributesIn(records);
     yield { ...describe(header), attributes, start, offset: source.position(), size, isSparse, pieces };
@@ -151,13 +157,6 @@ function describe(
   return { name, type, flag, mode, uid, gid, isDevice, major, minor, modified, target: linkName };
 }
 
-/** GNU's own type, or its older formats in PAX. Reading them as plain files would lose the holes. */
-function isOtherSparse(flag: string, records: ReadonlyMap<string, string>): boolean {
-  const major = records.get("GNU.sparse.major");
-  const isKnown = major === "1" && (records.get("GNU.sparse.minor") ?? "0") === "0";
-  return flag === "S" || (major === undefined ? records.has("GNU.sparse.size") : !isKnown);
-}
-
 function isSize(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }
@@ -165,13 +164,12 @@ function isSize(value: number): boolean {
 function createContent(
   source: TarSource,
   { flag, size }: TarHeader,
-  records: ReadonlyMap<string, string>,
+  sparse: Sparse | undefined,
   damaged: Damaged,
 ) {
   // Links, devices, directories and pipes may have a size without content.
   const stored = "123456".includes(flag) ? 0 : size;
-  const isSparse = records.has("GNU.sparse.major");
-  const realSize = isSparse ? Number(records.get("GNU.sparse.realsize") ?? 0) : stored;
+  const realSize = sparse?.size ?? stored;
   if (!isSize(stored) || !isSize(realSize)) throw damaged("a file's size is invalid");
   let left = stored + padding(stored);
   async function* raw(length: number): AsyncGenerator<Uint8Array> {
@@ -181,8 +179,8 @@ function createContent(
     }
   }
   async function* pieces(): AsyncGenerator<TarPiece> {
-    if (isSparse) {
-      const extents = await readSparseMap({ stored, size: realSize, take: raw, fail: damaged });
+    if (sparse !== undefined) {
+      const extents = await extentsOf(sparse, { stored, take: raw, fail: damaged });
       for (const { offset, length } of extents) {
         let at = offset;
         for await (const part of raw(length)) {
@@ -203,7 +201,7 @@ function createContent(
   }
   return {
     size: realSize,
-    isSparse,
+    isSparse: sparse !== undefined,
     pieces,
     async skip() {
       for await (const _ of raw(left));

@@ -220,4 +220,7 @@ const migrations = [
   CREATE INDEX ${table}_written ON ${table} (written_at);`,
     )
     .join(""),
+  `
+  ALTER TABLE url ADD COLUMN fetched_at INTEGER;
+  `,
 ];

@@ -7,6 +7,8 @@ export interface UrlEntry {
   etag: string | null;
   lastModified: string | null;
   contentMd5: string | null;
+  /** Milliseconds since the epoch at the server; `null` in an entry of an earlier version. */
+  fetchedAt: number | null;
   sha256: string;
   size: number;
 }
@@ -21,7 +23,7 @@ export function createUrlCache(database: Database, clock: Pick<Clock, "now">): U
     get: (url) =>
       database
         .query<UrlEntry, [string]>(
-          `SELECT etag, last_modified AS lastModified, content_md5 AS contentMd5, sha256, size FROM url WHERE url = ?`,
+          `SELECT etag, last_modified AS lastModified, content_md5 AS contentMd5, fetched_at AS fetchedAt, sha256, size FROM url WHERE url = ?`,
         )
         .get(url) ?? undefined,
     set(url, entry) {
@@ -29,10 +31,13 @@ export function createUrlCache(database: Database, clock: Pick<Clock, "now">): U
       forgetOld(database, "url", now);
       database
         .query(
-          `INSERT OR REPLACE INTO url (url, etag, last_modified, content_md5, sha256, size, written_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?)`,
+          `INSERT OR REPLACE INTO url (url, etag, last_modified, content_md5, fetched_at, sha256, size, written_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
         )
-        .run(url, entry.etag, entry.lastModified, entry.contentMd5, entry.sha256, entry.size, now);
+        .run(
+          ...([url, entry.etag, entry.lastModified, entry.contentMd5] as const),
+          ...([entry.fetchedAt, entry.sha256, entry.size, now] as const),
+        );
     },
   };
 }

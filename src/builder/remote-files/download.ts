@@ -56,7 +56,12 @@ export async function download(
   });
   build.store.uploads.set(file.sha256, file.uuid);
   build.store.uploads.flush();
-  build.store.urls.set(shown, { ...validatorsOf(headers), sha256: file.sha256, size: file.size });
+  const date = Date.parse(headers.get("date") ?? "");
+  const fetchedAt = Number.isNaN(date) ? build.clock.now() : date;
+  build.store.urls.set(shown, {
+    ...{ ...validatorsOf(headers), fetchedAt },
+    ...{ sha256: file.sha256, size: file.size },
+  });
   build.emit({ type: "downloaded", url: shown, bytes: file.size, sha256: file.sha256 });
   build.inputs?.url(shown, file.sha256);
   return file;
@@ -123,14 +128,32 @@ function tooLarge(shown: string, most: number): BoughError {
 type Validators = Pick<UrlEntry, "etag" | "lastModified" | "contentMd5">;
 
 async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promise<boolean> {
-  if (known.etag === null && known.lastModified === null && known.contentMd5 === null) return false;
+  if (known.etag === null && known.contentMd5 === null) {
+    if (known.lastModified === null) return false;
+    if (build.mode === "docker" && !isStrong(known)) return false;
+  }
   const headers: Record<string, string> = {};
   if (known.etag !== null) headers["If-None-Match"] = known.etag;
   if (known.lastModified !== null) headers["If-Modified-Since"] = known.lastModified;
   const access = accessForAdd(build);
   const response = await withRetries(access, true, () => fetchUrl(url, { method: "HEAD", headers }, access));
   if (response.status === 304) return true;
-  return response.ok && validatorsMatch(known, validatorsOf(response.headers));
+  if (!response.ok || isOtherLength(response.headers, known)) return false;
+  return validatorsMatch(known, validatorsOf(response.headers));
+}
+
+/**
+ * Returns whether `Last-Modified` identifies a content: within a minute of its last change, another may have followed in the same
+ * second (RFC 9110, 8.8.2.2).
+ */
+function isStrong({ lastModified, fetchedAt }: UrlEntry): boolean {
+  return fetchedAt !== null && fetchedAt - Date.parse(lastModified ?? "") >= 60_000;
+}
+
+function isOtherLength(headers: Headers, { size }: UrlEntry): boolean {
+  const length = headers.get("content-length");
+  if (length === null || !/^\d+$/.test(length) || headers.has("content-encoding")) return false;
+  return Number(length) !== size;
 }
 
 /** Every validator of the earlier response has to be in the new one, unchanged. */

@@ -33,6 +33,8 @@ export const sections = {
     etag: orNull(text),
     lastModified: orNull(text),
     contentMd5: orNull(text),
+    // Indexes of earlier versions do not have it.
+    fetchedAt: (value: unknown) => orNull(number)(value ?? null),
     sha256,
     size: number,
   }),
