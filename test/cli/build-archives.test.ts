@@ -179,3 +179,10 @@ test("devices and pipes of an archive are left out with one warning by a service
   expect(files).toEqual(["/srv/f 0:0 0644"]);
   expect(exitCode).toBe(0);
 });
+
+test("an archive of a few kilobytes that unpacks to a terabyte is refused at once", async () => {
+  Bun.spawnSync(["sh", "-c", "truncate -s 1T hole && tar -cSf x.tar hole && rm hole"], { cwd: context });
+  const { exitCode, stderr } = await build("x.tar", ["--docker"]);
+  expect(stderr).toContain("x.tar unpacks to more than 512 GiB");
+  expect(exitCode).toBe(1);
+});

@@ -88,6 +88,17 @@ test("a body may be a stream of any length", async () => {
   expect(await response.json()).toMatchObject({ size: 64 << 20 });
 });
 
+test("a body that is longer than the free space is refused before it is read", async () => {
+  const request = new Request("http://engine/v1/files", {
+    method: "POST",
+    headers: { "content-length": String(2 ** 60) },
+    body: new ReadableStream({ pull: () => new Promise(() => {}) }),
+  });
+  const response = await engine.engine.fetch(request);
+  expect(response.status).toBe(507);
+  expect(await response.text()).toContain("no space left on the disk");
+});
+
 test("closing the engine during an upload removes its partial file", async () => {
   const closed = await TestEngine.open();
   const scratch = join(closed.directory, "scratch");

@@ -12,7 +12,7 @@ const store = openStore(path, {
   now: () => now,
   sleep: async () => {},
 });
-const entry = { etag: "e", lastModified: null, contentMd5: null, sha256: "0", size: 1 };
+const entry = { etag: "e", lastModified: null, contentMd5: null, fetchedAt: null, sha256: "0", size: 1 };
 
 /** Remembers something of everything. `name`: of the image and of contents. */
 function remember(name: string): void {

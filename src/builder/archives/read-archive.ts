@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { maxUnpackedBytes } from "../../image/archive-limits.ts";
 import { readTar } from "../../image/tar-reader.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { createImageContents } from "../copy/image-contents.ts";
@@ -63,8 +64,13 @@ async function sendFrom(
   if (bytes === undefined) return undefined;
   const tree = createArchiveTree(name);
   const contents = createImageContents(build, Number.POSITIVE_INFINITY);
+  let unpacked = 0;
   for await (const entry of readTar(bytes, name)) {
     build.signal.throwIfAborted();
+    unpacked += entry.size;
+    // A few kilobytes are enough for a file of any size that is one hole.
+    if (unpacked > maxUnpackedBytes)
+      throw new BoughError(`${name} unpacks to more than ${maxUnpackedBytes / 1024 ** 3} GiB`);
     tree.add(entry, entry.type === "file" ? await contents.take(contentOf(entry), entry.size) : undefined);
   }
   await contents.finish();

@@ -1,5 +1,6 @@
 import { statfsSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { maxUnpackedBytes } from "../../image/archive-limits.ts";
 
 /** Limits for an image's contents, so that a decompression bomb is stopped before it fills the disk. */
 export interface ImportLimits {
@@ -9,8 +10,7 @@ export interface ImportLimits {
   entries: number;
 }
 
-/** Several times the size of the largest public images. */
-export const defaultImportLimits: ImportLimits = { bytes: 512 * 1024 ** 3, entries: 20_000_000 };
+export const defaultImportLimits: ImportLimits = { bytes: maxUnpackedBytes, entries: 20_000_000 };
 
 /** Bytes of an image's manifest, index and configuration: the limit of registries and skopeo (containers/image, iolimits). */
 export const maxJsonBytes = 4 * 1024 ** 2;

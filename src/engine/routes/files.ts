@@ -1,7 +1,16 @@
+import { statfsSync } from "node:fs";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readPage, readText, readTime } from "../http/query.ts";
 import type { Route } from "../http/router.ts";
+import type { Layout } from "../layout.ts";
 import { findFile, listFiles, storeFile } from "../records/files.ts";
+
+/** Throws the error of a full disk before the disk is full: an archive of a few kilobytes may have a file of any size. */
+function requireRoom(bytes: number, { files }: Pick<Layout, "files">): void {
+  const { bavail, bsize } = statfsSync(files);
+  if (bytes > bavail * bsize)
+    throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+}
 
 export const fileRoutes: readonly Route[] = [
   {
@@ -21,6 +30,7 @@ export const fileRoutes: readonly Route[] = [
     method: "POST",
     path: "/v1/files",
     async answer({ state, request }) {
+      requireRoom(Number(request.headers.get("content-length") ?? 0), state.layout);
       const stored = await storeFile(
         state.database,
         state.layout,
