@@ -1,7 +1,8 @@
 /** The API client: an ImageService over any fetch function. */
 import type { Clock } from "../clock.ts";
 import { createCapabilities } from "./capabilities.ts";
-import { createFiles, type KnownFiles } from "./files/files.ts";
+import type { KnownFiles } from "./files/contents.ts";
+import { createFiles } from "./files/files.ts";
 import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
 import { createTransport } from "./http/transport.ts";
@@ -111,6 +112,7 @@ export function createService(options: ServiceOptions): Service {
     removeImage: images.removeImage,
     uploadFiles: files.uploadFiles,
     sendUnhashed: files.sendUnhashed,
+    sendOnce: files.sendOnce,
     lendFiles: options.lendFiles,
     copyAhead: options.copyAhead,
     findFile: files.findFile,

@@ -5,6 +5,7 @@
  */
 import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
+import type { SendOnce } from "./files/contents.ts";
 import type {
   LocalFile,
   SentFile,
@@ -71,6 +72,8 @@ export interface ImageService extends ImageFiles {
    * turns out to have the content, the rest is not sent. Rejects if the file has changed since it was opened.
    */
   sendUnhashed(file: UnhashedFile, options: UnhashedOptions): Promise<SentFile>;
+
+  readonly sendOnce: SendOnce;
 
   /**
    * Lets a service in this process read files where they are, for the request that names the loan. The files are iterated when

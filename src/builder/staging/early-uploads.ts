@@ -115,7 +115,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       onChange();
     };
     try {
-      await service.uploadFiles(withContents(batch), progress, { signal, onFile, areUnknown: true });
+      await service.uploadFiles(withContents(batch), progress, { signal, onFile });
     } catch {
       // The step that needs them gets the error.
       for (const { sha256 } of batch) if (begun.get(sha256)?.outcome === "under way") begun.delete(sha256);

@@ -30,13 +30,16 @@ export async function uploadImageFiles(staged: Staged, build: BuildJob): Promise
   emit({ type: "uploading", files: missing.size, bytes });
   try {
     await forEachConcurrently(missing, maxConcurrent, build.signal, async ([sha256, { content, size }]) => {
-      const found = await service.findFile(sha256);
+      let isSent = false;
       const fetch = () => fetchAgain(content, { sha256, size }, build);
-      const id = found ?? (await detectLoss(content.losable, build, fetch));
-      store.uploads.set(sha256, id);
-      ids.set(sha256, id);
+      const send = async () => {
+        const found = await service.findFile(sha256);
+        isSent = found === undefined;
+        return found ?? (await detectLoss(content.losable, build, fetch));
+      };
+      ids.set(sha256, await service.sendOnce(sha256, send));
       done.files += 1;
-      if (found === undefined) done.sentBytes += size;
+      if (isSent) done.sentBytes += size;
       else done.reused += 1;
       emit({ type: "upload-progress", ...done });
     });

@@ -54,7 +54,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
     report(last);
   };
   const sent = localFiles(local.values(), build.early.contents);
-  const ids = await build.service.uploadFiles(sent, progress, { areUnknown: true });
+  const ids = await build.service.uploadFiles(sent, progress);
   build.emit({ type: "uploaded", ...last });
   for (const [sha256, id] of known) ids.set(sha256, id);
   collectGarbage(staged.size);
@@ -70,8 +70,9 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
   switch (content.kind) {
     case "text": {
       const text = new Blob([content.text]);
-      const { uuid } = await build.service.uploadStream(() => text.stream(), { contentLength: text.size });
-      build.store.uploads.set(sha256, uuid);
+      const body = () => text.stream();
+      const send = async () => (await build.service.uploadStream(body, { contentLength: text.size })).uuid;
+      const uuid = await build.service.sendOnce(sha256, send);
       build.store.uploads.flush();
       return uuid;
     }

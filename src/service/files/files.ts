@@ -4,6 +4,7 @@ import { childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService } from "../service.ts";
+import { createSendOnce, type KnownFiles } from "./contents.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
 import { sendUnhashed } from "./unhashed-file.ts";
@@ -15,14 +16,6 @@ interface SentFile {
   requests: number;
 }
 
-/** The contents that a service is known to have: file ids by SHA-256. */
-export interface KnownFiles {
-  get(sha256: string): string | undefined;
-  set(sha256: string, uuid: string): void;
-  /** Writes collected entries, if `set` does not write each. */
-  flush?(): void;
-}
-
 interface FilesOptions {
   transport: Transport;
   clock: Clock;
@@ -30,7 +23,7 @@ interface FilesOptions {
   knownFiles?: KnownFiles;
 }
 
-export type Files = Pick<ImageService, "uploadFiles" | "sendUnhashed" | "findFile">;
+export type Files = Pick<ImageService, "uploadFiles" | "sendUnhashed" | "sendOnce" | "findFile">;
 
 /** Larger files are looked up first: that costs less than an unneeded upload. */
 const askFirstAboveBytes = 1024 * 1024;
@@ -43,6 +36,7 @@ const slowestBytesPerSecond = 64 * 1024;
 export function createFiles({ transport, clock, signal, knownFiles }: FilesOptions): Files {
   let canAsk = true;
   const workers = createUploadWorkers(clock);
+  const sendOnce = createSendOnce(knownFiles);
 
   async function find(sha256: string, stop: AbortSignal): Promise<Answer | undefined> {
     return canAsk ? await findFile(transport, sha256, stop, () => (canAsk = false)) : undefined;
@@ -93,6 +87,8 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
   }
 
   return {
+    sendOnce,
+
     async findFile(sha256) {
       const answer = await find(sha256, signal);
       return answer === undefined ? undefined : readFile(answer)?.uuid;
@@ -124,21 +120,24 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
         if (begun.has(file.sha256)) return 0;
         begun.add(file.sha256);
         const large = file.size > askFirstAboveBytes;
-        const known = options.areUnknown === true ? undefined : knownFiles?.get(file.sha256);
-        const answer = large && known === undefined ? await find(file.sha256, worker.stop) : undefined;
-        const found = known ?? (answer === undefined ? undefined : readFile(answer)?.uuid);
         const onBytes = (taken: number) => {
           underWay.set(file.sha256, taken);
           report();
         };
-        const post = () => (large ? sendLarge(file, worker.stop, onBytes) : sendSmall(file, worker));
-        const { uuid, requests } = found === undefined ? await post() : { uuid: found, requests: 0 };
+        let requests = 0;
+        const uuid = await sendOnce(file.sha256, async () => {
+          const answer = large ? await find(file.sha256, worker.stop) : undefined;
+          const found = answer === undefined ? undefined : readFile(answer)?.uuid;
+          if (found !== undefined) return found;
+          const sent = await (large ? sendLarge(file, worker.stop, onBytes) : sendSmall(file, worker));
+          requests = sent.requests;
+          return sent.uuid;
+        });
         underWay.delete(file.sha256);
         ids.set(file.sha256, uuid);
-        if (known === undefined) knownFiles?.set(file.sha256, uuid);
         done.files++;
-        options.onFile?.(file.sha256, found !== undefined);
-        if (found === undefined) done.sentBytes += file.size;
+        options.onFile?.(file.sha256, requests === 0);
+        if (requests > 0) done.sentBytes += file.size;
         else done.reused++;
         report();
         return requests;

@@ -31,8 +31,6 @@ export interface StreamOptions {
 }
 
 export interface UploadOptions {
-  /** True if the caller has checked that the service is not known to have them. */
-  areUnknown?: boolean;
   /** Aborts only this upload. */
   signal?: AbortSignal;
   /** Called for each content that the service now has. `isReused` is true if it had it already. */
