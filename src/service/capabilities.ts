@@ -46,12 +46,13 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
 
 /** `undefined` if the service has no such call, or refuses it. */
 async function askAccount(transport: Transport): Promise<JsonRecord | undefined> {
-  const handles = [400, 403, ...unsupportedStatuses];
+  const handles = [400, 403, 422, ...unsupportedStatuses];
   const { status, body } = await transport.call({
     method: "GET",
     path: "/v1/whoami",
     repeatable: true,
+    isOptional: true,
     handles,
   });
-  return handles.includes(status) ? undefined : asRecord(body);
+  return status === 0 || handles.includes(status) ? undefined : asRecord(body);
 }

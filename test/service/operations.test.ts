@@ -357,7 +357,7 @@ describe("polling", () => {
     expect(error).toMatchObject({
       message: expect.stringContaining('has the status "PONDERING", which bough does not know'),
     });
-    expect(clock.now() - before).toBeGreaterThanOrEqual(660_000);
+    expect(clock.now() - before).toBeGreaterThanOrEqual(610_000);
     expect(notices.filter(({ level }) => level === "warn")).toHaveLength(1);
   });
 

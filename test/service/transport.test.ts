@@ -181,7 +181,7 @@ describe("a call is sent again", () => {
     const fake = await start({
       intercept: () => page("<html><title>Log in to the Wi-Fi</title></html>", 200),
     });
-    const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.findImage("app"));
+    const error = await rejection(clientOf(fake.url, { clock: impatient() }).service.whoami());
     expect(error).toMatchObject({
       message: expect.stringContaining("with a body that is not JSON: <html>"),
     });

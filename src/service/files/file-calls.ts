@@ -1,8 +1,11 @@
 /** The two calls about files: `GET /v1/files/{sha256}` and `POST /v1/files`. */
 import type { Answer } from "../http/answer.ts";
-import { asRecord, asText, idIn } from "../http/json.ts";
-import { aFileId } from "../http/requirements.ts";
+import { StatusError } from "../http/errors.ts";
+import { aFileId, storedIdIn } from "../http/requirements.ts";
 import type { Call, Transport } from "../http/transport.ts";
+import { fileHashIn } from "../wire/reader/images.ts";
+import { fileHashKeys } from "../wire/reader/tables.ts";
+import { formBody, formLength, formType } from "./file-form.ts";
 
 /** A service's record of a file. Only the id is certain. */
 export interface StoredFile {
@@ -24,32 +27,78 @@ export async function findFile(
     method: "GET",
     path: `/v1/files/${sha256}`,
     repeatable: true,
+    isOptional: true,
     handles: noAnswer,
     signal,
   });
-  if (answer.status === 405 || answer.status === 501) onNoSuchRoute?.();
+  if ([0, 405, 501].includes(answer.status)) onNoSuchRoute?.();
   return readFile(answer) === undefined ? undefined : answer;
 }
 
-export async function postFile(
+interface PostOptions extends Pick<Call, "reconcile" | "onWait" | "deadline" | "timeoutMilliseconds"> {
+  body: NonNullable<Call["body"]>;
+  signal: AbortSignal;
+  /** The length of a streamed body, if it is known. */
+  contentLength?: number;
+}
+
+/** Sends the bare bytes, or a form to a service that refuses them. */
+export async function postFile(transport: Transport, options: PostOptions): Promise<StoredFile> {
+  if (transport.takesForms) return await post(transport, asForm(options));
+  try {
+    return await post(transport, options);
+  } catch (error) {
+    if (!wantsForm(error)) throw error;
+    const form = asForm(options);
+    const first = form.body();
+    if (first === undefined) throw error;
+    let made = 0;
+    const body = () => (made++ === 0 ? first : form.body());
+    const stored = await post(transport, { ...form, body }).catch((again: unknown) => {
+      throw again instanceof StatusError ? error : again;
+    });
+    transport.takesForms = true;
+    return stored;
+  }
+}
+
+function wantsForm(error: unknown): boolean {
+  if (!(error instanceof StatusError)) return false;
+  return (
+    [415, 422].includes(error.status) || (error.status === 400 && /multipart|form.?data/i.test(error.message))
+  );
+}
+
+function asForm({ body, contentLength, ...options }: PostOptions): PostOptions & { contentType: string } {
+  return {
+    ...options,
+    contentType: formType,
+    body() {
+      const file = body();
+      return file === undefined ? undefined : formBody(file);
+    },
+    ...(contentLength === undefined ? {} : { contentLength: formLength(contentLength) }),
+  };
+}
+
+async function post(
   transport: Transport,
   {
     contentLength,
+    contentType = "application/octet-stream",
     ...options
-  }: Pick<Call, "body" | "reconcile" | "onWait" | "deadline" | "timeoutMilliseconds"> & {
-    signal: AbortSignal;
-    /** The length of a streamed body, if it is known. */
-    contentLength?: number;
-  },
+  }: PostOptions & { contentType?: string },
 ): Promise<StoredFile> {
   const length = contentLength === undefined ? {} : { "content-length": String(contentLength) };
   const answer = await transport.call({
     method: "POST",
     path: "/v1/files",
-    headers: { "content-type": "application/octet-stream", ...length },
+    headers: { "content-type": contentType, ...length },
     // The service deduplicates: twice the same bytes are one file.
     repeatable: true,
     requires: aFileId,
+    // 409: it has the file already.
+    accepts: [409],
     ...options,
   });
   const stored = readFile(answer);
@@ -58,8 +107,7 @@ export async function postFile(
   return stored;
 }
 
-export function readFile({ body }: Answer): StoredFile | undefined {
-  const record = asRecord(body);
-  const uuid = idIn(record);
-  return uuid === undefined ? undefined : { uuid, sha256: asText(record?.sha256)?.toLowerCase() };
+export function readFile(answer: Answer): StoredFile | undefined {
+  const uuid = storedIdIn(answer);
+  return uuid === undefined ? undefined : { uuid, sha256: fileHashIn(answer.body, fileHashKeys) };
 }

@@ -3,7 +3,13 @@ import { BoughError } from "../../errors.ts";
 import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { proxyHint } from "./connection.ts";
-import { LengthRequiredError, NotFoundError, RefusedTokenError } from "./errors.ts";
+import {
+  LengthRequiredError,
+  NotFoundError,
+  RefusedTokenError,
+  StatusError,
+  UnreadableAnswerError,
+} from "./errors.ts";
 import { type CallName, callName, printable, serverMessage, statusText } from "./failure-text.ts";
 import { type Failure, retryAfterIn } from "./retry.ts";
 
@@ -31,6 +37,8 @@ export type Result = { answer: Answer } | { failure: Failure; error: BoughError 
 interface Expectation {
   call: CallName;
   handles: readonly number[];
+  /** Error statuses whose body may be what the call needs. */
+  accepts?: readonly number[] | undefined;
   expects: "json" | "bytes" | "stream";
   requires: Requirement | undefined;
   hasToken: boolean;
@@ -46,6 +54,10 @@ export interface Received {
 
 export function readAnswer(expectation: Expectation, { status, headers, data }: Received): Result {
   const { call, handles, expects, redact } = expectation;
+  if (expectation.accepts?.includes(status) === true) {
+    const result = readJson(expectation, status, headers, textOf(data));
+    if ("answer" in result) return result;
+  }
   if (handles.includes(status))
     return { answer: { status, headers, body: undefined, refusal: serverMessage(textOf(data)) } };
   if (status < 200 || status >= 300) {
@@ -79,7 +91,7 @@ function readJson(expectation: Expectation, status: number, headers: Headers, te
 }
 
 function malformed({ call, redact }: Expectation, status: number, how: string): Result {
-  const error = new BoughError(redact(`${callName(call)} answered ${status} ${how}`), {
+  const error = new UnreadableAnswerError(redact(`${callName(call)} answered ${status} ${how}`), {
     hint: "Is this the address of an image service?",
   });
   return { failure: { kind: "malformed" }, error };
@@ -110,7 +122,7 @@ function statusError(
   if (status === 401 || status === 403) return new RefusedTokenError(message, { hint: tokenHint(hasToken) });
   if (status === 411) return new LengthRequiredError(message);
   const hint = hintFor(status, retryAfter, message, redact);
-  return new BoughError(message, { hint });
+  return new StatusError(status, message, { hint });
 }
 
 function isMissing(status: number, message: string): boolean {

@@ -22,6 +22,8 @@ export interface AttemptParts extends RequestParts {
   json?: unknown;
   /** Error statuses that the caller handles: returned, not thrown. */
   handles?: readonly number[];
+  /** Error statuses whose body may be what the call requires: then it is read like any other. */
+  accepts?: readonly number[];
   /** Default JSON. With `stream` the body is still to be read, and fails if no more bytes come. */
   expects?: "json" | "bytes" | "stream";
   /** Requirement for a JSON body. */
@@ -53,7 +55,7 @@ export async function attempt(
   signal: AbortSignal,
 ): Promise<Result> {
   const { exchange } = options;
-  const { handles = [], expects = "json", requires } = parts;
+  const { handles = [], accepts, expects = "json", requires } = parts;
   const { hasToken, redact } = exchange;
   const answered = warnIfSlow(options, parts, body);
   try {
@@ -61,7 +63,7 @@ export async function attempt(
       ? openStream(options, parts, signal)
       : receive(options, parts, body, signal, expects));
     const call = exchange.nameOf(parts);
-    return readAnswer({ call, handles, expects, requires, hasToken, redact }, received);
+    return readAnswer({ call, handles, accepts, expects, requires, hasToken, redact }, received);
   } catch (error) {
     // A deadline that a caller has set for its call counts as a connection fault, like the call's own.
     if (signal.aborted && !(signal.reason instanceof DeadlineError)) throw signal.reason;

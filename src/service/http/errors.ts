@@ -6,6 +6,22 @@ export class NotFoundError extends BoughError {
   override readonly name = "NotFoundError";
 }
 
+/** The service has refused the call, for a reason that has no class of its own. */
+export class StatusError extends BoughError {
+  override readonly name = "StatusError";
+  readonly status: number;
+
+  constructor(status: number, message: string, options: BoughErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+/** A response that is not what its status promises: no JSON, or JSON without what the call needs. */
+export class UnreadableAnswerError extends BoughError {
+  override readonly name = "UnreadableAnswerError";
+}
+
 /** 411: the service takes no body of unknown length. */
 export class LengthRequiredError extends BoughError {
   override readonly name = "LengthRequiredError";

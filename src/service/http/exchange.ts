@@ -52,6 +52,7 @@ export interface Exchange {
   ): Promise<Response>;
 }
 
+const minSecretCharacters = 8;
 const acceptedEncodings = "gzip, deflate, br, zstd";
 /** Maximum idle time of a connection that is used again. Servers close idle connections, usually after five seconds or more. */
 const idleMilliseconds = 2000;
@@ -67,7 +68,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
   let lastAnswer = 0;
   const isIdle = () => steadyTime(clock) - lastAnswer > idleMilliseconds;
-  const redact = (text: string) => (token === undefined ? text : text.replaceAll(token, "***"));
+  // A token of a few characters is part of other words, and protects nothing.
+  const isSecret = token !== undefined && token.length >= minSecretCharacters;
+  const redact = (text: string) => (isSecret ? text.replaceAll(token, "***") : text);
 
   /** Names are lower-case here and in the parts. */
   const usualHeaders = { accept: "application/json", "accept-encoding": acceptedEncodings };

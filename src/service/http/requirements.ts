@@ -1,6 +1,9 @@
 /** Requirements of callers for a response. */
-import type { Requirement } from "./answer.ts";
-import { asRecord, idIn } from "./json.ts";
+
+import { fileIdIn } from "../wire/reader/images.ts";
+import { listIn as readList } from "../wire/reader/lists.ts";
+import type { Answer, Requirement } from "./answer.ts";
+import { asId, asRecord } from "./json.ts";
 
 export const anObject: Requirement = {
   what: "a JSON object",
@@ -8,7 +11,7 @@ export const anObject: Requirement = {
 };
 
 /**
- * Requires `{<name>: [...]}`, or the list alone. Some services return null for an empty one, or `{}` if its field is `optional` in
+ * Requires `{<name>: [...]}`, the list alone, or one in another usual place. Some services return null for an empty one, or `{}` if its field is `optional` in
  * the API.
  */
 export function aList(name: string, { optional = false } = {}): Requirement {
@@ -16,9 +19,8 @@ export function aList(name: string, { optional = false } = {}): Requirement {
     what: `a list of ${name}`,
     isMet({ body }) {
       const record = asRecord(body);
-      const list = record?.[name];
       const isLeftOut = optional && record !== undefined && Object.keys(record).length === 0;
-      return Array.isArray(body) || Array.isArray(list) || list === null || isLeftOut;
+      return isLeftOut || readList(body, name) !== undefined;
     },
   };
 }
@@ -27,11 +29,20 @@ export function aList(name: string, { optional = false } = {}): Requirement {
 export const maxListed = 200_000;
 
 export function listIn(body: unknown, name: string): unknown[] {
-  const list = Array.isArray(body) ? body : asRecord(body)?.[name];
-  return Array.isArray(list) ? list : [];
+  return readList(body, name) ?? [];
 }
 
 export const aFileId: Requirement = {
   what: "the file's uuid",
-  isMet: ({ body }) => idIn(asRecord(body)) !== undefined,
+  isMet: (answer) => storedIdIn(answer) !== undefined,
 };
+
+/** Returns the id of a stored file: of the body, or the last segment of `Location`. */
+export function storedIdIn({ body, headers }: Pick<Answer, "body" | "headers">): string | undefined {
+  const last = headers
+    .get("location")
+    ?.split(/[?#]/)[0]
+    ?.split("/")
+    .findLast((part) => part !== "");
+  return fileIdIn(body) ?? asId(last);
+}

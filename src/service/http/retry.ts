@@ -25,6 +25,8 @@ export interface Attempt {
   /** True if the service does not know something that it has just made. */
   isTooNew?: boolean;
   elapsedMilliseconds: number;
+  /** True if the caller can do without the call: a defect is not waited for. */
+  isOptional?: boolean;
 }
 
 type Decision = { action: "wait"; milliseconds: number } | { action: "give up" };
@@ -39,12 +41,14 @@ const firstContactBudgetMilliseconds = 5_000;
 /** Rate limits take longer than faults, and waiting for them is certain to help. */
 const refusalBudgetMilliseconds = 300_000;
 const malformedAttempts = 3;
+const optionalAttempts = 3;
 /** Copies of a database are late by some 100 ms. */
 const maxTooNewWaitMilliseconds = 1000;
 
 /** `random` is in [0, 1). */
 export function decide(attempt: Attempt, now: number, random: number): Decision {
   const { failure } = attempt;
+  if (attempt.isOptional === true && isDefect(failure) && attempt.number >= optionalAttempts) return giveUp;
   switch (failure.kind) {
     case "status": {
       if (attempt.isTooNew === true)
@@ -69,6 +73,13 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
     case "excessive":
       return giveUp;
   }
+}
+
+/** True for what is more likely to stay than a restart of the service. */
+function isDefect(failure: Failure): boolean {
+  return failure.kind === "connection"
+    ? failure.received
+    : failure.kind === "status" && failure.status === 500;
 }
 
 /** True for statuses that refuse a request before any processing. */

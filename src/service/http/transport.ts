@@ -6,11 +6,18 @@ import { parseBaseUrl } from "./address.ts";
 import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
 import { DeadlineError } from "./deadline.ts";
-import { NotFoundError, SpentBodyError, UnknownOutcomeError } from "./errors.ts";
+import {
+  NotFoundError,
+  SpentBodyError,
+  StatusError,
+  UnknownOutcomeError,
+  UnreadableAnswerError,
+} from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
 import { callName } from "./failure-text.ts";
 import { createNewIds, type NewIds, noNewIds } from "./new-ids.ts";
-import { decide, type Failure, isOutcomeUnknown } from "./retry.ts";
+import { createPlainFields, type PlainFields } from "./plain-fields.ts";
+import { decide, type Failure, isOutcomeUnknown, isRefusal } from "./retry.ts";
 
 interface TransportOptions extends ExchangeOptions {
   signal: AbortSignal;
@@ -28,6 +35,11 @@ export interface Call extends AttemptParts {
   repeatable: boolean;
   /** Ids that the call needs. It is repeated while the service does not know a new one. */
   needs?: () => Iterable<string>;
+  /**
+   * True if the caller can do without: a call that fails for good resolves with status 0. Not if the service can't be reached,
+   * accepts no requests at the moment, or does not accept the token.
+   */
+  isOptional?: boolean;
   /** Looks, before a repeat, for the result of an attempt that may have been processed. */
   reconcile?: () => Promise<Answer | undefined>;
   /** Called before the wait for another attempt. */
@@ -45,6 +57,9 @@ export interface Transport {
   nameOf(parts: RequestParts): string;
   readonly operations: OperationAddresses;
   readonly newIds: NewIds;
+  readonly fields: PlainFields;
+  /** True if the service takes files only as forms. */
+  takesForms: boolean;
   /** The time in milliseconds by which the service's clock is ahead of this machine's, by its latest response; 0 if unknown. */
   clockOffset(): number;
 }
@@ -65,6 +80,8 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     operations,
     newIds,
+    fields: createPlainFields((text) => onNotice({ level: "debug", text })),
+    takesForms: false,
     clockOffset() {
       const offset = latest === undefined ? Number.NaN : Date.parse(latest.date) - latest.at;
       return Number.isNaN(offset) ? 0 : offset;
@@ -87,11 +104,23 @@ export function createTransport(options: TransportOptions): Transport {
         const { failure, error } = result;
         answeredBefore ||= failure.kind === "status" && failure.status < 500;
         const elapsedMilliseconds = clock.now() - started;
-        const { repeatable, needs } = call;
+        const { repeatable, needs, isOptional = false } = call;
         const isTooNew = error instanceof NotFoundError && needs !== undefined && hasNew(needs());
-        const facts = { number, repeatable, answeredBefore, failure, isTooNew, elapsedMilliseconds };
+        const facts = {
+          number,
+          repeatable,
+          answeredBefore,
+          failure,
+          isTooNew,
+          elapsedMilliseconds,
+          isOptional,
+        };
         const decision = decide(facts, clock.now(), options.random());
         // A signal that is aborted here carries the caller's own deadline for this call.
+        if (decision.action === "give up" && isOptional && !signal.aborted && canDoWithout(failure)) {
+          onNotice({ level: "debug", text: `${error.message}; going on without it` });
+          return { status: 0, headers: new Headers(), body: undefined, refusal: error.message };
+        }
         if (decision.action === "give up" || signal.aborted) throw finalError(error, call, failure, number);
         const { milliseconds } = decision;
         onNotice({
@@ -130,6 +159,11 @@ export function createTransport(options: TransportOptions): Transport {
   };
 }
 
+function canDoWithout(failure: Failure): boolean {
+  if (failure.kind === "connection") return failure.received;
+  return failure.kind !== "status" || !(failure.status === 401 || isRefusal(failure.status));
+}
+
 function spentBody({ message, hint }: BoughError, failure: Failure): SpentBodyError {
   return new SpentBodyError(message, failure, { hint });
 }
@@ -139,6 +173,8 @@ function finalError(error: BoughError, call: Call, failure: Failure, attempts: n
   const message = attempts > 1 ? `${error.message} (tried ${attempts} times)` : error.message;
   const options = { hint: error.hint };
   if (!call.repeatable && isOutcomeUnknown(failure)) return new UnknownOutcomeError(message, options);
-  const isPlain = error.constructor === BoughError;
-  return isPlain && attempts > 1 ? new BoughError(message, options) : error;
+  if (attempts === 1) return error;
+  if (error instanceof StatusError) return new StatusError(error.status, message, options);
+  if (error instanceof UnreadableAnswerError) return new UnreadableAnswerError(message, options);
+  return error.constructor === BoughError ? new BoughError(message, options) : error;
 }

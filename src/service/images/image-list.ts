@@ -7,7 +7,7 @@ import { aList, maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { pollIntervals } from "../operations/polling.ts";
 import type { ImageRecord } from "../wire/image.ts";
-import { readImages } from "./image-records.ts";
+import { type ListedImage, readImages } from "./image-records.ts";
 import { isSameImage } from "./reference.ts";
 
 export interface ImageFilter {
@@ -60,7 +60,14 @@ const maxPages = 2000;
 const refusesQuery = [400, 422];
 
 /** Statuses of a service without a list of images, or without one for this token. */
-const withoutList = [403, ...unsupportedStatuses];
+const withoutList: Lacking = { lacking: [0, 400, 403, 422, ...unsupportedStatuses], isOptional: true };
+const required: Lacking = { lacking: unsupportedStatuses, isOptional: false };
+
+interface Lacking {
+  lacking: readonly number[];
+  /** True if any other failure means the same: a build needs no list. */
+  isOptional: boolean;
+}
 
 /** Variants of the query, the most complete first. If a service refuses one, the next is used from then on. */
 const queryVariants: readonly { pageSize?: number; onlyTag?: true }[] = [
@@ -84,8 +91,8 @@ export function createImageList({
   async function readPage(
     filter: ImageFilter,
     offset: number,
-    lacking: readonly number[],
-  ): Promise<ImageRecord[]> {
+    { lacking, isOptional }: Lacking,
+  ): Promise<ListedImage[]> {
     for (;;) {
       const isLast = variant === queryVariants.length - 1;
       const answer = await transport.call({
@@ -93,12 +100,14 @@ export function createImageList({
         path: "/v1/images",
         query: queryOf(filter, offset, queryVariants[variant] ?? {}),
         repeatable: true,
+        isOptional,
         handles: isLast ? lacking : [...lacking, ...refusesQuery],
         requires: aList("images", { optional: true }),
       });
       // Past its end, a list may have no page.
-      if (offset > 0 && [...lacking, ...pastEndStatuses].includes(answer.status)) return [];
-      if (lacking.includes(answer.status)) {
+      if (offset > 0 && answer.status !== 0 && [...lacking, ...pastEndStatuses].includes(answer.status))
+        return [];
+      if (lacking.includes(answer.status) && (isLast || !refusesQuery.includes(answer.status))) {
         capabilities.learn("imageList", false);
         return [];
       }
@@ -110,7 +119,7 @@ export function createImageList({
   async function read(
     filter: ImageFilter,
     isWanted: IsWanted | undefined,
-    lacking: readonly number[],
+    lacking: Lacking,
   ): Promise<ImageRecord[]> {
     if (capabilities.lacks("imageList")) return [];
     const sizes = filter.sizes === true && (await capabilities.extensions()).has("image-sizes");
@@ -143,7 +152,7 @@ export function createImageList({
 
   async function askForUntagged(): Promise<boolean> {
     if ((await capabilities.extensions()).has("image-list")) return true;
-    return (await readPage({}, 0, withoutList)).some(({ tag }) => tag === null);
+    return (await readPage({}, 0, withoutList)).some(({ isUntagged }) => isUntagged);
   }
 
   async function look(uuid: string): Promise<ImageRecord | "gone" | "unsupported"> {
@@ -159,7 +168,7 @@ export function createImageList({
   }
 
   return {
-    list: (filter = {}, isWanted) => read(filter, isWanted, unsupportedStatuses),
+    list: (filter = {}, isWanted) => read(filter, isWanted, required),
     search: (filter, isWanted) => read(filter, isWanted, withoutList),
 
     noteNewImage() {

@@ -4,10 +4,15 @@ import { BoughError } from "../../errors.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
-import { asId, asInteger, asRecord, idIn } from "../http/json.ts";
+import { asInteger, asRecord } from "../http/json.ts";
 import type { Operations } from "../operations/operations.ts";
+import { recordIn } from "../operations/record.ts";
 import type { FoundImage, ImageImport, ImageService } from "../service.ts";
 import { type ImageRecord, type ImportRequest, isTag } from "../wire/image.ts";
+import { findAll, hasField, readId } from "../wire/reader/fields.ts";
+import { importedImagesIn } from "../wire/reader/images.ts";
+import { stageOf, statusTextIn } from "../wire/reader/status.ts";
+import { imageIdKeys } from "../wire/reader/tables.ts";
 import { createImageList, type ImageList, type ImageListOptions } from "./image-list.ts";
 import { isUuid } from "./reference.ts";
 import { registryHint } from "./registry-hint.ts";
@@ -71,7 +76,8 @@ export function createImages(options: ImagesOptions): Images {
     const outcome = await (onProgress === undefined
       ? operations.poll(operation)
       : operations.follow(operation, undefined, { onProgress }));
-    if (outcome.status === "SUCCESS" && outcome.image !== undefined) return outcome.image;
+    // A record of an import without another image may be that of the image itself.
+    if (outcome.status === "SUCCESS") return outcome.image ?? operation;
     const reason =
       outcome.error ?? (outcome.stderr.text.trim() || `the operation ended as ${outcome.status}`);
     throw new BoughError(`importing ${url} failed: ${reason}`, { hint: hintAfter(url, reason) });
@@ -117,28 +123,32 @@ export function createImages(options: ImagesOptions): Images {
     },
 
     async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {
-      const json: ImportRequest = {
+      const request: ImportRequest = {
         registry: { url, ...(credentials === undefined ? {} : { credentials }) },
         ...(tag === undefined ? {} : { tag }),
         timeout: timeoutSeconds,
       };
       const path = "/v1/images/import";
       // Importing twice ends in the same image under the same tag.
-      const answer = await transport.call({
-        method: "POST",
-        path,
-        json,
-        repeatable: true,
-        requires: {
-          what: "an image or an operation",
-          isMet: (answer) =>
-            imageIn(answer) !== undefined || transport.operations.read(answer, path) !== undefined,
-        },
-      });
+      const answer = await transport.fields.send(path, request, ["timeout"], (json) =>
+        transport.call({
+          method: "POST",
+          path,
+          json,
+          repeatable: true,
+          requires: {
+            what: "an image or an operation",
+            isMet: (answer) =>
+              imageIn(answer) !== undefined || transport.operations.read(answer, path) !== undefined,
+          },
+        }),
+      );
       const image = imageIn(answer);
       if (image !== undefined) return asNew(image);
       const operation = transport.operations.read(answer, path) ?? "";
-      operations.expect(operation, "image_import", timeoutSeconds, namesOperation(answer));
+      const named = tag === undefined ? [url] : [url, url.replace(/^docker:\/\//, ""), tag];
+      const isNew = namesOperation(answer);
+      operations.expect(operation, "image_import", timeoutSeconds, isNew, { named, isKept: true });
       try {
         return await followImport(operation, url, onProgress);
       } catch (error) {
@@ -175,14 +185,19 @@ export function createImages(options: ImagesOptions): Images {
   };
 }
 
-/** Returns the image's id if the response to an import is an image: it has an image's fields and none of an operation's. */
+/** Returns the image's id if the response is an image: it has an image's fields and none of an operation's. */
 function imageIn(answer: Answer): string | undefined {
-  const record = asRecord(answer.body);
-  if (record === undefined || namesOperation(answer)) return undefined;
-  if ("status" in record || "kind" in record) return undefined;
-  const nested = asId(record.image) ?? idIn(asRecord(record.image)) ?? asId(record.image_uuid);
-  if (nested !== undefined) return nested;
-  return "tag" in record || "created_at" in record ? idIn(record) : undefined;
+  const record = recordIn(answer.body);
+  if (namesOperation(answer) || answer.status === 202 || "kind" in record) return undefined;
+  const status = statusTextIn(record);
+  if (status !== undefined && stageOf(status) !== "SUCCESS") return undefined;
+  const [named] = importedImagesIn(answer.body);
+  if (named !== undefined) return named;
+  const isImage =
+    status === undefined
+      ? ["tag", "tags", "repo_tags", "created_at"].some((key) => hasField(record, key))
+      : /^(ready|available|imported)$/i.test(status);
+  return isImage ? findAll(record, [{ places: [""], names: imageIdKeys }], readId)[0] : undefined;
 }
 
 function namesOperation({ headers }: Answer): boolean {

@@ -1,36 +1,116 @@
-/** Addresses of a service's operations. */
+/** Addresses of a service's operations. Where its records are is found out once. */
 import type { Answer } from "../http/answer.ts";
 import type { RequestParts } from "../http/exchange.ts";
-import { asId, asRecord, idIn } from "../http/json.ts";
+import { asId } from "../http/json.ts";
+import { operationIdsIn, operationLinksIn } from "../wire/reader/new-operation.ts";
 
-type Address = Pick<RequestParts, "path" | "query">;
+export type Address = Pick<RequestParts, "path" | "query">;
 
 export interface OperationAddresses {
   /**
-   * Returns the id of the operation in a response to a request of this path, and remembers its address. `undefined` if there is
+   * Returns the id of the operation in a response to a request of this path, and remembers its addresses. `undefined` if there is
    * none.
    */
   read(answer: Answer, path: string): string | undefined;
+  /** Returns the addresses that its record may have, the most likely first. One, if it is known where such records are. */
+  candidates(operation: string): readonly Address[];
+  /** Remembers where a record was found: others of the same kind are there, too. */
+  learn(operation: string, address: Address): void;
+  /** Returns the address of the operation itself. */
   addressOf(operation: string): Address;
   /** Returns the address of its events. */
   eventsOf(operation: string): Address;
 }
 
+/** An operation whose id or address the response to its request has named. */
+interface NamedOperation {
+  /** The path of the request. */
+  requested: string;
+  /** Ids besides its own that the response has. */
+  otherIds: readonly string[];
+  location: Address | undefined;
+  links: readonly Address[];
+}
+
+/** Where a record was found: at the address that the response named, or at a path with the id in place of `{id}`. */
+type Source = "location" | "link" | { template: string };
+
+interface Candidate {
+  source: Source;
+  address: Address;
+}
+
+const usualTemplates = ["/v1/operations/{id}", "/v1/instances/{id}"];
+const usual = "/v1/operations/{id}";
+/** Of further ids in a response, the likely ones are tried. */
+const maxOtherIds = 2;
+
 /** `base`: the service's address. */
 export function createOperationAddresses(base: URL): OperationAddresses {
-  const elsewhere = new Map<string, Address>();
-  const addressOf = (operation: string): Address =>
-    elsewhere.get(operation) ?? { path: usualPath(operation) };
+  const named = new Map<string, NamedOperation>();
+  /** By the path of the request that started the operation. */
+  const learnt = new Map<string, Source>();
+
+  function allOf(operation: string): Candidate[] {
+    const { requested, otherIds = [], location, links = [] } = named.get(operation) ?? {};
+    const ids = [operation, ...otherIds];
+    const own = requested === undefined ? [] : [`${requested}/{id}`];
+    const image = requested === importPath ? ["/v1/images/{id}"] : [];
+    const templates = [...new Set([...usualTemplates, ...own, ...image])];
+    const hasId = ({ path }: Address) => ids.some((id) => path.includes(encodeURIComponent(id)));
+    const asLink = (address: Address): Candidate => ({ source: "link", address });
+    const first: Candidate[] = [
+      ...(location === undefined ? [] : [{ source: "location" as const, address: location }]),
+      ...links.filter(hasId).map(asLink),
+      ...templates.flatMap((template) => ids.map((id) => fromTemplate(template, id))),
+    ];
+    const statuses = first.map(({ source, address }) => ({
+      source: typeof source === "object" ? { template: `${source.template}/status` } : source,
+      address: { ...address, path: `${address.path.replace(/\/+$/, "")}/status` },
+    }));
+    return [...first, ...statuses, ...links.filter((link) => !hasId(link)).map(asLink)];
+  }
+
+  function candidatesOf(operation: string): Candidate[] {
+    const requested = named.get(operation)?.requested;
+    const known = requested === undefined ? [...learnt.values()] : [learnt.get(requested) ?? []].flat();
+    const all = allOf(operation);
+    const fitting = known.flatMap((source) =>
+      typeof source === "object"
+        ? fromTemplate(source.template, operation)
+        : all.filter((candidate) => candidate.source === source).slice(0, 1),
+    );
+    if (requested !== undefined && fitting[0] !== undefined) return [fitting[0]];
+    return [...fitting, ...all].filter(isFirst);
+  }
+
+  const addressOf = (operation: string): Address => {
+    const { path, query } = candidatesOf(operation)[0]?.address ?? { path: pathOf(usual, operation) };
+    return { path: path.replace(/\/status$/, ""), ...(query === undefined ? {} : { query }) };
+  };
+
   return {
     read(answer, path) {
-      const address = addressIn(answer, base, path);
-      const last = address?.path.split("/").findLast((name) => name !== "");
-      const operation = operationIn(answer) ?? asId(last === undefined ? undefined : decode(last));
+      const location = addressIn(answer.headers.get("location"), base, path);
+      const last = location?.path.split("/").findLast((name) => name !== "" && name !== "status");
+      const ids = operationIdsIn(answer.body);
+      const operation = ids[0] ?? asId(last === undefined ? undefined : decode(last));
       if (operation === undefined) return undefined;
+      const links = operationLinksIn(answer.body).flatMap((link) => addressIn(link, base, path) ?? []);
       // The record's own id may differ from the last part of its address.
-      if (address !== undefined && address.path !== usualPath(operation)) elsewhere.set(operation, address);
+      named.set(operation, { requested: path, otherIds: ids.slice(1, 1 + maxOtherIds), location, links });
       return operation;
     },
+
+    candidates: (operation) => candidatesOf(operation).map(({ address }) => address),
+
+    learn(operation, { path }) {
+      const requested = named.get(operation)?.requested ?? "";
+      if (learnt.has(requested)) return;
+      const found = allOf(operation).find(({ address }) => address.path === path);
+      if (found !== undefined) learnt.set(requested, found.source);
+    },
+
     addressOf,
     eventsOf(operation) {
       const { path, query } = addressOf(operation);
@@ -39,21 +119,28 @@ export function createOperationAddresses(base: URL): OperationAddresses {
   };
 }
 
-function usualPath(operation: string): string {
-  return `/v1/operations/${encodeURIComponent(operation)}`;
+const importPath = "/v1/images/import";
+
+function fromTemplate(template: string, id: string): Candidate {
+  return { source: { template }, address: { path: pathOf(template, id) } };
 }
 
-function operationIn({ body }: Answer): string | undefined {
-  const record = asRecord(body);
-  return idIn(record) ?? idIn({ uuid: record?.operation_uuid, id: record?.operation_id });
+function pathOf(template: string, id: string): string {
+  return template.replace("{id}", () => encodeURIComponent(id));
+}
+
+function isFirst({ address }: Candidate, index: number, all: readonly Candidate[]): boolean {
+  const isSame = (other: Candidate) =>
+    other.address.path === address.path &&
+    JSON.stringify(other.address.query ?? {}) === JSON.stringify(address.query ?? {});
+  return all.findIndex(isSame) === index;
 }
 
 /**
- * Reads `Location`: absolute or relative, with the base address's prefix or without. Of another origin only the path is used: the
- * token is not sent there, and a service behind a proxy does not know its public address.
+ * Reads `Location` or a link: absolute or relative, with the base address's prefix or without. Of another origin only the path is
+ * used: the token is not sent there, and a service behind a proxy does not know its public address.
  */
-function addressIn({ headers }: Answer, base: URL, requested: string): Address | undefined {
-  const location = headers.get("location");
+function addressIn(location: string | null, base: URL, requested: string): Address | undefined {
   const prefix = base.pathname.replace(/\/+$/, "");
   // Some services mean `operations/ID` from `/v1/`, whatever was requested; `../operations/ID` is relative to the request.
   const from = new URL(

@@ -1,9 +1,10 @@
 /** `GET /v1/operations`, page by page. */
 import { type LearntCapabilities, pastEndStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
-import { asRecord, idIn, type JsonRecord } from "../http/json.ts";
+import { asRecord, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
+import { operationIdsIn } from "../wire/reader/new-operation.ts";
 
 interface ListedOperation {
   uuid: string;
@@ -54,7 +55,7 @@ export async function* readOperationPages(
     }
     const fresh = listIn(body, "operations").flatMap((item) => {
       const record = asRecord(item);
-      const uuid = idIn(record);
+      const [uuid] = operationIdsIn(record);
       return record === undefined || uuid === undefined || seen.has(uuid) ? [] : [{ uuid, record }];
     });
     // A short page may not be the last, since a service may return fewer than requested. A server that ignores the offset

@@ -4,9 +4,11 @@ import { asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import { maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { bytesOf, type OperationKind, type OperationStatus } from "../wire/operation.ts";
+import { outputIn } from "../wire/reader/outputs.ts";
+import { statusTextIn, usualStatus } from "../wire/reader/status.ts";
 import { readOperationPages } from "./operation-pages.ts";
 import { getRecord } from "./polling.ts";
-import { outputPlaces, readOperation, usualStatus } from "./record.ts";
+import { readOperation, recordIn } from "./record.ts";
 
 /** An operation without its output. */
 export interface OperationSummary {
@@ -72,19 +74,20 @@ export function createOperationRecords(
 
     async getOperation(operation) {
       const { body } = await getRecord(transport, operation);
-      const view = readOperation(body);
-      const record = asRecord(body) ?? {};
+      const view = readOperation(body, operation);
+      const record = recordIn(body);
       return {
         ...summarize(operation, record),
         hasEnded: view.ended !== undefined,
-        resultImage: view.image ?? null,
+        resultImage: view.images.results[0] ?? view.images.others[0] ?? null,
         resultTag: asText(asRecord(record.result)?.tag) ?? null,
       };
     },
 
     async recordedOutput(operation) {
       const { body } = await getRecord(transport, operation);
-      return { stdout: outputIn(body, "stdout"), stderr: outputIn(body, "stderr") };
+      const record = recordIn(body);
+      return { stdout: outputBytes(record, "stdout"), stderr: outputBytes(record, "stderr") };
     },
   };
 }
@@ -110,7 +113,7 @@ function summarize(uuid: string, record: JsonRecord): OperationSummary {
   return {
     uuid,
     kind: asText(record.kind) ?? "instance",
-    status: usualStatus(asText(record.status) ?? ""),
+    status: usualStatus(statusTextIn(record) ?? ""),
     error: asText(record.error) ?? asText(asRecord(record.error)?.message) ?? null,
     createdAt: asText(record.created_at) ?? null,
     durationSeconds: asNumber(record.duration) ?? null,
@@ -127,14 +130,7 @@ function commandOf(metadata: JsonRecord): string | undefined {
   return command === undefined ? undefined : [command, ...words].join(" ");
 }
 
-function outputIn(body: unknown, stream: "stdout" | "stderr"): Uint8Array {
-  for (const place of outputPlaces(body)) {
-    const value = place[stream];
-    if (typeof value === "string") return bytesOf({ value, encoding: "ascii" });
-    const bytes = asRecord(value);
-    if (typeof bytes?.value === "string") {
-      return bytesOf({ value: bytes.value, encoding: asText(bytes.encoding) ?? "ascii" });
-    }
-  }
-  return new Uint8Array();
+function outputBytes(record: JsonRecord, stream: "stdout" | "stderr"): Uint8Array {
+  const bytes = outputIn(record, stream);
+  return bytes === undefined ? new Uint8Array() : bytesOf(bytes);
 }

@@ -3,17 +3,19 @@ import type { Clock } from "../../clock.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { withDeadline } from "../http/deadline.ts";
-import { NotFoundError, OverdueError } from "../http/errors.ts";
-import { type IdleTimer, startIdleTimer } from "../http/idle-timer.ts";
+import { OverdueError } from "../http/errors.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
+import { cancel, cancelMilliseconds } from "./cancel.ts";
+import { endedView, endingOf } from "./ending.ts";
 import { followEvents } from "./events.ts";
-import { graceMilliseconds, withTimeLimit } from "./overdue.ts";
-import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
+import { withTimeLimit } from "./overdue.ts";
+import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
 import { newRequestId } from "./request-id.ts";
+import { reportSilence } from "./silence.ts";
 import { spawnInstance } from "./spawn.ts";
 import { searchSpawned } from "./spawned.ts";
 
@@ -44,31 +46,41 @@ export interface Operations
     kind: OperationKind,
     timeoutSeconds: number,
     isNew: boolean,
-    startImage?: string,
+    request?: OperationRequest,
   ): void;
 }
 
-interface ExpectedOperation {
+/** What is known of the request for an operation. */
+interface OperationRequest {
+  /** The images that it named. A command that changes nothing returns the one it started from. */
+  named: readonly string[];
+  /** True if the result is kept as an image. */
+  isKept: boolean;
+}
+
+interface ExpectedOperation extends Partial<OperationRequest> {
   kind: OperationKind;
   timeoutSeconds: number;
   /** Set for new operations only. */
   startedAt?: number;
-  /** The image that a command starts from, and that it returns if it changes nothing. */
-  startImage?: string | undefined;
 }
 
 const defaultTimeoutSeconds = 600;
-const silenceMilliseconds = 60_000;
-const cancelMilliseconds = 15_000;
+/** Time after its timeout for an operation whose status bough does not know. */
+const unknownStatusMilliseconds = 10_000;
+/** Time for a record to be completed. */
+const echoMilliseconds = 500;
 
 export function createOperations(options: OperationsOptions): Operations {
   const { clock, random, running, capabilities } = options;
   const { newIds } = options.transport;
   const expected = new Map<string, ExpectedOperation>();
+  /** True after the warning about exit codes. */
+  let hasWarned = false;
 
   const operations: Operations = {
-    expect(operation, kind, timeoutSeconds, isNew, startImage) {
-      expected.set(operation, { kind, timeoutSeconds, startImage, ...(isNew && { startedAt: clock.now() }) });
+    expect(operation, kind, timeoutSeconds, isNew, request) {
+      expected.set(operation, { kind, timeoutSeconds, ...request, ...(isNew && { startedAt: clock.now() }) });
     },
 
     newRequestId: () => newRequestId(random()),
@@ -83,7 +95,8 @@ export function createOperations(options: OperationsOptions): Operations {
       }).finally(() => running.delete(unnamed));
       running.add(nameOf(operation));
       const timeoutSeconds = request.timeout ?? defaultTimeoutSeconds;
-      operations.expect(operation, "instance", timeoutSeconds, true, request.image);
+      const known = { named: [request.image], isKept: !request.disposable };
+      operations.expect(operation, "instance", timeoutSeconds, true, known);
       return operation;
     },
 
@@ -97,7 +110,7 @@ export function createOperations(options: OperationsOptions): Operations {
         operations.expect(operation, "instance", timeoutSeconds, false);
       running.add(nameOf(operation));
       const log = createReceivedEvents(listener);
-      const silence = reportSilence(operation);
+      const silence = reportSilence(options, operation);
       const report = (chunk: OutputChunk) => {
         silence.touch();
         onOutput?.(chunk);
@@ -144,21 +157,6 @@ export function createOperations(options: OperationsOptions): Operations {
     },
   };
 
-  /** Reports once a minute that a silent operation is still running. */
-  function reportSilence(operation: string): Pick<IdleTimer, "touch" | "stop"> {
-    const began = clock.now();
-    const onIdle = () => {
-      const minutes = Math.round((clock.now() - began) / 60_000);
-      options.onNotice({
-        level: "info",
-        text: `operation ${operation} is still running, after ${minutes} min`,
-      });
-      timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
-    };
-    let timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
-    return { touch: () => timer.touch(), stop: () => timer.stop() };
-  }
-
   /** Limits the wait by the request's timeout, which is unknown for an operation that another process has started. */
   async function withinTime<T>(operation: string, work: (own: PollingOptions) => Promise<T>): Promise<T> {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds;
@@ -184,40 +182,58 @@ export function createOperations(options: OperationsOptions): Operations {
     log: ReceivedEvents,
     onKnown?: () => Promise<void>,
   ): Promise<OperationOutcome> {
-    const { timeoutSeconds = defaultTimeoutSeconds, startedAt, startImage } = expected.get(operation) ?? {};
-    const limitMilliseconds = timeoutSeconds * 1000 + graceMilliseconds;
+    const expectation = expected.get(operation) ?? {};
+    const {
+      timeoutSeconds = defaultTimeoutSeconds,
+      startedAt,
+      named,
+      isKept,
+    }: Partial<ExpectedOperation> = expectation;
+    const limitMilliseconds = timeoutSeconds * 1000 + unknownStatusMilliseconds;
     const created = startedAt === undefined ? undefined : { startedAt, onKnown };
-    const view = endedView(log) ?? (await pollUntilEnded(own, operation, limitMilliseconds, created));
-    const { ended: status, isQueued: _, unknownStatus: __, served, ...end } = view;
+    const poll = () => pollUntilEnded(own, operation, limitMilliseconds, created);
+    let view = endedView(log) ?? (await poll());
     const kind = expected.get(operation)?.kind ?? "instance";
+    // Some services report how the process ended only in the events.
+    const exit = readOperation({ state: log.exitState });
+    const readEnding = () =>
+      endingOf(view, { kind, named: named ?? [], exitCode: view.exitCode ?? exit.exitCode });
+    let ending = readEnding();
+    if (ending.isEcho && kind === "instance" && isKept === true) {
+      options.onNotice({ level: "warn", text: echoText(operation, ending.image ?? "") });
+      await clock.sleep(echoMilliseconds, own.signal);
+      view = await poll();
+      ending = readEnding();
+    }
+    const { served, limitsHit, imageBytes } = view;
+    const { status, error, image } = ending;
     if (served !== undefined) options.onServed?.({ operation, kind, ...served });
-    if (end.image !== undefined) {
-      if (startedAt !== undefined && end.image !== startImage) newIds.add(end.image);
+    if (image !== undefined) {
+      if (startedAt !== undefined && named?.includes(image) !== true) newIds.add(image);
       options.onImage();
     }
     expected.delete(operation);
     running.delete(nameOf(operation));
-    // Some services report how the process ended only in the events.
-    const exit = readOperation({ state: log.exitState });
-    end.exitCode ??= exit.exitCode;
-    end.timedOut ||= exit.timedOut;
-    const stdout = mergeOutput(log.output("stdout"), view.stdout);
-    const stderr = mergeOutput(log.output("stderr"), view.stderr);
-    return { ...end, operation, status, stdout, stderr, ...(served && { served }) };
+    const exitCode = view.exitCode ?? exit.exitCode;
+    if (exitCode === undefined && status === "SUCCESS" && kind === "instance") warnOfMissingExitCode();
+    return {
+      ...{ operation, status, error, exitCode, image, imageBytes, limitsHit },
+      timedOut: view.timedOut || exit.timedOut,
+      stdout: mergeOutput(log.output("stdout"), view.stdout),
+      stderr: mergeOutput(log.output("stderr"), view.stderr),
+      ...(served && { served }),
+    };
+  }
+
+  function warnOfMissingExitCode(): void {
+    if (hasWarned) return;
+    hasWarned = true;
+    const text =
+      "this service reports no exit codes: only an operation's status tells whether its command failed";
+    options.onNotice({ level: "warn", text });
   }
 
   return operations;
-}
-
-/** Output up to this length is always read from the record, which takes precedence. */
-const maxRepeatedCharacters = 256 * 1024;
-
-/** Returns the end as the events report it, if they report all of it and the record would repeat much output. */
-function endedView(log: ReceivedEvents): EndedView | undefined {
-  const characters = log.output("stdout").characters + log.output("stderr").characters;
-  const record = characters > maxRepeatedCharacters ? log.record() : undefined;
-  const view = record && readOperation(record);
-  return view?.ended === undefined ? undefined : { ...view, ended: view.ended };
 }
 
 function passOnRest(outcome: OperationOutcome, onRest: (chunk: OutputChunk) => void): OperationOutcome {
@@ -229,29 +245,10 @@ function passOnRest(outcome: OperationOutcome, onRest: (chunk: OutputChunk) => v
   return { ...outcome, stdout: take("stdout"), stderr: take("stderr") };
 }
 
-function nameOf(operation: string): string {
-  return `operation ${operation}`;
+function echoText(operation: string, image: string): string {
+  return `operation ${operation} names no new image, only ${image}, which it started from; asking once more`;
 }
 
-async function cancel(options: PollingOptions, operation: string): Promise<boolean> {
-  const { transport, signal } = options;
-  // 409: it has ended already. 404, 405, 501: there is no such operation, or no call to stop one.
-  const handles = [404, 405, 409, 501];
-  const { status } = await transport.call({
-    method: "DELETE",
-    ...transport.operations.addressOf(operation),
-    repeatable: true,
-    handles,
-    signal,
-  });
-  if (status === 409) return true;
-  if (handles.includes(status)) {
-    const look = await lookAtOperation(options, operation).catch((error: unknown) => {
-      if (error instanceof NotFoundError) return undefined;
-      throw error;
-    });
-    return look === undefined || look.view.ended !== undefined;
-  }
-  await pollUntilEnded(options, operation, cancelMilliseconds);
-  return true;
+function nameOf(operation: string): string {
+  return `operation ${operation}`;
 }

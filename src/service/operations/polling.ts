@@ -1,12 +1,15 @@
 /** Polls an operation until it has ended. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import type { Answer } from "../http/answer.ts";
+import { unsupportedStatuses } from "../capabilities.ts";
+import type { Answer, Requirement } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
-import { NotFoundError } from "../http/errors.ts";
-import { anObject } from "../http/requirements.ts";
+import { NotFoundError, StatusError, UnreadableAnswerError } from "../http/errors.ts";
 import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
 import type { Call, Transport } from "../http/transport.ts";
+import { objectIn } from "../wire/reader/fields.ts";
+import { stageOf } from "../wire/reader/status.ts";
+import type { Address } from "./operation-address.ts";
 import { type OperationView, readOperation } from "./record.ts";
 
 export interface PollingOptions {
@@ -30,19 +33,45 @@ const growth = 1.5;
 /** Maximum wait, whatever the service asks for. */
 export const maxRetryAfterMilliseconds = 60_000;
 
+/** An object, or a word for the operation's status. */
+const aRecord: Requirement = {
+  what: "a JSON object",
+  isMet: ({ body }) =>
+    objectIn(body) !== undefined || (typeof body === "string" && stageOf(body) !== undefined),
+};
+
 /** Gets an operation's record. Rejects with NotFoundError if the service knows no such operation. */
-export function getRecord(
+export async function getRecord(
   transport: Transport,
   operation: string,
   options: Pick<Call, "handles" | "signal"> = {},
 ): Promise<Answer> {
-  return transport.call({
-    method: "GET",
-    ...transport.operations.addressOf(operation),
-    repeatable: true,
-    requires: anObject,
-    ...options,
-  });
+  const { operations } = transport;
+  const candidates = operations.candidates(operation);
+  const get = (address: Address) =>
+    transport.call({ method: "GET", ...address, repeatable: true, requires: aRecord, ...options });
+  let refusal: { error: unknown } | { answer: Answer } | undefined;
+  for (const address of candidates) {
+    try {
+      const answer = await get(address);
+      if (options.handles?.includes(answer.status) !== true) {
+        operations.learn(operation, address);
+        return answer;
+      }
+      refusal ??= { answer };
+    } catch (error) {
+      if (!isWrongAddress(error)) throw error;
+      refusal ??= { error };
+    }
+  }
+  if (refusal !== undefined && "answer" in refusal) return refusal.answer;
+  throw refusal?.error;
+}
+
+/** True if another address may have the record. */
+function isWrongAddress(error: unknown): boolean {
+  if (error instanceof StatusError) return [400, 422, ...unsupportedStatuses].includes(error.status);
+  return error instanceof NotFoundError || error instanceof UnreadableAnswerError;
 }
 
 /** Rejects as `getRecord` does. */
@@ -50,7 +79,7 @@ export async function lookAtOperation(options: PollingOptions, operation: string
   const { transport, clock, signal } = options;
   const answer = await getRecord(transport, operation, { signal });
   return {
-    view: readOperation(answer.body),
+    view: readOperation(answer.body, operation),
     waitMilliseconds: parseRetryAfter(retryAfterIn(answer.headers), clock.now()),
   };
 }

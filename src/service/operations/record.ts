@@ -1,7 +1,26 @@
-/** Reads an operation's record as a server returns it: any field may be missing. */
-import { asId, asInteger, asNumber, asRecord, asText, idIn, type JsonRecord } from "../http/json.ts";
+/** Reads an operation's record as a server returns it: any field may be missing, or have another name. */
+import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, OperationOutcome, ServedTime } from "../service.ts";
-import { activeStatuses, type LimitHit } from "../wire/operation.ts";
+import type { LimitHit } from "../wire/operation.ts";
+import { fieldOf, objectIn, placesIn } from "../wire/reader/fields.ts";
+import { type ImageCandidates, imagesIn } from "../wire/reader/images.ts";
+import { outputIn } from "../wire/reader/outputs.ts";
+import {
+  isQueuedStatus,
+  saysOnlyAnswered,
+  saysOnlyEnded,
+  saysTimedOut,
+  stageOf,
+  statusTextIn,
+} from "../wire/reader/status.ts";
+import {
+  endKeys,
+  errorKeys,
+  exitCodeKeys,
+  looseExitCodeKeys,
+  processPlaces,
+  recordWrappers,
+} from "../wire/reader/tables.ts";
 import { readLimitHits } from "./limits.ts";
 import { decodeText } from "./output.ts";
 
@@ -10,6 +29,8 @@ type EndStatus = OperationOutcome["status"];
 export interface OperationView {
   /** `undefined` while it is running. */
   ended: EndStatus | undefined;
+  /** True if it has ended, but neither a status nor an exit code says how. */
+  endsUnknown: boolean;
   /** True while it is queued. */
   isQueued: boolean;
   /** Set if this version does not know the status. */
@@ -20,59 +41,92 @@ export interface OperationView {
   limitsHit: readonly LimitHit[];
   stdout: CapturedOutput | undefined;
   stderr: CapturedOutput | undefined;
-  image: string | undefined;
+  images: ImageCandidates;
   served: Pick<ServedTime, "since" | "seconds"> | undefined;
   imageBytes: number | undefined;
 }
 
-export function readOperation(body: unknown): OperationView {
-  const record = asRecord(body) ?? {};
-  const result = asRecord(record.result) ?? {};
-  const places = outputPlaces(record);
-  const states = places
-    .flatMap((place) => [asRecord(place.state), place])
-    .filter((place) => place !== undefined);
-  const statusText = asText(record.status) ?? "";
-  const word = wordOf(statusText);
-  const stage = stages.get(word);
+/** `operation`: its id, which is no image. */
+export function readOperation(body: unknown, operation?: string): OperationView {
+  const record = recordIn(body);
+  const states = placesIn(record, processPlaces);
+  const statusText = statusTextIn(record) ?? "";
+  const stage = stageOf(statusText);
+  const exitCode = first(states, readExitCode) ?? readLooseExitCode(record, states);
+  const error = first([record, ...states], readError);
+  const images = imagesIn(record, operation);
+  const timedOut =
+    first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ??
+    saysTimedOut(statusText);
+  const hasResult = exitCode !== undefined || images.results.length + images.others.length > 0;
+  const isOver =
+    stage === undefined
+      ? hasResult || endKeys.some((key) => saysEnd(fieldOf(record, key)))
+      : saysOnlyEnded(statusText) && hasResult;
   return {
-    ended: stage === "running" ? undefined : stage,
-    isQueued: queued.includes(word),
+    ended: isOver ? "SUCCESS" : endOf(stage, { exitCode, isTold: error !== undefined || timedOut }),
+    endsUnknown: isOver && exitCode === undefined,
+    isQueued: isQueuedStatus(statusText),
     unknownStatus: stage === undefined ? statusText : undefined,
-    error:
-      errorText(record.error) ?? (stage === "FAILED" && statusText !== "FAILED" ? statusText : undefined),
-    exitCode: first(states, readExitCode),
-    timedOut:
-      first(states, (state) => (typeof state.timed_out === "boolean" ? state.timed_out : undefined)) ??
-      /^TIMED?_?OUT$/i.test(statusText),
-    limitsHit: first(places, (place) => readLimitHits(place.limits_hit)) ?? [],
-    stdout: first(places, (place) => readOutput(place.stdout)),
-    stderr: first(places, (place) => readOutput(place.stderr)),
+    error: error ?? (stage === "FAILED" && statusText !== "FAILED" ? statusText : undefined),
+    exitCode,
+    timedOut,
+    limitsHit: first(states, (place) => readLimitHits(place.limits_hit)) ?? [],
+    stdout: readOutput(record, "stdout"),
+    stderr: readOutput(record, "stderr"),
     imageBytes: asNumber(record.image_size),
-    image: asId(record.result_image_uuid) ?? asId(result.image) ?? idIn(asRecord(result.image)),
+    images,
     served: readServedTime(record),
   };
 }
 
+/** Returns the record without what a service puts around it. Text alone is a status. */
+export function recordIn(body: unknown): JsonRecord {
+  const record = objectIn(body);
+  if (record === undefined) return typeof body === "string" ? { status: body } : {};
+  const outer = statusTextIn(record);
+  if (outer !== undefined && !saysOnlyAnswered(outer)) return record;
+  for (const wrapper of recordWrappers) {
+    const inner = objectIn(fieldOf(record, wrapper));
+    if (inner !== undefined && statusTextIn(inner) !== undefined) return { ...record, ...inner };
+  }
+  return record;
+}
+
+function endOf(
+  stage: ReturnType<typeof stageOf>,
+  { exitCode, isTold }: { exitCode: number | undefined; isTold: boolean },
+): EndStatus | undefined {
+  if (stage === "running" || stage === undefined) return undefined;
+  // A service that calls a command failed because of its exit code has run it to its end.
+  if (stage === "FAILED" && (exitCode ?? 0) > 0 && !isTold) return "SUCCESS";
+  return stage;
+}
+
+function saysEnd(value: unknown): boolean {
+  return value === true || asText(value) !== undefined || (asNumber(value) ?? 0) > 0;
+}
+
 /** A signal means a failure: a service may report no exit code then, or the 0 that WEXITSTATUS returns for a killed process. */
-function readExitCode({ exit_code, signal }: JsonRecord): number | undefined {
-  const code = asInteger(exit_code) ?? asNumber(exit_code);
-  const number = asInteger(signal) ?? 0;
+function readExitCode(place: JsonRecord): number | undefined {
+  const code = exitCodeKeys.map((key) => readCode(fieldOf(place, key))).find((one) => one !== undefined);
+  const number = asInteger(place.signal) ?? 0;
   return number > 0 && (code === undefined || code === 0) ? 128 + number : code;
 }
 
-function wordOf(status: string): string {
-  return status.toUpperCase().replaceAll(/[ -]/g, "_");
+function readCode(value: unknown): number | undefined {
+  return asInteger(value) ?? asNumber(value);
 }
 
-/** Returns the protocol's word for a status, or the service's own if its meaning is not known. */
-export function usualStatus(status: string): string {
-  const word = wordOf(status);
-  const stage = stages.get(word);
-  if (stage !== "running") return stage ?? status;
-  return (
-    activeStatuses.find((active) => active === word) ?? (queued.includes(word) ? "PENDING" : "EXECUTING")
-  );
+/** A `code` of 200 or more beside the status is one of HTTP. */
+function readLooseExitCode(record: JsonRecord, states: readonly JsonRecord[]): number | undefined {
+  for (const place of states) {
+    for (const key of looseExitCodeKeys) {
+      const code = readCode(fieldOf(place, key));
+      if (code !== undefined && code >= 0 && code <= (place === record ? 199 : 255)) return code;
+    }
+  }
+  return undefined;
 }
 
 function readServedTime({ created_at, duration }: JsonRecord): OperationView["served"] {
@@ -80,62 +134,20 @@ function readServedTime({ created_at, duration }: JsonRecord): OperationView["se
   return Number.isNaN(since) || seconds === undefined || seconds < 0 ? undefined : { since, seconds };
 }
 
-const queued = ["PENDING", "ASSIGNED", "QUEUED", "CREATED", "SCHEDULED"];
-
-/** Meanings of statuses: the protocol's own words, and those of other servers. */
-const stages: ReadonlyMap<string, EndStatus | "running"> = new Map(
-  Object.entries({
-    running: [
-      ...queued,
-      "EXECUTING",
-      "STARTING",
-      "STARTED",
-      "RUNNING",
-      "PROCESSING",
-      "IN_PROGRESS",
-      "ACTIVE",
-      "CANCELLING",
-    ],
-    SUCCESS: [
-      "SUCCESS",
-      "SUCCEEDED",
-      "SUCCESSFUL",
-      "COMPLETED",
-      "COMPLETE",
-      "DONE",
-      "FINISHED",
-      "EXITED",
-      "OK",
-    ],
-    FAILED: ["FAILED", "FAILURE", "ERROR", "ERRORED", "REJECTED", "TIMEOUT", "TIMED_OUT", "EXPIRED"],
-    CANCELLED: ["CANCELLED", "CANCELED", "ABORTED", "STOPPED", "KILLED", "TERMINATED"],
-  } satisfies Record<EndStatus | "running", string[]>).flatMap(([stage, words]) =>
-    words.map((word) => [word, stage as EndStatus | "running"] as const),
-  ),
-);
-
-/** Returns the places where the process's result may be; records of older servers are flatter. */
-export function outputPlaces(body: unknown): JsonRecord[] {
-  const record = asRecord(body);
-  const places = [asRecord(asRecord(record?.metadata)?.result), asRecord(record?.result), record];
-  return places.filter((place) => place !== undefined);
-}
-
-function readOutput(value: unknown): CapturedOutput | undefined {
-  if (typeof value === "string") return { text: value, truncated: false };
-  const bytes = asRecord(value);
-  if (typeof bytes?.value !== "string") return undefined;
-  return {
-    text: decodeText({ value: bytes.value, encoding: asText(bytes.encoding) ?? "ascii" }),
-    truncated: bytes.truncated === true,
-  };
+function readOutput(record: JsonRecord, stream: "stdout" | "stderr"): CapturedOutput | undefined {
+  const bytes = outputIn(record, stream);
+  return bytes && { text: decodeText(bytes), truncated: bytes.truncated === true };
 }
 
 const maxErrorCharacters = 64 * 1024;
 
-function errorText(error: unknown): string | undefined {
-  const text = asText(error) ?? asText(asRecord(error)?.message) ?? asText(asRecord(error)?.error);
-  return text?.slice(0, maxErrorCharacters);
+function readError(record: JsonRecord): string | undefined {
+  for (const key of errorKeys) {
+    const value = fieldOf(record, key);
+    const text = asText(value) ?? asText(asRecord(value)?.message) ?? asText(asRecord(value)?.error);
+    if (text !== undefined) return text.slice(0, maxErrorCharacters);
+  }
+  return undefined;
 }
 
 function first<T>(places: readonly JsonRecord[], read: (place: JsonRecord) => T | undefined): T | undefined {

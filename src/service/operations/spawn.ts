@@ -3,6 +3,7 @@
  * does no harm.
  */
 import { messageOf } from "../../errors.ts";
+import type { Answer } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { withDeadline } from "../http/deadline.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
@@ -66,9 +67,17 @@ export async function spawnInstance(
  * Sends the request. An interruption does not abort it immediately: what it started can only be stopped with the operation's id
  * in the response.
  */
-async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise<string> {
-  const path = "/v1/instances";
-  const answer = await transport.call({
+async function post({ transport }: SpawnOptions, request: InstanceRequest): Promise<string> {
+  const answer = await transport.fields.send(path, request, optionalFields, (json) => call(transport, json));
+  return transport.operations.read(answer, path) ?? "";
+}
+
+const path = "/v1/instances";
+/** Fields without which a service runs the same command. */
+const optionalFields = ["truncate_output_at", "disposable", "hostname", "preserve_env"] as const;
+
+function call(transport: SearchOptions["transport"], json: InstanceRequest): Promise<Answer> {
+  return transport.call({
     method: "POST",
     path,
     json,
@@ -83,7 +92,6 @@ async function post({ transport }: SpawnOptions, json: InstanceRequest): Promise
     timeoutMilliseconds: spawnTimeoutMilliseconds,
     graceMilliseconds: spawnGraceMilliseconds,
   });
-  return transport.operations.read(answer, path) ?? "";
 }
 
 /**
