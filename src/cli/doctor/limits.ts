@@ -7,6 +7,7 @@ import {
   usableControllers,
 } from "../../engine/sandbox/limits/controllers.ts";
 import { containerParent, ownHierarchies } from "../../engine/sandbox/limits/hierarchies.ts";
+import { makeRoomBelow } from "../../engine/sandbox/limits/room-below.ts";
 import type { CheckResult } from "./check-result.ts";
 
 export interface LimitFacts {
@@ -62,6 +63,8 @@ function fixFor({ controllers, isRoot, hasVersionTwo, crowdedGroup: group }: Lim
 }
 
 export function examineLimits(isRoot: boolean): LimitFacts {
+  // As the engine does.
+  makeRoomBelow(ownHierarchies());
   const hierarchies = ownHierarchies();
   const hasVersionTwo = !hierarchies.some(({ controllers }) => controllers.includes("memory"));
   const usable = hierarchies.filter((each) => each.version === 2 && hasVersionTwo && canMakeGroup(each));

@@ -23,7 +23,7 @@ export interface MountOptions {
   mounts: readonly SandboxMount[];
   inUserNamespace: boolean;
   network: SandboxNetwork;
-  /** Directories of the control groups that bough has made, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
+  /** Directories of the command's control groups, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
   groups: Readonly<Record<string, string>>;
   /** Size of `/dev/shm`; `undefined`: Docker's. */
   shmBytes?: number | undefined;
@@ -78,10 +78,10 @@ function sysfs(options: MountOptions): object[] {
 
 function controlGroups({ inUserNamespace, groups, runtime }: MountOptions, flags: string[]): object[] {
   const place = "/sys/fs/cgroup";
-  const type = inUserNamespace ? "tmpfs" : "cgroup";
+  // A user namespace may mount version 2, which shows it the command's group. Without one, that would be bough's.
+  const type = inUserNamespace && groups[""] === undefined ? "tmpfs" : "cgroup";
   // crun treats this type as the single hierarchy of version 2. For version 1 it would mount copies of its own.
-  if (runtime.kind === "runc" || (groups[""] !== undefined && !inUserNamespace))
-    return [mount(place, type, type, flags)];
+  if (runtime.kind === "runc" || groups[""] !== undefined) return [mount(place, type, type, flags)];
   const shown = inUserNamespace ? [] : Object.entries(groups);
   return [
     mount(place, "tmpfs", "tmpfs", [...flags, "mode=755"]),

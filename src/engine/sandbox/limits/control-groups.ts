@@ -20,7 +20,11 @@ export async function removeControlGroups(
   clock: Clock,
   maxWaitMilliseconds = defaultWaitMilliseconds,
 ): Promise<boolean> {
-  const usual = () => ownHierarchies().map((hierarchy) => join(containerParent(hierarchy), id));
+  const usual = () =>
+    ownHierarchies()
+      // A process that has made no room yet is in the group below which they are.
+      .flatMap((hierarchy) => [containerParent(hierarchy), hierarchy.directory])
+      .map((parent) => join(parent, id));
   let left = (known.length > 0 ? known : usual()).filter((directory) => basename(directory) === id);
   for (let waited = 0; ; waited += 5) {
     // Not in this thread: the kernel takes its time for each.

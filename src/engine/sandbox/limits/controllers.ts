@@ -142,7 +142,7 @@ function readText(path: string): string {
   return readOptional(path).trim();
 }
 
-function isWritable(path: string): boolean {
+export function isWritable(path: string): boolean {
   try {
     accessSync(path, constants.W_OK);
     return true;

@@ -7,10 +7,10 @@ import { findProgram } from "../../system/programs.ts";
 import { containerGroups } from "../containers.ts";
 import type { KillSwitch } from "../kill-switch.ts";
 import type { LimitHold, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
-import { type Controllers, readLimitEvents, usableControllers } from "./controllers.ts";
-import { ownHierarchies } from "./hierarchies.ts";
+import { type Controllers, canMakeGroup, readLimitEvents, usableControllers } from "./controllers.ts";
+import { containerParent, ownHierarchies } from "./hierarchies.ts";
 import { limitHit } from "./limits.ts";
-import { enterGroups, type OwnGroups } from "./own-groups.ts";
+import { enterGroups, groupVersion, type OwnGroups } from "./own-groups.ts";
 import { type LimitSettings, limitSettings, readOwnLimits } from "./settings.ts";
 import { type Watcher, watchEvents, watchLayer, watchProcesses } from "./watchers.ts";
 
@@ -48,7 +48,13 @@ export class LimitGuard implements LimitHold {
 
   /** The control groups as the command sees them. */
   get groupViews(): Readonly<Record<string, string>> {
-    return this.#own?.views ?? {};
+    if (this.#own !== undefined) return this.#own.views;
+    const hierarchies = ownHierarchies();
+    const [unified] = hierarchies;
+    // runc's own; in version 1 it needs no names.
+    return unified !== undefined && groupVersion(hierarchies) === 2 && canMakeGroup(unified)
+      ? { "": join(containerParent(unified), this.#request.id) }
+      : {};
   }
 
   /** The command line prefix for the command's runtime. */

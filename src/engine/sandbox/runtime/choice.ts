@@ -9,6 +9,7 @@ import { type Environment, findOptionalProgram, MissingProgramError } from "../.
 import { type Controllers, canMakeGroup, usableControllers } from "../limits/controllers.ts";
 import { type Hierarchy, ownHierarchies } from "../limits/hierarchies.ts";
 import { groupVersion } from "../limits/own-groups.ts";
+import { makeRoomBelow } from "../limits/room-below.ts";
 import { callFilter } from "../sandbox-config.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import type { Crun } from "./crun.ts";
@@ -34,6 +35,7 @@ export class RuntimeChoice {
     layers: SandboxRequest["layers"],
     options: { hasTerminal: boolean; ulimits?: ResourcesLimits["ulimits"]; signal: AbortSignal },
   ): Promise<ContainerRuntime> {
+    makeRoomBelow(ownHierarchies());
     if (options.hasTerminal || areTooLow(options.ulimits)) return findRunc(host.environment);
     const { signal } = options;
     this.#chosen ??= { runtime: choose(host, layers, signal), signal };
