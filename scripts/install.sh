@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs bough from a release: chooses the archive for this machine, verifies the release's signature and the archive's
-# checksum, and installs the executable and the shell completions. Needs no root and changes nothing else.
+# checksum, and installs the executable, the shell completions and the man pages. Needs no root and changes nothing else.
 set -eu
 
 # The version to install. An older release has a valid signature, too, but must not be installed in its place.
@@ -273,6 +273,10 @@ install_files() {
   put "$1/completions/bough.bash" share/bash-completion/completions/bough
   put "$1/completions/_bough" share/zsh/site-functions/_bough
   put "$1/completions/bough.fish" share/fish/vendor_completions.d/bough.fish
+  for page in "$1"/man/*.1 "$1"/man/*.7; do
+    # A pattern without matches stays as it is.
+    [ ! -f "$page" ] || put "$page" "share/man/man${page##*.}/${page##*/}"
+  done
   say "installed $prefix/bin/$name ($installed)"
   case :$PATH: in
     *":$prefix/bin:"*) ;;

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { formatBytes } from "../../src/terminal/quantity.ts";
 import { renderTable } from "../../src/terminal/table.ts";
 import { bundledPackages, renderLicenses, runtimeLicenses } from "../licenses.ts";
+import { manPages } from "../manual/man-pages.ts";
 import { runScript } from "../run-script.ts";
 import type { ArchiveEntry } from "./archive-entry.ts";
 import { materialsOf, renderBillOfMaterials } from "./bill-of-materials.ts";
@@ -45,7 +46,7 @@ async function makeRelease(names: readonly string[]): Promise<void> {
   const key = readReleaseKey(root, process.env);
   const source = readSource(root);
   const packages = await bundledPackages();
-  const documents = describeRelease(renderLicenses(packages, runtimeLicenses()));
+  const documents = await describeRelease(renderLicenses(packages, runtimeLicenses()));
   const work = mkdtempSync(join(tmpdir(), "bough-release-"));
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
@@ -84,7 +85,7 @@ function chooseTargets(names: readonly string[]): readonly Target[] {
 }
 
 /** Returns the files beside the executable in every archive. */
-function describeRelease(licenses: string): ArchiveEntry[] {
+async function describeRelease(licenses: string): Promise<ArchiveEntry[]> {
   const text = (path: string, content: string): ArchiveEntry => ({
     type: "file",
     path,
@@ -100,6 +101,7 @@ function describeRelease(licenses: string): ArchiveEntry[] {
     text("completions/bough.bash", completion("bash")),
     text("completions/_bough", completion("zsh")),
     text("completions/bough.fish", completion("fish")),
+    ...(await manPages()).map((page) => text(`man/${page.name}`, page.text)),
   ];
 }
 

@@ -75,6 +75,7 @@ export function fill(release: string, script: string, name = ownTarget(), versio
   const entries = [
     file(target?.archive === "zip" ? "bough.exe" : "bough", 0o755, `#!/bin/sh\n# ${name}\n${script}\n`),
     ...["bough.bash", "_bough", "bough.fish"].map((path) => file(`completions/${path}`, 0o644, "")),
+    ...["bough.1", "bough-build.1", "bough-dockerfile.7"].map((path) => file(`man/${path}`, 0o644, "")),
   ];
   const archive = `${directory}.${target?.archive}`;
   const content = target?.archive === "zip" ? writeZip(entries, date) : Bun.gzipSync(writeTar(entries, date));

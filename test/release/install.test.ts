@@ -34,6 +34,9 @@ describe("installs from a directory", () => {
       "bin/bough",
       "share/bash-completion/completions/bough",
       "share/fish/vendor_completions.d/bough.fish",
+      "share/man/man1/bough-build.1",
+      "share/man/man1/bough.1",
+      "share/man/man7/bough-dockerfile.7",
       "share/zsh/site-functions/_bough",
     ]);
   });
