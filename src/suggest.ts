@@ -1,23 +1,29 @@
 /**
  * Returns the candidate most similar to `word`, or `undefined` if none is similar enough: one error for every three letters is
- * allowed, at least one. Case is ignored. Two swapped neighbours are one error.
+ * allowed, at least one. Case is ignored, as are dashes at the start, so that options are measured by their names. Two swapped
+ * neighbours are one error. Another first letter counts twice: hardly anybody mistypes it, and `--gpus` is not `--cpus`.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > maxLength) return undefined;
-  const wanted = word.toLowerCase();
+  const wanted = nameOf(word);
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of candidates) {
-    const allowed = Math.max(1, Math.floor(Math.min(wanted.length, candidate.length) / 3));
+    const name = nameOf(candidate);
+    const allowed = Math.max(1, Math.floor(Math.min(wanted.length, name.length) / 3));
     // The difference in length alone is too large. This also avoids comparing very long words.
-    if (Math.abs(candidate.length - wanted.length) > allowed) continue;
-    const distance = editDistance(wanted, candidate.toLowerCase());
+    if (Math.abs(name.length - wanted.length) > allowed) continue;
+    const distance = editDistance(wanted, name);
     if (distance <= allowed && distance < bestDistance) {
       best = candidate;
       bestDistance = distance;
     }
   }
   return best;
+}
+
+function nameOf(word: string): string {
+  return word.toLowerCase().replace(/^--?/, "");
 }
 
 /** Longer words are not compared, since that takes time by the product of their lengths. */
@@ -30,7 +36,7 @@ function editDistance(from: string, to: string): number {
   for (let row = 1; row <= from.length; row++) {
     const current = [row];
     for (let column = 1; column <= to.length; column++) {
-      const cost = from[row - 1] === to[column - 1] ? 0 : 1;
+      const cost = from[row - 1] === to[column - 1] ? 0 : row === 1 && column === 1 ? 2 : 1;
       let distance = Math.min(
         at(previous, column) + 1,
         at(current, column - 1) + 1,

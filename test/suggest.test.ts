@@ -21,6 +21,19 @@ const cases: [word: string, candidates: string[], expected: string | undefined][
   ["--tags", flags, "--tag"],
   ["--verbose", flags, undefined],
   ["anything", [], undefined],
+  ["bild", ["build", "files"], "build"],
+  ["uild", ["build"], "build"],
+  ["ubild", ["build"], "build"],
+  ["--memroy", ["--memory", "--cpus"], "--memory"],
+  ["-tag", flags, "--tag"],
+  // Other words, which a suggestion would lead astray.
+  ["--from", ["--sbom", "--format"], undefined],
+  ["up", ["cp", "ps", "ls", "use"], undefined],
+  ["rm", ["rmi", "run"], "rmi"],
+  ["--gpus", ["--cpus"], undefined],
+  ["--link", ["--list"], undefined],
+  ["--init", ["--ulimit", "--limit"], undefined],
+  ["nginx", ["nginx", "pginx"], "nginx"],
 ];
 
 test.each(cases)("%p among %j is nearest to %p", (word, candidates, expected) => {

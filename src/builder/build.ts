@@ -6,6 +6,7 @@ import {
   MissingImageError,
   retryAfterLoss,
 } from "./cache/missing-image.ts";
+import { mistypedStages } from "./graph/mistyped-stages.ts";
 import { unknownUncachedStages } from "./graph/uncached-stages.ts";
 import type { StageState } from "./interpreter/state.ts";
 import { countEvents } from "./interpreter/step-record.ts";
@@ -27,7 +28,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
   const startedAt = clock.now();
   const { request, counted } = countEvents(build);
   const places = placesByLine(dockerfile);
-  for (const { rule, message, range } of dockerfile.warnings) {
+  for (const { rule, message, range } of [...dockerfile.warnings, ...mistypedStages(dockerfile, build)]) {
     const line = range.start;
     emit({ type: "warning", rule, message, line, ...places.get(line) });
   }

@@ -1,6 +1,7 @@
 import { dependsOnPlatform } from "../builder/bases/platform.ts";
 import type { NetworkPolicy } from "../builder/commands/network.ts";
 import { overrideStages } from "../builder/contexts/override-stages.ts";
+import { mistypedStages } from "../builder/graph/mistyped-stages.ts";
 import { findBadReferences, graphOf } from "../builder/graph/stage-references.ts";
 import { staticGlobals } from "../builder/graph/static-globals.ts";
 import { unknownUncachedStages } from "../builder/graph/uncached-stages.ts";
@@ -90,6 +91,7 @@ async function checkParsed(
   const warnings = [
     ...unused.map((warning) => ({ ...warning, range: undefined })),
     ...lintDockerfile(dockerfile),
+    ...mistypedStages(built, options),
     ...plan.warnings,
     ...(mounts.isCertain ? [] : mounts.problems.map((problem) => ({ ...problem, rule: "MountUnsupported" }))),
   ].filter(({ rule, range }) => isReported(rule, range?.start));

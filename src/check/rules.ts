@@ -41,6 +41,8 @@ export const ownRules = [
   "EmptySource",
   /** Only a build with `--docker` keeps such a setting. */
   "InstructionSkipped",
+  /** `--from` names an image, and nearly a stage. */
+  "MistypedStage",
   /** `RUN --mount=type=secret` or `ssh`, which, as far as is known, the service in use does not support. */
   "MountUnsupported",
   /** An instruction has bytes that are not UTF-8: they become U+FFFD, as in Docker's build. */

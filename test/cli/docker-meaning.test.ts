@@ -118,3 +118,33 @@ describe("SOURCE_DATE_EPOCH", () => {
     expect(refused.stderr).not.toContain("RUN");
   });
 });
+
+test.each<[string[], string]>([
+  [[], "buildkitsandbox"],
+  [["--build-arg", "BUILDKIT_SANDBOX_HOSTNAME=mine"], "mine"],
+])("the host name of a RUN: %p", async (options, name) => {
+  const built = await build("FROM base:1\nRUN hostname; grep -c $(hostname) /etc/hosts\n", options);
+  expect(built.stderr).toContain(`\n${name}\n1\n`);
+  expect(built.stderr).not.toContain("[WARN]");
+});
+
+test("BuildKit's arguments without a meaning here are explained", async () => {
+  const given = ["BUILDKIT_INLINE_CACHE=1", "BUILDKIT_SYNTAX=docker/dockerfile:1"];
+  const { stderr } = await build(
+    "FROM base:1\n",
+    given.flatMap((each) => ["--build-arg", each]),
+  );
+  expect(stderr).toContain(
+    "BUILDKIT_INLINE_CACHE has no effect: bough shares layers by --cache-to and --cache-from",
+  );
+  expect(stderr).toContain("BUILDKIT_SYNTAX has no effect: bough reads Dockerfiles itself");
+});
+
+test("a mistyped stage is named before a registry is asked for an image of that name", async () => {
+  const { stderr } = await build("FROM base:1 AS build\nFROM base:1\nCOPY --from=bild /a /a\n");
+  const warned = stderr.indexOf(
+    "line 3: --from=bild names no stage, so it is an image; did you mean the stage build?",
+  );
+  expect(warned).toBeGreaterThan(0);
+  expect(stderr.indexOf("docker.io/library/bild")).toBeGreaterThan(warned);
+});

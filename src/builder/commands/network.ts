@@ -3,6 +3,8 @@ import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import { unsupportedOptions } from "../../service/unsupported-options.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
+import { hostNameArgument } from "../interpreter/unused-arguments.ts";
+import type { BuildJob } from "../job.ts";
 
 /** The network options of the command line for RUN instructions. */
 export interface NetworkPolicy {
@@ -56,6 +58,19 @@ export function hostsKey(hosts: readonly ExtraHost[]): string[] {
   const names = [...new Set(hosts.map(({ host }) => host))].sort();
   return names.length === 0 ? [] : [`--add-host=${names.join(",")}`];
 }
+
+/** Returns the host name that a RUN sees: BuildKit's with `--docker`, or that of its build argument. */
+export function hostNameOf({ mode, buildArgs }: Pick<BuildJob, "mode" | "buildArgs">): string | undefined {
+  return mode === "docker" ? buildArgs.get(hostNameArgument) || dockersHostName : undefined;
+}
+
+/** Returns the host name's part of a RUN's chain hash. */
+export function hostNameKey(build: Pick<BuildJob, "mode" | "buildArgs">): string[] {
+  const name = hostNameOf(build);
+  return name === undefined || name === dockersHostName ? [] : [`--hostname=${name}`];
+}
+
+const dockersHostName = "buildkitsandbox";
 
 /** Returns the network of bough's own operations in an image: they need none, and get none if the build has none. */
 export function ownOperationNetwork(mode: NetworkMode): Pick<InstanceRequest, "networking"> {

@@ -22,6 +22,7 @@ import { collectGarbage } from "../staging/gc.ts";
 import type { StagedLoan } from "../staging/lending.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
+import { hostNameKey, hostNameOf } from "./network.ts";
 import { type RunSpec, requestOf } from "./run-spec.ts";
 
 /** Runs the command of a step and stores its image as the layer of this chain hash. */
@@ -84,14 +85,19 @@ async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<Ins
   return history === undefined ? {} : { history };
 }
 
-/** Makes these files read-only, as in Docker: changes to them would be in no layer. */
+/** Docker's host name, and its network files: read-only, as changes to them would be in no layer. */
 async function networkFiles(
   { kind }: RunSpec,
-  { mode, service }: BuildJob,
-): Promise<Pick<InstanceRequest, "readonly_network_files">> {
-  if (kind !== "run" || mode === "default") return {};
-  const extensions = await service.capabilities.extensions();
-  return extensions.has("readonly-network-files") ? { readonly_network_files: true } : {};
+  build: BuildJob,
+): Promise<Pick<InstanceRequest, "readonly_network_files" | "hostname">> {
+  const hostname = hostNameOf(build);
+  if (kind !== "run" || hostname === undefined) return {};
+  const extensions = await build.service.capabilities.extensions();
+  return extensions.has("readonly-network-files")
+    ? { hostname, readonly_network_files: true }
+    : hostNameKey(build).length > 0
+      ? { hostname }
+      : {};
 }
 
 /** Makes a layer of files by entries of the request, so that the image needs no shell. */

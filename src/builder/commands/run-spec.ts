@@ -15,7 +15,14 @@ import {
   processFields,
   quote,
 } from "./command.ts";
-import { hostFields, hostsKey, networkFields, networkOf, ownOperationNetwork } from "./network.ts";
+import {
+  hostFields,
+  hostNameKey,
+  hostsKey,
+  networkFields,
+  networkOf,
+  ownOperationNetwork,
+} from "./network.ts";
 
 /**
  * `run`: a RUN. `files`: places files without a command, so that it depends on them and on the layer below alone. `commit`: a
@@ -57,6 +64,7 @@ export function runSpecOf(
   const name = [
     network === "default" ? "RUN" : `RUN --network=${network}`,
     ...hostsKey(build.hosts),
+    ...hostNameKey(build),
     ...(mounts === undefined ? [] : [`--mount=${mounts.key}`]),
   ].join(" ");
   const env = environmentFor(stage, build);

@@ -5,6 +5,21 @@ import type { BuildWarning } from "./warnings.ts";
 
 /** BuildKit's argument that decides if a context of a git repository has its `.git`. */
 export const keepGitDirectoryArgument = "BUILDKIT_CONTEXT_KEEP_GIT_DIR";
+/** BuildKit's argument for the host name that a RUN sees. */
+export const hostNameArgument = "BUILDKIT_SANDBOX_HOSTNAME";
+
+/** Arguments for the build itself, which the Dockerfile need not declare. */
+const argumentsOfBuild = new Set([
+  keepGitDirectoryArgument,
+  hostNameArgument,
+  // The times of the result.
+  "SOURCE_DATE_EPOCH",
+]);
+
+const withoutEffect: Readonly<Record<string, string | undefined>> = {
+  BUILDKIT_INLINE_CACHE: "bough shares layers by --cache-to and --cache-from",
+  BUILDKIT_SYNTAX: "bough reads Dockerfiles itself, as BuildKit's newest syntax",
+};
 
 /** Warns of each `--build-arg` that the Dockerfile does not declare. */
 export function unusedBuildArgs(
@@ -17,14 +32,11 @@ export function unusedBuildArgs(
     ),
   );
   const predefined = predefinedArguments(supplied);
-  return (
-    [...supplied.keys()]
-      .filter((name) => !declared.has(name) && !predefined.has(name) && !isAutomaticArgument(name))
-      // This argument concerns the context, not the Dockerfile.
-      .filter((name) => name !== keepGitDirectoryArgument)
-      .map((name) => ({
-        rule: "UnusedBuildArg",
-        message: `--build-arg ${name} has no effect: no ARG in ${path} declares it`,
-      }))
-  );
+  return [...supplied.keys()]
+    .filter((name) => !declared.has(name) && !predefined.has(name) && !isAutomaticArgument(name))
+    .filter((name) => !argumentsOfBuild.has(name))
+    .map((name) => ({
+      rule: "UnusedBuildArg",
+      message: `--build-arg ${name} has no effect: ${withoutEffect[name] ?? `no ARG in ${path} declares it`}`,
+    }));
 }

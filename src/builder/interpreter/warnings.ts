@@ -9,6 +9,7 @@ export interface BuildWarning {
     | "CopyFromSkipped"
     | "EmptySetting"
     | "InstructionSkipped"
+    | "MistypedStage"
     | "UndefinedVar"
     | "UnusedBuildArg"
     | "UnusedNoCacheFilter"

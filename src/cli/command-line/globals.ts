@@ -85,12 +85,14 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
     token: text("token"),
     project: text("project"),
     local: flag("local"),
-    // The -f of docker build names a Dockerfile.
+    // The -f of docker build names a Dockerfile; the --format of podman and docker has other values.
     format: oneOf(
       format,
       ["table", "json"],
       "--format",
-      command === "bough build" ? `For a Dockerfile, write: --dockerfile ${format}` : undefined,
+      command === "bough build" && !/^(docker|oci)$|\{\{/.test(format)
+        ? `For a Dockerfile, write: --dockerfile ${format}`
+        : undefined,
     ),
     wide: flag("wide"),
     logLevel: oneOf(text("log-level") ?? (quiet ? "error" : "info"), logLevels, "--log-level"),
