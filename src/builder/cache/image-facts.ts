@@ -1,5 +1,6 @@
 import { posix } from "node:path";
-import { NotFoundError } from "../../service/http/errors.ts";
+import { BoughError } from "../../errors.ts";
+import { ExcessiveAnswerError, NotFoundError } from "../../service/http/errors.ts";
 import type { ImageFiles, ImageInspector, PathType } from "../../service/images/image-file.ts";
 import type { Capabilities } from "../../service/service.ts";
 import type { FactStore } from "../../store/facts.ts";
@@ -113,7 +114,13 @@ export function createImageFacts(
 
     async readTextFile(image, path) {
       return remember(image, `text ${path}`, async () => {
-        const content = await inspector.readFile(image, path);
+        const content = await inspector.readFile(image, path).catch((error: unknown) => {
+          if (!(error instanceof ExcessiveAnswerError)) throw error;
+          throw new BoughError(`${path} in the image is too large to look up names in it`, {
+            hint: "Write numbers in place of names, such as 1000:1000.",
+            cause: error,
+          });
+        });
         return content instanceof Uint8Array ? new TextDecoder().decode(content) : content;
       });
     },

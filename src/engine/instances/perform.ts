@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
+import { BoughError } from "../../errors.ts";
 import { variablesIn } from "../../image/config.ts";
 import { type InstanceResult, mainProcessSpid } from "../../service/wire/operation.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
@@ -59,6 +60,9 @@ async function runCommand(
   processes: InstanceProcesses,
 ): Promise<() => Success> {
   const { image, spec, copies } = instance;
+  const ownVariables = spec.ignoresConfig ? {} : Object.fromEntries(variablesIn(image.config));
+  const env = { PATH: defaultPath, ...ownVariables, ...spec.env };
+  requireStartable(env);
   const hasTerminal = spec.terminal !== undefined;
   const layers = layersOf(state.database, image);
   // The first network of this process takes as long to make as everything else before its first command.
@@ -74,8 +78,6 @@ async function runCommand(
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );
-  const ownVariables = spec.ignoresConfig ? {} : Object.fromEntries(variablesIn(image.config));
-  const env = { PATH: defaultPath, ...ownVariables, ...spec.env };
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
   const mounts = await prepareInTime(state, instance.mounts, spec.timeoutSeconds, run);
   const outcome = await runInSandbox(state, {
@@ -129,6 +131,17 @@ async function runCommand(
   await requireSmallLayer(state, run, limits.layerBytes, outcome.limitsHit);
   const keep = await keepChanges(state, image, { ...spec, env, ranCommand: true }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
+}
+
+/** The time that a runtime needs grows with the square of this number: a second or two here, hours for a million. */
+const maxVariables = 20_000;
+
+function requireStartable(env: Readonly<Record<string, string>>): void {
+  const count = Object.keys(env).length;
+  if (count > maxVariables)
+    throw new BoughError(
+      `the command would have ${count} variables, with those of its image, and at most ${maxVariables} are supported`,
+    );
 }
 
 /** Makes an image with its files and copies, for a request without a command. Starts no process. */

@@ -4,6 +4,7 @@ import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { proxyHint } from "./connection.ts";
 import {
+  ExcessiveAnswerError,
   LengthRequiredError,
   NotFoundError,
   RefusedTokenError,
@@ -99,7 +100,7 @@ function malformed({ call, redact }: Expectation, status: number, how: string): 
 
 /** A response is not that large by accident: a repeat would receive it all again. */
 function excessive({ call, redact }: Expectation, status: number, what: string): Result {
-  const error = new BoughError(redact(`${callName(call)} answered ${status} with ${what}`), {
+  const error = new ExcessiveAnswerError(redact(`${callName(call)} answered ${status} with ${what}`), {
     hint: "bough does not accept larger responses. Is this the address of an image service?",
   });
   return { failure: { kind: "excessive" }, error };

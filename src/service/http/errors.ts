@@ -28,6 +28,11 @@ export class LengthRequiredError extends BoughError {
 }
 
 /** 401 or 403: the service does not accept the token, or none was sent. */
+/** A response is larger than bough accepts. */
+export class ExcessiveAnswerError extends BoughError {
+  override readonly name = "ExcessiveAnswerError";
+}
+
 export class RefusedTokenError extends BoughError {
   override readonly name = "RefusedTokenError";
 }

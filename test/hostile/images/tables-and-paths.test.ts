@@ -1,5 +1,6 @@
 /** Malicious user tables and links in images. */
 import { beforeAll, describe, expect, test } from "bun:test";
+import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
 import { clientOf } from "../../service/client.ts";
 import { usableRuntimes } from "../../support/runtimes.ts";
 import { openSharedEngine } from "../../support/shared-engine.ts";
@@ -66,6 +67,31 @@ describe("an operation fails in time if the runtime cannot start its process:", 
     const finished = await engine.run(made.image ?? "", "echo run", { uid: 1000 });
     expect(finished).toMatchObject({ stdout: "", operation: { status: "FAILED" } });
     expect(String(finished.operation.error)).not.toContain("bough itself");
+  });
+});
+
+test("a command with 40,000 variables of its image is refused: it would start after many seconds", async () => {
+  const count = 40_000;
+  const config = { Env: Array.from({ length: count }, (_, index) => `V${index}=x`) };
+  const { uuid } = await engine.json<{ uuid: string }>("POST", `/v1/images/${base}/config`, { config });
+  const { operation } = await engine.run(uuid, "true");
+  expect(operation).toMatchObject({
+    status: "FAILED",
+    // PATH is the one that every command has.
+    error: `the command would have ${count + 1} variables, with those of its image, and at most 20000 are supported`,
+  });
+});
+
+test("a name cannot be looked up in a giant table: the error says to write numbers", async () => {
+  const made = await engine.run(base, "head -c 5000000 /dev/zero | tr '\\0' '\\n' > /etc/passwd");
+  const { service } = clientOf("http://engine", {
+    fetch: (input, init) => engine.engine.fetch(input instanceof Request ? input : new Request(input, init)),
+  });
+  const facts = createImageFacts(service, { get: () => undefined, set() {} });
+  const failure = await facts.readTextFile(made.image ?? "", "/etc/passwd").catch((error: unknown) => error);
+  expect(failure).toMatchObject({
+    message: "/etc/passwd in the image is too large to look up names in it",
+    hint: "Write numbers in place of names, such as 1000:1000.",
   });
 });
 
