@@ -73,6 +73,12 @@ describe("the message and exit code of a failure", () => {
     expect(describeFailure(error, "table")).toEqual({ text, exitCode });
   });
 
+  test("cuts a pattern or a reference of 50 kB, and leaves a path whole", () => {
+    const [pattern, path] = ["[".repeat(50_000), "p".repeat(4096)];
+    const { text } = describeFailure(new BoughError(`${pattern} is not valid in ${path}`), "table");
+    expect(text).toBe(`[ERROR] ${"[".repeat(200)}... is not valid in ${path}\n`);
+  });
+
   test("is one object as JSON", () => {
     const { text } = describeFailure(new BoughError("wrong\nflag", { kind: "usage" }), "json");
     expect(JSON.parse(text)).toEqual({ error: { code: "usage", message: "wrong\nflag", hint: null } });
