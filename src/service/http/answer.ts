@@ -1,5 +1,5 @@
 /** Turns a response into a result to go on with, or a failure to decide about. Pure. */
-import { BoughError } from "../../errors.ts";
+import type { BoughError } from "../../errors.ts";
 import { meansMissing } from "../operations/missing.ts";
 import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
 import { proxyHint } from "./connection.ts";
