@@ -18,9 +18,14 @@ function makeContext(dockerfile: string): string {
 
 const hostsOf = (...options: string[]) =>
   ["a:10.0.0.1", "B.example=10.0.0.2", ...options].flatMap((value) => ["--add-host", value]);
-const own = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\tlinuxkit\n";
+const ownLines = (host: string) =>
+  `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${host}\n`;
 
-describe.each([["--docker"], ["--no-docker"]])("build %s", (mode) => {
+describe.each([
+  ["--docker", "buildkitsandbox"],
+  ["--no-docker", "linuxkit"],
+])("build %s", (mode, host) => {
+  const own = ownLines(host);
   test("/etc/hosts of each RUN has the lines, and no layer has the file", async () => {
     const run = "RUN cat /etc/hosts > /seen";
     const context = makeContext(`FROM base:1\n${run}\nRUN --network=none cat /etc/hosts > /none\n`);
@@ -70,13 +75,13 @@ test("--explain names the option", async () => {
 test("run and --failed-step have the lines, the command line's first", async () => {
   const cat = ["cat", "/etc/hosts"];
   const { stdout } = await local("/", "run", "-D", ...hostsOf(), "base:1", ...cat);
-  expect(stdout).toBe(`${own}10.0.0.1\ta\n10.0.0.2\tb.example\n`);
+  expect(stdout).toBe(`${ownLines("linuxkit")}10.0.0.1\ta\n10.0.0.2\tb.example\n`);
   const context = makeContext("FROM base:1\nRUN false\n");
   const failed = await local(context, "build", ".", ...hostsOf());
   const session = /build:\w{16}/.exec(failed.stderr)?.[0] ?? "";
   const words = ["-S", session, "run", "-D", "--failed-step", "--add-host", "a:10.0.0.8", "--", ...cat];
   expect((await local(context, ...words)).stdout).toBe(
-    `${own}10.0.0.8\ta\n10.0.0.1\ta\n10.0.0.2\tb.example\n`,
+    `${ownLines("linuxkit")}10.0.0.8\ta\n10.0.0.1\ta\n10.0.0.2\tb.example\n`,
   );
 });
 

@@ -155,7 +155,18 @@ describe("a command that crun starts sees", () => {
       false,
       [{ destination: place, type: "cgroup", source: "cgroup", options: flags }],
     ],
-    ["no control groups in a user namespace", { "": "/groups" }, true, [{ destination: place, ...tmpfs }]],
+    [
+      "its control group of version 2 in a user namespace, too",
+      { "": "/groups" },
+      true,
+      [{ destination: place, type: "cgroup", source: "cgroup", options: flags }],
+    ],
+    [
+      "no control groups of version 1 in a user namespace",
+      { pids: "/groups/pids" },
+      true,
+      [{ destination: place, ...tmpfs }],
+    ],
   ])("%s", (_, groups, inUserNamespace, expected) => {
     const { mounts } = sandboxConfig({
       root: "/root",
