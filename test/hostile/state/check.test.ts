@@ -123,13 +123,13 @@ const cases: Case[] = [
   },
   {
     name: "an image whose configuration is not JSON",
-    attack: ({ sql }) => sql("UPDATE images SET config = '{' WHERE layer = 3"),
+    attack: ({ sql }) => sql("UPDATE images SET config = '{' WHERE layer = 4"),
     damage: [{ kind: "image", problem: "its record is damaged", tags: ["app:1"] }],
     isQuick: true,
   },
   {
     name: "an image without a layer",
-    attack: ({ sql }) => sql("UPDATE images SET layer = 77 WHERE layer = 3"),
+    attack: ({ sql }) => sql("UPDATE images SET layer = 77 WHERE layer = 4"),
     damage: [{ kind: "image", problem: "its layer has no record", tags: ["app:1"] }],
     isQuick: true,
   },
@@ -156,7 +156,7 @@ describe.each(builders)("as %s", (who, make) => {
     // The first check records the contents of layers.
     expect(await check()).toMatchObject({
       exitCode: 0,
-      report: { healthy: true, files: 1, layers: 3, images: 3, damage: [] },
+      report: { healthy: true, files: 1, layers: 4, images: 4, damage: [] },
     });
     builder.keep();
   });

@@ -58,22 +58,22 @@ const attacks: Attack[] = [
   { name: "an uploaded file has an empty hash", sql: () => "UPDATE files SET sha256 = ''", runs: [] },
   {
     name: "the last image's configuration is not JSON",
-    sql: () => "UPDATE images SET config = '{' WHERE layer = 3",
+    sql: () => "UPDATE images SET config = '{' WHERE layer = 4",
     runs: ["cat"],
   },
   {
     name: "the last image's configuration is a list",
-    sql: () => "UPDATE images SET config = '[1]' WHERE layer = 3",
+    sql: () => "UPDATE images SET config = '[1]' WHERE layer = 4",
     runs: ["cat"],
   },
   {
     name: "the last image names a missing layer",
-    sql: () => "UPDATE images SET layer = 99 WHERE layer = 3",
+    sql: () => "UPDATE images SET layer = 99 WHERE layer = 4",
     runs: ["cat"],
   },
   {
     name: "the last image names a negative layer",
-    sql: () => "UPDATE images SET layer = -1 WHERE layer = 3",
+    sql: () => "UPDATE images SET layer = -1 WHERE layer = 4",
     runs: ["cat"],
   },
   {
