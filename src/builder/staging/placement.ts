@@ -57,9 +57,10 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const features = await fileFeatures(staged, build);
   const all = instanceFiles(staged, ids, features);
   const entries = instanceEntries(staged, features);
-  if (packed === undefined && Object.keys(entries).length > 0 && (await canPlace(staged, features, build)))
-    return { image, files: all, entries };
   const made = placementScript(staged);
+  const needsMore = made !== "" || Object.keys(entries).length > 0;
+  if (packed === undefined && needsMore && (await canPlace(staged, features, build)))
+    return { image, files: all, entries };
   const found = features.links ? [] : findLinkedFiles(staged);
   const isMade =
     found.length > 0 && (await canLink(found, made !== "" || packed !== undefined, stage, build));
