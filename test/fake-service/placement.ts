@@ -50,6 +50,14 @@ function runCommand(tree: FakeTree, [command = "", ...words]: readonly string[])
     case "chmod":
       change(words.slice(1), { mode: Number.parseInt(words[0] ?? "", 8) });
       break;
+    case "clear_directories":
+    case "clear_others":
+      for (const path of words) {
+        if ((tree.get(path)?.type === "directory") !== (command === "clear_directories")) continue;
+        for (const other of [...tree.keys()])
+          if (other === path || other.startsWith(`${path}/`)) tree.delete(other);
+      }
+      break;
     case "links":
       for (const path of words) tree.delete(path);
       break;
