@@ -11,7 +11,7 @@ import type { Root } from "./root.ts";
 export interface Call {
   /** The server's own invocation; `globals` ask for JSON. */
   invocation: Invocation;
-  /** Where files of this machine may be. */
+  /** The directory that files of this machine have to be in. */
   root: Root;
   /** Aborted when the client cancels the call, or leaves. */
   signal: AbortSignal;

@@ -32,7 +32,7 @@ interface NamedOperation {
   links: readonly Address[];
 }
 
-/** Where a record was found: at the address that the response named, or at a path with the id in place of `{id}`. */
+/** The place a record was found at: the address that the response named, or at a path with the id in place of `{id}`. */
 type Source = "location" | "link" | { template: string };
 
 interface Candidate {
@@ -42,7 +42,7 @@ interface Candidate {
 
 const usualTemplates = ["/v1/operations/{id}", "/v1/instances/{id}"];
 const usual = "/v1/operations/{id}";
-/** Of further ids in a response, the likely ones are tried. */
+/** The maximum of further ids in a response that are tried: the likely ones come first. */
 const maxOtherIds = 2;
 
 /** `base`: the service's address. */
