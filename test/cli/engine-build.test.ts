@@ -184,7 +184,7 @@ describe("an entry that can't be placed is an error of the line that staged it:"
       "a file below a file of the image",
       "COPY with-file /f\nWORKDIR /other\n",
       3,
-      "cannot put a file at /f/file: /f in the image is not a directory",
+      "cannot make the directory /f: /f in the image is not a directory",
     ],
   ])("%s", async (_, dockerfile, line, message) => {
     const files: Record<string, FileSpec> = {

@@ -115,7 +115,7 @@ test("lists what the image was made from, and nothing else", async () => {
     externalParameters: {
       dockerfile: "Dockerfile",
       mode: "docker",
-      buildArgs: { VERSION: "1.2" },
+      buildArgs: { VERSION: "1.2", SOURCE_DATE_EPOCH: "1700000000" },
       withheldBuildArgs: ["API_TOKEN", "HARMLESS", "PROXY", "SAME"],
     },
     resolvedDependencies: [

@@ -146,7 +146,9 @@ test(
     }
     const { exitCode } = await engine.run(base, "true", { mounts: [{ ...mounts[2], sharing: "locked" }] });
     expect(exitCode).toBe(0);
-    await (await TestEngine.open({ directory: engine.directory })).engine.close();
+    const next = await TestEngine.open({ directory: engine.directory });
+    await next.recover();
+    await next.engine.close();
     expect(await findTraces()).toEqual([]);
     expect(readdirSync(join(engine.directory, "operations"))).toEqual([]);
   },
