@@ -88,7 +88,7 @@ test("no descriptor stays open after a look into an image whose layers can't be 
   for (const path of needed) renameSync(path, `${path}.away`);
   try {
     const look = async () =>
-      expect((await engine.fetch("GET", `/v1/inspect/${large}/list`)).status).toBe(500);
+      expect((await engine.fetch("GET", `/v1/inspect/${large}/archive`)).status).toBe(500);
     expect(await leftOpen(look)).toEqual([]);
   } finally {
     for (const path of needed) renameSync(`${path}.away`, path);

@@ -310,7 +310,7 @@ test("a push fails if the connection breaks, and the next one succeeds", async (
     const { exitCode, stderr } = await bough(["push", "random:1", `${registry.host}/random:1`]);
     expect(stderr).not.toContain("ERROR");
     expect(exitCode).toBe(0);
-    expect(inspect(`${registry.host}/random:1`).Layers).toHaveLength(2);
+    expect(inspect(`${registry.host}/random:1`).Layers).toHaveLength(3);
   } finally {
     proxy.stop(true);
     await registry.stop();

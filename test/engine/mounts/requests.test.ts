@@ -70,7 +70,7 @@ test.each<[what: string, mounts: unknown, status: number, message: string]>([
     "a link for the target itself",
     [{ type: "bind", target: "/m", files: {}, entries: { "": { type: "symlink", target: "/" } } }],
     400,
-    'mounts[0].entries must not have a link with the path ""',
+    'mounts[0].entries must only have a directory with the path ""',
   ],
   ["a cache without an id", [{ ...cache, id: undefined }], 400, "id is missing"],
   [

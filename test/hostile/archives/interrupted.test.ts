@@ -65,6 +65,7 @@ test("the next start removes the files of a killed import", async () => {
   child.kill("SIGKILL");
   await child.exited;
   const next = await TestEngine.open({ directory });
+  await next.recover();
   await expectNothingLeft(directory);
   expect((await next.json<{ status: string }>("GET", `/v1/operations/${uuid}`)).status).toBe("FAILED");
   await next.engine.close();
