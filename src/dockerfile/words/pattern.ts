@@ -66,6 +66,12 @@ export function replaceMatches(
   replacement: string,
   options: { all: boolean; limit: number },
 ): string | undefined {
+  const text = plainText(pattern);
+  if (text !== "" && options.all) {
+    const between = value.split(text);
+    const length = value.length + (between.length - 1) * (replacement.length - text.length);
+    return length > options.limit ? undefined : between.join(replacement);
+  }
   const characters = Array.from(value);
   const parts: string[] = [];
   let length = 0;
@@ -86,6 +92,11 @@ export function replaceMatches(
     from = match.end > match.start ? match.end : match.end + 1;
   }
   return parts.join("") + characters.slice(copied).join("");
+}
+
+/** Returns the text of a pattern that stands for nothing else, which a value of megabytes is searched for much sooner; else "". */
+function plainText({ pieces: [first = [], ...others] }: Pattern): string {
+  return others.length === 0 && !first.includes(anyCharacter) ? first.join("") : "";
 }
 
 function findMatch(characters: readonly string[], from: number, pieces: Pattern["pieces"]) {
