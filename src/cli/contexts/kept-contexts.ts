@@ -48,7 +48,8 @@ const maxKept = 4;
 const keptMilliseconds = 30 * 24 * 60 * 60 * 1000;
 /** The file with the boot ID of when the context was made. Nothing waits until its files are on the disk. */
 const madeIn = ".boot";
-const maxAttempts = 10;
+/** Others may remove a directory again and again before it is locked. */
+const maxAttempts = 100;
 
 /** @param parent bough's own directory, which may not exist */
 export function openKeptContexts(parent: string, clock: Pick<Clock, "now">): KeptContexts {
@@ -179,12 +180,13 @@ function makeLocked(path: string, own: string): Disposable {
   for (let attempt = 1; ; attempt++) {
     try {
       for (const name of [users, removers]) mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
-      const lock = lockFile(join(path, users, own));
-      if (existsSync(join(path, removers))) return lock;
+      const user = join(path, users, own);
+      const lock = lockFile(user);
+      if (!hasLocked(join(path, removers)) && existsSync(user)) return lock;
       // Another process has begun to remove it.
       lock[Symbol.dispose]();
     } catch (error) {
-      if (errorCode(error) !== "ENOENT" || attempt === maxAttempts) throw error;
+      if (!["ENOENT", "EEXIST"].includes(errorCode(error) ?? "") || attempt === maxAttempts) throw error;
     }
   }
 }

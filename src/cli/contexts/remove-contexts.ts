@@ -43,11 +43,8 @@ function removeAside(path: string, own: string): void {
 
 /** Removes what killed processes have left of contexts in a group's directory, and the directory if it is empty. */
 export function removeRest(directory: string): void {
-  for (const name of namesIn(directory)) {
-    const path = join(directory, name);
-    if (unfinished.test(name) && ![users, removers].some((locks) => hasLocked(join(path, locks))))
-      removeTree(path);
-  }
+  // As carefully as a finished context: the process that makes one may lock it just now.
+  for (const name of namesIn(directory)) if (unfinished.test(name)) removeUnused(join(directory, name));
   try {
     rmdirSync(directory);
   } catch {
