@@ -14,6 +14,8 @@ export interface Terminal {
   screen(): string;
   /** The same after all lines that have scrolled out of the screen. */
   history(): string;
+  /** The same with the control sequences of its colours. */
+  styledHistory(): string;
   /** Waits until the screen contains the text or matches the pattern, and returns it. */
   waitFor(condition: string | RegExp): Promise<string>;
   /** Waits until the last line of the screen is `expected`. */
@@ -74,6 +76,7 @@ export async function openTerminal(options: TerminalOptions): Promise<Terminal> 
     press: (key) => void call("send-keys", key),
     screen: () => capture(),
     history: () => capture("-S", "-"),
+    styledHistory: () => capture("-e", "-S", "-"),
     async waitFor(condition) {
       const deadline = Date.now() + maxWaitMilliseconds;
       for (;;) {
