@@ -31,12 +31,13 @@ export function asNumber(value: unknown): number | undefined {
 const maxIdCharacters = 256;
 
 /**
- * Returns an id of the service, which goes into paths, log lines and this machine's databases. It must be visible ASCII, but not
- * `.` or `..`, which are dropped from URLs.
+ * Returns an id of the service, which goes into paths, log lines and this machine's databases, and into command lines that bough
+ * suggests. So it contains no character that a shell replaces, does not look like a long option, and is not `.` or `..`, which are
+ * dropped from URLs.
  */
 export function asId(value: unknown): string | undefined {
   const text = asText(value);
-  return text !== undefined && text.length <= maxIdCharacters && /^(?!\.{1,2}$)[\x21-\x7e]+$/.test(text)
+  return text !== undefined && text.length <= maxIdCharacters && /^(?!\.{1,2}$|--)[\w.~:@/+=,%-]+$/.test(text)
     ? text
     : undefined;
 }
