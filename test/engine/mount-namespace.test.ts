@@ -133,21 +133,46 @@ test.each<["mount" | "setns", number]>([
   },
 );
 
-test("nothing is mounted by a process that could not return to its own mount namespace", () => {
-  // Root of a user namespace has no rights over a mount namespace from outside of it.
+/** Runs a script in a process of its own, which has `layout`, `helper` and bough's functions. */
+function runScript(prefix: readonly string[], ...lines: string[]) {
   const source = (path: string) => JSON.stringify(join(import.meta.dir, "../../src/engine", path));
   const script = `
     import { readlinkSync } from "node:fs";
     import { mountForProcess } from ${source("sandbox/root/mount-for-process.ts")};
     import { startNamespace } from ${source("sandbox/root/mount-namespace.ts")};
+    import { libc } from ${source("system/libc.ts")};
     const layout = ${JSON.stringify(makeLayers())};
     const helper = startNamespace(layout, { PATH: process.env.PATH }, { forCommand: false });
     await helper.stdout[Symbol.asyncIterator]().next();
     const before = readlinkSync("/proc/self/ns/mnt");
-    const made = mountForProcess(helper.pid, layout.layers, [${JSON.stringify(overlay)}]);
-    console.log(made, readlinkSync("/proc/self/ns/mnt") === before);
+    const mount = () => mountForProcess(helper.pid, layout.layers, [${JSON.stringify(overlay)}]);
+    ${lines.join("\n")}
     process.exit();`;
-  const child = Bun.spawnSync(["unshare", "--user", "--map-root-user", process.execPath, "-e", script]);
-  expect(child.stderr.toString()).toBe("");
-  expect(child.stdout.toString()).toBe("0 true\n");
+  const child = Bun.spawnSync([...prefix, process.execPath, "-e", script]);
+  return { stdout: child.stdout.toString(), stderr: child.stderr.toString(), signal: child.signalCode };
+}
+
+test("nothing is mounted by a process that could not return to its own mount namespace", () => {
+  // Root of a user namespace has no rights over a mount namespace from outside of it.
+  const ended = runScript(
+    ["unshare", "--user", "--map-root-user"],
+    `console.log(mount(), readlinkSync("/proc/self/ns/mnt") === before);`,
+  );
+  expect(ended).toMatchObject({ stderr: "", stdout: "0 true\n" });
+});
+
+test("a process that can't return to its own mount namespace ends at once, and no handler runs", () => {
+  const ended = runScript(
+    [],
+    `const { setns } = libc();
+    let calls = 0;
+    libc().setns = (...words) => ++calls < 3 ? setns(...words) : -1;
+    process.on("exit", () => console.log("handled"));
+    try { mount(); } catch { console.log("caught"); } finally { console.log("went on"); }`,
+  );
+  expect(ended).toEqual({
+    stdout: "",
+    stderr: "[ERROR] bough could not return to its own mount namespace, and stops\n",
+    signal: "SIGKILL",
+  });
 });

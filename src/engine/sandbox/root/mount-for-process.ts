@@ -1,5 +1,5 @@
 import { ptr } from "bun:ffi";
-import { closeSync, constants, openSync } from "node:fs";
+import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { BoughError } from "../../../errors.ts";
 import { errorCode } from "../../../system-error.ts";
 import { libc, numericCalls } from "../../system/libc.ts";
@@ -81,8 +81,14 @@ export function visitNamespace(
   }
 }
 
+/**
+ * Ends bough at once. In the command's namespace, each path that it went on to use would lead to other files. No handler runs, as
+ * those remove files by their paths. The kernel ends all commands, and the next bough process recovers.
+ */
 function giveUp(): never {
-  throw new Error("bough could not return to its mount namespace");
+  writeSync(2, "[ERROR] bough could not return to its own mount namespace, and stops\n");
+  process.kill(process.pid, "SIGKILL");
+  throw new Error("unreachable: the process has been killed");
 }
 
 /** The place of a thread, as open files. */
