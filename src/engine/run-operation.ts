@@ -4,6 +4,7 @@ import { machine, release } from "node:os";
 import { join } from "node:path";
 import { inTransaction } from "../database.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
+import { awaitCancelRequest } from "./cancel.ts";
 import { describeFault, findDiskError } from "./faults.ts";
 import { removeLostLayers, requireResult } from "./lost-layers.ts";
 import { requireImage } from "./records/images.ts";
@@ -58,8 +59,14 @@ export function startOperation(state: EngineState, work: OperationWork): string 
     addOperation(database, { ...record, uuid, owner: state.layout.owner, createdAt: clock.now() });
   });
   const cancellation = new AbortController();
-  const ended = run(state, work, uuid, cancellation.signal).finally(() => state.running.delete(uuid));
-  state.running.set(uuid, { cancel: () => cancellation.abort(), ended });
+  const cancel = () => cancellation.abort();
+  const end = new AbortController();
+  const ended = run(state, work, uuid, cancellation.signal).finally(() => {
+    end.abort();
+    state.running.delete(uuid);
+  });
+  state.running.set(uuid, { cancel, ended });
+  void awaitCancelRequest(state, uuid, end.signal, cancel);
   return uuid;
 }
 

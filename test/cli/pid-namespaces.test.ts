@@ -108,6 +108,17 @@ describe("while a build runs, in another container", () => {
     expect(await inContainer("session", "delete", key)).toMatchObject({ exitCode: 0 });
   });
 
+  test("`bough kill` ends its command", async () => {
+    const building = start(["build", "--docker", contextOf(waits)]);
+    await untilBegun();
+    const [{ uuid }] = JSON.parse((await inContainer("-f", "json", "ps")).stdout);
+    expect(await inContainer("kill", uuid)).toMatchObject({ exitCode: 0, stdout: `${uuid}\n` });
+    expect(await endOf(building)).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("cancelled"),
+    });
+  });
+
   test("its image can't be removed", async () => {
     const building = start(["build", "--docker", contextOf(waits)]);
     await untilBegun();

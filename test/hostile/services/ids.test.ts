@@ -23,6 +23,7 @@ async function shownOf(id: string) {
   });
   const run = (...words: string[]) =>
     runBough(["--url", server.url.origin, "--token", "token", ...words], {
+      workingDirectory: "/",
       environment: { BOUGH_HOME: temporaryDirectory() },
     });
   const ended = [await run("images", "-q"), await run("ps", "-aq"), await run("run", "-D", "--", "true")];
@@ -30,7 +31,10 @@ async function shownOf(id: string) {
 }
 
 test.each([
-  ...["$(reboot)", "`reboot`", "a;reboot", "a|sh", "a b", "--all", "..", "*", "~&", "#a"].map((id) => [id, id]),
+  ...["$(reboot)", "`reboot`", "a;reboot", "a|sh", "a b", "--all", "..", "*", "~&", "#a"].map((id) => [
+    id,
+    id,
+  ]),
   ["one of 257 characters", "x".repeat(257)],
 ])("%s is none", async (_, id) => {
   const { text, requests } = await shownOf(id);
@@ -38,9 +42,14 @@ test.each([
   expect(requests.join("\n")).not.toContain(encodeURIComponent(id));
 });
 
-test.each(["5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9", "17", "img_1", "-V1StGXR8_Z5jd", "sha256:0a", "ab+/=", "a/b@1"])(
-  "%s is one",
-  async (id) => {
-    expect((await shownOf(id)).text).toContain(id);
-  },
-);
+test.each([
+  "5a2c3d38-8a77-4d7f-a6a5-d2f7a5b0f0c9",
+  "17",
+  "img_1",
+  "-V1StGXR8_Z5jd",
+  "sha256:0a",
+  "ab+/=",
+  "a/b@1",
+])("%s is one", async (id) => {
+  expect((await shownOf(id)).text).toContain(id);
+});
