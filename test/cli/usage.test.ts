@@ -91,6 +91,21 @@ test("every golden file belongs to a command", () => {
   expect(readdirSync(golden).sort()).toEqual(names.map((name) => `${name}.txt`).sort());
 });
 
+test("bough -h names every command once, and a page of the manual the global options", async () => {
+  const [{ stdout: overview }, { stdout: page }] = await Promise.all([
+    runBough(["-h"], { workingDirectory: "/" }),
+    runBough(["help", "commands"], { workingDirectory: "/" }),
+  ]);
+  const [, common = "", more = ""] =
+    /Common commands:\n(.*)\nMore commands:\n(.*)\nOptions:/s.exec(overview) ?? [];
+  const named = [
+    ...[...common.matchAll(/^ {2}(\S+)/gm)].map(([, name]) => name),
+    ...[...more.matchAll(/^ {2}\S.*? {2,}(.*)$/gm)].flatMap(([, names = ""]) => names.split(", ")),
+  ];
+  expect(named.sort()).toEqual(Object.keys(commands).sort());
+  for (const name of Object.keys(globalDefinitions)) expect(page).toContain(`--${name}`);
+});
+
 test("all ways to ask for the list of commands print the same", async () => {
   const [first, ...others] = await Promise.all(
     [["-h"], ["--help"], ["-q", "-h"]].map((words) => runBough(words, { workingDirectory: "/" })),

@@ -43,6 +43,8 @@ const cases: [typed: string, completed: string][] = [
   ["bough session show ", "bough session show k"],
   ["bough run -S ", "bough run -S k"],
   ["bough -f js", "bough -f json"],
+  ["bough help dis", "bough help disk"],
+  ["bough help engine pr", "bough help engine prune"],
   ["bough build --expl", "bough build --explain"],
   ["bough build ü --label a=b --progress=com", "bough build ü --label a=b --progress=compact"],
   ["~/bin/bough bui", "~/bin/bough build"],

@@ -27,6 +27,8 @@ async function open(columns: number, rows: number, PAGER = pager): Promise<Termi
 }
 
 test.each([
+  ["overview", "-h", 80, 24],
+  ["overview", "-h", 120, 40],
   ["build-help", "build -h", 80, 24],
   ["build-help", "build -h", 120, 40],
   ["topics", "help", 80, 30],

@@ -35,7 +35,7 @@ export function renderHelp(command: Command, path: string, columns: number): str
       columns,
     ),
     wrapText(
-      "Global options such as --url, --local, -f json and -q may be given before or after the command: see `bough -h`.",
+      "Global options such as --url, --local, -f json and -q may be given before or after the command: see `bough help commands`.",
       columns,
     ),
     section(
@@ -96,24 +96,9 @@ function briefly({ description = "" }: ArgumentDefinition): string {
   return description.split(/\s*[(,:;]/)[0] ?? "";
 }
 
-/** Returns the help text of bough itself: its commands and the global options. */
-export function renderOverview(
-  summary: string,
-  commands: readonly (readonly [string, string])[],
-  footer: string,
-  columns: number,
-): string {
-  return joinSections([
-    wrapText(summary, columns),
-    "Usage: bough [global options] COMMAND [arguments]",
-    section("Commands", commands, columns),
-    section(
-      "Global options",
-      Object.entries(globalDefinitions).map(([name, definition]) => row(name, definition)),
-      columns,
-    ),
-    wrapText(footer, columns),
-  ]);
+export function renderGlobalOptions(columns: number): string {
+  const rows = Object.entries(globalDefinitions).map(([name, definition]) => row(name, definition));
+  return renderRows("Global options", rows, columns);
 }
 
 /** Returns the help text of a group of commands. */
@@ -209,13 +194,13 @@ function section(
 }
 
 /** Wraps each line. Continuation lines have twice the indent. */
-function wrapText(text: string, columns: number, indent = ""): string {
+export function wrapText(text: string, columns: number, indent = ""): string {
   return text
     .split("\n")
     .map((line) => wrapWords(indent, line.split(" "), { indent: indent.length * 2, columns }))
     .join("\n");
 }
 
-function joinSections(sections: readonly (string | undefined)[]): string {
+export function joinSections(sections: readonly (string | undefined)[]): string {
   return `${sections.filter((text) => text !== undefined).join("\n\n")}\n`;
 }

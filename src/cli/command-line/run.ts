@@ -13,8 +13,9 @@ import {
 import type { Command, CommandTable, Entry } from "./command.ts";
 import { commands } from "./commands.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
-import { argumentsOf, renderGroup, renderHelp, renderOverview, renderUsual } from "./help.ts";
+import { argumentsOf, renderGroup, renderHelp, renderUsual } from "./help.ts";
 import { listWords } from "./option-values.ts";
+import { renderOverview } from "./overview.ts";
 import { runLoaded } from "./run-loaded.ts";
 
 /**
@@ -47,7 +48,7 @@ export async function runCommandLine(
     return 0;
   }
   if (before.flag("help")) {
-    print((columns) => renderOverview(overviewSummary, summaries(commands), overviewFooter, columns));
+    print((columns) => renderOverview(commands, columns));
     return 0;
   }
   if (start >= raw.length) {
@@ -110,14 +111,6 @@ export function requestedFormat(raw: readonly string[]): GlobalOptions["format"]
   );
   return isJson ? "json" : "table";
 }
-
-const overviewSummary = [
-  "bough builds images from Dockerfiles, and runs commands in images, on an image service or on its own embedded engine.",
-  "Every RUN becomes a layer that is stored and reused. With --docker it builds what docker build would build.",
-].join("\n");
-
-const overviewFooter =
-  "`bough COMMAND -h` says more about a command, `bough help` lists the topics of the manual. Coding agents: read `bough agent` first.";
 
 function summaries(table: CommandTable): (readonly [string, string])[] {
   return Object.entries(table).map(([name, { summary }]) => [name, summary]);

@@ -10,6 +10,7 @@ import type { CommandTable, Entry } from "../command-line/command.ts";
 import { globalDefinitions, readGlobals } from "../command-line/globals.ts";
 import { argumentsOf } from "../command-line/help.ts";
 import { splitPartialLine } from "../command-line/partial-line.ts";
+import type { Topic } from "../help/topics.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { findNames } from "./candidate-names.ts";
 
@@ -24,11 +25,27 @@ export async function findCandidates(
 ): Promise<string[]> {
   const { words, current } = splitPartialLine(line);
   try {
-    const place = await findPlace(words, commands);
+    const { topics } = await import("../help/topics.ts");
+    const place = await findPlace(words, { ...commands, help: helpOn(commands, topics) });
     return await offer(place, current, runtime);
   } catch {
     return [];
   }
+}
+
+/** `help` as a group of the commands and topics that it takes. */
+function helpOn(commands: CommandTable, topics: Readonly<Record<string, Topic>>): Entry {
+  const nameOnly = (table: Readonly<Record<string, Entry | Topic>>): CommandTable =>
+    Object.fromEntries(
+      Object.entries(table).map(([name, entry]) => [
+        name,
+        { summary: entry.summary, commands: "commands" in entry ? nameOnly(entry.commands) : {} },
+      ]),
+    );
+  return {
+    summary: "Show the manual: a topic, or all options of a command",
+    commands: { ...nameOnly(commands), ...nameOnly(topics) },
+  };
 }
 
 /** The place of the next word on a command line. */

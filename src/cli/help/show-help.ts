@@ -2,7 +2,7 @@
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import type { CommandTable } from "../command-line/command.ts";
-import { renderRows } from "../command-line/help.ts";
+import { renderRows, wrapText } from "../command-line/help.ts";
 import type { Output } from "../process/runtime.ts";
 import { renderMarkdown } from "./render-markdown.ts";
 import { topics } from "./topics.ts";
@@ -15,7 +15,7 @@ export function showTopics(output: Output): void {
   const rows = Object.entries(topics).map(([name, { summary }]) => [name, summary] as const);
   output.writeAlone((columns) =>
     [
-      "`bough help TOPIC` shows one of these, `bough help COMMAND` all options of a command.\n",
+      `${wrapText("`bough help TOPIC` shows one of these, `bough help COMMAND` all options of a command.", columns)}\n`,
       renderRows("Topics", rows, columns),
       "\n`bough -h` lists the commands.\n",
     ].join("\n"),
@@ -29,7 +29,8 @@ export function showTopic(name: string, output: Output, commands: CommandTable):
   const { hasColor } = output;
   output.writeAlone((columns) => {
     const width = columns === Number.POSITIVE_INFINITY ? pipeColumns : Math.min(columns, maxColumns);
-    return renderMarkdown(topic.markdown, { columns: width, hasColor });
+    const text = renderMarkdown(topic.markdown, { columns: width, hasColor });
+    return topic.appendix === undefined ? text : `${text}\n${topic.appendix(width)}\n`;
   });
 }
 

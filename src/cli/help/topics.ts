@@ -1,4 +1,5 @@
 /** The manual: a Markdown source each topic. Loaded only by `help`, since these texts are long. */
+import { renderGlobalOptions } from "../command-line/help.ts";
 import agents from "./topics/agents.md" with { type: "text" };
 import changelog from "./topics/changelog.md" with { type: "text" };
 import checks from "./topics/checks.md" with { type: "text" };
@@ -22,6 +23,8 @@ import sharing from "./topics/sharing.md" with { type: "text" };
 export interface Topic {
   summary: string;
   markdown: string;
+  /** What follows the text in the terminal. */
+  appendix?: (columns: number) => string;
 }
 
 /** In the order in which `bough help` lists them. No topic has the name of a command. */
@@ -44,7 +47,11 @@ export const topics: Readonly<Record<string, Topic>> = {
   sandbox: { summary: "What a RUN can reach: files, network, limits", markdown: sandbox },
   environment: { summary: "Which service is used, and every environment variable", markdown: environment },
   json: { summary: "Exit codes, events of a build, keys of -f json", markdown: json },
-  commands: { summary: "All commands in one table", markdown: commands },
+  commands: {
+    summary: "All commands in one table, and the global options",
+    markdown: commands,
+    appendix: renderGlobalOptions,
+  },
   install: { summary: "Releases, what the engine needs, containers", markdown: install },
   contributing: { summary: "Working on bough", markdown: contributing },
   changelog: { summary: "What is new", markdown: changelog },
