@@ -53,6 +53,8 @@ export interface EngineOptions {
 
 export interface Engine {
   readonly directory: string;
+  /** True once a request has changed something. */
+  readonly hasChanged: boolean;
   /** Responds to one request of the service's API. Only the path below the base address counts. Never rejects. */
   fetch(request: Request): Promise<Response>;
   /** Lets requests of this process name files on this machine: the extension `lent-files`. */
@@ -93,6 +95,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   let recovery: Promise<void> | undefined;
   return {
     directory: layout.directory,
+    get hasChanged() {
+      return state.hasChanged;
+    },
     fetch: makeRouter(state, routes, () => {
       recovery ??= recover(state, warn).then(
         () => {

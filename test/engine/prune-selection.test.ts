@@ -1,6 +1,7 @@
 /** The images, layers, files, caches and records that a prune removes, and their order. */
 import { expect, test } from "bun:test";
 import type { Inventory } from "../../src/engine/prune/inventory.ts";
+import { bytesToKeep, type Disk, needsRoom } from "../../src/engine/prune/room.ts";
 import { type PruneSelection, type SessionUse, select } from "../../src/engine/prune/selection.ts";
 
 /**
@@ -112,6 +113,22 @@ test.each<[string, Partial<PruneSelection>, string]>([
     { keepBytes: 0 },
     "lone old2 old1 new2 final; lone new2 old2 old1; file; cache; early",
   ],
+  ["to make room where there is enough: only old logs", { makeRoom: (used) => used }, "; ; ; ; early"],
+  [
+    "to make room: the least recently used, whether a session uses it or not",
+    { makeRoom: (used) => used - 250 },
+    "lone old2 old1; lone old2 old1; ; ; early",
+  ],
+  [
+    "to make more room: what is current too, but no tag",
+    { makeRoom: () => 0 },
+    "lone old2 old1 new2 final; lone new2 old2 old1; file; cache; early",
+  ],
+  [
+    "to make room: nothing that only a session of people has",
+    { makeRoom: () => 0, uses: new Map([...uses, ["old2", { ...use(true, 11), holdsWork: true }]]) },
+    "lone new2 final; lone new2; file; cache; early",
+  ],
 ])("%s", (_, selection, expected) => {
   expect(outcome(selection)).toBe(expected);
 });
@@ -126,6 +143,26 @@ test("images of running operations stay, and during one all uploaded files", () 
 test("the layers of a superseded build that a tagged image needs stay", () => {
   const images = inventory.images.map((each) => (each.uuid === "old2" ? { ...each, tags: ["old:1"] } : each));
   expect(outcome({}, { images })).toBe("lone; lone; file; cache; early");
+});
+
+test.each<[string, Disk, usedBytes: number, kept: number]>([
+  [
+    "a disk that is nearly full of the engine's data: down to a fifth of free space",
+    { bytes: 100, freeBytes: 5 },
+    90,
+    75,
+  ],
+  [
+    "a disk that is nearly full of other data: a tenth of the disk stays",
+    { bytes: 100, freeBytes: 1 },
+    15,
+    10,
+  ],
+  ["less than that is never removed", { bytes: 100, freeBytes: 0 }, 8, 10],
+  ["a disk with enough space: everything", { bytes: 100, freeBytes: 20 }, 70, 70],
+])("%s", (_, disk, usedBytes, kept) => {
+  expect(bytesToKeep(disk, usedBytes)).toBe(kept);
+  expect(needsRoom(disk)).toBe(disk.freeBytes < 20);
 });
 
 test("records with circular parents do not hang the selection", () => {

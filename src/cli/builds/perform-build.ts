@@ -19,6 +19,7 @@ import { takesStandardOutput } from "../export/build-outputs.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { requireLimits } from "../run/limit-options.ts";
+import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
@@ -60,6 +61,7 @@ export async function performBuild(
     measures ?? recording,
   );
   const { service } = connection;
+  if (isEmbedded(runtime, globals)) (await import("../engine/make-room.ts")).reportRoom(runtime, log);
   const session = buildSession(inputs.place);
   using owner = enterBuild(stateDirectory(runtime), session);
   const tables = openFileTables(connection.store, inputs);

@@ -1,6 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import type { PruneSelection } from "../../engine/prune/selection.ts";
 import { BoughError } from "../../errors.ts";
+import { quoted } from "../../visible.ts";
 import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
 import { parseTime } from "../command-line/time.ts";
 
@@ -19,6 +20,11 @@ export const pruneArguments: ArgumentDefinitions = {
   sessions: {
     type: "boolean",
     description: "Also remove sessions, with the layers of their builds; images with a tag stay",
+  },
+  auto: {
+    type: "boolean",
+    description:
+      "Only make room, as bough does by itself: the least recently used, if the disk is nearly full (see `bough help disk`)",
   },
   all: {
     type: "boolean",
@@ -42,9 +48,13 @@ export function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<P
   const age = parseTime(values.text("older-than"), "--older-than", clock);
   const usedBefore = age === undefined ? undefined : Date.parse(age);
   const all = values.flag("all");
-  const keepBytes = parseKept(values.text("keep"));
+  const kept = values.text("keep");
+  const keepBytes = kept === undefined ? undefined : parseKept(kept, "--keep");
   if (all && keepBytes !== undefined)
     throw new BoughError("--all and --keep cannot be used together", { kind: "usage" });
+  const others = ["keep", "sessions", "all"].filter((name) => values.names.includes(name));
+  if (values.flag("auto") && others.length > 0)
+    throw new BoughError(`--auto and --${others[0]} cannot be used together`, { kind: "usage" });
   return {
     ...{ all, sessions: values.flag("sessions"), keepBytes, usedBefore },
     logsBefore: usedBefore ?? chosen.logsBefore,
@@ -61,16 +71,18 @@ export function beforeBuilds<Selection extends Pick<PruneSelection, "usedBefore"
     : { ...selection, usedBefore: Math.min(since, selection.usedBefore ?? since) };
 }
 
-const units: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
+const sizeUnits: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
 
-/** Parses the size of --keep: `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output; with an i, of 1024. */
-function parseKept(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
+/**
+ * Parses the size that an option or a variable takes: `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output;
+ * with an i, of 1024.
+ */
+export function parseKept(text: string, name: string): number {
   const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];
   if (digits !== undefined)
-    return Number(digits) * (binary === "" ? 1000 : 1024) ** (units[unit.toLowerCase()] ?? 0);
-  throw new BoughError(`--keep takes a size, not ${JSON.stringify(text)}`, {
+    return Number(digits) * (binary === "" ? 1000 : 1024) ** (sizeUnits[unit.toLowerCase()] ?? 0);
+  throw new BoughError(`${name} takes a size, not ${quoted(text)}`, {
     kind: "usage",
-    hint: "For example --keep 10GB, or --keep 500MB.",
+    hint: `For example ${name === "--keep" ? "--keep 10GB, or --keep 500MB" : `${name}=10GB, or ${name}=off`}.`,
   });
 }

@@ -4,6 +4,7 @@ import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
+import { noteRoom, roomLimit } from "./make-room.ts";
 import { beforeBuilds, pruneArguments, readSelection } from "./prune-options.ts";
 import { addScopeUses } from "./scope-images.ts";
 import { withSessionImages } from "./session-images.ts";
@@ -41,7 +42,8 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
   await withSessionImages(runtime, async ({ uses, ...known }) => {
     // With --all every record is removed, and a damaged one must not prevent that.
     if (!chosen.all) await addScopeUses(uses, invocation);
-    const selection = { ...beforeBuilds(chosen, known.buildsSince), uses };
+    const makeRoom = values.flag("auto") ? (roomLimit(runtime, directory) ?? keepAll) : undefined;
+    const selection = { ...beforeBuilds(chosen, known.buildsSince), uses, makeRoom };
     const plan = isDone
       ? await engine.prune(directory, selection)
       : { ...(await engine.planPrune(directory, selection)), leftoverBytes: 0 };
@@ -50,6 +52,7 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
     if (isDone) {
       known.forgetImages(plan.images.map(({ uuid }) => uuid));
       known.deleteSessions(sessions);
+      noteRoom(runtime, bytesOf(plan));
     } else log.info("nothing was removed: -y removes it");
     if (known.buildsSince !== undefined) log.info("a build is running: what it may need stays");
     printResult(invocation, {
@@ -61,13 +64,16 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
   });
 }
 
+const keepAll = (usedBytes: number) => usedBytes;
+
+function bytesOf({ layers, files, operations, caches }: PrunePlan): number {
+  return layers.bytes + files.bytes + operations.bytes + caches.bytes;
+}
+
 type Pruned = PrunePlan & { leftoverBytes: number; sessions: readonly string[] };
 
-function renderPlan(
-  { images, layers, files, operations, caches, leftoverBytes, sessions }: Pruned,
-  isDone: boolean,
-): string {
-  const bytes = layers.bytes + files.bytes + operations.bytes + caches.bytes;
+function renderPlan({ leftoverBytes, sessions, ...plan }: Pruned, isDone: boolean): string {
+  const { images, layers, files, operations, caches } = plan;
   const amounts: [count: number, noun: string][] = [
     [images.length, "image"],
     [layers.count, "layer"],
@@ -82,7 +88,7 @@ function renderPlan(
       ? []
       : [`${isDone ? "removed" : "would remove"} ${what}: ${names.map(visible).join(", ")}`];
   return [
-    `${isDone ? "removed" : "would remove"} ${counts || "nothing"}: ${formatBytes(bytes)}`,
+    `${isDone ? "removed" : "would remove"} ${counts || "nothing"}: ${formatBytes(bytesOf(plan))}`,
     ...(leftoverBytes === 0
       ? []
       : [`removed leftovers of killed processes and lost records: ${formatBytes(leftoverBytes)}`]),

@@ -31,6 +31,7 @@ export async function addScopeUses(
           session: known?.session ?? `${scopeOwner}${name}`,
           usedAt: Math.max(known?.usedAt ?? 0, usedAt),
           isCurrent: known?.isCurrent === true || latest.has(hash),
+          holdsWork: known?.holdsWork === true,
         });
       }
     }

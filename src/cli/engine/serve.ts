@@ -5,6 +5,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { startEngine } from "../service/engine-host.ts";
 import { describeExposure, listen, parseListenAddress } from "./listen.ts";
+import { makeRoomRegularly } from "./make-room.ts";
 
 export const serve = command({
   name: "serve",
@@ -62,7 +63,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
       json: { url, token: isMade ? token : null },
       table: () => `URL    ${url}\n${isMade ? `TOKEN  ${token}\n` : ""}`,
     });
-    await interrupted(runtime.signal);
+    await makeRoomRegularly(runtime, engine);
     log.info("stopping");
   } finally {
     await server?.stop(true);
@@ -89,12 +90,4 @@ function makeToken(): string {
 
 function digest(text: string): Uint8Array {
   return new Bun.CryptoHasher("sha256").update(text).digest();
-}
-
-/** Resolves when the signal is aborted, which is this command's normal end. */
-function interrupted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

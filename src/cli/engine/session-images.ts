@@ -91,6 +91,11 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
     history,
     history.filter(({ branches }) => branches.length > 0),
   );
+  const isWork = (branch: string) => !isLayerBranch(branch);
+  const work = withParents(
+    history,
+    history.filter(({ branches }) => branches.some(isWork)),
+  );
   for (const entry of reachable) {
     const isCurrent = current.has(entry);
     const known = uses.get(entry.image);
@@ -102,6 +107,7 @@ function addUses(uses: Map<string, SessionUse>, store: Store, session: string, u
         isCurrent || !Number.isFinite(updatedAt) ? updatedAt : entry.createdAt,
       ),
       isCurrent: isCurrent || known?.isCurrent === true,
+      holdsWork: work.has(entry) || known?.holdsWork === true,
     });
   }
 }

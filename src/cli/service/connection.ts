@@ -105,6 +105,9 @@ async function connectWith(
       } finally {
         await closing;
       }
+      if (!engine.hasChanged) return;
+      const { makeRoomInBackground } = await import("../engine/make-room.ts");
+      makeRoomInBackground(runtime, engine.directory);
     },
   };
 }

@@ -8,6 +8,8 @@ export interface SessionUse {
   usedAt: number;
   /** False if a later build of the same Dockerfile has another layer in its place. */
   isCurrent: boolean;
+  /** True if a branch that people or agents work on leads to it: no build could make it again. */
+  holdsWork?: boolean;
 }
 
 export interface PruneSelection {
@@ -23,6 +25,11 @@ export interface PruneSelection {
   logsBefore: number;
   /** Bytes: files, caches and images of sessions go, the least recently used first, until no more than this is left. */
   keepBytes?: number | undefined;
+  /**
+   * Set if the prune only makes room: returns the bytes that may stay of those that are in use. Then only the least recently used
+   * goes, needed or not, until no more is left. Images with a tag stay, and those that no build could make again.
+   */
+  makeRoom?: ((usedBytes: number) => number) | undefined;
 }
 
 /** The names of the things to remove. */
@@ -47,11 +54,13 @@ export interface Sizes {
 
 /** Selects the things to remove. */
 export function select(inventory: Inventory, selection: PruneSelection, sizes: Sizes): Selected {
-  const { uses, all, keepBytes, usedBefore = Number.POSITIVE_INFINITY } = selection;
+  const { uses, all, makeRoom, usedBefore = Number.POSITIVE_INFINITY } = selection;
   const isOld = ({ usedAt }: { usedAt: number }) => usedAt < usedBefore;
   const layers = new LayerUses(inventory);
+  const canGo = ({ uuid, isInUse, tags }: StoredImage) =>
+    !isInUse && (all || tags.length === 0) && (makeRoom === undefined || uses.get(uuid)?.holdsWork !== true);
   const images = inventory.images
-    .filter(({ isInUse, tags }) => !isInUse && (all || tags.length === 0))
+    .filter(canGo)
     .map((image) => ({ ...image, usedAt: Math.max(image.usedAt, uses.get(image.uuid)?.usedAt ?? 0) }));
   const old = images.filter(isOld);
   const gone = new Set<StoredImage>();
@@ -62,15 +71,16 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
   /** Removes images that share one layer. If something else needs the layer, they stay, so that builds still find them. */
   const removeLayer = (group: readonly StoredImage[]) =>
     layers.isOnlyOf(group) ? group.flatMap((image) => remove(image)) : [];
-  for (const image of old) if (all || selection.sessions || !uses.has(image.uuid)) remove(image);
-  const byLayer = (isCurrent: boolean) =>
+  const byLayer = (chosen: (image: StoredImage) => boolean) =>
     Map.groupBy(
-      layers.uppermostFirst(
-        old.filter((image) => !gone.has(image) && uses.get(image.uuid)?.isCurrent === isCurrent),
-      ),
+      layers.uppermostFirst(old.filter((image) => !gone.has(image) && chosen(image))),
       ({ layer }) => layer,
     );
-  for (const group of byLayer(false).values()) removeLayer(group);
+  if (makeRoom === undefined) {
+    for (const image of old) if (all || selection.sessions || !uses.has(image.uuid)) remove(image);
+    const replaced = byLayer((image) => uses.get(image.uuid)?.isCurrent === false);
+    for (const group of replaced.values()) removeLayer(group);
+  }
 
   const files = inventory.hasRunning ? [] : inventory.files.filter(isOld);
   const caches = inventory.caches.filter(isOld);
@@ -85,6 +95,8 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
     operations: namesOf(operations),
     caches: namesOf(chosenCaches),
   });
+  const used = makeRoom === undefined && selection.keepBytes === undefined ? 0 : sizes.total();
+  const keepBytes = makeRoom?.(used) ?? selection.keepBytes;
   if (keepBytes === undefined) return selected(files, caches);
 
   const taken = { files: [] as PrunableItem[], caches: [] as PrunableItem[] };
@@ -96,22 +108,37 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
         return sizeOf(item.name);
       },
     }));
-  let left =
-    sizes.total() - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), sizes.layer);
+  let left = used - sum(operations, ({ name }) => sizes.operation(name)) - sum(layers.unused(), sizes.layer);
+  const lastUses = lastUsesOf(inventory, images);
   const candidates = [
     ...takeable(files, taken.files, sizes.file),
     ...takeable(caches, taken.caches, sizes.cache),
     // Of images used at the same time, a build's last steps go first.
-    ...Array.from(byLayer(true).values(), (group) => ({
-      usedAt: Math.max(...group.map((image) => image.usedAt)),
-      take: () => sum(removeLayer(group), sizes.layer),
-    })),
+    ...Array.from(
+      byLayer((image) => makeRoom !== undefined || uses.get(image.uuid)?.isCurrent === true),
+      ([layer, group]) => ({
+        usedAt: lastUses.get(layer) ?? 0,
+        take: () => sum(removeLayer(group), sizes.layer),
+      }),
+    ),
   ].sort((one, other) => one.usedAt - other.usedAt);
   for (const { take } of candidates) {
     if (left <= keepBytes) break;
     left -= take();
   }
   return selected(taken.files, taken.caches);
+}
+
+/** Returns when each layer was last used: what is built on a layer uses it, too. */
+function lastUsesOf(
+  { layers }: Inventory,
+  images: readonly Pick<StoredImage, "layer" | "usedAt">[],
+): Map<number, number> {
+  const times = new Map<number, number>();
+  const note = (layer: number, usedAt: number) => times.set(layer, Math.max(usedAt, times.get(layer) ?? 0));
+  for (const { layer, usedAt } of images) note(layer, usedAt);
+  for (const { id, parent } of layers) if (parent !== null) note(parent, times.get(id) ?? 0);
+  return times;
 }
 
 function namesOf(things: readonly PrunableItem[]): string[] {
