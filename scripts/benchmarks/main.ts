@@ -8,6 +8,7 @@ import { type Bench, type Goal, openBench, type Row } from "./bench.ts";
 import { measureAgainstDocker } from "./cases/against-docker.ts";
 import { measureBuildsAtOnce } from "./cases/builds-at-once.ts";
 import { measureCachedFiles, measureCachedSteps } from "./cases/cached.ts";
+import { measureChangedCopy, measureManyCopies } from "./cases/copies.ts";
 import { measureEngineFile, measureEngineFiles, measureEngineMounts } from "./cases/engine-files.ts";
 import { measureDeepTree, measureEngineMemory } from "./cases/engine-trees.ts";
 import { measureExport, measureUnchangedPush } from "./cases/export.ts";
@@ -46,6 +47,8 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   "against-docker": measureAgainstDocker,
   "stages-at-once": measureStagesAtOnce,
   "engine-files": measureEngineFiles,
+  "many-copies": measureManyCopies,
+  "changed-copy": measureChangedCopy,
   "engine-mounts": measureEngineMounts,
   "engine-file": measureEngineFile,
   "engine-memory": measureEngineMemory,

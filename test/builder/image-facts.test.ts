@@ -1,8 +1,7 @@
 /** Requests about the paths of an image: a few one by one, many by listing directories. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { createImageFacts } from "../../src/builder/cache/image-facts.ts";
-import { NotFoundError } from "../../src/service/http/errors.ts";
-import type { PathType } from "../../src/service/images/image-file.ts";
+import type { ListedEntry, PathType } from "../../src/service/images/image-file.ts";
 
 const tree: Record<string, PathType> = {
   "/usr": "directory",
@@ -29,19 +28,16 @@ function factsOf(canList = true) {
       asked.push(path);
       return path === "/" ? "directory" : tree[follow(path)];
     },
-    async listTypes(_, directory) {
+    async listEntries(_, directory) {
       listed.push(directory);
       if (!canList) return undefined;
       const prefix = `${follow(directory).replace(/\/$/, "")}/`;
       const inside = Object.entries(tree).filter(([path]) => path.startsWith(prefix));
       return new Map(
         inside
-          .map(([path, type]): [string, PathType] => [path.slice(prefix.length), type])
+          .map(([path, type]): [string, ListedEntry] => [path.slice(prefix.length), { type }])
           .filter(([name]) => !name.includes("/")),
       );
-    },
-    async listFiles() {
-      throw new NotFoundError("nothing is listed with its details");
     },
     readFile: async () => undefined,
   };
@@ -60,6 +56,22 @@ test("a few paths are requested one by one, each once", async () => {
   }
   expect(asked).toEqual(["/usr/bin", "/none"]);
   expect(listed).toEqual([]);
+});
+
+test("a list that shows whether a path is a link shows whether it is a directory, too", async () => {
+  const facts = factsOf();
+  for (const [path, isDirectory] of [
+    ["/usr", true],
+    ["/file", false],
+    ["/none", false],
+    ["/gone", false],
+  ] as const) {
+    expect(await facts.readLink("i", path)).toBeUndefined();
+    expect(await facts.isDirectory("i", path)).toBe(isDirectory);
+  }
+  expect(listed).toEqual(["/"]);
+  // Only the service can follow a link.
+  expect(asked).toEqual(["/gone"]);
 });
 
 describe("ten thousand paths need less than 25 requests, and are right for", () => {

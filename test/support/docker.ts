@@ -17,6 +17,8 @@ export interface Docker {
   /** The files of the resulting image, without storing it, which takes a fraction of the time. */
   buildTree(request: DockerBuild): Promise<Tree>;
   readImage(image: string): Promise<Tree>;
+  /** Pushes a tag to the registry that its name contains. */
+  push(tag: string): Promise<void>;
   /** The output of a command in an image; without a command, of the image's own. */
   run(image: string, ...command: string[]): Promise<string>;
   /** The properties of an image, as `docker image inspect` shows them. */
@@ -117,6 +119,10 @@ export async function startDocker(directory: string): Promise<Docker> {
       const tree = await readTree(body);
       await call(socket, "DELETE", `/containers/${container}`);
       return tree;
+    },
+
+    async push(tag) {
+      await run([findClient(), "push", "--quiet", tag], environment);
     },
 
     run: (image, ...command) =>

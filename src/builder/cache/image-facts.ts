@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { ExcessiveAnswerError, NotFoundError } from "../../service/http/errors.ts";
-import type { ImageFiles, ImageInspector, PathType } from "../../service/images/image-file.ts";
+import { ExcessiveAnswerError } from "../../service/http/errors.ts";
+import type { ImageInspector, ListedEntry, PathType } from "../../service/images/image-file.ts";
 import type { Capabilities } from "../../service/service.ts";
 import type { FactStore } from "../../store/facts.ts";
 
@@ -23,13 +23,13 @@ export interface ImageFacts {
 const maxAsked = 16;
 
 export function createImageFacts(
-  inspector: ImageInspector & Pick<ImageFiles, "listFiles"> & { capabilities: Pick<Capabilities, "lacks"> },
+  inspector: ImageInspector & { capabilities: Pick<Capabilities, "lacks"> },
   store: Pick<FactStore, "get" | "set">,
 ): ImageFacts {
   /** Counts by image. */
   const asked = new Map<string, number>();
   /** Lists by image and directory. */
-  const lists = new Map<string, Promise<ReadonlyMap<string, PathType> | undefined>>();
+  const lists = new Map<string, Promise<ReadonlyMap<string, ListedEntry> | undefined>>();
 
   /** Returns the stored answer to a question, or else that of `find`, which is stored unless it is "unsupported". */
   async function remember<Answer extends string>(
@@ -44,33 +44,50 @@ export function createImageFacts(
     return found;
   }
 
-  async function ask(image: string, path: string): Promise<boolean> {
-    const key = `directory ${path}`;
-    const known = store.get(image, key);
-    if (known !== undefined) return known === "yes";
+  function note(image: string, path: string, type: PathType | undefined): boolean {
     asked.set(image, (asked.get(image) ?? 0) + 1);
-    const type = await inspector.pathType(image, path);
-    if (type !== "unsupported") store.set(image, key, type === "directory" ? "yes" : "no");
+    store.set(image, `directory ${path}`, type === "directory" ? "yes" : "no");
     return type === "directory";
   }
 
-  function list(image: string, directory: string): Promise<ReadonlyMap<string, PathType> | undefined> {
+  async function ask(image: string, path: string): Promise<boolean> {
+    const known = store.get(image, `directory ${path}`);
+    if (known !== undefined) return known === "yes";
+    const type = await inspector.pathType(image, path);
+    return type !== "unsupported" && note(image, path, type);
+  }
+
+  function list(image: string, directory: string): Promise<ReadonlyMap<string, ListedEntry> | undefined> {
     const key = `${image} ${directory}`;
-    const begun = lists.get(key) ?? inspector.listTypes(image, directory);
+    const begun = lists.get(key) ?? inspector.listEntries(image, directory);
     lists.set(key, begun);
     return begun;
+  }
+
+  /** Finds a path's entry in the list of its directory, links not followed; `undefined` if that can't be listed. */
+  async function findListed(image: string, path: string): Promise<{ entry?: ListedEntry } | undefined> {
+    const entries = await list(image, posix.dirname(path));
+    const entry = entries?.get(posix.basename(path));
+    return entries && (entry === undefined ? {} : { entry });
+  }
+
+  async function isDirectoryListed(image: string, path: string): Promise<boolean | undefined> {
+    const found = await findListed(image, path);
+    // Only the service can resolve a link.
+    if (found === undefined || found.entry?.type === "symlink") return undefined;
+    return note(image, path, found.entry?.type);
   }
 
   /** Walks from the root down, using lists; returns `undefined` if a directory can't be listed. */
   async function isListed(image: string, path: string): Promise<boolean | undefined> {
     let directory = "/";
     for (const name of path.split("/").filter((part) => part !== "")) {
-      const types = await list(image, directory);
-      if (types === undefined) return undefined;
       directory = posix.join(directory, name);
-      const type = types.get(name);
-      // Only the service can resolve the link.
-      const isDirectory = type === "symlink" ? await ask(image, directory) : type === "directory";
+      const found = await findListed(image, directory);
+      if (found === undefined) return undefined;
+      const { entry } = found;
+      const isDirectory =
+        entry?.type === "symlink" ? await ask(image, directory) : entry?.type === "directory";
       if (!isDirectory) return false;
     }
     return true;
@@ -79,7 +96,13 @@ export function createImageFacts(
   return {
     async isDirectory(image, path) {
       if (inspector.capabilities.lacks("inspect")) return false;
-      const listed = (asked.get(image) ?? 0) < maxAsked ? undefined : await isListed(image, path);
+      const isFrequent = (asked.get(image) ?? 0) >= maxAsked;
+      const isNear = path !== "/" && lists.has(`${image} ${posix.dirname(path)}`);
+      const listed = isFrequent
+        ? await isListed(image, path)
+        : isNear
+          ? await isDirectoryListed(image, path)
+          : undefined;
       return listed ?? ask(image, path);
     },
 
@@ -96,19 +119,14 @@ export function createImageFacts(
 
     async typeAt(image, path) {
       if (inspector.capabilities.lacks("inspect") || path === "/") return undefined;
-      return remember(image, `type ${path}`, async () =>
-        (await list(image, posix.dirname(path)))?.get(posix.basename(path)),
-      );
+      return remember(image, `type ${path}`, async () => (await findListed(image, path))?.entry?.type);
     },
 
     async readLink(image, path) {
       if (inspector.capabilities.lacks("inspect") || path === "/") return undefined;
       return remember(image, `link ${path}`, async () => {
-        const files = await inspector.listFiles(image, posix.dirname(path)).catch((error: unknown) => {
-          if (error instanceof NotFoundError) return [];
-          throw error;
-        });
-        return files.find(({ name }) => name === posix.basename(path))?.target ?? undefined;
+        const entry = (await findListed(image, path))?.entry;
+        return entry?.type === "symlink" ? entry.target : undefined;
       });
     },
 

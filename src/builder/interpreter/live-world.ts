@@ -65,15 +65,20 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
 
     async copyOptions(instruction, { config, staged, layer }) {
       ahead = await build.ahead.take(instruction);
+      // By default a link in the image is replaced, so no request is spent on finding one.
+      const readLinkInImage = async (path: string) =>
+        build.mode === "docker" ? build.facts.readLink(layer.image, path) : undefined;
       const { context, ignore } = await jobOf(instruction);
       return {
         ...{ context, files, ignore, signal, staged },
         workdir: config.WorkingDir,
         found: ahead?.sources,
-        isDirectoryInImage: (path) => build.facts.isDirectory(layer.image, path),
-        // By default a link in the image is replaced, so no request is spent on finding one.
-        readLinkInImage: async (path) =>
-          build.mode === "docker" ? build.facts.readLink(layer.image, path) : undefined,
+        async isDirectoryInImage(path) {
+          // The list of entries that tells links apart tells directories apart, too.
+          await readLinkInImage(path);
+          return build.facts.isDirectory(layer.image, path);
+        },
+        readLinkInImage,
       };
     },
     planCopy,

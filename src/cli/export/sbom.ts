@@ -5,7 +5,7 @@ import type { Service } from "../../service/client.ts";
 import { version } from "../../version.ts";
 import { packageUrl, type Subject, statementOf } from "./statement.ts";
 
-type Files = Pick<Service, "readFile" | "listTypes" | "address">;
+type Files = Pick<Service, "readFile" | "listEntries" | "address">;
 
 /**
  * Lists the packages that an image's package managers have recorded as installed, in SPDX 2.3.
@@ -15,7 +15,7 @@ type Files = Pick<Service, "readFile" | "listTypes" | "address">;
 export async function describePackages(service: Files, uuid: string, subject: Subject): Promise<Attestation> {
   const read = (path: string) => readText(service, uuid, path);
   for (const path of rpmDatabases) {
-    if (((await service.listTypes(uuid, path))?.size ?? 0) === 0) continue;
+    if (((await service.listEntries(uuid, path))?.size ?? 0) === 0) continue;
     throw new BoughError("--sbom: the image has an rpm database, which is not supported", {
       hint: "Leave --sbom out, and list the packages with another tool.",
     });
@@ -35,8 +35,8 @@ const rpmDatabases = ["/var/lib/rpm", "/usr/lib/sysimage/rpm"];
 const statusDirectory = "/var/lib/dpkg/status.d";
 
 async function readStatusFiles(service: Files, uuid: string): Promise<InstalledPackage[]> {
-  const types = (await service.listTypes(uuid, statusDirectory)) ?? new Map();
-  const names = [...types.keys()].filter((name) => !name.endsWith(".md5sums")).sort();
+  const entries = await service.listEntries(uuid, statusDirectory);
+  const names = [...(entries?.keys() ?? [])].filter((name) => !name.endsWith(".md5sums")).sort();
   const found: InstalledPackage[] = [];
   for (const name of names)
     found.push(...parseDpkgStatus((await readText(service, uuid, `${statusDirectory}/${name}`)) ?? ""));

@@ -3,25 +3,27 @@ import { existsSync } from "node:fs";
 import { hexOf } from "../../image/digest.ts";
 import { blobsDirectory, findBlobs } from "../records/imported-blobs.ts";
 import { fingerprintLayer } from "../records/layer-fingerprint.ts";
-import { findLayer, type LayerRecord, layerDirectory } from "../records/layers.ts";
+import { type CheckedLayer, findLayer, layerDirectory } from "../records/layers.ts";
 import type { Records } from "../records/records.ts";
 import { lostLayers } from "../records/unsynced-layers.ts";
 import { findLayerProblem } from "../records/whole-layers.ts";
 import { findByteProblem } from "./file-check.ts";
 import { add, type CheckRun } from "./report.ts";
 
-interface LayerRow extends LayerRecord {
+interface LayerRow extends CheckedLayer {
   fingerprint: string | null;
 }
 
 export function listLayers(database: Database): LayerRow[] {
-  return database.query<LayerRow, []>("SELECT id, parent, depth, fingerprint FROM layers ORDER BY id").all();
+  return database
+    .query<LayerRow, []>("SELECT id, parent, depth, marks, fingerprint FROM layers ORDER BY id")
+    .all();
 }
 
 /** Checks a layer's own record and its parent's. */
 export function findPlaceProblem(
   records: Records,
-  layer: LayerRecord,
+  layer: CheckedLayer,
   options: { countsUnknown: boolean },
 ): string | undefined {
   const { database } = records;
@@ -47,7 +49,7 @@ export async function checkLayers(run: CheckRun): Promise<void> {
   }
 }
 
-async function checkBlobs(run: CheckRun, { id }: LayerRecord): Promise<void> {
+async function checkBlobs(run: CheckRun, { id }: CheckedLayer): Promise<void> {
   const { database, layout } = run;
   if (!existsSync(blobsDirectory(layout, id))) return;
   const blobs = findBlobs(layout, id);

@@ -27,6 +27,8 @@ export interface MergedEntry extends LayerPart {
 export class LayerTree {
   readonly root: MergedDirectory;
   readonly #inUserNamespace: boolean;
+  /** The directories that `enterPath` has found, by path. */
+  readonly #entered = new Map<string, MergedDirectory>();
 
   constructor(layers: MergedDirectory, inUserNamespace: boolean) {
     this.root = layers;
@@ -74,7 +76,13 @@ export class LayerTree {
 
   /** Returns the directory at a path without links, such as `/` or `/a/b`. */
   enterPath(path: string): MergedDirectory {
-    return namesIn(path).reduce((directory, name) => this.enter(directory, name), this.root);
+    const names = namesIn(path);
+    const name = names.pop();
+    if (name === undefined) return this.root;
+    const key = `${names.join("/")}/${name}`;
+    const found = this.#entered.get(key) ?? this.enter(this.enterPath(names.join("/")), name);
+    this.#entered.set(key, found);
+    return found;
   }
 }
 

@@ -48,11 +48,11 @@ export function recordMarks(database: Database, id: number, directory: string, m
  */
 export function findLostMarks(
   database: Database,
-  layer: { id: number; directory: string; inode: number },
+  layer: { id: number; directory: string; inode: number; marks: string | null },
   { countsUnknown = false } = {},
 ): string | undefined {
   const { id, directory, inode } = layer;
-  const known = readMarks(database, id);
+  const known: MarksRecord | undefined = layer.marks === null ? undefined : JSON.parse(layer.marks);
   if (known === undefined ? !countsUnknown : known.inode === inode) return undefined;
   const found = drain(walkMarks(directory));
   const missing = [
@@ -67,12 +67,6 @@ export function findLostMarks(
     // On a full or read-only disk, they are counted again.
   }
   return undefined;
-}
-
-function readMarks(database: Database, id: number): MarksRecord | undefined {
-  const query = database.query<{ marks: string | null }, [number]>("SELECT marks FROM layers WHERE id = ?");
-  const text = query.get(id)?.marks;
-  return text == null ? undefined : JSON.parse(text);
 }
 
 function shortfall(name: string, expected: number, found: number): string | undefined {

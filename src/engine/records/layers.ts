@@ -14,6 +14,11 @@ export interface LayerRecord {
   depth: number;
 }
 
+/** A layer's record, with the text of its marks; see `layer-marks.ts`. */
+export interface CheckedLayer extends LayerRecord {
+  marks: string | null;
+}
+
 /** The kernel allows 500; the skeleton and the sandbox's own upper directory need two. */
 export const maxDepth = 480;
 
@@ -101,6 +106,19 @@ export function findLayer(database: Database, id: number): LayerRecord | undefin
     database.query<LayerRecord, [number]>("SELECT id, parent, depth FROM layers WHERE id = ?").get(id) ??
     undefined
   );
+}
+
+/** Returns a layer and some of those below it, if they have records. One query for each layer takes several times as long. */
+export function layersDownFrom(database: Database, id: number): CheckedLayer[] {
+  return database
+    .query<CheckedLayer, [number]>(
+      `WITH RECURSIVE chain (id, parent, depth, marks) AS (
+         SELECT id, parent, depth, marks FROM layers WHERE id = ?
+         UNION SELECT layers.id, layers.parent, layers.depth, layers.marks
+           FROM layers JOIN chain ON layers.id = chain.parent LIMIT 32
+       ) SELECT id, parent, depth, marks FROM chain`,
+    )
+    .all(id);
 }
 
 /** Returns the names of layers' directories in `layout.layers`; any other is a leftover. */

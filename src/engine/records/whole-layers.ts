@@ -1,6 +1,6 @@
 import { lstatSync } from "node:fs";
 import { findLostMarks } from "./layer-marks.ts";
-import { findLayer, type LayerRecord, layerDirectory, maxDepth } from "./layers.ts";
+import { type CheckedLayer, layerDirectory, layersDownFrom, maxDepth } from "./layers.ts";
 import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
 
@@ -14,28 +14,32 @@ export function lostLayersIn(records: Records): number[] {
  * their marks, and none is lost. It checks each layer once, so create a new one for each request.
  */
 export function createLayerCheck(records: Records): (id: number) => boolean {
-  const { database } = records;
   const known = new Map<number, boolean>(lostLayersIn(records).map((id) => [id, false]));
-  const isWhole = (layer: LayerRecord | undefined): boolean => {
+  const read = new Map<number, CheckedLayer>();
+  const find = (id: number): CheckedLayer | undefined => {
+    if (!read.has(id)) for (const layer of layersDownFrom(records.database, id)) read.set(layer.id, layer);
+    return read.get(id);
+  };
+  const isWhole = (layer: CheckedLayer | undefined): boolean => {
     if (layer === undefined) return false;
     const answer =
       known.get(layer.id) ?? (findLayerProblem(records, layer) === undefined && hasWholeParent(layer));
     known.set(layer.id, answer);
     return answer;
   };
-  const hasWholeParent = ({ parent, depth }: LayerRecord): boolean => {
+  const hasWholeParent = ({ parent, depth }: CheckedLayer): boolean => {
     if (parent === null) return true;
-    const below = findLayer(database, parent);
+    const below = find(parent);
     // The depth must fall by one per layer, so that edited records can't form a loop.
     return below?.depth === depth - 1 && isWhole(below);
   };
-  return (id) => isWhole(findLayer(database, id));
+  return (id) => isWhole(find(id));
 }
 
 /** Returns what is wrong with the layer itself, if anything. `countsUnknown`: see `findLostMarks`. */
 export function findLayerProblem(
   { database, layout }: Records,
-  { id, parent, depth }: LayerRecord,
+  { id, parent, depth, marks }: CheckedLayer,
   options?: { countsUnknown: boolean },
 ): string | undefined {
   if (depth < 1 || depth > maxDepth || (parent === null) !== (depth === 1))
@@ -44,5 +48,5 @@ export function findLayerProblem(
   const stats = lstatSync(directory, { throwIfNoEntry: false });
   if (stats === undefined) return "its directory is gone";
   if (!stats.isDirectory()) return "its path is not a directory";
-  return findLostMarks(database, { id, directory, inode: stats.ino }, options);
+  return findLostMarks(database, { id, directory, inode: stats.ino, marks }, options);
 }

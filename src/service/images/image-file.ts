@@ -3,13 +3,19 @@ import type { ImageCopy } from "../wire/instance.ts";
 
 export type PathType = "file" | "directory" | "symlink" | "other";
 
+/** What a list says of an entry. `target`: a link's. */
+export interface ListedEntry {
+  type: PathType;
+  target?: string | undefined;
+}
+
 /** Looks into an image without starting anything. `"unsupported"` if this service has no such call. */
 export interface ImageInspector {
   /** Follows links by the service's own rules; `undefined` if there is nothing at that path. */
   pathType(image: string, path: string): Promise<PathType | undefined | "unsupported">;
 
   /** Returns a directory's entries by name; `undefined` if the service does not list it. */
-  listTypes(image: string, directory: string): Promise<ReadonlyMap<string, PathType> | undefined>;
+  listEntries(image: string, directory: string): Promise<ReadonlyMap<string, ListedEntry> | undefined>;
 
   /** `undefined` if there is no such file. */
   readFile(image: string, path: string): Promise<Uint8Array | undefined | "unsupported">;

@@ -6,7 +6,7 @@ import type { Answer } from "../http/answer.ts";
 import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import { fileName, fileType } from "./file-record.ts";
-import type { ImageInspector, PathType } from "./image-file.ts";
+import type { ImageInspector, ListedEntry, PathType } from "./image-file.ts";
 import { type InspectRoutes, lost, noSuchRoute, wrongType } from "./inspect-routes.ts";
 
 export function createInspector(
@@ -54,14 +54,14 @@ export function createInspector(
       return status === 404 ? undefined : "file";
     },
 
-    async listTypes(image, directory) {
+    async listEntries(image, directory) {
       const { status, body } = await ask(image, "list", directory);
       if (status !== 200) return undefined;
-      const files = filesIn(asRecord(body)).map((file): [string, PathType] => [
+      const entries = filesIn(asRecord(body)).map((file): [string, ListedEntry] => [
         fileName(file),
-        fileType(file),
+        { type: fileType(file), target: asText(file.symlink_to) },
       ]);
-      return new Map(files);
+      return new Map(entries);
     },
 
     async readFile(image, path) {
