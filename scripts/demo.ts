@@ -33,17 +33,21 @@ async function show(demo: Demo, notesUrl: string): Promise<void> {
   cpSync("scripts/example", context, { recursive: true });
   const base = await makeBase(demo);
   const settings = ["--build-arg", `BASE=${base}`, "--build-arg", `NOTES_URL=${notesUrl}`];
-  const build = ["build", "example", "--tag", "example:demo", ...settings];
+  const build = ["build", "--docker", "example", "--tag", "example:demo", ...settings];
 
-  await step("1. Build it: a base image, files, a URL, three RUNs.", build);
+  await step("1. Build it as docker build does: two stages, files, a URL.", build);
   await step("2. Build it again: nothing has changed, so nothing is run.", build);
   writeFileSync(join(context, "site", "index.html"), "<h1>Welcome back</h1>\n");
-  await step("3. Change site/index.html and build: only the RUNs after its COPY are run.", build);
-  await step("4. The results: the images,", ["images"]);
-  await step("   and the layers of this context's builds.", ["session", "list", "--filter", "build:"]);
-  await step("5. With -q, a script gets only the image's UUID.", ["-q", ...build]);
+  await step("3. Change site/index.html and build: only what follows its COPY is run.", build);
+  await step("4. Run the image's CMD; with -D, changes are thrown away.", ["run", "-D", "example:demo"]);
+  await step("5. List the images.", ["images"]);
+  await step("6. With -q, a script gets only the image's UUID.", ["-q", ...build]);
   say(`\nThe program is ${program}. To have it as the command bough, in a directory of your PATH:`);
   say(`  install -D ${program} ~/.local/bin/bough`);
+  say("Then, in a directory with a Dockerfile:");
+  say("  bough build --docker . --tag app  # build what docker build would build");
+  say("  bough run -D app                  # run it");
+  say("  bough help docker                 # what else to write in place of docker's commands");
 }
 
 /** Imports busybox from Docker Hub, or makes an image of Debian's static busybox if that fails. */

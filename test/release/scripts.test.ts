@@ -49,7 +49,7 @@ test.each<[string, string, string, string | undefined, string]>([
   expect(stderr).not.toMatch(/^\s*(\d+ \||at )|Bun v\d/m);
 });
 
-test("the demo says why there is no public image, where the program is, and how to have it as a command", async () => {
+test("the demo says why there is no public image, where the program is, and what to do next", async () => {
   const directory = temporaryDirectory();
   cpSync(join(root, "scripts/example"), join(directory, "scripts/example"), { recursive: true });
   const program = join(directory, "dist/bough");
@@ -68,8 +68,20 @@ test("the demo says why there is no public image, where the program is, and how 
   });
   const { exitCode, stdout } = await endOf(child);
   expect(stdout).toContain(`so the base is made from Debian's busybox-static:\n${fails}\n`);
-  expect(stdout).toEndWith(
-    `\n\nThe program is ${program}. To have it as the command bough, in a directory of your PATH:\n  install -D ${program} ~/.local/bin/bough\n`,
+  const [, next] = stdout.split(`\n\nThe program is ${program}. `);
+  expect(next).toBe(
+    [
+      "To have it as the command bough, in a directory of your PATH:",
+      `  install -D ${program} ~/.local/bin/bough`,
+      "Then, in a directory with a Dockerfile:",
+      "  bough build --docker . --tag app  # build what docker build would build",
+      "  bough run -D app                  # run it",
+      "  bough help docker                 # what else to write in place of docker's commands\n",
+    ].join("\n"),
   );
+  // Builds as docker build does, or the example would not be the image that its Dockerfile describes.
+  const builds = stdout.split("\n").filter((line) => /^\$ bough .*\bbuild /.test(line));
+  expect(builds.filter((line) => !line.includes(" --docker "))).toEqual([]);
+  expect(builds.length).toBeGreaterThan(2);
   expect(exitCode).toBe(0);
 });
