@@ -126,6 +126,8 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       const { context, ignore } = directory === undefined ? options : await openFiles(directory, signal);
       return {
         ...{ context, ignore, files, signal, workdir, staged },
+        // Only a build asks the service what it can make.
+        whyLeftOut: world.mode === "docker" ? async () => undefined : undefined,
         isDirectoryInImage: async () => false,
         readLinkInImage: async () => undefined,
       };

@@ -6,7 +6,7 @@ import { redactUrl } from "../builder/remote-files/source-url.ts";
 export interface PlannedFile {
   /** The instruction's line. */
   line: number;
-  type: "file" | "directory" | "symlink";
+  type: "file" | "directory" | "symlink" | "special";
   /** A path in the build context, a URL, or `<<NAME`. */
   source: string;
   /** The name of the `--build-context` that it comes from. */

@@ -68,14 +68,24 @@ test("a missing Dockerfile is a usage error, as for a build", async () => {
   expect(JSON.parse(ended.stderr).error.message).toContain("cannot read the Dockerfile");
 });
 
-test("a pipe in a directory is left out with a warning", async () => {
+test("a pipe in a directory is left out with a warning, and copied with --docker", async () => {
   const context = temporaryDirectory();
   writeFiles(context, { Dockerfile: "FROM base:1\nCOPY directory /srv/\n", "directory/a": "x" });
   Bun.spawnSync(["mkfifo", join(context, "directory/pipe")]);
-  const ended = await runBough(["build", "--check", "-f", "json"], { workingDirectory: context });
-  const { files, warnings } = JSON.parse(ended.stdout);
-  expect(files.map(({ source }: { source: string }) => source)).toEqual(["directory/a"]);
-  expect(warnings).toEqual([
-    { rule: "SpecialFileLeftOut", message: expect.stringContaining("directory/pipe"), line: 2 },
-  ]);
+  const check = async (...options: string[]) => {
+    const words = ["build", "--check", "-f", "json", ...options];
+    const { files, warnings } = JSON.parse((await runBough(words, { workingDirectory: context })).stdout);
+    return {
+      files: files.map(({ type, source }: { type: string; source: string }) => `${type} ${source}`),
+      warnings,
+    };
+  };
+  expect(await check()).toEqual({
+    files: ["file directory/a"],
+    warnings: [{ rule: "SpecialFileLeftOut", message: expect.stringContaining("directory/pipe"), line: 2 }],
+  });
+  expect(await check("--docker")).toEqual({
+    files: ["file directory/a", "special directory/pipe"],
+    warnings: [],
+  });
 });

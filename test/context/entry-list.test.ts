@@ -40,7 +40,7 @@ function listOf(all: typeof children extends fc.Arbitrary<infer Children> ? Chil
     }),
   );
   for (const [directory, name, { stat, target }] of all)
-    list.add(directories[directory] ?? 0, name, stat, target);
+    list.add(directories[directory] ?? 0, name, stat, { target });
   return list;
 }
 

@@ -140,10 +140,17 @@ test.each<[string, string, keyof FileSystem, string]>([
   );
 });
 
-test("a name that is not UTF-8 is an error", async () => {
-  const root = makeTree("a");
-  writeFileSync(Buffer.concat([Buffer.from(`${root}/caf`), Buffer.from([0xe9])]), "");
-  await expect(record(root, noRules, ["."])).rejects.toThrow("caf\uFFFD: its name is not valid UTF-8");
+test.each([
+  [["."], "cannot copy d/caf\\xe9: its name is not valid UTF-8"],
+  [["d"], "cannot copy d/caf\\xe9: its name is not valid UTF-8"],
+  [["d/caf*"], "cannot copy d/caf\\xe9: its name is not valid UTF-8"],
+  [["l"], "cannot copy the link l/link: its target caf\\xe9 is not valid UTF-8"],
+])("a name or target that is not UTF-8 is an error that shows it: %j", async (sources, message) => {
+  const root = makeTree("d/a\nl/a");
+  const name = Buffer.from([0x63, 0x61, 0x66, 0xe9]);
+  writeFileSync(Buffer.concat([Buffer.from(`${root}/d/`), name]), "");
+  symlinkSync(name, join(root, "l/link"));
+  await expect(record(root, noRules, sources)).rejects.toThrow(message);
 });
 
 test("hard links are separate files, and sockets are left out", async () => {
@@ -164,6 +171,33 @@ test("hard links are separate files, and sockets are left out", async () => {
   );
   expect(warnings).toEqual([
     { rule: "SpecialFileLeftOut", message: "sockets can't be copied and are left out: d/socket" },
+  ]);
+});
+
+test("special files are kept where they can be copied, each as what it is; the reason is given for others", async () => {
+  const root = makeTree("d/pipe |");
+  for (const words of ["block b 7 300", "character c 1 3"])
+    Bun.spawnSync(["mknod", ...words.split(" ")], { cwd: join(root, "d") });
+  const find = async (isKept: boolean) =>
+    resolveSources({
+      context: await openBuildContext(root, "/"),
+      files: localFileSystem,
+      ignore: noRules,
+      sources: ["d"],
+      whyLeftOut: async ({ kind }) => (isKept || kind === "pipe" ? undefined : "only root can make them"),
+    });
+  const kept = await find(true);
+  const entries = kept.matches[0]?.entries;
+  expect([...(entries ?? [])].slice(1)).toMatchObject([
+    { type: "special", special: { kind: "block-device", major: 7, minor: 300 } },
+    { type: "special", special: { kind: "character-device", major: 1, minor: 3 } },
+    { type: "special", special: { kind: "pipe" } },
+  ]);
+  expect([entries?.files, entries?.bytes, kept.warnings]).toEqual([0, 0, []]);
+  const { matches, warnings } = await find(false);
+  expect(matches[0]?.entries.length).toBe(2);
+  expect(warnings.map(({ message }) => message)).toEqual([
+    "devices are left out, unlike in Docker, as only root can make them: d/block, d/character",
   ]);
 });
 

@@ -11,6 +11,7 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import { takesAttributes } from "../staging/request-fields.ts";
+import { whyUnmade } from "../staging/special-files.ts";
 import type { StagedContent } from "../staging/staged.ts";
 import { nameOf } from "./open-archive.ts";
 import { readArchive } from "./read-archive.ts";
@@ -67,7 +68,7 @@ async function supportedEntries(
   line: number,
   build: BuildJob,
 ): Promise<readonly CopiedEntry[]> {
-  const special = entries.filter(({ type }) => type === "special");
+  const special = entries.filter((entry) => entry.type === "special");
   const programs = entries.filter(({ attributes }) => attributes?.[capabilities] !== undefined);
   if (special.length + programs.length === 0) return entries;
   const warn = (what: string, [first, ...others]: readonly CopiedEntry[], advice: string) => {
@@ -76,31 +77,24 @@ async function supportedEntries(
     const message = `${archive}: ${what}, unlike in Docker (${first.path}${more})${advice}`;
     build.emit({ type: "warning", message, line });
   };
-  const extensions = await build.service.capabilities.extensions();
-  const isComplete = await takesAttributes(build);
-  if (!isComplete)
+  if (!(await takesAttributes(build)))
     warn(
       "capabilities of files are not kept",
       programs,
       ": give them with setcap in a RUN, or unpack it there",
     );
-  const isMade = (entry: CopiedEntry) => {
-    if (entry.type !== "special") return true;
-    if (!isComplete) return false;
-    return entry.kind === "pipe" || (extensions.has("devices") && !isWhiteout(entry));
-  };
-  const leftOut = special.filter((entry) => !isMade(entry));
-  const reason = isComplete ? "only root can make them" : "the service can't make them";
-  warn("devices and pipes are left out", leftOut, `: ${reason}`);
-  return leftOut.length === 0 ? entries : entries.filter(isMade);
+  /** With the reasons. */
+  const leftOut = new Map<CopiedEntry, string>();
+  for (const entry of special) {
+    const reason = await whyUnmade(entry, build.service);
+    if (reason !== undefined) leftOut.set(entry, reason);
+  }
+  const [reason] = leftOut.values();
+  warn("devices and pipes are left out", [...leftOut.keys()], `: ${reason}`);
+  return leftOut.size === 0 ? entries : entries.filter((entry) => !leftOut.has(entry));
 }
 
 const capabilities = "security.capability";
-
-/** A character device 0:0 is overlayfs's mark of a deleted file. */
-function isWhiteout(entry: CopiedEntry & { type: "special" }): boolean {
-  return entry.kind === "character-device" && entry.major === 0 && entry.minor === 0;
-}
 
 /** Returns false if there is certainly nothing below the destination that an entry could replace. */
 async function mayReplace(

@@ -6,6 +6,7 @@ import type { ContextWarning } from "../../context/sources/entry.ts";
 import { findLargeContext, type LargeContext } from "../../context/sources/large-context.ts";
 import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
+import type { WhyLeftOut } from "../../context/sources/special-file.ts";
 import type { AddInstruction, CopyInstruction, HereDocument } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
@@ -52,6 +53,7 @@ export interface PlanOptions extends DestinationPlace {
   /** The file system through which the context is read. */
   files: FileSystem;
   signal: AbortSignal;
+  whyLeftOut: WhyLeftOut | undefined;
   /** The sources, if they have been found already. */
   found?: ResolvedSources | undefined;
   lookup: Lookup;
@@ -79,6 +81,7 @@ export async function planCopy(
           sources: words.paths,
           exclude: words.exclude,
           parents: instruction.parents,
+          whyLeftOut: options.whyLeftOut,
           signal: options.signal,
         }));
   const sources = destinationSources(matches, words, instruction, options.mode);

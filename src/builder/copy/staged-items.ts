@@ -1,10 +1,11 @@
+import type { ListedEntry } from "../../context/sources/entry-list.ts";
 import { sha256Of } from "../../sha256.ts";
 import type { BuildJob } from "../job.ts";
 import { modifiedSeconds } from "../remote-files/source-url.ts";
 import { ContextFile } from "../staging/context-file.ts";
 import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { stageDirectory } from "./made-directories.ts";
-import type { PlannedDocument, PlannedEntry, PlannedItem, PlannedUrl } from "./planned-items.ts";
+import type { PlannedEntry, PlannedItem, PlannedUrl } from "./planned-items.ts";
 import type { Item } from "./stage-items.ts";
 
 /** Creates items on demand: for a large context, a list of all takes noticeable memory. */
@@ -22,7 +23,7 @@ export function* stagedItems(
         break;
       }
       case "document":
-        yield { path, entry: stageDocument(item, owned) };
+        yield { path, entry: stageText(item.text, item.mode, owned) };
         break;
       case "url":
         yield { path, entry: urls.get(item) };
@@ -52,10 +53,24 @@ export function stageEntry(
       return { ...stageDirectory(mode, owned), mtime: entry.mtimeMs / 1000 };
     case "file":
       return new ContextFile(entry, mode, owned);
+    case "special":
+      return stageSpecial(entry, mode, owned);
   }
 }
 
-function stageDocument({ text, mode }: PlannedDocument, owned: Required<Owned>): StagedFile {
+/** A socket becomes an empty file, as in BuildKit. */
+function stageSpecial(
+  { special, mtimeMs }: ListedEntry & { type: "special" },
+  mode: number,
+  owned: Required<Owned>,
+): StagedEntry {
+  const mtime = mtimeMs / 1000;
+  return special.kind === "socket"
+    ? { ...stageText("", mode, owned), mtime }
+    : { type: "special", mode, ...special, ...owned, mtime };
+}
+
+function stageText(text: string, mode: number, owned: Required<Owned>): StagedFile {
   const bytes = new TextEncoder().encode(text);
   const sha256 = sha256Of(bytes);
   return { type: "file", sha256, size: bytes.length, mode, content: { kind: "text", text }, ...owned };

@@ -14,6 +14,7 @@ import type { BuildJob } from "../job.ts";
 import { stageDeferred } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import { takesEntries } from "../staging/request-fields.ts";
+import { specialFilesOf } from "../staging/special-files.ts";
 import { createdBy } from "./created-by.ts";
 import { addStep } from "./history.ts";
 import { lookUp } from "./scope.ts";
@@ -71,6 +72,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       const { context, ignore } = await jobOf(instruction);
       return {
         ...{ context, files, ignore, signal, staged },
+        whyLeftOut: specialFilesOf(build),
         workdir: config.WorkingDir,
         found: ahead?.sources,
         async isDirectoryInImage(path) {

@@ -49,7 +49,7 @@ export async function sendRepository(
     const mode = entry.mode & 0o755;
     if (entry.type === "directory") entries.push({ type: "directory", mode: 0o755, ...owned });
     else if (entry.type === "symlink") entries.push({ type: "symlink", target: entry.target, ...owned });
-    else {
+    else if (entry.type === "file") {
       const sha256 = await contents.take(bytesOf(entry.absolutePath), entry.size);
       entries.push({ type: "file", mode, sha256, size: entry.size, mtime: commitTime, ...owned });
     }

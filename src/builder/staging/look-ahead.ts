@@ -5,6 +5,7 @@ import type { HashOptions } from "../../context/hashing/hash.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import { digestOfMatches } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
+import type { WhyLeftOut } from "../../context/sources/special-file.ts";
 import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfile/instruction.ts";
 import type { FileStates } from "../../store/file-states.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
@@ -45,6 +46,7 @@ interface LookAheadOptions {
   fileStates: Pick<FileStates, "hasSources">;
   early: Pick<EarlyUploads, "offer" | "hashOnTheWay" | "contents">;
   inputs?: InputObserver | undefined;
+  whyLeftOut?: WhyLeftOut | undefined;
   clock: Clock;
   signal: AbortSignal;
 }
@@ -75,6 +77,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     fileStates,
     early,
     inputs,
+    whyLeftOut,
     clock,
   } = options;
   const stopping = new AbortController();
@@ -95,7 +98,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     const words = expandCopyWords(instruction, () => undefined, dockerfile.escape, mode);
     const { paths: sources, exclude } = words;
     const { parents } = instruction;
-    return resolveSources({ context, files, ignore, sources, exclude, parents, signal });
+    return resolveSources({ context, files, ignore, sources, exclude, parents, whyLeftOut, signal });
   }
 
   function search(instruction: CopyInstruction | AddInstruction): Search {

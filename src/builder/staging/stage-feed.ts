@@ -3,6 +3,7 @@ import { createEarlyCopies } from "./early-copies.ts";
 import { createEarlyUploads, type EarlyUploads } from "./early-uploads.ts";
 import { createLookAhead, type LookAhead } from "./look-ahead.ts";
 import type { SmallContents } from "./small-contents.ts";
+import { specialFilesOf } from "./special-files.ts";
 
 /** The parts of a stage that find, hash and send files in advance. */
 export interface StageFeed {
@@ -18,6 +19,6 @@ export function openFeed(running: RunningBuild, contents: SmallContents): StageF
     service.copyAhead === undefined
       ? createEarlyUploads({ ...running, uploads: store.uploads, contents })
       : createEarlyCopies(service.copyAhead, running.signal);
-  const ahead = createLookAhead({ ...running, early });
+  const ahead = createLookAhead({ ...running, early, whyLeftOut: specialFilesOf(running) });
   return { early, ahead, stop: () => Promise.all([ahead.stop(), early.stop()]) };
 }

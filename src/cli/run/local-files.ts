@@ -57,7 +57,7 @@ async function findEntries(
   const stats = localFileSystem.stat(absolutePath);
   if (!stats.isDirectory()) {
     const entry = entryOf({ contextPath: host, absolutePath, relativePath: "" }, stats, localFileSystem);
-    if (entry !== undefined) return { isDirectory: false, entries: [entry] };
+    if (entry.type !== "special") return { isDirectory: false, entries: [entry] };
     throw new BoughError(`--file ${host} is neither a file nor a directory`, { kind: "usage" });
   }
   const { matches, warnings } = await resolveSources({
@@ -95,6 +95,8 @@ function stagedEntry(
       return { type: "directory", uid, gid, mode: entry.mode, isExplicit: false };
     case "symlink":
       return { type: "symlink", uid, gid, target: entry.target };
+    case "special":
+      throw new Error(`${entry.absolutePath} is special, and should have been left out`);
   }
 }
 

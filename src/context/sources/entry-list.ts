@@ -2,7 +2,7 @@ import { constants, type Stats } from "node:fs";
 import { posix } from "node:path";
 import { growBuffer } from "../../columns/grow-buffer.ts";
 import { TextColumn } from "../../columns/text-column.ts";
-import type { ContextEntry, EntryPaths, FileEntry } from "./entry.ts";
+import type { ContextEntry, EntryPaths, FileEntry, SpecialKind } from "./entry.ts";
 
 /**
  * Entries in columns: for a large context, an object and three paths for each take noticeable memory. Entries are created as
@@ -14,7 +14,9 @@ export class EntryList implements Iterable<ContextEntry> {
   readonly #directories: EntryPaths[] = [];
   /** Targets of links by index. */
   readonly #targets = new Map<number, string>();
-  /** Times of directories and links by index. No part of the digest: a layer's hash does not depend on them. */
+  /** Special files by index. */
+  readonly #special = new Map<number, SpecialKind>();
+  /** Times of entries other than files by index. No part of the digest: a layer's hash does not depend on them. */
   readonly #times = new Map<number, number>();
   /** The numbers of all entries; see `add`. */
   #numbers = new Float64Array(columns);
@@ -54,15 +56,21 @@ export class EntryList implements Iterable<ContextEntry> {
   }
 
   /** Adds an entry of a directory. `target`: a link's. */
-  add(directory: number, name: string, stats: EntryStats, target?: string): void {
+  add(
+    directory: number,
+    name: string,
+    stats: EntryStats,
+    { target, special }: { target?: string | undefined; special?: SpecialKind | undefined } = {},
+  ): void {
     const index = this.#names.push(name);
     this.#digest = undefined;
     const at = index * columns;
     if (at + columns > this.#numbers.length) this.#growTo(at + columns);
     const numbers = this.#numbers;
-    numbers[at] = stats.mode;
+    numbers[at] = special === undefined ? stats.mode : (stats.mode & ~constants.S_IFMT) | specialBits;
     numbers[at + 1] = directory;
     if (target !== undefined) this.#targets.set(index, target);
+    if (special !== undefined) this.#special.set(index, special);
     if ((stats.mode & constants.S_IFMT) !== constants.S_IFREG) {
       this.#times.set(index, stats.mtimeMs);
       return;
@@ -87,7 +95,8 @@ export class EntryList implements Iterable<ContextEntry> {
       return;
     }
     const target = entry.type === "symlink" ? entry.target : undefined;
-    this.add(directory, "", { ...noStats, mode, mtimeMs: entry.mtimeMs }, target);
+    const special = entry.type === "special" ? entry.special : undefined;
+    this.add(directory, "", { ...noStats, mode, mtimeMs: entry.mtimeMs }, { target, special });
   }
 
   *[Symbol.iterator](): Generator<ListedEntry, undefined> {
@@ -184,7 +193,7 @@ export class EntryList implements Iterable<ContextEntry> {
       absolutePath,
       relativePath,
     ]);
-    hasher.update(JSON.stringify([directories, [...this.#targets], this.#names.length]));
+    hasher.update(JSON.stringify([directories, [...this.#targets, ...this.#special], this.#names.length]));
     this.#names.addTo(hasher);
     return hasher.update(this.#numbers.subarray(0, this.#names.length * columns)).digest("hex");
   }
@@ -204,6 +213,10 @@ export class EntryList implements Iterable<ContextEntry> {
       case constants.S_IFLNK: {
         const target = this.#targets.get(index) ?? "";
         return { type: "symlink", contextPath, absolutePath, relativePath, mode, mtimeMs, target };
+      }
+      case specialBits: {
+        const special = this.#special.get(index) ?? { kind: "pipe" };
+        return { type: "special", contextPath, absolutePath, relativePath, mode, mtimeMs, special };
       }
       default: {
         const size = numbers[at + 2] ?? 0;
@@ -247,10 +260,14 @@ const columns = 7;
 const hashBytes = 32;
 const noHash = "0".repeat(2 * hashBytes);
 
+/** Stands for all kinds of special files. */
+const specialBits = constants.S_IFIFO;
+
 const typeBits = {
   file: constants.S_IFREG,
   directory: constants.S_IFDIR,
   symlink: constants.S_IFLNK,
+  special: specialBits,
 } as const;
 
 export function childPaths(parent: EntryPaths, name: string): EntryPaths {

@@ -1,10 +1,12 @@
 import { constants, type Stats } from "node:fs";
+import type { BoughError } from "../../errors.ts";
 import { readError } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
+import { mayBeReplaced, undecodableTarget } from "../file-system/undecodable.ts";
 import type { ContextEntry, EntryPaths, FileStat } from "./entry.ts";
+import { specialKind } from "./special-file.ts";
 
-/** Returns the entry for a file, directory or link; `undefined` for a file that no image can have (`specialKind`). */
-export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): ContextEntry | undefined {
+export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): ContextEntry {
   const { contextPath, absolutePath, relativePath } = paths;
   const mode = stats.mode & 0o7777;
   const type = entryType(stats);
@@ -19,13 +21,14 @@ export function entryOf(paths: EntryPaths, stats: Stats, files: FileSystem): Con
       const target = readTarget(paths, files);
       return { type, contextPath, absolutePath, relativePath, mode, mtimeMs: stats.mtimeMs, target };
     }
-    case undefined:
-      return undefined;
+    case "special": {
+      const { mtimeMs } = stats;
+      return { type, contextPath, absolutePath, relativePath, mode, mtimeMs, special: specialKind(stats) };
+    }
   }
 }
 
-/** Returns `undefined` for a file that no image can have. */
-export function entryType({ mode }: Stats): ContextEntry["type"] | undefined {
+export function entryType({ mode }: Stats): ContextEntry["type"] {
   switch (mode & constants.S_IFMT) {
     case constants.S_IFREG:
       return "file";
@@ -34,7 +37,7 @@ export function entryType({ mode }: Stats): ContextEntry["type"] | undefined {
     case constants.S_IFLNK:
       return "symlink";
     default:
-      return undefined;
+      return "special";
   }
 }
 
@@ -48,19 +51,18 @@ export function fileStatOf(stats: Stats): FileStat {
   };
 }
 
-export function specialKind(stats: Stats): string {
-  if (stats.isFIFO()) return "named pipe";
-  if (stats.isSocket()) return "socket";
-  return "device";
-}
-
 export function readTarget(
   { contextPath, absolutePath }: Omit<EntryPaths, "relativePath">,
   files: FileSystem,
 ): string {
+  let target: string;
+  let undecodable: BoughError | undefined;
   try {
-    return files.readLink(absolutePath);
+    target = files.readLink(absolutePath);
+    if (mayBeReplaced(target)) undecodable = undecodableTarget(contextPath, absolutePath);
   } catch (error) {
     throw readError("read the link", contextPath, error);
   }
+  if (undecodable !== undefined) throw undecodable;
+  return target;
 }

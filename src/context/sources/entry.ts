@@ -37,7 +37,16 @@ interface SymlinkEntry extends EntryBase {
   target: string;
 }
 
-export type ContextEntry = FileEntry | DirectoryEntry | SymlinkEntry;
+/** Only where they are copied: see `SourceOptions.whyLeftOut`. */
+type SpecialEntry = EntryBase & { type: "special"; mtimeMs: number; special: SpecialKind };
+
+/** What a file is that has no content: nothing ever opens one. */
+export type SpecialKind =
+  | { kind: "pipe" }
+  | { kind: "socket" }
+  | { kind: "character-device" | "block-device"; major: number; minor: number };
+
+export type ContextEntry = FileEntry | DirectoryEntry | SymlinkEntry | SpecialEntry;
 
 export interface FileStat {
   device: number;

@@ -25,7 +25,7 @@ import {
   type SourceResult,
   type SourceSearch,
 } from "./search.ts";
-import { readNames, statChild } from "./walk.ts";
+import { readNames, requireDecoded, statChild } from "./walk.ts";
 
 /** Resolves a source with wildcards: each match is a source of its own. */
 export async function resolveGlobSource(search: SourceSearch, source: string): Promise<SourceResult> {
@@ -129,6 +129,7 @@ async function findMatches(
         if (matched && rule.origin.kind === "default") excluded.push(child.contextPath);
         continue;
       }
+      if (matched) requireDecoded(parent, name);
       if (matched) paths.push(child.contextPath);
       else if (isDirectory()) await visit(child, next, below);
     }

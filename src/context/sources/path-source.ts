@@ -4,7 +4,7 @@ import { excludeFilters } from "../patterns/filters.ts";
 import { decidePath, isMatch, type Rule } from "../patterns/rules.ts";
 import type { EntryPaths } from "./entry.ts";
 import { EntryList } from "./entry-list.ts";
-import { entryOf, specialKind } from "./entry-of.ts";
+import { entryOf } from "./entry-of.ts";
 import { ignoredSource } from "./missing-source.ts";
 import { contextPathOf } from "./resolve-path.ts";
 import {
@@ -17,14 +17,15 @@ import {
   type SourceResult,
   type SourceSearch,
 } from "./search.ts";
+import { type LeftOut, leftOut } from "./special-file.ts";
 import { walkDirectory } from "./walk.ts";
 
 /** Resolves a source without wildcards. */
 export async function resolvePathSource(search: SourceSearch, source: string): Promise<SourceResult> {
   const found = findSourcePath(search, source, contextPathOf(source));
   const { ignoredBy, ...outcome } = await resolveFoundPath(search, source, found, { byName: true });
-  if (outcome.special !== undefined && !found.stats.isDirectory())
-    throw specialSource(source, specialKind(found.stats));
+  const [special] = outcome.special ?? [];
+  if (special !== undefined && !found.stats.isDirectory()) throw specialSource(source, special);
   if (ignoredBy === undefined) return outcome;
   // A link that a rule leaves out is missing, even one to the root, which never is.
   const isMissing = outcome.matches.length === 0 && contextPathOf(source) !== "";
@@ -49,7 +50,9 @@ export async function resolveFoundPath(
 
   const paths: EntryPaths = { contextPath, absolutePath, relativePath: isDirectory ? "" : name };
   const entry = entryOf(paths, stats, search.files);
-  if (entry === undefined) return { matches: [], special: [{ kind: specialKind(stats), contextPath }] };
+  const skipped =
+    entry.type === "special" ? await leftOut(entry.special, contextPath, search.whyLeftOut) : undefined;
+  if (skipped !== undefined) return { matches: [], special: [skipped] };
   if (!isDirectory) return { matches: [{ source, isDirectory, entries: EntryList.of(entry) }] };
 
   const filters = ignoreFilters(search, contextPath);
@@ -71,8 +74,7 @@ function isExcluded(rules: readonly Rule[], paths: readonly string[]): boolean {
   return rules.length > 0 && paths.some((path) => isMatch(decidePath(rules, path)));
 }
 
-function specialSource(source: string, kind: string): BoughError {
-  return new BoughError(
-    `${displayPath(source)} is a ${kind}: only files, directories and links can be copied`,
-  );
+function specialSource(source: string, { kind, reason }: LeftOut): BoughError {
+  const why = reason ?? "only files, directories and links can be copied";
+  return new BoughError(`${displayPath(source)} is a ${kind}: ${why}`);
 }

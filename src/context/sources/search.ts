@@ -12,7 +12,7 @@ import type { ContextWarning } from "./entry.ts";
 import { missingSource } from "./missing-source.ts";
 import { contextPathOf, type Resolution, resolveInContext } from "./resolve-path.ts";
 import type { SourceMatch } from "./source-match.ts";
-import type { SpecialFile } from "./walk.ts";
+import type { LeftOut, WhyLeftOut } from "./special-file.ts";
 
 /** Everything that the search for an instruction's sources needs. */
 export interface SourceSearch {
@@ -24,13 +24,14 @@ export interface SourceSearch {
   exclude: readonly Rule[];
   files: FileSystem;
   pace: Pace;
+  whyLeftOut: WhyLeftOut | undefined;
 }
 
 /** The result of one source word. */
 export interface SourceResult {
   matches: readonly SourceMatch[];
   warnings?: readonly ContextWarning[];
-  special?: readonly SpecialFile[];
+  special?: readonly LeftOut[];
   /** Paths that default excludes left out, relative to the context; given only if something is left. */
   excluded?: readonly string[];
   /** True for a pattern without matches, which is fine if another source has some (`yarn.lock*`). */

@@ -13,7 +13,7 @@ import { resolvePathSource } from "./path-source.ts";
 import { contextPathOf, isAboveRoot, resolveInContext } from "./resolve-path.ts";
 import type { SourceResult, SourceSearch } from "./search.ts";
 import type { SourceMatch } from "./source-match.ts";
-import type { SpecialFile } from "./walk.ts";
+import { leftOutWarnings, type WhyLeftOut } from "./special-file.ts";
 
 interface SourceOptions {
   context: BuildContext;
@@ -24,6 +24,8 @@ interface SourceOptions {
   exclude?: readonly string[];
   /** `--parents` */
   parents?: boolean;
+  /** For pipes, sockets and devices. Default: all are left out. */
+  whyLeftOut?: WhyLeftOut | undefined;
   signal?: AbortSignal;
   files: FileSystem;
 }
@@ -62,16 +64,24 @@ export async function resolveSources(options: SourceOptions): Promise<ResolvedSo
   const excluded = ambiguousFirst(new Set(outcomes.flatMap((outcome) => outcome.excluded ?? [])));
   const counts = outcomes.map((outcome) => outcome.matches.length);
   const refusal = outcomes.find((outcome) => outcome.refusal !== undefined)?.refusal;
-  return { matches, counts, warnings: [...warnings, ...specialWarnings(special)], excluded, refusal };
+  return { matches, counts, warnings: [...warnings, ...leftOutWarnings(special)], excluded, refusal };
 }
 
-function startSearch({ context, ignore, exclude = [], signal, files }: SourceOptions): SourceSearch {
+function startSearch({
+  context,
+  ignore,
+  exclude = [],
+  whyLeftOut,
+  signal,
+  files,
+}: SourceOptions): SourceSearch {
   return {
     root: context.realPath,
     context,
     ignore: startIgnoreRules(ignore).map((cursor) => ({ cursor, keepsMatched: false })),
     exclude: parseExcludeFlags(exclude),
     files,
+    whyLeftOut,
     pace: createPace(signal),
   };
 }
@@ -110,18 +120,4 @@ function wordWarnings(source: string, { context }: SourceSearch): ContextWarning
 
 function isFound(search: SourceSearch, path: string): boolean {
   return resolveInContext(search.root, path, search.files, search.context).kind === "found";
-}
-
-/** The number of files named in a warning. The rest are counted. */
-const maxNamed = 5;
-
-function specialWarnings(special: readonly SpecialFile[]): ContextWarning[] {
-  return Object.entries(Object.groupBy(special, ({ kind }) => kind)).map(([kind, group = []]) => {
-    const named = group.slice(0, maxNamed).map(({ contextPath }) => displayPath(contextPath));
-    if (group.length > maxNamed) named.push(`and ${group.length - maxNamed} more`);
-    return {
-      rule: "SpecialFileLeftOut",
-      message: `${kind}s can't be copied and are left out: ${named.join(", ")}`,
-    };
-  });
 }

@@ -1,9 +1,8 @@
 import type { Stats } from "node:fs";
-import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
-import { displayPath } from "../file-system/display-path.ts";
 import { isMissing, readError } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
+import { mayBeReplaced, undecodableName } from "../file-system/undecodable.ts";
 import {
   enterFilters,
   type Filter,
@@ -15,20 +14,23 @@ import {
 import type { Rule } from "../patterns/rules.ts";
 import type { EntryPaths } from "./entry.ts";
 import { childPaths, type EntryList } from "./entry-list.ts";
-import { entryType, readTarget, specialKind } from "./entry-of.ts";
+import { entryType, readTarget } from "./entry-of.ts";
+import { type LeftOut, leftOut, specialKind, type WhyLeftOut } from "./special-file.ts";
 
 export interface WalkResult {
   /** Pipes, sockets and devices that were skipped. */
-  special: SpecialFile[];
+  special: LeftOut[];
   /** A rule of the context that left something out, if any did. */
   ignoredBy: Rule | undefined;
   /** Paths that default excludes left out, relative to the context; of a directory, nothing below it. */
   excluded: string[];
 }
 
-export interface SpecialFile {
-  kind: string;
-  contextPath: string;
+interface WalkOptions {
+  files: FileSystem;
+  pace: Pace;
+  entries: EntryList;
+  whyLeftOut?: WhyLeftOut | undefined;
 }
 
 /**
@@ -40,7 +42,7 @@ export interface SpecialFile {
 export async function walkDirectory(
   directory: EntryPaths,
   filters: readonly Filter[],
-  { files, pace, entries }: { files: FileSystem; pace: Pace; entries: EntryList },
+  { files, pace, entries, whyLeftOut }: WalkOptions,
 ): Promise<WalkResult> {
   const result: WalkResult = { special: [], ignoredBy: undefined, excluded: [] };
   /** Directories above the current place that become entries only if something below them does. */
@@ -55,14 +57,15 @@ export async function walkDirectory(
       if (passesAll(parentFilters, name)) {
         const stats = statChild(parent, name, files);
         const type = entryType(stats);
-        if (type === undefined) {
-          const { contextPath } = childPaths(parent, name);
-          result.special.push({ kind: specialKind(stats), contextPath });
+        const special = type === "special" ? specialKind(stats) : undefined;
+        const skipped = special && (await leftOut(special, childPaths(parent, name).contextPath, whyLeftOut));
+        if (skipped !== undefined) {
+          result.special.push(skipped);
           continue;
         }
         const target = type === "symlink" ? readTarget(childPaths(parent, name), files) : undefined;
         if (awaiting.length > 0) for (const directory of awaiting.splice(0)) directory.add();
-        entries.add(number, name, stats, target);
+        entries.add(number, name, stats, { target, special });
         if (type === "directory") await visit(childPaths(parent, name), enterFilters(parentFilters, name));
       } else {
         // Most names that a long list leaves out are not directories, and entering one takes as long as the list.
@@ -105,14 +108,15 @@ export function statChild(parent: EntryPaths, name: string, files: FileSystem): 
   try {
     return files.stat(`${parent.absolutePath}/${name}`);
   } catch (error) {
-    const { contextPath } = childPaths(parent, name);
-    if (isMissing(error) && contextPath.includes("\uFFFD"))
-      throw new BoughError(`cannot copy ${displayPath(contextPath)}: its name is not valid UTF-8`, {
-        hint: "Rename it, or leave it out with an ignore rule.",
-        cause: error,
-      });
-    throw readError("read", contextPath, error);
+    if (isMissing(error)) requireDecoded(parent, name);
+    throw readError("read", childPaths(parent, name).contextPath, error);
   }
+}
+
+/** Throws if a name in a directory is not what `readNames` has made of it. */
+export function requireDecoded(parent: EntryPaths, name: string): void {
+  const error = mayBeReplaced(name) ? undecodableName(parent, name) : undefined;
+  if (error !== undefined) throw error;
 }
 
 /** Returns the rule of the context that is the only reason why `name` does not pass. */

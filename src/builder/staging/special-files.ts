@@ -1,0 +1,31 @@
+import type { SpecialKind } from "../../context/sources/entry.ts";
+import type { WhyLeftOut } from "../../context/sources/special-file.ts";
+import type { BuildJob } from "../job.ts";
+
+/**
+ * With `--docker` special files of a context are copied as BuildKit does it, where the service can make them: BuildKit always is
+ * root. A socket becomes an empty file. By default all are left out.
+ */
+export function specialFilesOf({
+  mode,
+  service,
+}: Pick<BuildJob, "mode" | "service">): WhyLeftOut | undefined {
+  return mode === "default" ? undefined : (special) => whyUnmade(special, service);
+}
+
+/** Returns why a service can't make a special file; `undefined` if it can. */
+export async function whyUnmade(
+  special: SpecialKind,
+  { capabilities }: Pick<BuildJob["service"], "capabilities">,
+): Promise<string | undefined> {
+  if (special.kind === "socket") return undefined;
+  const extensions = await capabilities.extensions();
+  if (!extensions.has("entry-attributes")) return "the service can't make them";
+  if (special.kind === "pipe" || (extensions.has("devices") && !isWhiteout(special))) return undefined;
+  return "only root can make them";
+}
+
+/** A character device 0:0 is overlayfs's mark of a deleted file. */
+function isWhiteout(special: SpecialKind): boolean {
+  return special.kind === "character-device" && special.major === 0 && special.minor === 0;
+}
