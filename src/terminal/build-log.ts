@@ -132,7 +132,7 @@ function renderUnlabelled(event: BuildEvent, running: number): LogLine[] {
     case "tagged":
       return info(`tagged ${event.image} as ${event.tag}`);
     case "finished":
-      return [...info(summarize(event.result)), ...describeMissingParts(event.result)];
+      return [...info(summarize(event.result, { isBrief: false })), ...describeMissingParts(event.result)];
   }
 }
 
@@ -140,22 +140,26 @@ function describeScope(from: SharedFrom | undefined): string {
   return from === undefined ? "" : ` (${from.scope}, ${formatAge(from.ageSeconds * 1000)})`;
 }
 
-/** `9 steps, 4 of 5 layers cached, 12 files uploaded (1.2 MB), in 12.3 s` */
-function summarize({ steps, uploaded, seconds }: BuildResult): string {
+/** `9 steps, 4 of 5 layers cached, 12 files uploaded (1.2 MB), in 12.3 s`; if it is brief, without uploads of no file. */
+export function summarize(
+  { steps, uploaded, seconds }: BuildResult,
+  { isBrief }: { isBrief: boolean },
+): string {
   // A cached FROM saves no work worth counting.
   const layers = steps.filter((step) => step.layer !== null && step.operation !== null);
   const cached = layers.filter((step) => step.cached === true).length;
   const files = `${formatCount(uploaded.files, "file")} uploaded`;
+  const sent = uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`;
   return [
     formatCount(countSteps(steps), "step"),
     `${cached} of ${formatCount(layers.length, "layer")} cached`,
-    uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`,
+    ...(isBrief && uploaded.files === 0 ? [] : [sent]),
     `in ${formatDuration(seconds)}`,
   ].join(", ");
 }
 
 /** The last line of a build: nobody should ship such an image by mistake. */
-function describeMissingParts({ missing }: BuildResult): LogLine[] {
+export function describeMissingParts({ missing }: BuildResult): LogLine[] {
   if (missing.length === 0) return [];
   const text = `This image lacks ${describeMissing(missing)}. \`bough build --docker\` builds it as Docker does; BOUGH_DOCKER=1 makes that the default.`;
   return [{ level: "warn", text, isAlways: true }];

@@ -20,6 +20,7 @@ export function isCi(value: string | undefined): boolean {
 
 const red = "31";
 const yellow = "33";
+const blue = "34";
 const dim = "2";
 const bold = "1";
 
@@ -32,6 +33,14 @@ export function paintLevel(text: string): string {
 
 export function paintHeading(text: string): string {
   return paint(bold, text);
+}
+
+export function paintFinished(text: string): string {
+  return paint(blue, text);
+}
+
+export function paintFailed(text: string): string {
+  return paint(red, text);
 }
 
 export function paintDim(text: string): string {

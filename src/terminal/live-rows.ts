@@ -2,7 +2,7 @@ import { paintDim, paintHeading } from "./color.ts";
 import { truncateToWidth } from "./fit.ts";
 import { describeActivity, type LiveState, type LiveStep, shownSteps } from "./live-state.ts";
 import { tailRows } from "./output/output-tail.ts";
-import { stepCounter } from "./step-count.ts";
+import { formatElapsed, renderStepRow } from "./step-row.ts";
 import { sanitizeRow } from "./terminal-text.ts";
 
 interface RowStyle {
@@ -15,7 +15,6 @@ interface RowStyle {
 /** Lines left for log lines above and the cursor below. */
 const linesLeftFree = 3;
 const maxOutputRows = 8;
-const minNameColumns = 8;
 const indent = "  ";
 
 /**
@@ -33,9 +32,10 @@ export function renderLiveRows(state: LiveState, now: number, style: RowStyle): 
     style.lines - linesLeftFree - shown.length - (hidden === 0 ? 0 : 1),
   );
   const dim = style.hasColor ? paintDim : plain;
+  const heading = style.hasColor ? paintHeading : plain;
   const width = style.columns - 1;
   const rows = shown.flatMap((step, index) => [
-    headline(step, now, style),
+    renderStepRow(step, formatElapsed(now - step.since), { columns: style.columns, paint: heading }),
     ...lastOf(details[index] ?? [], level).map((row) => dim(truncateToWidth(indent + row, width))),
   ]);
   return hidden === 0 || room === 1 ? rows : [...rows, dim(truncateToWidth(`… and ${hidden} more`, width))];
@@ -57,37 +57,6 @@ function shareRoom(wanted: readonly number[], room: number): number {
 
 function lastOf(rows: readonly string[], count: number): readonly string[] {
   return count === 0 ? [] : rows.slice(-count);
-}
-
-/** Renders `[3/9] RUN make ...   12.3s`, with the time at the right edge even if the title is wider than computed. */
-function headline(step: LiveStep, now: number, { columns, hasColor }: RowStyle): string {
-  const width = columns - 1;
-  const counter = `${sanitizeRow(counterOf(step, width))} `;
-  const elapsed = ` ${formatElapsed(now - step.since)}`;
-  const room = width - counter.length - elapsed.length;
-  if (room < 1) return truncateToWidth(counter.trimEnd(), width);
-  const shown = truncateToWidth(step.title, room);
-  const toRightEdge = `${" ".repeat(room - Bun.stringWidth(shown))}\u001b[${width - elapsed.length + 1}G`;
-  const paint = hasColor ? paintHeading : plain;
-  return `${paint(counter + shown)}${toRightEdge}${elapsed}`;
-}
-
-/** Returns a step's counter, with a long stage name cut to leave space for the title. */
-function counterOf(step: LiveStep, width: number): string {
-  const { stage } = step;
-  if (!stage?.name) return stepCounter(step);
-  const maxName = Math.max(minNameColumns, Math.floor(width / 3));
-  return stepCounter({ ...step, stage: { ...stage, name: truncateToWidth(stage.name, maxName) } });
-}
-
-/** `0.4s`, `59.9s`, `1m05s`, `1h02m` */
-function formatElapsed(milliseconds: number): string {
-  const tenths = Math.floor(Math.max(0, milliseconds) / 100);
-  if (tenths < 600) return `${(tenths / 10).toFixed(1)}s`;
-  const minutes = Math.floor(tenths / 600);
-  const two = (value: number) => String(value).padStart(2, "0");
-  if (minutes < 60) return `${minutes}m${two(Math.floor((tenths % 600) / 10))}s`;
-  return `${Math.floor(minutes / 60)}h${two(minutes % 60)}m`;
 }
 
 function plain(text: string): string {

@@ -1,7 +1,7 @@
 import type { BuildEvent, StepEvent, StepInStage } from "../builder/events.ts";
 import type { StepPlace } from "../builder/step-place.ts";
 import { appendOutput, emptyTail, type OutputTail } from "./output/output-tail.ts";
-import { formatBytes } from "./quantity.ts";
+import { formatBytes, formatCount } from "./quantity.ts";
 
 /** The state of the live view: running and just finished steps by number, the one with the latest event last. */
 export type LiveState = ReadonlyMap<number, LiveStep>;
@@ -18,6 +18,8 @@ export interface LiveStep {
   /** True after its end, while its stage still has work, such as making a layer for the files of its last COPY. */
   hasEnded: boolean;
   activity: Activity | undefined;
+  /** What a COPY or ADD brought: `2 files, 41 kB`. */
+  note: string | undefined;
   tail: OutputTail;
 }
 
@@ -51,8 +53,8 @@ export function applyEvent(state: LiveState, event: BuildEvent, now: number): Li
     const { title } = instruction;
     const activity = firstActivity(event);
     const place = { stage, step, steps, inStage };
-    const shown = { ...place, title, since: now, isOver: false, hasEnded: false, activity, tail: emptyTail };
-    return new Map(running).set(step, shown);
+    const shown = { ...place, title, since: now, isOver: false, hasEnded: false };
+    return new Map(running).set(step, { ...shown, activity, note: undefined, tail: emptyTail });
   }
   const step = state.get(event.step);
   if (step === undefined) return state;
@@ -89,12 +91,15 @@ function applyToStep(step: LiveStep, event: StepEvent, now: number): LiveStep {
       return advance(state, event.bytes, undefined, event.total);
     case "spawned":
     case "resumed":
-      return { ...text(`operation ${event.operation} is running`), tail: emptyTail };
+      return { ...state, activity: undefined, tail: emptyTail };
     case "output":
       return { ...state, activity: undefined, tail: appendOutput(state.tail, event.chunk) };
     case "cancelling":
-      return { ...text(`cancelling operation ${event.operation}`), tail: emptyTail };
-    case "staged":
+      return { ...text("cancelling"), tail: emptyTail };
+    case "staged": {
+      const note = `${formatCount(event.files, "file")}, ${formatBytes(event.bytes)}`;
+      return { ...state, activity: undefined, note, tail: emptyTail };
+    }
     case "downloaded":
     case "uploaded":
     case "resolved":

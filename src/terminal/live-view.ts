@@ -1,13 +1,15 @@
+import type { BuildEvent, Ran } from "../builder/events.ts";
 import type { Clock } from "../clock.ts";
-import { renderBuildEvent } from "./build-log.ts";
-import { isShownInCompact, renderFinishedStep } from "./compact.ts";
+import { paintFailed, paintFinished } from "./color.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
-import { applyEvent, startLiveState } from "./live-state.ts";
+import { applyEvent, type LiveStep, startLiveState } from "./live-state.ts";
 import { createLog, type LogLevel } from "./log.ts";
 import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
+import { renderForPeople } from "./people-log.ts";
 import { createLineLogger, type Progress, type Writers } from "./progress.ts";
 import { createStepLabels } from "./step-count.ts";
+import { formatElapsed, renderStepRow } from "./step-row.ts";
 import { formatLogLines, formatOutput } from "./terminal-text.ts";
 import { createTurns } from "./turns.ts";
 
@@ -17,8 +19,10 @@ interface LiveViewOptions {
   logLevel: LogLevel;
   /** Opens a file for output that is shown once its command is over. */
   openSpoolFile: () => SpoolFile;
-  /** True to leave one line for a finished step, and its output only if it failed. */
+  /** True to show a command's output only if it failed. */
   isCompact?: boolean;
+  /** Aborted when the build is interrupted. */
+  signal?: AbortSignal;
 }
 
 export interface Terminal extends Screen {
@@ -35,12 +39,12 @@ interface LiveView extends Progress {
 const frameMilliseconds = 100;
 /** The time after which a window is no longer being resized. */
 const resizeMilliseconds = 1000;
-/** Columns of `[INFO] `. */
-const levelWidth = 7;
+/** Instructions that are shown once they have ended; others only if they have made a layer. */
+const working = /^(FROM|RUN|COPY|ADD)\b/i;
 
 /**
- * Creates a view with log lines, and the running steps below them, drawn ten times a second. A step that takes less than a tenth
- * of a second is never drawn.
+ * Creates a view with a row for each finished step, warnings among them, and the running steps below, drawn ten times a second. A
+ * step that takes less than a tenth of a second is not drawn while it runs.
  */
 export function createLiveView({
   terminal,
@@ -48,6 +52,7 @@ export function createLiveView({
   logLevel,
   openSpoolFile,
   isCompact = false,
+  signal,
 }: LiveViewOptions): LiveView {
   const area = createLiveArea(terminal);
   const closing = new AbortController();
@@ -87,22 +92,56 @@ export function createLiveView({
   // It rejects only when the view is closed.
   drawOn().catch(() => undefined);
 
+  const isShown = logLevel === "info" || logLevel === "debug";
+  /** Finished and failed steps whose row is shown. */
+  const shown = new Set<number>();
+
+  function showRow(step: LiveStep | undefined, end: string, paint: (text: string) => string): void {
+    if (step === undefined || shown.has(step.step)) return;
+    shown.add(step.step);
+    const style = { columns: terminal.columns, paint: terminal.hasColor ? paint : (text: string) => text };
+    const row = renderStepRow(step, end, style);
+    turns.soon(() => area.print(`${row}\n`, rows()));
+  }
+
+  function showElapsed(step: LiveStep | undefined): void {
+    if (isShown && step !== undefined) showRow(step, formatElapsed(clock.now() - step.since), paintFinished);
+  }
+
+  function showFailed(step: LiveStep | undefined): void {
+    if (step !== undefined) showRow(step, `failed ${formatElapsed(clock.now() - step.since)}`, paintFailed);
+  }
+
+  /** Shows the output below its step's row. Nobody wants to read that of a command that Ctrl-C has ended. */
+  function showRan(step: number, ran: Ran): void {
+    if (signal?.aborted) held.drop(step);
+    else if (ran.succeeded && !isCompact && held.has(step)) showElapsed(state.get(step));
+    else if (!ran.succeeded && ran.abandoned !== true) showFailed(state.get(step));
+    held.flush(step, ran, undefined);
+  }
+
+  function showEvent(event: BuildEvent): void {
+    if (event.step === undefined) return;
+    const step = state.get(event.step);
+    if (event.type === "step") shown.delete(event.step);
+    else if (event.type === "output") held.hold(event.step, event.chunk);
+    else if (event.type === "ran") showRan(event.step, event);
+    else if (event.type === "step-failed") {
+      if (event.abandoned !== true && !signal?.aborted) showFailed(step);
+    } else if (event.type === "step-end") {
+      const { cached, layer, instruction, seconds } = event.record;
+      if (isShown && (working.test(instruction) || layer !== null))
+        showRow(step, cached === true ? "cached" : formatElapsed(seconds * 1000), paintFinished);
+    }
+  }
+
   return {
     log,
     emit(event) {
       state = applyEvent(state, event, clock.now());
       labels.note(event);
-      if (event.type === "output") held.hold(event.step, event.chunk);
-      else if (event.type === "ran") held.flush(event.step, event, labels.labelOf(event));
-      else {
-        const step = event.type === "step-end" ? state.get(event.step) : undefined;
-        if (isCompact && event.type === "step-end" && step !== undefined) {
-          const line = renderFinishedStep(step, event.record, terminal.columns - levelWidth);
-          if (line !== undefined) log.info(line);
-        }
-        for (const line of renderBuildEvent(event, labels.labelOf(event), labels.running))
-          if (!isCompact || isShownInCompact(event, line)) logLine(line);
-      }
+      showEvent(event);
+      for (const line of renderForPeople(event, labels.labelOf(event), logLevel)) logLine(line);
     },
     fail: () => false,
     suspend: () => area.draw([]),

@@ -1,5 +1,6 @@
 /** Makes a command's output safe for a terminal on which other things are drawn. */
 import { paintLevel } from "./color.ts";
+import { shortenIdsIn } from "./short-id.ts";
 
 /** Control sequences (CSI, OSC, DCS and similar) by the grammar of ECMA-48; unfinished ones end with the line. */
 const sequences =
@@ -28,9 +29,9 @@ interface Stream {
   hasColor: boolean;
 }
 
-/** Formats log lines for a stream. */
+/** Formats log lines for a stream: for a terminal with short ids. */
 export function formatLogLines(text: string, stream: Stream): string {
-  const shown = formatOutput(text, stream);
+  const shown = formatOutput(stream.isTerminal ? shortenIdsIn(text) : text, stream);
   return stream.hasColor ? paintLevel(shown) : shown;
 }
 

@@ -111,7 +111,7 @@ describe("the output of a RUN", () => {
     outcome = { exitCode: 3, stdout: "working\n", stderr: "broken\n" };
     const { stderr, stdout } = await build(...words);
     expect(stderr).toStartWith(
-      "[ERROR] stdout:\nworking\n[ERROR] stderr:\nbroken\n[ERROR] Dockerfile:4: the command failed with exit code 3",
+      "[ERROR] stdout:\nworking\nbroken\n[ERROR] Dockerfile:4: the command failed with exit code 3",
     );
     expect(stdout).toBe("");
   });
@@ -153,7 +153,7 @@ describe("the output of a RUN", () => {
   });
 
   test.each([
-    ["-q", "[ERROR] stdout:\nwaiting for\n[ERROR] stderr:\nthe lock\n[ERROR] Dockerfile:4: operation"],
+    ["-q", "[ERROR] stdout:\nwaiting for\nthe lock\n[ERROR] Dockerfile:4: operation"],
     ["--progress=json", '"type":"ran","stage":{"index":0,"name":null},"step":4,'],
   ])("is shown as far as it has arrived if the command hangs: %s", async (option, expected) => {
     const chunks = [
@@ -189,10 +189,10 @@ describe("the output of a RUN", () => {
 
 test("the summary counts the Dockerfile's steps, cached layers and uploads", async () => {
   expect((await build()).stderr).toMatch(
-    /\[INFO\] 5 steps, 0 of 2 layers cached, 1 file uploaded \(3 B\), in 0\.\d\d s\n$/,
+    /\[INFO\] 5 steps, 0 of 2 layers cached, 1 file uploaded \(3 B\), in \d+\.\d+ s\n$/,
   );
   expect((await build()).stderr).toMatch(
-    /\[INFO\] 5 steps, 2 of 2 layers cached, 0 files uploaded, in 0\.\d\d s\n$/,
+    /\[INFO\] 5 steps, 2 of 2 layers cached, 0 files uploaded, in \d+\.\d+ s\n$/,
   );
 });
 

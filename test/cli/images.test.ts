@@ -1,5 +1,6 @@
 /** `bough images` and `bough images remove` on an engine that has built something. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { shortId } from "../../src/terminal/short-id.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -41,9 +42,9 @@ describe("bough images", () => {
     const { stdout } = await bough("images");
     expect(stdout.split("\n")[0]).toMatch(/^IMAGE +TAG +SESSION +SIZE +CREATED$/);
     expect(stdout).toMatch(
-      new RegExp(`^${built.slice(0, 8)} +- +build:\\w{16} +\\d.* [kM]B +\\d+ s(in)? ago$`, "m"),
+      new RegExp(`^${shortId(built)} +- +build:\\w{16} +\\d.* [kM]B +\\d+ s(in)? ago$`, "m"),
     );
-    expect(stdout).toMatch(new RegExp(`^${base.slice(0, 8)} +busybox:1 +- +\\d`, "m"));
+    expect(stdout).toMatch(new RegExp(`^${shortId(base)} +busybox:1 +- +\\d`, "m"));
     const wide = (await bough("images --wide", 40)).stdout;
     expect(wide).toMatch(new RegExp(`^${built} +- +build:\\w{16} .* \\d{4}-\\d\\d-\\d\\dT\\S+Z$`, "m"));
     expect(JSON.parse((await bough("images -f json")).stdout)[2]).toMatchObject({
@@ -71,7 +72,7 @@ describe("the first digits of an id name an image to", () => {
     ["images export ID tar:-", /root:/],
     ["untag ID", /named:1/],
   ])("%s", async (line, expected) => {
-    const { exitCode, stdout, stderr } = await bough(line.replace("ID", built.slice(0, 8)));
+    const { exitCode, stdout, stderr } = await bough(line.replace("ID", shortId(built)));
     expect({ exitCode, stdout, stderr }).toMatchObject({
       exitCode: 0,
       stdout: expect.stringMatching(expected),

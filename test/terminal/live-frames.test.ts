@@ -38,11 +38,9 @@ test("nothing is drawn in the first tenth of a second; then the step, with the t
   const { clock, writes, view, begin } = open();
   const emit = begin(2);
   emit({ type: "spawned", operation, title: "RUN make all" });
-  expect(drawn(writes.pop())).toBe(`[INFO] RUN spawned op=${operation} RUN make all\n`);
+  expect(writes).toEqual([]);
   await clock.advance(100);
-  expect(drawn(writes.pop())).toBe(
-    "[2/2] RUN make all                 0.1s\n  operation 00000000-0000-4000-8000-00…\n",
-  );
+  expect(drawn(writes.pop())).toBe("[2/2] RUN make all                 0.1s\n");
   view.close();
 });
 
@@ -143,7 +141,7 @@ test("a terminal of one row gets the log only, because drawn rows would scroll o
   view.close();
 });
 
-test.each<[string, StepEvent[], string]>([
+test.each<[string, StepEvent[], string | undefined]>([
   ["hashing", [{ type: "hashing", files: 10, bytes: 5000 }], "hashing 0 of 10 files, 0 B of 5.0 kB"],
   [
     "the progress and rate of an upload",
@@ -174,11 +172,7 @@ test.each<[string, StepEvent[], string]>([
     [{ type: "import-progress", message: "copying \u001b[2Jlayer 3\tof 5" }],
     "copying layer 3    of 5",
   ],
-  [
-    "a command without output",
-    [{ type: "spawned", operation, title: "RUN" }],
-    `operation ${operation} is running`,
-  ],
+  ["a command without output", [{ type: "spawned", operation, title: "RUN" }], undefined],
   [
     "the output of a command",
     [
@@ -192,7 +186,9 @@ test.each<[string, StepEvent[], string]>([
   const emit = begin(2);
   for (const event of events) emit(event);
   await clock.advance(100);
-  expect(drawn(writes.at(-1)).split("\n").slice(1, -1)).toEqual([`  ${expected}`]);
+  expect(drawn(writes.at(-1)).split("\n").slice(1, -1)).toEqual(
+    expected === undefined ? [] : [`  ${expected}`],
+  );
   view.close();
 });
 
@@ -213,7 +209,6 @@ describe("steps of two concurrent stages", () => {
       "  cc a.c",
       "  cc b.c",
       "[4/4] RUN test                     0.1s",
-      "  operation op is running",
     ]);
     view.close();
   });
@@ -231,7 +226,7 @@ describe("steps of two concurrent stages", () => {
     expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.2s"]);
     test({ type: "spawned", operation: "op", title: "RUN :" });
     await clock.advance(100);
-    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.3s", "  operation op is running"]);
+    expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.3s"]);
     view.close();
   });
 
@@ -244,7 +239,7 @@ describe("steps of two concurrent stages", () => {
     make({ type: "step-end", record: nothingMade(2) });
     make({ type: "spawned", operation: "op", title: "COPY a /" });
     await clock.advance(100);
-    expect(rowsOf(writes)).toHaveLength(3);
+    expect(rowsOf(writes)).toHaveLength(2);
     make({ type: "ran", ...ran });
     await clock.advance(100);
     expect(rowsOf(writes)).toEqual(["[4/4] RUN test                     0.2s"]);

@@ -11,7 +11,7 @@ setDefaultTimeout(60_000);
 
 const root = join(import.meta.dir, "../..");
 const path = "scripts/manual/first-build.svg";
-const build = "bough build --docker . --tag greeter --progress compact";
+const build = "bough build --docker . --tag greeter";
 const lines = [build, build, "bough run -D greeter"];
 const columns = 96;
 const title = "A build, the same build from the cache, and the image's command";
@@ -50,6 +50,8 @@ test("README shows the recording", () => {
 function normalize(drawn: string): string {
   return drawn
     .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "UUID")
+    .replace(/tagged [0-9a-f]{12} /g, "tagged ID ")
     .replace(/build:[0-9a-f]{16}/g, "build:KEY")
-    .replace(/\b\d+(\.\d+)? s\b/g, "TIME");
+    .replace(/\b\d+(\.\d+)? s\b/g, "TIME")
+    .replace(/ +\d+\.\ds\b/g, " TIME");
 }

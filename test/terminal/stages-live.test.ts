@@ -26,7 +26,7 @@ const scenes: [title: string, scene: string, isThere: RegExp][] = [
   ["finished steps move up and free their rows", "two", /RUN npm test +1m02s$/m],
   ["the oldest steps are shown if there are too few rows", "many", /RUN make cron +9\.0s$/m],
   ["a failure shows the whole output of its stage only", "failure", ended],
-  ["Ctrl-C shows how far each stage has come", "interruption", ended],
+  ["Ctrl-C leaves no row of what it has ended", "interruption", ended],
 ];
 
 test.each(

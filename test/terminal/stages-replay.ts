@@ -38,6 +38,8 @@ async function beginThree({ view, clock }: Pick<Stages, "view" | "clock">): Prom
   return { view, clock, make, test, copy };
 }
 
+const interruption = new AbortController();
+
 const scenes: Record<string, (start: Pick<Stages, "view" | "clock">) => Promise<"ended" | "goes on">> = {
   async three(start) {
     const { clock } = await beginThree(start);
@@ -91,6 +93,7 @@ const scenes: Record<string, (start: Pick<Stages, "view" | "clock">) => Promise<
   },
   async interruption(start) {
     const { view, clock, make, test } = await beginThree(start);
+    interruption.abort();
     for (const step of [make, test]) {
       step.ran({ succeeded: false });
       step.emit({ type: "cancelling", operation });
@@ -120,6 +123,7 @@ const view = createLiveView({
   clock,
   logLevel: "info",
   openSpoolFile: () => openSpoolFile(process.cwd()),
+  signal: interruption.signal,
 });
 const scene = scenes[process.argv[2] ?? ""];
 if (scene === undefined) throw new Error(`one of ${Object.keys(scenes).join(", ")}`);

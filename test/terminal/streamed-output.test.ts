@@ -113,7 +113,7 @@ describe("output is", () => {
     for (const chunk of chunks) progress.emit(output("stdout", chunk.map((line) => `${line}\n`).join("")));
     progress.emit(output("stdout", "é"));
     for (const event of ran("", "x", succeeded)) progress.emit(event);
-    const whole = `[ERROR] stdout:\n${lines.join("\n")}\né\n[ERROR] stderr:\nx\n`;
+    const whole = `[ERROR] stdout:\n${lines.join("\n")}\né\nx\n`;
     expect(progress.written() === (succeeded ? "" : whole)).toBe(true);
   });
 

@@ -196,7 +196,7 @@ const definitions: ArgumentDefinitions = {
     completes: progressModes,
     valueHint: progressModes.join("|"),
     description:
-      "How to show the build: live on a terminal (compact: one line per finished step), log lines, or events as JSON (default: auto)",
+      "How to show the build: rows on a terminal (compact: output only of failed steps; tty: of all), log lines (plain), or events as JSON (default: auto, which is compact on a terminal)",
   },
   output: {
     type: "string",

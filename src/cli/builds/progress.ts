@@ -41,6 +41,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
         logLevel: globals.logLevel,
         openSpoolFile: open,
         isCompact: mode === "compact",
+        signal: runtime.signal,
       });
       runtime.views.add(view);
       return view;
@@ -59,5 +60,5 @@ export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mo
     });
   }
   if (mode !== "auto") return mode;
-  return watchedTerminal(runtime, globals) !== undefined && environment.TERM !== "dumb" ? "tty" : "plain";
+  return watchedTerminal(runtime, globals) !== undefined && environment.TERM !== "dumb" ? "compact" : "plain";
 }

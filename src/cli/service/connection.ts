@@ -39,7 +39,7 @@ export async function connect(
       log.warn(`the state file was damaged: it was renamed to ${name}, and layers are built again`),
   });
   try {
-    return await connectWith(store, choice, { runtime, log }, watcher);
+    return await connectWith(store, choice, { runtime, globals, log }, watcher);
   } catch (error) {
     store.close();
     throw error;
@@ -49,7 +49,7 @@ export async function connect(
 async function connectWith(
   store: Store,
   choice: ServiceChoice,
-  { runtime, log }: Pick<Invocation, "runtime" | "log">,
+  { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
   watcher: ServiceWatcher | undefined,
 ): Promise<Connection> {
   const shared = {
@@ -86,7 +86,8 @@ async function connectWith(
       address: `embedded engine (${engine.directory})`,
     });
   const service = serviceFor(runtime.signal);
-  log.info(service.address);
+  // Whoever has not chosen it needs no word about it.
+  log[globals.local === true ? "info" : "debug"](service.address);
   return {
     service,
     serviceFor,

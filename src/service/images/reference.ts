@@ -85,9 +85,10 @@ export function isSameImage(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
-/** True if the id begins with these digits. */
+/** True if the id begins with these digits. A UUID's may be written without its hyphens, as short ids are. */
 export function startsAlike(id: string, digits: string): boolean {
-  return id.toLowerCase().startsWith(digits.toLowerCase());
+  const plain = (text: string) => (isUuid(id) ? text.replaceAll("-", "") : text).toLowerCase();
+  return plain(id).startsWith(plain(digits));
 }
 
 /** Parses a local reference. A directory in skopeo's own format (`dir`) has one image, so a colon is part of its path. */

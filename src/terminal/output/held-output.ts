@@ -9,8 +9,15 @@ type StreamName = OutputChunk["stream"];
 /** Keeps the output of running commands until they end; large output on disk, not in memory. */
 interface HeldOutput {
   hold(step: number, chunk: OutputChunk): void;
-  /** Shows and drops a step's output, one stream after the other. Output of an abandoned step is only dropped. */
-  flush(step: number, ran: Ran, label: string): void;
+  /** True if a step has written something. */
+  has(step: number): boolean;
+  /**
+   * Shows and drops a step's output: the lines of both streams in the order in which they ended. Output of an abandoned step is
+   * only dropped. `label` precedes the name of the first stream in a header; without a label there is no header.
+   */
+  flush(step: number, ran: Ran, label: string | undefined): void;
+  /** Drops a step's output. */
+  drop(step: number): void;
   close(): void;
 }
 
@@ -42,42 +49,83 @@ export function createHeldOutput({
   openSpoolFile,
   onlyFailures = false,
 }: HeldOutputOptions): HeldOutput {
-  const spools = new Map<string, Spool>();
+  const steps = new Map<number, MergedOutput>();
   const isShown = logLevel === "info" || logLevel === "debug";
 
-  function take(step: number, stream: StreamName): Spool | undefined {
-    const key = `${step} ${stream}`;
-    const spool = spools.get(key);
-    spools.delete(key);
-    return spool;
+  function take(step: number): MergedOutput | undefined {
+    const output = steps.get(step);
+    steps.delete(step);
+    return output;
   }
 
   return {
-    hold(step, { stream, text }) {
-      const key = `${step} ${stream}`;
-      const spool = spools.get(key) ?? new Spool(openSpoolFile);
-      spools.set(key, spool);
-      spool.append(text);
+    hold(step, chunk) {
+      const output = steps.get(step) ?? new MergedOutput(chunk.stream, new Spool(openSpoolFile));
+      steps.set(step, output);
+      output.append(chunk);
     },
+    has: (step) => steps.has(step),
     flush(step, ran, label) {
+      const output = take(step);
+      if (output !== undefined && ((isShown && !onlyFailures) || !ran.succeeded) && ran.abandoned !== true) {
+        if (label !== undefined)
+          log[isShown || ran.succeeded ? "info" : "error"](`${label}${output.firstStream}:`);
+        for (const lines of output.lines()) write(lines);
+      }
+      output?.close();
       for (const stream of ["stdout", "stderr"] as const) {
-        const spool = take(step, stream);
-        if (spool !== undefined && ((isShown && !onlyFailures) || !ran.succeeded) && ran.abandoned !== true) {
-          log[isShown || ran.succeeded ? "info" : "error"](`${label}${stream}:`);
-          for (const lines of spool.lines()) write(lines);
-        }
-        spool?.close();
         const { truncated, bytes } = ran[stream];
-        if (truncated) log.warn(describeTruncation(`${label}${stream}`, bytes));
+        if (truncated) log.warn(describeTruncation(`${label ?? ""}${stream}`, bytes));
       }
     },
+    drop: (step) => take(step)?.close(),
     close() {
-      for (const spool of spools.values()) spool.close();
-      spools.clear();
+      for (const output of steps.values()) output.close();
+      steps.clear();
     },
   };
 }
 
+/** The streams of one command as one text, in which each line is whole. */
+class MergedOutput {
+  readonly firstStream: StreamName;
+  readonly #spool: Spool;
+  /** The unfinished line of each stream. */
+  readonly #open = { stdout: "", stderr: "" };
+
+  constructor(firstStream: StreamName, spool: Spool) {
+    this.firstStream = firstStream;
+    this.#spool = spool;
+  }
+
+  append({ stream, text }: OutputChunk): void {
+    const end = text.lastIndexOf("\n") + 1;
+    if (end > 0) {
+      this.#spool.append(this.#open[stream] + text.slice(0, end));
+      this.#open[stream] = "";
+    }
+    this.#open[stream] += text.slice(end);
+    if (this.#open[stream].length < maxOpenLine) return;
+    this.#spool.append(this.#open[stream]);
+    this.#open[stream] = "";
+  }
+
+  /** Yields all text in groups of whole lines. */
+  *lines(): Generator<string> {
+    for (const stream of ["stdout", "stderr"] as const) {
+      const rest = this.#open[stream];
+      if (rest !== "") this.#spool.append(`${rest}\n`);
+    }
+    yield* this.#spool.lines();
+  }
+
+  close(): void {
+    this.#spool.close();
+  }
+}
+
+/** A longer line is not held back: a progress bar that is redrawn by carriage returns is one endless line. */
+const maxOpenLine = 64 * 1024;
 /** Characters kept in memory. */
 const maxInMemory = 256 * 1024;
 const readBytes = 64 * 1024;
