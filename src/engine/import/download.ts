@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "../../errors.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
@@ -77,10 +78,10 @@ export async function downloadImage(
     : await guardFetch(source.registry, state.environment);
   try {
     await downloadWatched(look, { clock: state.clock, signal }, (signal) =>
-      runSkopeo(state, run, args, signal, guard?.environment),
+      runSkopeo(state, run, args, signal, guard),
     );
   } catch (error) {
-    throw guard?.refused() ?? error;
+    throw guard?.refused(messageOf(error)) ?? error;
   }
   await rm(join(run.directory, authFileName), { force: true });
   return readOciLayout(openDirectoryFiles(layout, true), "import", source.name);
@@ -88,7 +89,7 @@ export async function downloadImage(
 
 /**
  * Refuses a registry at a local address. Where the machine has a proxy of its own, only the registry itself is checked: the proxy
- * makes all connections.
+ * makes all connections but those of a redirect to `localhost` or a literal loopback address.
  */
 async function guardFetch(registry: string, environment: Environment) {
   try {

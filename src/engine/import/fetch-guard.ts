@@ -1,16 +1,22 @@
 /**
  * A proxy for skopeo that refuses to connect to local addresses, whichever name or redirect of a registry leads there. Go, and so
- * skopeo, connects to `localhost` and literal loopback addresses without any proxy: a redirect to these can't be refused.
+ * skopeo, connects to `localhost` and literal loopback addresses without any proxy. So skopeo gets a network in which nothing but
+ * the proxy is on loopback.
  */
+
 import { timingSafeEqual } from "node:crypto";
+import { closeSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
+import { makeEmptyNetwork } from "../network/empty-network.ts";
 import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
 
 interface FetchGuard extends AsyncDisposable {
+  /** The open file of skopeo's network namespace. */
+  namespace: number;
   /** Variables for the environment of skopeo. */
   environment: Readonly<Record<string, string>>;
-  /** The first connection that was refused. */
-  refused(): LocalAddressError | undefined;
+  /** Returns the first connection that was refused, or one to loopback that skopeo's message names. */
+  refused(message: string): LocalAddressError | undefined;
 }
 
 const maxHeadBytes = 64 * 1024;
@@ -51,17 +57,21 @@ export async function startFetchGuard(): Promise<FetchGuard> {
   });
   const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  server.listen(0, "127.0.0.1", resolve);
+  const { namespace, listener, port } = makeEmptyNetwork();
+  server.listen({ fd: listener }, resolve);
   await listening;
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the proxy has no port");
-  const url = `http://bough:${password}@127.0.0.1:${address.port}`;
+  const url = `http://bough:${password}@127.0.0.1:${port}`;
   const none = { NO_PROXY: "", no_proxy: "", ALL_PROXY: "", all_proxy: "" };
   return {
+    namespace,
     environment: { HTTP_PROXY: url, HTTPS_PROXY: url, http_proxy: url, https_proxy: url, ...none },
-    refused: () => refused,
+    refused(message) {
+      const [, dialled] = /dial tcp (127\.[\d.]+|\[::1\]):\d+/.exec(message) ?? [];
+      return refused ?? (dialled === undefined ? undefined : new LocalAddressError(dialled, dialled));
+    },
     async [Symbol.asyncDispose]() {
       server.close();
+      closeSync(namespace);
       for (const socket of sockets) socket.destroy();
     },
   };

@@ -10,17 +10,22 @@ import { findProgram, helperEnvironment } from "../system/programs.ts";
 /** Waits until its process ID is recorded. If bough is killed before that, the tool does not start. */
 const script = `read -r go && exec "$@"`;
 
-/** Runs skopeo in the operation's directory. If it fails, rejects with its last error message. */
+/**
+ * Runs skopeo in the operation's directory. If it fails, rejects with its last error message. `guard`: variables for its
+ * environment, and the open file of the network namespace that it is to be in.
+ */
 export async function runSkopeo(
   state: EngineState,
   run: OperationRun,
   args: readonly string[],
   signal: AbortSignal,
-  variables: Readonly<Record<string, string>> = {},
+  guard?: { environment: Readonly<Record<string, string>>; namespace: number },
 ): Promise<void> {
   signal.throwIfAborted();
   const path = findProgram("skopeo", state.environment);
-  const command = [findProgram("sh", state.environment), "-c", script, "sh", path, ...args];
+  const enter =
+    guard === undefined ? [] : [findProgram("nsenter", state.environment), "--net=/proc/self/fd/3"];
+  const command = [...enter, findProgram("sh", state.environment), "-c", script, "sh", path, ...args];
   const tool = startHelper(dyingWithParent(command, state.environment), {
     workingDirectory: run.directory,
     environment: {
@@ -30,8 +35,9 @@ export async function runSkopeo(
       ...helperEnvironment(state.environment),
       // Large temporary files belong on the engine's disk, not in a small /tmp.
       TMPDIR: run.directory,
-      ...variables,
+      ...guard?.environment,
     },
+    descriptors: [guard?.namespace],
   });
   recordHelper(run.directory, tool.pid);
   const kill = () => endHelper(tool);

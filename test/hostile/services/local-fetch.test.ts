@@ -72,6 +72,8 @@ test.each([
 
 test.each([
   ["a name of loopback", () => `http://127.1:${secret.port}/secret`],
+  ["a literal loopback address", () => `http://127.0.0.1:${secret.port}/secret`],
+  ["localhost", () => `http://localhost:${secret.port}/secret`],
   ["link-local", () => "http://169.254.169.254/latest/meta-data/"],
 ])("a registry's redirect to %s is refused", async (_, target) => {
   asked.length = 0;
