@@ -1,9 +1,10 @@
 /** A program in PATH has a helper's name, but not its options: Alpine's are BusyBox's unless others are installed. */
 import { beforeAll, expect, test } from "bun:test";
-import { symlinkSync } from "node:fs";
+import { chmodSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
 
 let state: string;
@@ -40,4 +41,50 @@ test.each([
   expect(stderr).toContain(detail);
   expect(stderr).toContain(fix);
   expect(exitCode).toBe(1);
+});
+
+test("a kernel on which runc may not run its copy in memory is named, and crun as the way out", async () => {
+  const directory = temporaryDirectory();
+  const message =
+    "unable to start container process: error during container init: fork/exec /proc/self/fd/7: permission denied";
+  const entry = JSON.stringify({ level: "error", msg: `runc run failed: ${message}` });
+  // `--log FILE` is among runc's first options.
+  writeFiles(directory, {
+    "bin/runc": `#!/bin/sh\nwhile [ "$1" != --log ]; do shift; done\necho '${entry}' > "$2"; exit 1\n`,
+  });
+  chmodSync(join(directory, "bin/runc"), 0o755);
+  const main = [process.execPath, join(import.meta.dir, "../../src/main.ts")];
+  // The setting is one of the PID namespace.
+  const script = `echo 1 > /proc/sys/vm/memfd_noexec && exec "$@"`;
+  const child = Bun.spawn(
+    [
+      "unshare",
+      "--pid",
+      "--fork",
+      "--mount-proc",
+      "sh",
+      "-c",
+      script,
+      "sh",
+      ...main,
+      "--local",
+      "run",
+      "base:1",
+      "true",
+    ],
+    {
+      env: {
+        BOUGH_HOME: state,
+        BOUGH_RUNTIME: "runc",
+        PATH: `${join(directory, "bin")}:${process.env.PATH}`,
+      },
+      ...{ stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    },
+  );
+  const { stderr, exitCode } = await endOf(child);
+  expect(stderr).toContain(
+    `the sandbox could not be started: ${message}; vm.memfd_noexec is 1 on this machine`,
+  );
+  expect(stderr).toContain("or install crun");
+  expect(exitCode).not.toBe(0);
 });

@@ -9,6 +9,7 @@ import type { KillSwitch } from "./kill-switch.ts";
 import type { LimitGuard } from "./limits/guard.ts";
 import { eventResources } from "./limits/usage.ts";
 import type { MountNamespace } from "./root/mount-namespace.ts";
+import { explainMemoryFiles } from "./runtime/memory-files.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 
 /** Starts the prepared command and waits for its end. Calls `onProceed` when it is starting, and `onStart` when it runs. */
@@ -91,7 +92,9 @@ export async function supervise(
   }
   const failure = stderr.end(join(request.directory, "log"));
   if (failure?.kind === "sandbox" && !kill.used) {
-    throw new BoughError(`the sandbox could not be started: ${failure.message}`);
+    const cause = request.runtime.kind === "runc" ? explainMemoryFiles(failure.message) : undefined;
+    const messages = [failure.message, ...(cause === undefined ? [] : [cause])];
+    throw new BoughError(`the sandbox could not be started: ${messages.join("; ")}`);
   }
   if (failure?.kind === "command") await request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
   else started();
