@@ -22,21 +22,24 @@ const maxMilliseconds = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: Date.now,
   precise: () => performance.timeOrigin + performance.now(),
-  sleep(milliseconds, signal) {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const abort = () => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-      };
-      const timer = setTimeout(
-        () => {
-          signal?.removeEventListener("abort", abort);
-          resolve();
-        },
-        Math.min(milliseconds, maxMilliseconds),
-      );
-      signal?.addEventListener("abort", abort, { once: true });
-    });
+  async sleep(milliseconds, signal) {
+    let left = milliseconds;
+    for (; left > maxMilliseconds; left -= maxMilliseconds) await waitForTimer(maxMilliseconds, signal);
+    await waitForTimer(left, signal);
   },
 };
+
+function waitForTimer(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, milliseconds);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}

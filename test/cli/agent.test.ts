@@ -115,5 +115,5 @@ test("results, errors and exit codes are as the manual says", async () => {
   );
   const failed = await run("-f json show nothing");
   expect(Object.keys(JSON.parse(failed.stderr).error)).toEqual(["code", "message", "hint"]);
-  expect([failed.exitCode, (await run("run ls -l")).exitCode]).toEqual([1, 2]);
+  expect([failed.exitCode, (await run("run --nonsense ls")).exitCode]).toEqual([1, 2]);
 });

@@ -161,7 +161,7 @@ added    -rw-r--r--  -       3 B   /srv/made
   });
 
   test("the result of a run has one more layer", async () => {
-    expect((await bough("run", "app:1", "touch", "/by-run")).exitCode).toBe(0);
+    expect((await bough("run", "--keep", "app:1", "touch", "/by-run")).exitCode).toBe(0);
     const { layers } = JSON.parse((await bough("inspect", "-f", "json")).stdout);
     expect(layers).toHaveLength(4);
     expect(layers[3]).toMatchObject({ instruction: "touch /by-run", added: { files: 1, bytes: 0 } });

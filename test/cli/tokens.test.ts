@@ -54,13 +54,14 @@ test.each([
     ["-t", "5", "-it"],
     ["-t", "5", "--tty"],
   ],
-  // In other places each letter is a separate option.
-  [["-itq"], ["-i", "-tq"]],
+  [["-itq"], ["--tty", "-q"]],
+  // If what follows are no flags, each letter is a separate option.
+  [["-it5"], ["-i", "-t5"]],
   [
     ["-i", "-t5"],
     ["-i", "-t5"],
   ],
-])("a pair of letters at a word's end is one option: %j", (words, meaning) => {
+])("a pair of letters in a word of flags is one option: %j", (words, meaning) => {
   const paired = { ...options, tty: { type: "boolean", pairs: ["it", "ti"] } } as const;
   const given = (line: readonly string[]) =>
     tokenize(line, paired).flatMap((token) =>

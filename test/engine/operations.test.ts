@@ -228,7 +228,7 @@ describe("the rest of the API:", () => {
 
   test("whoami has the platform and the limits", async () => {
     const whoami = await engine.json("GET", "/v1/whoami");
-    expect(whoami).toMatchObject({ token_expiration: null, limits: { instance_max_timeout: 86_400 } });
+    expect(whoami).toMatchObject({ token_expiration: null, limits: { instance_max_timeout: 315_360_000 } });
     expect(whoami.platform).toMatch(/^linux\/(amd64|arm64)$/);
   });
 });

@@ -181,7 +181,7 @@ test.each([
     "bough shell needs a terminal, but standard output is not one",
   ],
   [["run", "-it", "base:1", "sh"], {}, "bough run -it needs a terminal, but standard input is not one"],
-  [["run", "-itd", "base:1", "sh"], {}, "--timeout takes a positive whole number"],
+  [["run", "-itd", "base:1", "sh"], {}, "-it cannot be used with -d"],
   [["run", "-d", "-it", "base:1", "sh"], {}, "-it cannot be used with -d"],
   [
     ["shell", "-f", "json", "base:1"],

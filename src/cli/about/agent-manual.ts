@@ -14,7 +14,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
   Docker's: every stage is built; COPY --from, CMD, ENTRYPOINT, LABEL and similar instructions are skipped with a
   warning; .git, node_modules, dist, build and similar files are not copied; a RUN goes to /bin/sh, after declared ARG
   and ENV names have been replaced in it; a --build-arg overrides an ENV.
-- \`bough run\` with -D, unless you want to keep its changes. A session (-S KEY) of its own for every task.
+- \`bough run -- COMMAND\` with -D, unless you want to keep its changes. A session (-S KEY) of its own for every task.
 - Instead of command lines: \`bough mcp\` has the most used ones as tools, for a client of the Model Context Protocol.
 
 ## From a Dockerfile to work in its image
@@ -28,7 +28,8 @@ own embedded engine (Linux). Without a terminal it never asks questions.
 - Results go to stdout, log lines ([INFO], [WARN], [ERROR]) to stderr. -q prints ids only and logs errors only.
 - -f json prints one object or one array; errors are then {"error": {"code", "message", "hint"}} on stderr.
 - 0 done; 1 the build or call failed; 2 bad usage or a Dockerfile that does not parse; 130 interrupted.
-- \`bough run\` without a command runs the image's ENTRYPOINT and CMD; a given command replaces both.
+- \`bough run IMAGE [ARG...]\` runs the image's ENTRYPOINT, with ARGs instead of its CMD, and keeps nothing without -S
+  or --keep. \`bough run -- COMMAND\` runs as given in the session's image.
 - \`bough run\` exits with the command's own code; with 1 if the command could not be started.
 - Errors say what to do next. Every command has -h.
 
@@ -75,7 +76,7 @@ Then fix the Dockerfile and build again: the layers before the step stay cached.
   bough -S k run -D -e DEBUG=1 -C /srv -- env   environment, working directory (default /)
   bough -S k run -D -F ./src:/src -- ls /src    copy local files and directories into the image first
   bough -S k run -D -F app.sh:/bin/app:u0:m0755 --file-excludes '*.log' -- app
-  bough -S k run -D -t 60 -- make test          at most 60 seconds (default 600)
+  bough -S k run -D -t 60 -- make test          at most 60 seconds
   bough -S k run -D app:dev true                in another image, as with docker run; -- may follow it
   bough -S k run -D -f json -- echo hi          {"operation", "exitCode", "image", "stdout", "stderr", ...}
 - -I FILE runs a local script, its arguments after IMAGE or --; --env-file FILE has one variable per line; -v

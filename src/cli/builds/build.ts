@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
-import { type ArgumentDefinitions, timeoutOption, type Values } from "../command-line/arguments.ts";
+import type { Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
+import { type ArgumentDefinitions, timeoutOption } from "../command-line/definitions.ts";
 import { limitDefinitions } from "../run/limit-options.ts";
 import { entitlements, hostsDefinition, networkDefinition } from "../run/network-option.ts";
 import { progressModes } from "./progress-modes.ts";
@@ -15,6 +16,8 @@ const definitions: ArgumentDefinitions = {
   },
   dockerfile: {
     type: "string",
+    synonyms: ["--file"],
+    dockerLetter: "f",
     refusesEmpty: true,
     completes: "file",
     valueHint: "PATH",
@@ -23,6 +26,7 @@ const definitions: ArgumentDefinitions = {
   },
   tag: {
     type: "string",
+    dockerLetter: "t",
     refusesEmpty: true,
     multiple: true,
     completes: "tag",
@@ -174,7 +178,9 @@ const definitions: ArgumentDefinitions = {
     description:
       "Maximum size that ADD, or the build context, may download from one address, such as 500M (default: 16G; 0: no limit)",
   },
-  timeout: timeoutOption("Seconds that each RUN may take (default: 600)"),
+  timeout: timeoutOption(
+    "Seconds that each RUN may take (default: 600; 0: no limit, where the service allows it)",
+  ),
   network: networkDefinition("each RUN without its own --network"),
   "add-host": hostsDefinition("each RUN"),
   allow: {
@@ -272,19 +278,7 @@ export const build: Command = {
     "The build has a session of its own: -S KEY is harmless and does not move that key's image.",
     "See `bough agent` for the manual.",
   ].join("\n"),
-  foreignOptions: {
-    "--file": "Give the Dockerfile with --dockerfile PATH.",
-    "--rm": "Leave it out: bough keeps no containers.",
-    "--force-rm": "Leave it out: bough keeps no containers.",
-    "--squash": "Leave it out: each RUN is a layer. `bough inspect` shows what makes layers large.",
-    "--layers": "Leave it out: layers are always reused, unless --no-cache is given.",
-    "--call": "--check looks for mistakes.",
-    "--builder": "--url or --profile names another service, --local the embedded engine.",
-    "--env": "ENV in the Dockerfile sets a variable, --build-arg the value of an ARG.",
-    "--volume": "RUN --mount in the Dockerfile mounts files of the context, caches and secrets.",
-    "--load": "`-o type=docker,dest=FILE` writes an archive for `docker load -i FILE`.",
-    "--attest": "`--provenance` records what an image was made from, `--sbom` its packages.",
-  },
+  foreign: async () => (await import("../foreign/build-options.ts")).foreignBuildOptions,
 };
 
 /** Refuses `--check` with `--trace` or `--timings`: without a build there is nothing to measure. */

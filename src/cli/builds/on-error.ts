@@ -3,7 +3,6 @@ import { describeFailure, failureOf } from "../../terminal/failure.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { failedStepOf } from "../run/failed-step.ts";
-import { terminalSeconds } from "../run/terminal.ts";
 import { runToItsEnd } from "../run/to-end.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
@@ -41,7 +40,8 @@ export async function openShellAfter(
       input: undefined,
       network: "default",
       hosts: [],
-      timeoutSeconds: terminalSeconds,
+      timeout: undefined,
+      hostname: undefined,
       isDisposable: true,
       hasTerminal: true,
     },

@@ -21,6 +21,7 @@ import { stateDirectory } from "../process/state-directory.ts";
 import { requireLimits } from "../run/limit-options.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connect } from "../service/connection.ts";
+import { buildTimeout } from "../service/timeout.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
@@ -41,7 +42,7 @@ export async function performBuild(
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { runtime, globals } = invocation;
   const { log } = progress;
-  const { jobsIn, outputs, attestations, annotations, ...options } = readBuildOptions(invocation);
+  const { jobsIn, outputs, attestations, annotations, timeout, ...options } = readBuildOptions(invocation);
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true });
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
   const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
@@ -71,6 +72,7 @@ export async function performBuild(
     const { store, layers, memory } = cache;
     const request: BuildRequest = {
       ...options,
+      timeoutSeconds: await buildTimeout(timeout, service),
       ...{ mode, target, dockerfile, context, contexts, ignore, session },
       ...{ buildArgs, labels, allowsLocalFrom, uncachedStages: inputs.uncachedStages },
       ...{ service, store, layers, memory, secrets, signal },

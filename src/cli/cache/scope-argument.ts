@@ -2,7 +2,8 @@ import { parseScopeName, scopeOfTag, scopeTagPrefix } from "../../builder/scopes
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { nearest } from "../../suggest.ts";
-import type { ArgumentDefinition, Values } from "../command-line/arguments.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { ArgumentDefinition } from "../command-line/definitions.ts";
 
 export const scopeArgument: ArgumentDefinition = {
   type: "positional",

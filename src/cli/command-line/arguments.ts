@@ -1,31 +1,7 @@
-import type { ArgDef } from "citty";
 import { usageError } from "../../errors.ts";
-import { nearest } from "../../suggest.ts";
-import { type OptionShape, type Token, tokenize } from "./tokens.ts";
-
-/** A citty argument; `multiple` ones may be repeated, and keep every value. */
-export type ArgumentDefinition = ArgDef & {
-  multiple?: boolean;
-  completes?: Completes;
-  refusesEmpty?: boolean;
-};
-/** The shell completions of an argument: these words, or all names of a kind. `named-file` is one as in `oci:FILE` or `src=FILE`. */
-export type Completes = readonly string[] | CompletedKind;
-export type CompletedKind =
-  | "image"
-  | "tag"
-  | "image-path"
-  | "session"
-  | "branch"
-  | "profile"
-  | "operation"
-  | "running-operation"
-  | "scope"
-  | "stage"
-  | "file"
-  | "named-file"
-  | "directory";
-export type ArgumentDefinitions = Record<string, ArgumentDefinition>;
+import { type ArgumentDefinition, type ArgumentDefinitions, isUndefined, readTokens } from "./definitions.ts";
+import { type ForeignOptions, noForeignOptions } from "./foreign-options.ts";
+import { refuseUnknown } from "./unknown-options.ts";
 
 /**
  * The words that a command takes verbatim. `marked`: those after `--`. `behind-place`: also those after its one positional
@@ -48,8 +24,13 @@ export interface Values {
 
 interface ParsingOptions {
   takesRest?: TakesRest | undefined;
-  /** Hints on what to use instead of options of other programs, by option, such as `--file`. */
-  foreignOptions?: Readonly<Record<string, string>> | undefined;
+  /** Options of other programs. */
+  foreign?: ForeignOptions | undefined;
+}
+
+export interface ParsedValues extends Values {
+  /** A sentence for each option that was ignored. */
+  ignored: readonly string[];
 }
 
 /**
@@ -60,36 +41,29 @@ export function parseArguments(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
   command: string,
-  { takesRest, foreignOptions = {} }: ParsingOptions = {},
-): Values {
+  { takesRest, foreign = noForeignOptions }: ParsingOptions = {},
+): ParsedValues {
   const flags = new Map<string, true>();
   const texts = new Map<string, string[]>();
   const positionals: string[] = [];
   const usage = (message: string, hint = `\`${command} -h\` shows how it is used.`) =>
     usageError(message, hint);
 
-  const { own, rest } = splitRest(raw, definitions, takesRest);
-  const [first = ""] = rest?.words ?? [];
-  if (rest?.isMarked === false && first.startsWith("-")) {
-    throw usage(
-      `${command}: ${first} is given where the command is expected`,
-      `Options go before ${own.at(-1)}. To run ${own.at(-1)} as a command, write: ${command} -- ${own.at(-1)} ...`,
-    );
-  }
+  const { own, rest } = splitRest(raw, definitions, takesRest, foreign);
+  const tokens = readTokens(own, definitions, foreign.shapes);
+  refuseUnknown(tokens, definitions, command, foreign);
+  const ignored = new Set<string>();
 
-  for (const token of readTokens(own, definitions)) {
+  for (const token of tokens) {
     if (token.kind === "positional") {
       positionals.push(token.value);
       continue;
     }
     if (token.kind !== "option") continue;
     const definition = definitions[token.name];
-    if (definition === undefined || definition.type === "positional") {
-      if (takesRest && positionals.length > 0) break;
-      throw usage(
-        `${command}: unknown option ${token.rawName}`,
-        foreignOptions[token.rawName] ?? suggestion(token.rawName, definitions, command),
-      );
+    if (definition === undefined) {
+      ignored.add(`${token.rawName} is ignored: ${foreign.find(token.name)?.text}`);
+      continue;
     }
     if (definition.type === "boolean") {
       const isSet = token.inlineValue === true ? parseBoolean(token.value) : true;
@@ -128,8 +102,20 @@ export function parseArguments(
     text: (name) => texts.get(name)?.at(-1),
     list: (name) => texts.get(name) ?? [],
     positionals,
-    rest: rest?.words,
+    rest,
+    ignored: [...ignored],
   };
+}
+
+/** True if an option is not defined, in as far as its place can be told. */
+export function hasUndefinedOption(
+  raw: readonly string[],
+  definitions: ArgumentDefinitions,
+  takesRest: TakesRest | undefined,
+): boolean {
+  return readTokens(splitRest(raw, definitions, takesRest).own, definitions).some((token) =>
+    isUndefined(token, definitions),
+  );
 }
 
 /** Parses `--flag=true` as docker does (Go, `strconv.ParseBool`). */
@@ -138,29 +124,26 @@ function parseBoolean(text: string | undefined): boolean | undefined {
   return /^(0|f|F|false|FALSE|False)$/.test(text ?? "") ? false : undefined;
 }
 
-interface Rest {
-  words: readonly string[];
-  /** True if `--` precedes it. */
-  isMarked: boolean;
-}
-
 function splitRest(
   raw: readonly string[],
   definitions: ArgumentDefinitions,
   takesRest: TakesRest | undefined,
-): { own: readonly string[]; rest: Rest | undefined } {
+  { shapes }: ForeignOptions = noForeignOptions,
+): { own: readonly string[]; rest: readonly string[] | undefined } {
+  // Elsewhere `--` only ends the options.
+  if (takesRest === undefined) return { own: raw, rest: undefined };
   const separator = raw.indexOf("--");
   const marked = separator < 0 ? raw.length : separator;
   const place =
     takesRest === "behind-place"
-      ? readTokens(raw.slice(0, marked), definitions).find(({ kind }) => kind === "positional")
+      ? readTokens(raw.slice(0, marked), definitions, shapes).find(({ kind }) => kind === "positional")
       : undefined;
   const asksForHelp = place !== undefined && ["-h", "--help"].includes(raw[place.index + 1] ?? "");
   const end = place === undefined || asksForHelp ? marked : place.index + 1;
   const isMarked = end === separator;
   const words = raw.slice(isMarked ? end + 1 : end);
   const own = raw.slice(0, end);
-  return { own, rest: isMarked || words.length > 0 ? { words, isMarked } : undefined };
+  return { own, rest: isMarked || words.length > 0 ? words : undefined };
 }
 
 /** Returns the index of the command's name: of the first argument that is neither a global option nor the value of one. */
@@ -171,49 +154,6 @@ export function findCommand(raw: readonly string[], globals: ArgumentDefinitions
   return token?.kind === "positional" ? token.index : raw.length;
 }
 
-/** Defines `--timeout SEC`. */
-export function timeoutOption(description: string): ArgumentDefinition {
-  return { type: "string", alias: "t", valueHint: "SEC", description };
-}
-
-export function readTokens(raw: readonly string[], definitions: ArgumentDefinitions): Token[] {
-  const options: Record<string, OptionShape> = {};
-  for (const [name, definition] of Object.entries(definitions)) {
-    if (definition.type === "positional") continue;
-    const short = shortOf(definition);
-    const type = definition.type === "boolean" ? "boolean" : "string";
-    const pairs = aliasesOf(definition).filter((alias) => alias.length === 2);
-    options[name] = {
-      type,
-      ...(short === undefined ? {} : { short }),
-      ...(pairs.length === 0 ? {} : { pairs }),
-    };
-  }
-  return tokenize(raw, options);
-}
-
-export function shortOf(definition: ArgumentDefinition): string | undefined {
-  return aliasesOf(definition).find((alias) => alias.length === 1);
-}
-
-/** Returns the aliases of an option: single letters, or pairs such as `it` for `-it`. */
-export function aliasesOf(definition: ArgumentDefinition): readonly string[] {
-  const alias = "alias" in definition ? (definition.alias ?? []) : [];
-  return typeof alias === "string" ? [alias] : alias;
-}
-
 function hintOf(definition: ArgumentDefinition): string {
   return definition.valueHint === undefined ? "" : `: ${definition.valueHint}`;
-}
-
-function suggestion(given: string, definitions: ArgumentDefinitions, command: string): string {
-  if (command === "bough" && /^-v$/i.test(given)) return "--version prints the version.";
-  const names = Object.entries(definitions).flatMap(([name, { type }]) =>
-    type === "positional" ? [] : [`--${name}`],
-  );
-  const name = nearest(given, names);
-  if (name !== undefined) return `Did you mean ${name}?`;
-  return command === "bough"
-    ? "A command's own options go after its name."
-    : `\`${command} -h\` lists the options.`;
 }

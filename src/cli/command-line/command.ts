@@ -1,7 +1,9 @@
 import { type CommandDef, defineCommand } from "citty";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "../process/runtime.ts";
-import type { ArgumentDefinitions, TakesRest, Values } from "./arguments.ts";
+import type { TakesRest, Values } from "./arguments.ts";
+import type { ArgumentDefinitions } from "./definitions.ts";
+import type { ForeignOptions } from "./foreign-options.ts";
 import type { GlobalOptions } from "./globals.ts";
 
 /**
@@ -18,8 +20,8 @@ export interface Command {
   /** Facts that a coding agent must know before it uses the command. */
   agentNote?: string;
   takesRest?: TakesRest;
-  /** Hints on what to use instead of options of other programs, by option, such as `--file`. */
-  foreignOptions?: Readonly<Record<string, string>>;
+  /** Loads the options of other programs that people may write. */
+  foreign?: () => Promise<ForeignOptions>;
 }
 
 export interface UsualOptions {

@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { LogLevel } from "../../terminal/log.ts";
-import type { ArgumentDefinitions, Values } from "./arguments.ts";
+import type { Values } from "./arguments.ts";
+import type { ArgumentDefinitions } from "./definitions.ts";
 import { oneOf } from "./option-values.ts";
 
 /** Options that every command takes, before its name or after it. */
@@ -26,6 +27,11 @@ export const globalDefinitions = {
     description: "Token for the service (better: CONTREE_TOKEN or a profile)",
   },
   project: { type: "string", valueHint: "ID", description: "Project at the service" },
+  docker: {
+    type: "boolean",
+    description:
+      "Read command lines, and build, as docker does; the same as BOUGH_DOCKER=1 (see `bough help docker`)",
+  },
   local: { type: "boolean", description: "Use the embedded engine, even if a service is configured" },
   format: {
     type: "string",

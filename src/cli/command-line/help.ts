@@ -1,13 +1,8 @@
 import type { ArgsDef, CommandDef, CommandMeta } from "citty";
 import { wrapWords } from "../../terminal/fit.ts";
-import {
-  type ArgumentDefinition,
-  type ArgumentDefinitions,
-  aliasesOf,
-  shortOf,
-  type TakesRest,
-} from "./arguments.ts";
+import type { TakesRest } from "./arguments.ts";
 import type { Command, UsualOptions } from "./command.ts";
+import { type ArgumentDefinition, type ArgumentDefinitions, aliasesOf, shortOf } from "./definitions.ts";
 import { globalDefinitions } from "./globals.ts";
 
 /** The maximum width of a section's left column if not all of its rows fit into one line each. */

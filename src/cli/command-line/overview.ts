@@ -1,7 +1,7 @@
 /** The help text of bough itself, which fits a screen of 80 by 24. `bough help commands` has the rest. */
 import { wrapWords } from "../../terminal/fit.ts";
-import { type ArgumentDefinition, shortOf } from "./arguments.ts";
 import type { CommandTable } from "./command.ts";
+import { type ArgumentDefinition, shortOf } from "./definitions.ts";
 import { globalDefinitions } from "./globals.ts";
 import { joinSections, renderRows, wrapText } from "./help.ts";
 

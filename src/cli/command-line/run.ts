@@ -3,19 +3,15 @@ import { nearest } from "../../suggest.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { version } from "../../version.ts";
 import type { Runtime } from "../process/runtime.ts";
-import {
-  type ArgumentDefinitions,
-  findCommand,
-  parseArguments,
-  readTokens,
-  type Values,
-} from "./arguments.ts";
-import type { Command, CommandTable, Entry } from "./command.ts";
+import { findCommand, parseArguments, type Values } from "./arguments.ts";
+import type { CommandTable, Entry } from "./command.ts";
 import { commands } from "./commands.ts";
+import { type ArgumentDefinitions, readTokens } from "./definitions.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
 import { argumentsOf, renderGroup, renderHelp, renderUsual } from "./help.ts";
 import { listWords } from "./option-values.ts";
 import { renderOverview } from "./overview.ts";
+import { readArguments } from "./read-arguments.ts";
 import { runLoaded } from "./run-loaded.ts";
 
 /**
@@ -85,7 +81,8 @@ export async function runCommandLine(
     ...globalsBeside(argumentsOf(command.definition)),
     ...argumentsOf(command.definition),
   };
-  const values = parseArguments(rest, definitions, name, command);
+  const isDocker = before.flag("docker") || runtime.environment.BOUGH_DOCKER === "1";
+  const values = await readArguments(rest, definitions, name, command, isDocker);
   if (values.flag("help") || values.flag("version")) {
     const { usual } = command;
     if (!values.flag("help")) printVersion();
@@ -93,7 +90,7 @@ export async function runCommandLine(
     else print((columns) => renderUsual(command, name, usual, columns));
     return 0;
   }
-  checkPlaces(values, argumentsOf(command.definition), command, name);
+  checkPlaces(values, argumentsOf(command.definition), name);
 
   const globals = readGlobals(before, values, name);
   onGlobals(globals);
@@ -101,7 +98,11 @@ export async function runCommandLine(
   // Loaded only now, so that help and version are fast.
   const { createLog } = await import("../../terminal/log.ts");
   const log = createLog(globals.logLevel, (text) => stderr.write(formatLogLines(text, stderr)));
-  return runLoaded(command, { values, globals, runtime, log, commands });
+  for (const sentence of values.ignored) log.warn(sentence);
+  const environment = before.flag("docker")
+    ? { ...runtime.environment, BOUGH_DOCKER: "1" }
+    : runtime.environment;
+  return runLoaded(command, { values, globals, runtime: { ...runtime, environment }, log, commands });
 }
 
 /** Returns the format of errors, even for an invalid command line. */
@@ -170,7 +171,7 @@ function globalsBeside(own: ArgumentDefinitions): ArgumentDefinitions {
   );
 }
 
-function checkPlaces(values: Values, definitions: ArgumentDefinitions, command: Command, name: string): void {
+function checkPlaces(values: Values, definitions: ArgumentDefinitions, name: string): void {
   const required = Object.entries(definitions).filter(
     ([, { type, required }]) => type === "positional" && required === true,
   );
@@ -184,8 +185,6 @@ function checkPlaces(values: Values, definitions: ArgumentDefinitions, command: 
     const place = places[Math.min(empty, places.length - 1)] ?? "";
     throw new BoughError(`${name}: ${place.toUpperCase()} is empty`, usage);
   }
-  if (values.rest?.[0] === "") throw new BoughError(`${name}: COMMAND is empty`, usage);
-  if (values.rest !== undefined && values.rest.length > 0 && command.takesRest === undefined) {
-    throw new BoughError(`${name}: unexpected arguments after --`, usage);
-  }
+  if (values.rest?.[0] === "" && values.positionals.length === 0)
+    throw new BoughError(`${name}: COMMAND is empty`, usage);
 }

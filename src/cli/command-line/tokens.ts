@@ -19,19 +19,25 @@ export type Token =
 export interface OptionShape {
   type: "string" | "boolean";
   short?: string;
-  /** Pairs of letters, such as `it`, that mean this option at the end of a word of short options, whatever each means alone. */
+  /** Pairs of letters, such as `it`, that mean this option in a word of flags, whatever each means alone. */
   pairs?: readonly string[];
+  /** Other names, with their dashes. */
+  synonyms?: readonly string[];
+  /** The letter means another option, `to`, if the word behind it is one of these: `-f json`. */
+  yields?: { to: string; before: readonly string[] } | undefined;
 }
 
 export function tokenize(words: readonly string[], options: Readonly<Record<string, OptionShape>>): Token[] {
   const longs = new Map(Object.entries(options));
   const names = new Map<string, string>();
   const pairs = new Map<string, string>();
-  for (const [name, { short, pairs: letters = [] }] of longs) {
-    if (short !== undefined) names.set(short, name);
+  for (const [name, { short, pairs: letters = [], synonyms = [] }] of longs) {
+    if (short !== undefined) names.set(`-${short}`, name);
     for (const pair of letters) pairs.set(pair, name);
+    for (const synonym of synonyms) if (!names.has(synonym)) names.set(synonym, name);
   }
   const takesValue = (name: string) => longs.get(name)?.type === "string";
+  const isFlag = (letter: string) => longs.get(names.get(`-${letter}`) ?? "")?.type === "boolean";
   const tokens: Token[] = [];
   let index = 0;
 
@@ -53,16 +59,20 @@ export function tokenize(words: readonly string[], options: Readonly<Record<stri
       // An option's name has at least one character.
       const hasValue = equals > 2;
       const rawName = hasValue ? word.slice(0, equals) : word;
-      option(rawName, rawName.slice(2), hasValue ? word.slice(equals + 1) : undefined);
+      option(rawName, longName(rawName, longs, names), hasValue ? word.slice(equals + 1) : undefined);
     } else if (word.startsWith("-") && word.length > 1) {
       for (let at = 1; at < word.length; at++) {
-        const pair = pairs.get(word.slice(at));
-        if (pair !== undefined) {
-          option(`-${word.slice(at)}`, pair, undefined);
-          break;
+        const pair = pairs.get(word.slice(at, at + 2));
+        if (pair !== undefined && [...word.slice(at + 2)].every(isFlag)) {
+          option(`-${word.slice(at, at + 2)}`, pair, undefined);
+          at++;
+          continue;
         }
         const letter = word.charAt(at);
-        const name = names.get(letter) ?? letter;
+        const meant = names.get(`-${letter}`) ?? letter;
+        const { to, before } = longs.get(meant)?.yields ?? {};
+        const behind = at + 1 < word.length ? word.slice(at + 1) : words[index + 1];
+        const name = to !== undefined && before?.includes(behind ?? "") ? to : meant;
         const rest = takesValue(name) && at + 1 < word.length ? word.slice(at + 1) : undefined;
         option(`-${letter}`, name, rest);
         if (rest !== undefined) break;
@@ -72,4 +82,14 @@ export function tokenize(words: readonly string[], options: Readonly<Record<stri
     }
   }
   return tokens;
+}
+
+/** A name of its own comes before a synonym. */
+function longName(
+  rawName: string,
+  longs: ReadonlyMap<string, OptionShape>,
+  names: ReadonlyMap<string, string>,
+): string {
+  const name = rawName.slice(2);
+  return longs.has(name) ? name : (names.get(rawName) ?? name);
 }

@@ -5,8 +5,8 @@ import { activeStatuses, type OperationStatus } from "../../service/wire/operati
 import type { Log } from "../../terminal/log.ts";
 import { loadProfiles } from "../auth/profiles.ts";
 import { listScopeNames } from "../cache/scope-argument.ts";
-import type { CompletedKind } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { CompletedKind } from "../command-line/definitions.ts";
 import { resolveImagePath } from "../images/image-path.ts";
 import { type Connection, connect, openLocalStore } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";

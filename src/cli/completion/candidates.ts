@@ -1,12 +1,11 @@
+import type { TakesRest, Values } from "../command-line/arguments.ts";
+import type { CommandTable, Entry } from "../command-line/command.ts";
 import {
   type ArgumentDefinition,
   type ArgumentDefinitions,
   type Completes,
   shortOf,
-  type TakesRest,
-  type Values,
-} from "../command-line/arguments.ts";
-import type { CommandTable, Entry } from "../command-line/command.ts";
+} from "../command-line/definitions.ts";
 import { globalDefinitions, readGlobals } from "../command-line/globals.ts";
 import { argumentsOf } from "../command-line/help.ts";
 import { splitPartialLine } from "../command-line/partial-line.ts";

@@ -2,7 +2,8 @@ import type { Clock } from "../../clock.ts";
 import type { PruneSelection } from "../../engine/prune/selection.ts";
 import { BoughError } from "../../errors.ts";
 import { quoted } from "../../visible.ts";
-import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { parseTime } from "../command-line/time.ts";
 
 export const pruneArguments: ArgumentDefinitions = {

@@ -1,5 +1,6 @@
 import { compressions } from "../../image/compress.ts";
-import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
 
 /** Options of all commands that write images. */

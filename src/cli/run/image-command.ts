@@ -1,20 +1,31 @@
 import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { findDescription } from "../images/description.ts";
 import type { Connection } from "../service/connection.ts";
+import { findTimeout, type Timeout } from "../service/timeout.ts";
 import { requireFailedStep } from "./failed-step.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
 import type { RunPlace, RunRequest } from "./request.ts";
 
 /** A run as the command line asks for it. */
-export interface AskedRun extends Omit<RunRequest, "command" | "title" | "place"> {
-  /** `undefined` for the image's own command, `"shell"` for a shell of the image. */
-  command: ExpandedCommand | "shell" | undefined;
+export interface AskedRun extends Omit<RunRequest, "command" | "title" | "place" | "timeoutSeconds"> {
+  /** `"shell"` for a shell of the image. */
+  command: ExpandedCommand | ImageCommand | "shell";
+  timeout: Timeout;
   place: RunPlace | LatestStep;
   /** The user's words, if the command was made from them and differs: a script and its arguments. */
   originalWords?: readonly string[] | undefined;
+}
+
+/** The image's own command, as `docker run` changes it. */
+export interface ImageCommand {
+  form: "image";
+  /** Replaces the image's ENTRYPOINT and CMD. */
+  entrypoint: string | undefined;
+  /** Replace the image's CMD. */
+  args: readonly string[];
 }
 
 /** The failed step of the session's latest build. */
@@ -31,16 +42,17 @@ export function withStep(asked: AskedRun, store: Connection["store"]): ReadyRun 
   return { ...asked, place: isLatest ? { kind: "step", step: requireFailedStep(key, store) } : place };
 }
 
-/** Returns the request with its command: the given one, else the image's ENTRYPOINT and CMD. */
+/** Returns the request with its command, which may be made from the image's ENTRYPOINT and CMD, and its timeout. */
 export async function withCommand(
   asked: ReadyRun,
   image: string,
-  { runtime }: Invocation,
+  invocation: Invocation,
   connection: Connection,
 ): Promise<RunRequest> {
-  const command = await findCommand(asked, image, runtime.stdin.isTerminal, connection);
+  const command = await findCommand(asked, image, invocation.runtime.stdin.isTerminal, connection);
   const title = asked.originalWords?.map(quote).join(" ") ?? titleOf(command);
-  return { ...asked, command, title: secretsAmong(Object.entries(asked.env)).mask(title) };
+  const timeoutSeconds = await findTimeout(asked, invocation, connection.service);
+  return { ...asked, command, timeoutSeconds, title: secretsAmong(Object.entries(asked.env)).mask(title) };
 }
 
 async function findCommand(
@@ -50,7 +62,9 @@ async function findCommand(
   connection: Connection,
 ): Promise<ExpandedCommand> {
   if (command === "shell") return findShell(image, connection);
-  return command ?? findImageCommand(image, isTerminal && !hasTerminal, connection);
+  return command.form === "image"
+    ? findImageCommand(command, image, isTerminal && !hasTerminal, connection)
+    : command;
 }
 
 /** @param why a sentence: why no command is known */
@@ -63,18 +77,32 @@ export function whichCommand(why: string): BoughError {
 
 /** Builds the command from ENTRYPOINT and CMD as Docker does. Docker ignores an ENTRYPOINT of one empty word. */
 async function findImageCommand(
+  { entrypoint, args }: ImageCommand,
   image: string,
   isTerminal: boolean,
   connection: Connection,
 ): Promise<ExpandedCommand> {
   const { Entrypoint = [], Cmd = [] } = (await findDescription(image, connection)).config;
-  const isReset = Entrypoint.length === 1 && Entrypoint[0] === "";
-  const words = [...(isReset ? [] : Entrypoint), ...Cmd];
-  if (words.length === 0)
+  const program = entrypoint === undefined ? Entrypoint : [entrypoint];
+  const isReset = program.length === 1 && program[0] === "";
+  const defaults = entrypoint === undefined ? Cmd : [];
+  const words = [...(isReset ? [] : program), ...(args.length > 0 ? args : defaults)];
+  const [first] = words;
+  if (first === undefined)
+    throw entrypoint === undefined
+      ? whichCommand(
+          "The image has neither ENTRYPOINT nor CMD: `bough build --docker` keeps those of a Dockerfile.",
+        )
+      : whichCommand("An empty --entrypoint leaves the image without its ENTRYPOINT and CMD.");
+  if (first === "")
     throw whichCommand(
-      "The image has neither ENTRYPOINT nor CMD: `bough build --docker` keeps those of a Dockerfile.",
+      `${args[0] === "" ? "The given command" : "The image's own command"} begins with an empty word.`,
     );
-  if (words[0] === "") throw whichCommand("The image's own command begins with an empty word.");
+  if (first === args[0] && first.startsWith("-"))
+    throw usageError(
+      `bough run: ${first} is given where the command is expected: the image has no ENTRYPOINT that would take it`,
+      "Options of bough go before IMAGE.",
+    );
   refuseInteractiveShell(words, isTerminal);
   return { form: "exec", words };
 }

@@ -10,9 +10,10 @@ import {
   type UlimitName,
   ulimitNames,
 } from "../../service/wire/instance.ts";
-import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 
-export const limitDefinitions: ArgumentDefinitions = {
+export const limitDefinitions = {
   memory: {
     type: "string",
     valueHint: "SIZE",
@@ -25,6 +26,7 @@ export const limitDefinitions: ArgumentDefinitions = {
   },
   pids: {
     type: "string",
+    synonyms: ["--pids-limit"],
     valueHint: "NUMBER",
     description: "Processes and threads that each command may have (default on the engine: 4096 or more)",
   },
@@ -40,7 +42,7 @@ export const limitDefinitions: ArgumentDefinitions = {
     multiple: true,
     description: "Limit of each command, as in nofile=1024:4096; -1: none (default: that of the service)",
   },
-};
+} satisfies ArgumentDefinitions;
 
 /** `undefined` if no limit is given. */
 export function readLimitOptions(values: Values): ResourcesLimits | undefined {

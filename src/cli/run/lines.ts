@@ -10,9 +10,6 @@ import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, withInstance } from "./request.ts";
 import { interruptShell, promptingShell, takeProcessId } from "./shell-process.ts";
 
-/** Timeout if the service does not report its maximum: one hour. */
-const usualSeconds = 3600;
-
 /**
  * Sends typed lines to the command's standard input if the service supports that. Else each line typed to a shell runs as a
  * separate command, on the image that the one before has left.
@@ -26,11 +23,9 @@ export async function runByLines(
 ): Promise<OperationOutcome> {
   const { runtime, log } = invocation;
   const { service } = connection;
-  const maxTimeout = (await service.capabilities.maxTimeoutSeconds()) ?? usualSeconds;
   const request = {
     ...asked,
     hasTerminal: false,
-    timeoutSeconds: Math.min(asked.timeoutSeconds, maxTimeout),
     command: isShell && asked.command.form === "exec" ? promptingShell(asked.command) : asked.command,
   };
   const keys = isShell

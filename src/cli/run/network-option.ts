@@ -7,7 +7,8 @@ import {
   type NetworkMode,
   networkModes,
 } from "../../service/wire/instance.ts";
-import type { ArgumentDefinition, Values } from "../command-line/arguments.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
 
 /** Defines `--network` with docker's values. `whose` network it is, for the help. */

@@ -34,6 +34,8 @@ export interface RunRequest extends GivenSurroundings, SandboxOptions {
   /** Standard input, instead of what is piped in. */
   input: Uint8Array | undefined;
   isDisposable: boolean;
+  /** `--hostname`; `undefined` for the service's own. */
+  hostname: string | undefined;
   /** True if the command gets the user's terminal. */
   hasTerminal: boolean;
 }
@@ -135,6 +137,7 @@ async function makeInstance(
     ...(all.length > 0 && { mounts: all }),
     timeout: request.timeoutSeconds,
     disposable: request.isDisposable,
+    ...(request.hostname !== undefined && { hostname: request.hostname }),
     ...(await historyOf(request, service)),
     truncate_output_at: outputLimit,
     ...instanceNetwork(request, fields),

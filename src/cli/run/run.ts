@@ -1,31 +1,44 @@
 import { quote } from "../../builder/commands/command.ts";
-import { BoughError } from "../../errors.ts";
-import { timeoutOption, type Values } from "../command-line/arguments.ts";
+import { BoughError, usageError } from "../../errors.ts";
+import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
-import { positiveInteger } from "../command-line/option-values.ts";
+import { timeoutOption } from "../command-line/definitions.ts";
 import { connectQuietly } from "../service/connection.ts";
+import { readTimeout } from "../service/timeout.ts";
 import { sessionKey } from "../sessions/session-key.ts";
 import { runDetached } from "./detached.ts";
 import { type AskedRun, whichCommand } from "./image-command.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
 import { readScript } from "./script.ts";
 import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
-import { requireTerminal, terminalSeconds } from "./terminal.ts";
+import { requireTerminal } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
 export const run = command({
   name: "run",
   description:
-    "Run a command in an image, or in the session's image; without COMMAND its ENTRYPOINT and CMD. Output and exit code are those of the command. Without -D the result becomes the session's new image.",
+    "Run an image as docker run does: its ENTRYPOINT, with ARGUMENTs instead of its CMD; changes are thrown away. After --, a command in the session's image, whose result becomes its new image. Output and exit code are those of the command.",
   args: {
     disposable: {
       type: "boolean",
       alias: "D",
-      description: "Throw the changes away: the session's image stays",
+      synonyms: ["--rm"],
+      description: "Throw the changes away: the session's image stays (default with IMAGE)",
+    },
+    keep: {
+      type: "boolean",
+      description:
+        "Keep the changes: the result is the session's new image (default without IMAGE, and with -S)",
+    },
+    entrypoint: {
+      type: "string",
+      valueHint: "PROGRAM",
+      description: "Instead of the image's ENTRYPOINT and CMD; empty: run the arguments as they are",
     },
     tty: {
       type: "boolean",
       alias: ["it", "ti"],
+      dockerLetter: "t",
       description: "On this terminal: for a shell, an editor, a debugger; see also `bough shell`",
     },
     interactive: {
@@ -45,13 +58,15 @@ export const run = command({
     },
     shell: { type: "boolean", alias: "s", description: "COMMAND is a shell expression, for `sh -c`" },
     ...surroundingsDefinitions,
-    timeout: timeoutOption("Seconds that the command may take (default: 600)"),
+    timeout: timeoutOption(
+      "Seconds that the command may take; 0: as long as it likes (default on the engine; else 600)",
+    ),
     use: {
       type: "string",
       refusesEmpty: true,
       completes: "image",
       valueHint: "IMAGE",
-      description: "The same as IMAGE",
+      description: "Run COMMAND in this image as it is, as after `bough use IMAGE`: without its ENTRYPOINT",
     },
     detach: {
       type: "boolean",
@@ -63,34 +78,26 @@ export const run = command({
       completes: "image",
       required: false,
       description:
-        "Run in this image, as after `bough use IMAGE` (default: the session's image; then COMMAND goes after --)",
+        "Run this image; what follows are arguments of its ENTRYPOINT (default: the session's image; then a COMMAND goes after --)",
     },
   },
   run: runCommand,
   examples: [
-    ["run -D app:dev app --version", "a command in an image; its changes are thrown away"],
+    ["run app:dev --version", "as docker run: the image's ENTRYPOINT with an argument"],
     ["-S work run -- apt-get install -y curl", "the result is the new image of the session `work`"],
     ["run -s -F ./src:/src -- 'cd /src && make | tail -20'", "a shell expression, on local files"],
     ["run -it app:dev python3", "on this terminal, until it ends"],
     ["run -d app:dev server", "without waiting: prints the operation's id"],
   ],
   agentNote: [
-    "This command is mutating: without -D it moves the session's image (`bough session rollback` takes it back).",
+    "`run IMAGE` changes nothing unless -S or --keep is given; `run -- COMMAND` is mutating: without -D it moves the session's image (`bough session rollback` takes it back).",
     "A command has no terminal without -it, which needs one here; its standard input is what is piped in, else it is empty.",
-    "The first word that is not an option is IMAGE; a command for the session's image goes after --.",
-    "COMMAND is run as given, without the image's ENTRYPOINT.",
+    "The first word that is not an option is IMAGE, what follows are arguments of its ENTRYPOINT (`--entrypoint ''`: a command of its own); a command for the session's image goes after -- and runs as given.",
     "The changes of a failing command are kept as well; the exit code is the command's own.",
     "At least 16 MiB of each output stream arrive; a warning says if more was cut off. For more, write a file and `bough cp` it.",
   ].join("\n"),
   takesRest: "behind-place",
-  foreignOptions: {
-    "--rm": "-D throws the changes away.",
-    "--workdir": "-C, --cwd is the working directory.",
-    "-w": "-C, --cwd is the working directory.",
-    "--publish": "No ports are published: with --network host a command listens on this machine's network.",
-    "--name": "Commands have no names: `bough ps` lists ids; with -S KEY the result is that session's image.",
-    "--entrypoint": "A COMMAND is run as given, without the image's ENTRYPOINT.",
-  },
+  foreign: async () => (await import("../foreign/run-options.ts")).foreignRunOptions,
 });
 
 async function runCommand(invocation: Invocation): Promise<number> {
@@ -112,9 +119,10 @@ function readRequest(invocation: Invocation): AskedRun {
     });
   }
   const script = file === undefined ? undefined : readScript(file, runtime);
+  const place = readFailedStep(values) ?? readPlace(values);
   return {
     key: sessionKey(invocation),
-    place: readFailedStep(values) ?? readPlace(values),
+    place,
     command:
       script === undefined
         ? readCommand(values, runtime.stdin.isTerminal && !hasTerminal)
@@ -122,13 +130,8 @@ function readRequest(invocation: Invocation): AskedRun {
     input: script?.text,
     originalWords: file === undefined ? undefined : ["--script", file, ...argumentsOfScript(values)],
     ...readSurroundings(invocation),
-    timeoutSeconds:
-      positiveInteger(
-        values.text("timeout"),
-        "--timeout",
-        "It takes seconds. For a terminal, write -it in one word.",
-      ) ?? (hasTerminal ? terminalSeconds : 600),
-    isDisposable: values.flag("disposable"),
+    timeout: readTimeout(values, "It takes seconds. For a terminal, write -it in one word."),
+    isDisposable: isDisposable(invocation, place),
     hasTerminal,
   };
 }
@@ -142,6 +145,15 @@ function checkTerminal({ values, globals, runtime }: Invocation): void {
     });
   }
   requireTerminal(runtime, "bough run -it", hint);
+}
+
+/** A run of an image keeps nothing, as with docker, unless a session is named. */
+function isDisposable({ values, globals, runtime }: Invocation, place: AskedRun["place"]): boolean {
+  const [isThrown, isKept] = [values.flag("disposable"), values.flag("keep")];
+  if (isThrown && isKept) throw usageError("--keep and -D cannot be used together", "Leave one of them out.");
+  const isOwn = place.kind === "image" && values.text("use") === undefined;
+  const session = globals.session ?? (runtime.environment.BOUGH_SESSION || undefined);
+  return isThrown || (isOwn && !isKept && session === undefined);
 }
 
 function readPlace(values: Values): AskedRun["place"] {
@@ -170,14 +182,18 @@ function argumentsOfScript(values: Values): readonly string[] {
   return values.text("use") === undefined ? rest : [...positionals, ...rest];
 }
 
-/** `undefined` if no command is given and the image's own can be used. */
 function readCommand(values: Values, isTerminal: boolean): AskedRun["command"] {
   const words = values.rest ?? [];
   const isShell = values.flag("shell");
+  const entrypoint = values.text("entrypoint");
+  if (entrypoint !== undefined && isShell)
+    throw usageError("--entrypoint and --shell cannot be used together", "Leave one of them out.");
+  const isOfImage = entrypoint !== undefined || (values.positionals.length > 0 && !isShell);
+  if (isOfImage && words.length > 0) return { form: "image", entrypoint, args: words };
   refuseInteractiveShell(words, isTerminal);
   if (words.length > 0) return isShell ? { form: "shell", line: words.join(" ") } : { form: "exec", words };
   if (values.flag("failed-step")) throw whichCommand("--failed-step needs one.");
   if (isShell) throw whichCommand("--shell needs one.");
-  if (values.flag("no-config")) throw whichCommand("--no-config ignores the image's own.");
-  return undefined;
+  if (values.flag("no-config") && !entrypoint) throw whichCommand("--no-config ignores the image's own.");
+  return { form: "image", entrypoint, args: [] };
 }

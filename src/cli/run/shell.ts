@@ -5,7 +5,7 @@ import { sessionKey } from "../sessions/session-key.ts";
 import { type AskedRun, withStep } from "./image-command.ts";
 import { startImage } from "./request.ts";
 import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
-import { requireTerminal, terminalSeconds } from "./terminal.ts";
+import { requireTerminal } from "./terminal.ts";
 import { runToItsEnd } from "./to-end.ts";
 
 export const shell = command({
@@ -56,7 +56,7 @@ async function openShell(invocation: Invocation): Promise<number> {
     ...surroundings,
     command: "shell",
     input: undefined,
-    timeoutSeconds: terminalSeconds,
+    timeout: undefined,
     isDisposable,
     hasTerminal: true,
   };

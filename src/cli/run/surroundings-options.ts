@@ -1,7 +1,8 @@
 /** Options shared by commands that run something in an image: its environment, user, limits, files and network. */
-import { BoughError } from "../../errors.ts";
-import type { ArgumentDefinitions, Values } from "../command-line/arguments.ts";
+import { BoughError, usageError } from "../../errors.ts";
+import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { readEnvironment, readEnvironmentFiles } from "./environment.ts";
 import { parseFileArgument } from "./file-argument.ts";
 import type { AskedRun, LatestStep } from "./image-command.ts";
@@ -29,6 +30,7 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
   cwd: {
     type: "string",
     alias: "C",
+    synonyms: ["--workdir", "-w"],
     valueHint: "PATH",
     description: "Working directory, absolute (default: the image's, else /)",
   },
@@ -49,6 +51,7 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
     description: "Ignore the image's ENV, WORKDIR and USER",
   },
   ...limitDefinitions,
+  memory: { ...limitDefinitions.memory, synonyms: ["-m"] },
   file: {
     type: "string",
     completes: "file",
@@ -72,6 +75,13 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
     multiple: true,
     description: "Mount a directory of this machine, on bough's own engine; what is written to it stays",
   },
+  hostname: {
+    type: "string",
+    dockerLetter: "h",
+    refusesEmpty: true,
+    valueHint: "NAME",
+    description: "Host name that the command sees (default: linuxkit)",
+  },
   network: networkDefinition("the command"),
   "add-host": hostsDefinition("the command"),
 };
@@ -90,7 +100,17 @@ export function readFailedStep(values: Values): LatestStep | undefined {
 
 type AskedSurroundings = Pick<
   AskedRun,
-  "env" | "cwd" | "user" | "ignoresConfig" | "limits" | "files" | "excludes" | "volumes" | "network" | "hosts"
+  | "env"
+  | "cwd"
+  | "user"
+  | "ignoresConfig"
+  | "limits"
+  | "files"
+  | "excludes"
+  | "volumes"
+  | "hostname"
+  | "network"
+  | "hosts"
 >;
 
 export function readSurroundings({ values, runtime }: Invocation): AskedSurroundings {
@@ -112,7 +132,17 @@ export function readSurroundings({ values, runtime }: Invocation): AskedSurround
     files: values.list("file").map(parseFileArgument),
     excludes: values.list("file-excludes"),
     volumes: values.list("volume").map((text) => parseVolume(text, runtime.workingDirectory)),
+    hostname: readHostname(values.text("hostname")),
     network: readNetworkMode(values.text("network")),
     hosts: readHosts(values.list("add-host")),
   };
+}
+
+/** The engine's own rule. */
+function readHostname(given: string | undefined): string | undefined {
+  if (given === undefined || /^[A-Za-z0-9._-]{1,63}$/.test(given)) return given;
+  throw usageError(
+    `--hostname takes up to 63 letters, digits, dots, hyphens and underscores, not ${JSON.stringify(given)}`,
+    "For example: --hostname web.",
+  );
 }

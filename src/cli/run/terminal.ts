@@ -11,9 +11,6 @@ export function requireTerminal({ stdin, stdout }: Runtime, command: string, hin
   throw new BoughError(`${command} needs a terminal, but ${missing} is not one`, { kind: "usage", hint });
 }
 
-/** The maximum time of an operation on the engine, so that a shell does not end after ten minutes. */
-export const terminalSeconds = 86_400;
-
 /** Fields of a request for a terminal of this one's size, with standard input left open. */
 export function terminalFields(
   runtime: Runtime,

@@ -1,2 +1,2 @@
-/** Maximum timeout of a command, in seconds. */
-export const maxTimeout = 86_400;
+/** Maximum timeout of a command, in seconds: ten years, which stands for none. */
+export const maxTimeout = 10 * 365 * 86_400;

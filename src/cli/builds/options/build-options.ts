@@ -8,15 +8,13 @@ import { type AnnotationOptions, readAnnotations } from "../../export/annotation
 import { type BuildOutput, readBuildOutputs, requireIndexes } from "../../export/build-outputs.ts";
 import { readLimitOptions } from "../../run/limit-options.ts";
 import { isEmbedded } from "../../service/choice.ts";
-
-const defaultTimeoutSeconds = 600;
+import { readTimeout, type Timeout } from "../../service/timeout.ts";
 
 /** The options of `bough build` that do not name what is built. */
 interface BuildOptions
-  extends Pick<
-    BuildRequest,
-    "timeoutSeconds" | "limits" | "tags" | "useCache" | "pullsImages" | "measuresLayers"
-  > {
+  extends Pick<BuildRequest, "limits" | "tags" | "useCache" | "pullsImages" | "measuresLayers"> {
+  /** The time that each RUN may take. */
+  timeout: Timeout;
   outputs: readonly BuildOutput[];
   /** `--provenance` and `--sbom`; `undefined` if neither is given. */
   attestations: { provenance: boolean; sbom: boolean } | undefined;
@@ -29,7 +27,12 @@ interface BuildOptions
 /** @throws BoughError of kind `usage` for an invalid value, or for options that exclude each other */
 export function readBuildOptions(invocation: Invocation): BuildOptions {
   const { values, runtime, globals } = invocation;
-  const timeoutSeconds = readTimeout(values.text("timeout"));
+  // The -t of docker build is a tag.
+  const [tag = "NAME:TAG"] = /^[a-z].*/is.exec(values.text("timeout") ?? "") ?? [];
+  const timeout = readTimeout(
+    values,
+    `It takes seconds, as in --timeout 1800. To tag the image, use --tag ${tag}.`,
+  );
   const limits = readLimitOptions(values);
   const tags = [...new Set(values.list("tag").map(parseTag))];
   const outputs = readBuildOutputs(invocation, tags);
@@ -39,7 +42,7 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
   const annotations = readAnnotations(values.list("annotation"), outputs, isAttested);
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   return {
-    ...{ timeoutSeconds, limits, tags, outputs },
+    ...{ timeout, limits, tags, outputs },
     annotations,
     attestations: isAttested ? { provenance, sbom: values.flag("sbom") } : undefined,
     useCache: !values.flag("no-cache"),
@@ -57,11 +60,4 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
 export function readOnError(values: Values): "shell" | undefined {
   const given = values.text("on-error");
   return given === undefined ? undefined : oneOf(given, ["shell"], "--on-error");
-}
-
-function readTimeout(given: string | undefined): number {
-  // The -t of docker build is a tag.
-  const tag = /^[a-z]/i.test(given ?? "") ? given : "NAME:TAG";
-  const hint = `It takes seconds, as in --timeout 1800. To tag the image, use --tag ${tag}.`;
-  return positiveInteger(given, "--timeout", hint) ?? defaultTimeoutSeconds;
 }

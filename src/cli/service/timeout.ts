@@ -1,0 +1,51 @@
+import { usageError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { positiveInteger } from "../command-line/option-values.ts";
+import { isEmbedded } from "./choice.ts";
+
+/** Seconds; `undefined` for the default. */
+export type Timeout = number | "none" | undefined;
+
+/** The default of the API, and of the specification for a RUN. */
+const defaultTimeoutSeconds = 600;
+
+/** The time of a session on a terminal on a service that does not report its maximum: one hour. */
+const unknownMaximum = 3600;
+
+/** Reads `--timeout SEC`, where 0 means none. */
+export function readTimeout(values: Values, hint: string): Timeout {
+  const text = values.text("timeout");
+  return text === "0" ? "none" : positiveInteger(text, "--timeout", hint);
+}
+
+/** Returns the timeout of a command. The engine lets a command run until it ends, as docker does, unless it is told otherwise. */
+export async function findTimeout(
+  { timeout, hasTerminal }: { timeout: Timeout; hasTerminal: boolean },
+  { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
+  service: Pick<Service, "address" | "capabilities">,
+): Promise<number> {
+  if (timeout === "none") return noTimeout(service);
+  if (timeout !== undefined) return timeout;
+  if (!hasTerminal && !isEmbedded(runtime, globals)) return defaultTimeoutSeconds;
+  return (await service.capabilities.maxTimeoutSeconds()) ?? unknownMaximum;
+}
+
+/** Returns the timeout of each RUN of a build: the specification's 600 seconds on every service, unless the user chooses. */
+export async function buildTimeout(
+  timeout: Timeout,
+  service: Pick<Service, "address" | "capabilities">,
+): Promise<number> {
+  return timeout === "none" ? noTimeout(service) : (timeout ?? defaultTimeoutSeconds);
+}
+
+/** Returns the maximum of the service, which for bough's own engine means none. */
+async function noTimeout(service: Pick<Service, "address" | "capabilities">): Promise<number> {
+  const seconds = await service.capabilities.maxTimeoutSeconds();
+  if (seconds !== undefined) return seconds;
+  throw usageError(
+    `--timeout 0: ${service.address} does not say how long a command may take`,
+    "Give a number of seconds, such as --timeout 3600.",
+  );
+}

@@ -1,0 +1,56 @@
+/** The options of other programs, each tried once: what bough answers is in `test/cases/foreign`. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import type { ForeignOption } from "../../src/cli/command-line/foreign-options.ts";
+import { readUsage } from "../../src/cli/command-line/foreign-options.ts";
+import { dockerBuild, kaniko, podmanBuild } from "../../src/cli/foreign/build-options.ts";
+import { dockerRun, podmanRun } from "../../src/cli/foreign/run-options.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { expectGolden } from "../support/golden.ts";
+
+const workingDirectory = temporaryDirectory();
+await Bun.write(join(workingDirectory, "Dockerfile"), "FROM base:1\n");
+
+test.each<[name: string, before: string[], after: string[], table: readonly ForeignOption[]]>([
+  ["docker-build", ["build", "--docker", "--check"], ["."], dockerBuild],
+  ["podman-build", ["build", "--docker", "--check"], ["."], podmanBuild],
+  ["kaniko", ["build", "--docker", "--check"], ["."], kaniko],
+  ["docker-run", ["run", "--docker", "--keep", "-D"], ["app", "-x"], dockerRun],
+  ["podman-run", ["run", "--docker", "--keep", "-D"], ["app", "-x"], podmanRun],
+])("%s", async (name, before, after, table) => {
+  const lines: string[] = [];
+  for (const [usage, outcome] of table) {
+    const { names, takesValue } = readUsage(usage);
+    for (const option of names) {
+      const words = [...before, option, ...(takesValue ? ["value"] : []), ...after];
+      const { stderr } = await runBough(["--url", "http://127.0.0.1:1", "--token", "t", ...words], {
+        workingDirectory,
+      });
+      const [first = "", second = ""] = stderr.split("\n");
+      const answer = outcome === "ignored" ? first : `${first} / ${second}`;
+      expect(answer).toContain(
+        outcome === "ignored" ? `[WARN] ${option} is ignored: ` : `unknown option ${option} / `,
+      );
+      expect(answer).not.toContain("Did you mean");
+      lines.push(`${[option, ...(takesValue ? ["value"] : [])].join(" ")}\n  ${answer}`);
+    }
+  }
+  expectGolden(join(import.meta.dir, "../cases/foreign", `${name}.txt`), `${lines.join("\n")}\n`);
+});
+
+test.each([
+  // The first unknown option is named as such, whatever its value is taken for.
+  ["run --nonsense value --name web app", "bough run: unknown option --nonsense\n"],
+  [
+    "run --name web -P --restart always --gpus all app",
+    "bough run: unknown options --name, -P, --restart, --gpus\n",
+  ],
+  ["build --squash --cap-add X --tga y .", "bough build: unknown options --squash, --cap-add, --tga\n"],
+  ["build --rm --squash .", "bough build: unknown option --squash\n"],
+])("bough %s", async (line, message) => {
+  const { exitCode, stderr } = await runBough(line.split(" "), { workingDirectory });
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 2,
+    stderr: expect.stringContaining(`[ERROR] ${message}`),
+  });
+});
