@@ -20,7 +20,7 @@ export interface CheckedLayer extends LayerRecord {
 }
 
 /** The kernel allows 500; the skeleton and the sandbox's own upper directory need two. */
-export const maxDepth = 480;
+export const maxDepth = 490;
 
 export function layerDirectory(layout: Layout, id: number): string {
   return join(layout.layers, id.toString(36));
