@@ -109,12 +109,6 @@ export async function runFresh(command: Command, options?: Parameters<typeof run
   return run(command, options);
 }
 
-/** Runs a build that cannot replay the result of the one before, as after any change. */
-export async function runWithoutReplay(command: Command, options?: Parameters<typeof run>[1]) {
-  rmSync(join(command.env?.BOUGH_HOME ?? "", "builds"), { recursive: true, force: true });
-  return run(command, options);
-}
-
 /** Builds several times, with pauses, until everything is recorded: bough does not trust the state of files just written. */
 export async function runUntilSettled(command: Command): Promise<void> {
   for (let time = 0; time < 4; time++) {

@@ -48,11 +48,8 @@ export interface SessionStore {
   findTip(key: string, branch: string): BranchTip | undefined;
   /** Adds an entry and points the branch at it; creates missing sessions and branches. Atomic. */
   commit(key: string, branch: string, entry: NewEntry): HistoryEntry;
-  /**
-   * Records the build context of a session, and that the session was used. Returns the recorded time of use in milliseconds since
-   * the epoch; `undefined` if there is no such session.
-   */
-  noteBuild(key: string, path: string): number | undefined;
+  /** Records the build context of a session, if it exists, and that the session was used. */
+  noteBuild(key: string, path: string): void;
   /** Sets the image that the session's latest failed build step has left. Returns the previous one. */
   setFailedImage(key: string, image: string | null): string | null;
   deleteBranch(key: string, branch: string): void;
@@ -160,10 +157,8 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
           "SELECT context, updated_at AS updatedAt FROM session WHERE key = ?",
         )
         .get(key);
-      if (session === null) return undefined;
-      if (session.context === path && session.updatedAt >= now - 3_600_000) return session.updatedAt;
+      if (session === null || (session.context === path && session.updatedAt >= now - 3_600_000)) return;
       database.query("UPDATE session SET context = ?, updated_at = ? WHERE key = ?").run(path, now, key);
-      return now;
     },
 
     setFailedImage(key, image) {

@@ -58,17 +58,6 @@ test("bough build loads nothing that only an uncached step, another source or a 
   expect(loaded.filter((name) => needless.test(name))).toEqual([]);
 });
 
-test("a build whose output is repeated loads nothing that builds, and no database", () => {
-  const loaded = loadedBy(
-    ...["start.ts", "terminal/log.ts", "cli/builds/build.ts"],
-    ...["cli/builds/unchanged/repeat-build.ts", "cli/builds/unchanged/repeat-requests.ts"],
-  );
-  expect(loaded).toContain("service/http/exchange.ts");
-  const needless =
-    /^(bun:|node:(?!fs|path|string_decoder)|engine\/|store\/|dockerfile\/|builder\/(?!interpreter\/warnings)|service\/(client|images))/;
-  expect(loaded.filter((name) => needless.test(name))).toEqual([]);
-});
-
 test("the engine loads nothing that only a command needs", () => {
   const loaded = loadedBy("engine/engine.ts");
   expect(loaded).toContain("engine/routes/instances.ts");

@@ -19,7 +19,7 @@ export async function measureEngineFiles(bench: Bench): Promise<Row[]> {
   return [
     row(`${name}, first build`, first.bough, first.docker, "docker", 2),
     row(`${name}, first build`, first.bough, first.buildah, "buildah", 5),
-    row(`${name}, cached`, cached.bough, cached.docker, "docker", 4),
+    row(`${name}, cached`, cached.bough, cached.docker, "docker", 2),
   ];
 }
 

@@ -1,6 +1,6 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, type Row, requestsRow, runFresh, runWithoutReplay } from "../bench.ts";
+import { type Bench, type Row, requestsRow, runFresh } from "../bench.ts";
 import { writeDockerfile, writeManyFiles } from "../contexts.ts";
 import { alternate, run } from "../measure.ts";
 
@@ -17,7 +17,7 @@ export async function measureScopes(bench: Bench): Promise<Row[]> {
   const [milliseconds = 0, reference = 0] = await alternate(
     bench.times * 2,
     async () => (await runFresh(empty)).milliseconds,
-    async () => (await runWithoutReplay(warm)).milliseconds,
+    async () => (await run(warm)).milliseconds,
   );
   await service.reset();
   const { stderr } = await runFresh(empty);

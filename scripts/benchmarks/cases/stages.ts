@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Bench, type Row, requestsRow, runWithoutReplay } from "../bench.ts";
+import { type Bench, type Row, requestsRow } from "../bench.ts";
 import { importBase, makeBuildah } from "../buildah.ts";
 import { alternate, type Command, run } from "../measure.ts";
 
@@ -23,7 +23,7 @@ export async function measureCachedStages(bench: Bench): Promise<Row[]> {
   const build = bench.build(five, service, "--docker", "--tag", "app");
   const other = bench.build(one, service, "--docker", "--tag", "app");
   for (const each of [build, other]) await run(each);
-  const time = (command: Command) => async () => (await runWithoutReplay(command)).milliseconds;
+  const time = (command: Command) => async () => (await run(command)).milliseconds;
   const [bough = 0, reference = 0] = await alternate(bench.times * 2, time(build), time(other));
   await service.reset();
   await run(build);

@@ -295,10 +295,5 @@ function refuseTogether(values: Values): void {
 async function buildOrCheck(invocation: Invocation): Promise<number> {
   refuseTogether(invocation.values);
   if (invocation.values.flag("check")) return (await import("./check.ts")).runCheckCommand(invocation);
-  const identity = (await import("./unchanged/identity.ts")).identifyBuild(invocation);
-  if (identity !== undefined) {
-    const { repeatBuild } = await import("./unchanged/repeat-build.ts");
-    if (await repeatBuild(identity, invocation)) return 0;
-  }
-  return (await import("./run-build.ts")).runBuildCommand(invocation, { identity });
+  return (await import("./run-build.ts")).runBuildCommand(invocation);
 }

@@ -32,13 +32,12 @@ import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions } from "./options/build-options.ts";
 import { requirePlatform } from "./options/platform-option.ts";
-import type { Recording } from "./unchanged/recording.ts";
 
 /** Creates what a build needs, runs it, and writes its outputs. The caller displays it. */
 export async function performBuild(
   progress: Progress,
   invocation: Invocation,
-  { measures, recording }: { measures: Measures | undefined; recording: Recording | undefined },
+  measures: Measures | undefined,
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { runtime, globals } = invocation;
   const { log } = progress;
@@ -47,8 +46,6 @@ export async function performBuild(
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
   const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
   if (mode === "default") requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
-  // Not recorded: builds with checks, which read files without the recording, and those of a fetched context, which may change.
-  if (!directive.turnsIntoErrors && inputs.fetched === undefined) recording?.noteContexts(context, contexts);
 
   const secrets = inputs.secrets.load();
   const attesting =
@@ -57,10 +54,7 @@ export async function performBuild(
   const sharing = await readSharing(invocation, inputs);
   const stopping = new AbortController();
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
-  await using connection = await connect(
-    { runtime: { ...runtime, signal }, globals, log },
-    measures ?? recording,
-  );
+  await using connection = await connect({ runtime: { ...runtime, signal }, globals, log }, measures);
   const { service } = connection;
   if (isEmbedded(runtime, globals)) (await import("../engine/make-room.ts")).reportRoom(runtime, log);
   const session = buildSession(inputs.place);
@@ -80,7 +74,7 @@ export async function performBuild(
       ...machineOf(runtime),
       owner,
       jobs: jobsIn(mode),
-      files: recording?.files ?? localFileSystem,
+      files: localFileSystem,
       network: inputs.network.mode,
       hosts: inputs.network.hosts,
       facts: createImageFacts(service, store.facts),
@@ -106,10 +100,7 @@ export async function performBuild(
   } catch (error) {
     throw await conclude(error, session, connection, invocation);
   } finally {
-    remember(() => {
-      const usedAt = connection.store.sessions.noteBuild(session, inputs.place);
-      if (usedAt !== undefined) recording?.noteUse(usedAt);
-    });
+    remember(() => connection.store.sessions.noteBuild(session, inputs.place));
   }
 }
 

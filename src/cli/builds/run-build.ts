@@ -6,37 +6,27 @@ import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
 import { printImage } from "./result.ts";
 import { prepareResultFiles } from "./result-files.ts";
-import type { BuildIdentity } from "./unchanged/identity.ts";
-import { startRecording } from "./unchanged/recording.ts";
 
-interface BuildCommandOptions {
-  /** Creates the display of the build; by default, the one that its options select. */
-  show?: typeof createProgress;
-  /** Identifies the build, if its output may be recorded for the next identical build. */
-  identity?: BuildIdentity | undefined;
-}
-
-/** Runs `bough build` after its command line is parsed. Returns the exit code. */
-export async function runBuildCommand(
-  invocation: Invocation,
-  { show = createProgress, identity }: BuildCommandOptions = {},
-): Promise<number> {
+/**
+ * Runs `bough build` after its command line is parsed. Returns the exit code. `show` creates the display of the build; by default, the
+ * one that its options select.
+ */
+export async function runBuildCommand(invocation: Invocation, show = createProgress): Promise<number> {
   await checkOnError(invocation);
-  const shown = await show(invocation).catch((error: unknown) => {
+  const progress = await show(invocation).catch((error: unknown) => {
     // Removes the files of an earlier build: after this failure, too, none may be taken for a file of this build.
     prepareResultFiles(invocation);
     throw error;
   });
-  const recording = startRecording(identity, invocation, shown);
-  const progress = recording?.progress ?? shown;
   let measures: Measures | undefined;
   try {
     const files = prepareResultFiles(invocation);
     measures = await startMeasures(invocation, progress, files);
-    const { printsImage, ...result } = await performBuild(measures?.progress ?? progress, invocation, {
+    const { printsImage, ...result } = await performBuild(
+      measures?.progress ?? progress,
+      invocation,
       measures,
-      recording,
-    });
+    );
     try {
       files.write(result);
       measures?.end();
@@ -48,7 +38,6 @@ export async function runBuildCommand(
       measures?.print();
       if (printsImage) printImage(invocation, result);
     }
-    await recording?.save();
     return 0;
   } catch (error) {
     measures?.endAfterFailure(progress.log);

@@ -82,7 +82,7 @@ export const build: Tool<typeof input, typeof output> = {
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     return inTurn(given.context, call, async () => {
-      const result = await report.finish(runBuildCommand(invocation, { show: async () => report.progress }));
+      const result = await report.finish(runBuildCommand(invocation, async () => report.progress));
       return {
         image: result.image,
         tags: [...result.tags],

@@ -53,7 +53,7 @@ export const explain: Tool<typeof input, typeof output> = {
     };
     return inTurn(given.context, call, async () => {
       try {
-        await report.finish(runBuildCommand(invocation, { show: async () => progress }));
+        await report.finish(runBuildCommand(invocation, async () => progress));
       } catch (error) {
         if (first === null) throw error;
       }
