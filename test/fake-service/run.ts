@@ -145,7 +145,7 @@ function addResult(state: FakeState, image: string, request: InstanceRequest): s
   const result = state.addImage();
   const tree = new Map(state.trees.get(image));
   putFiles(tree, request, state);
-  const script = Buffer.from(request.stdin?.value ?? "", "base64").toString();
+  const script = request.args?.[1] ?? "";
   if (isPlacement(script)) runPlacement(tree, script);
   if (tree.size > 0) state.trees.set(result, tree);
   return result;

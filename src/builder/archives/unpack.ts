@@ -46,8 +46,9 @@ export async function stageArchive(
     const target = posix.join(path, entry.path);
     if (entry.type === "directory" && entry.isImplied)
       return { path: target, entry: undefined, isImplied: true };
-    const { uid, gid } = words.chown === "" ? entry : owner;
-    const staged = { ...stageCopied(entry, content, (mode) => mode, { uid, gid, line }), ...replacing };
+    const { uid, gid } = entry;
+    const owned = { ...(words.chown === "" ? { uid, gid } : owner), line };
+    const staged = { ...stageCopied(entry, content, (mode) => mode, owned), ...replacing };
     const isDirectory = staged.type === "directory";
     return {
       path: target,

@@ -88,7 +88,8 @@ export function baseHash({ uuid, identity }: FoundImage, { base }: Pick<ImageSer
 
 function rowOf(path: string, entry: StagedEntry | undefined, firsts: Map<symbol, string>): unknown[] {
   const row = plainRowOf(path, entry, firsts);
-  const { attributes, replaces } = entry ?? {};
+  const { attributes, replaces, names } = entry ?? {};
+  if (names !== undefined) row.push({ names });
   if (attributes === undefined && replaces === undefined) return row;
   return [...row, { attributes: sorted(Object.entries(attributes ?? {})), replaces: replaces ?? false }];
 }

@@ -119,7 +119,7 @@ function describe(entry: StagedEntry, secrets: Secrets): string {
 
 /** `file 0644 0:0 3f2a9c0d1e4b` */
 function describeFile(entry: StagedEntry): string {
-  const owner = `${entry.uid}:${entry.gid}`;
+  const owner = entry.names ?? `${entry.uid}:${entry.gid}`;
   switch (entry.type) {
     case "file":
       return `file ${octalMode(entry.mode)} ${owner} ${entry.sha256.slice(0, shownDigits)}`;

@@ -39,7 +39,7 @@ export async function runForLayer(
   // A user who asked only for the explanation has stopped the build.
   build.signal.throwIfAborted();
   const isRun = spec.kind === "run";
-  const user = isRun ? await resolveUser(stage, build) : undefined;
+  const user = isRun ? await resolveUser(stage, spec.line, build) : undefined;
   const env = { ...(isRun ? await findHome(stage, build) : {}), ...spec.env };
   const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
   let place: StepEnvironment | undefined;

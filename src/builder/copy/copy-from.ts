@@ -14,7 +14,7 @@ import { requireDirectories } from "./check-plan.ts";
 import { namesDirectory } from "./destination.ts";
 import { findEqualCopy } from "./equal-copy.ts";
 import { stageImageCopy } from "./from-image.ts";
-import { resolveFileOwner } from "./ownership.ts";
+import { findFileOwner } from "./ownership.ts";
 import { isReadBefore } from "./read-image.ts";
 import type { CopyWords } from "./words.ts";
 
@@ -76,7 +76,7 @@ function copyOf(
 }
 
 function ownerOf({ chown }: CopyWords, line: number, stage: StageState, build: BuildJob) {
-  return chown === "" ? {} : resolveFileOwner(chown, line, stage, build);
+  return chown === "" ? {} : findFileOwner(chown, line, stage, build);
 }
 
 /** Returns true if the service can't copy between images. Files staged by an earlier build are staged again without asking it. */

@@ -42,7 +42,8 @@ export function copyState(
   // The image's files decide about directories that exist already.
   const image = [layer.image, service.capabilities.lacks("inspect")];
   const place = [path, isDirectory, config.WorkingDir, workdirIsPending];
-  const given = [formatVersion, sources, mode, words.chmod, owner.uid, owner.gid, place, image];
+  const owned = [owner.uid, owner.gid, ...(owner.names === undefined ? [] : [owner.names])];
+  const given = [formatVersion, sources, mode, words.chmod, ...owned, place, image];
   return { sources, copy: sha256Of(JSON.stringify(given)) };
 }
 

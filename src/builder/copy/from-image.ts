@@ -110,12 +110,13 @@ function toStaged(
   { path, type }: CopiedSource,
   { image, losable, inodes, owner, line, change }: ImageCopyStaging,
 ): StagedEntry {
-  const { uid, gid } = owner ?? entry;
+  const { uid, gid, names }: Owner = owner ?? entry;
   const from = posix.join(path, firstPathOf(entry));
   const tree = type === "directory" ? { tree: path } : {};
   const staged = stageCopied(entry, { kind: "image", image, losable, path: from, ...tree }, change, {
     uid,
     gid,
+    ...(names !== undefined && { names }),
     line,
   });
   return withInode(staged, entry, inodes);

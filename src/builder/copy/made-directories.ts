@@ -1,6 +1,6 @@
 import type { StageState } from "../interpreter/state.ts";
 import { isStagedBelow } from "../staging/add-staged.ts";
-import type { Owned, StagedDirectory } from "../staging/staged.ts";
+import type { GivenOwner, StagedDirectory } from "../staging/staged.ts";
 import { isRoot, type Owner, root } from "./ownership.ts";
 
 export const defaultDirectoryMode = 0o755;
@@ -29,9 +29,11 @@ export function stageDirectories(
 }
 
 /** Stages a directory of a copy. It is explicit if its mode or owner differs from that of a directory that only has to exist. */
-export function stageDirectory(mode: number, { uid, gid, line }: Required<Owned>): StagedDirectory {
-  const isExplicit = mode !== defaultDirectoryMode || !isRoot({ uid, gid });
-  return { type: "directory", mode, isExplicit, uid, gid, line };
+export function stageDirectory(mode: number, owned: GivenOwner): StagedDirectory {
+  const isExplicit = mode !== defaultDirectoryMode || !isRoot(owned);
+  const { uid, gid, line, names } = owned;
+  const directory: StagedDirectory = { type: "directory", mode, isExplicit, uid, gid, line };
+  return names === undefined ? directory : { ...directory, names };
 }
 
 /** Returns the parents of `path`, from the top down, without the root. */

@@ -1,15 +1,21 @@
-import { closeSync, readFileSync } from "node:fs";
 import { accountRows, idOf } from "../../account-rows.ts";
-import { readError } from "../../context/file-system/file-error.ts";
 import { BoughError } from "../../errors.ts";
-import { openWithoutLinks } from "../../open-without-links.ts";
 import { numericUser } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import {
+  type Accounts,
+  findRow,
+  readAccounts,
+  UnknownAccountError,
+  UnreadableAccountsError,
+} from "./accounts.ts";
 
 export interface Owner {
   uid: number;
   gid: number;
+  /** Names as chown(1) takes them, in place of the numbers, which are 0: the image's own tables have to resolve them. */
+  names?: string | undefined;
 }
 
 export const root: Owner = { uid: 0, gid: 0 };
@@ -17,12 +23,9 @@ export const root: Owner = { uid: 0, gid: 0 };
 /** Has number 0 in every image, so it is never looked up. */
 const rootName = "root";
 
-export function isRoot({ uid, gid }: Owner): boolean {
-  return uid === 0 && gid === 0;
+export function isRoot({ uid, gid, names }: Owner): boolean {
+  return uid === 0 && gid === 0 && names === undefined;
 }
-
-/** The files that map names to numbers: staged ones override the image's. */
-export type Accounts = Pick<StageState, "layer" | "staged">;
 
 /**
  * Resolves a USER, `user[:group]`, by number or name. Names are looked up in the stage's own passwd and group. A number alone is
@@ -36,14 +39,36 @@ async function resolveOwner(chown: string, accounts: Accounts, build: BuildJob):
 
 /**
  * Resolves a `--chown` as `resolveOwner` does a USER; an empty group (`user:`) is root's, as in BuildKit. With `--docker`, a name
- * that the image doesn't know gets only a warning: BuildKit gives the files to root, or to the user's own group.
+ * that the image doesn't know gets only a warning: BuildKit gives the files to root, or to the user's own group. Names stay names
+ * if the service can't say what they mean.
  */
 export async function resolveFileOwner(
   chown: string,
   line: number,
-  accounts: Accounts,
+  stage: StageState,
   build: BuildJob,
 ): Promise<Owner> {
+  return findFileOwner(chown, line, stage, build).catch((error: unknown) => {
+    if (error instanceof UnreadableAccountsError) return { ...root, names: namesOf(chown) };
+    throw error;
+  });
+}
+
+/** Returns an owner in the form that chown(1) takes. */
+function namesOf(chown: string): string {
+  const { user, group } = splitOwner(chown);
+  // An empty group is the user's own for chown(1).
+  return `${user || "0"}:${group === undefined ? "" : group || "0"}`;
+}
+
+/** Resolves a `--chown` to numbers; throws if the service can't say them. */
+export async function findFileOwner(
+  chown: string,
+  line: number,
+  stage: StageState,
+  build: BuildJob,
+): Promise<Owner> {
+  const accounts = { ...stage, mayAsk: build.mode === "docker" };
   const warnAndUse =
     (instead: string, id: number) =>
     (error: unknown): number => {
@@ -64,12 +89,8 @@ export async function resolveFileOwner(
   return { uid: person.uid, gid };
 }
 
-class UnknownAccountError extends BoughError {
-  override readonly name = "UnknownAccountError";
-}
-
 /** Returns the numbers that are known without the image; `undefined` for names. */
-export function numericOwner(chown: string): { [Id in keyof Owner]: Owner[Id] | undefined } {
+export function numericOwner(chown: string): { uid: number | undefined; gid: number | undefined } {
   const { user, group } = splitOwner(chown);
   const uid = user === "" ? 0 : numberOf(user);
   return { uid, gid: group === undefined ? uid : numberOf(group || "0") };
@@ -94,15 +115,30 @@ function numberOf(text: string): number | undefined {
 }
 
 /**
- * Returns USER in a form that a request can carry. `name:group`, which `su` can't express, becomes numbers; anything else stays
- * unchanged. With `--docker` a name becomes its number, whose groups the service finds in the image.
+ * Returns USER in a form that a request can carry. `name:group`, which `su` can't express, becomes numbers, or the name alone if
+ * they can't be read. Anything else stays unchanged. With `--docker` a name becomes its number, whose groups the service finds in
+ * the image.
  */
-export async function resolveUser(stage: StageState, build: BuildJob): Promise<string | undefined> {
+export async function resolveUser(
+  stage: StageState,
+  line: number,
+  build: BuildJob,
+): Promise<string | undefined> {
   const user = stage.config.User;
   if (user === undefined || numericUser(user) !== undefined) return user;
   if (build.mode === "default" && !user.includes(":")) return user;
-  const { uid, gid } = await resolveOwner(user, stage, build);
-  return user.includes(":") ? `${uid}:${gid}` : String(uid);
+  try {
+    const { uid, gid } = await resolveOwner(user, { ...stage, mayAsk: true }, build);
+    return user.includes(":") ? `${uid}:${gid}` : String(uid);
+  } catch (error) {
+    const { user: name } = splitOwner(user);
+    if (!(error instanceof UnreadableAccountsError) || numberOf(name) !== undefined) throw error;
+    const message = user.includes(":")
+      ? `${error.message}: the command runs with the groups of ${name}`
+      : undefined;
+    if (message !== undefined) build.emit({ type: "warning", message, line });
+    return name;
+  }
 }
 
 async function findUser(user: string, accounts: Accounts, build: BuildJob): Promise<Owner> {
@@ -124,116 +160,11 @@ async function findGroup(group: string, accounts: Accounts, build: BuildJob): Pr
   return numberOf(group) ?? idOf((await findRow("/etc/group", group, accounts, build))[2]) ?? 0;
 }
 
-/** Returns true if names can be looked up: not every service can be asked. */
-export async function canResolveUsers(accounts: Accounts, build: BuildJob): Promise<boolean> {
-  return (await readAccounts("/etc/passwd", accounts, build)) !== "unsupported";
-}
-
-async function readAccounts(
-  path: AccountFile,
-  { layer, staged }: Accounts,
-  build: BuildJob,
-): Promise<string | undefined | "unsupported"> {
-  const entry = staged.get(path);
-  if (entry === undefined) return readImageAccounts(path, { layer }, build);
-  if (entry.type === "directory") return undefined;
-  if (entry.type !== "file") return "unsupported";
-  switch (entry.content.kind) {
-    case "text":
-      return entry.content.text;
-    case "local":
-      return readLocal(entry.content.absolutePath);
-    case "image":
-      return build.facts.readTextFile(entry.content.image, entry.content.path);
-    case "url":
-    case "archive":
-    case "repository":
-      return "unsupported";
-  }
-}
-
-/** Reads a file of the image. A service without file calls is asked once, by an operation that prints both tables. */
-async function readImageAccounts(
-  path: AccountFile,
-  { layer }: Pick<Accounts, "layer">,
-  build: BuildJob,
-): Promise<string | undefined | "unsupported"> {
-  const content = await build.facts.readTextFile(layer.image, path);
-  if (content !== "unsupported") return content;
-  const { facts } = build.store;
-  const key = "accounts";
-  const known = facts.get(layer.image, key) ?? (await askAccounts({ layer }, build));
-  if (known === undefined) return "unsupported";
-  facts.set(layer.image, key, known);
-  return known
-    .split("\n")
-    .filter((line) => line.split(":").length === fieldCounts[path])
-    .join("\n");
-}
-
-/** The number of fields, which distinguishes the lines of the two files. */
-const fieldCounts = { "/etc/passwd": 7, "/etc/group": 4 };
-type AccountFile = keyof typeof fieldCounts;
-
-async function askAccounts(accounts: Pick<Accounts, "layer">, build: BuildJob): Promise<string | undefined> {
-  // Loaded on demand: few builds ask a question.
-  const { askImage, exitCodeOf } = await import("../operations/ask-image.ts");
-  const files = Object.keys(fieldCounts);
-  const outcome = await askImage(
-    { command: "cat", args: files, title: "asks for the image's users" },
-    accounts,
-    build,
-  );
-  // 1: one of the files is missing, but the other has been printed.
-  return [0, 1].includes(exitCodeOf(outcome) ?? -1) ? outcome.stdout.text.slice(0, maxTables) : undefined;
-}
-
-/** The maximum number of characters of both tables: a hostile image may have endless ones. */
-const maxTables = 4 * 1024 * 1024;
-
-function readLocal(path: string): string {
-  let descriptor: number | undefined;
-  try {
-    descriptor = openWithoutLinks(path);
-    return readFileSync(descriptor, "utf8");
-  } catch (error) {
-    throw readError("read", path, error);
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
-  }
-}
-
 /** Returns the home directory of a USER in the stage's passwd; `/` if it has none, `undefined` if passwd can't be read. */
-export async function homeOf(user: string, stage: Accounts, build: BuildJob): Promise<string | undefined> {
+export async function homeOf(user: string, stage: StageState, build: BuildJob): Promise<string | undefined> {
   const { user: name } = splitOwner(user);
-  const passwd = await readAccounts("/etc/passwd", stage, build);
+  const passwd = await readAccounts("/etc/passwd", { ...stage, mayAsk: true }, build);
   if (passwd === "unsupported") return undefined;
   const field = numberOf(name) === undefined ? 0 : 2;
   return accountRows(passwd ?? "").find((fields) => fields[field] === name)?.[5] || "/";
-}
-
-async function findRow(
-  path: AccountFile,
-  name: string,
-  accounts: Accounts,
-  build: BuildJob,
-): Promise<string[]> {
-  const what = path === "/etc/passwd" ? "user" : "group";
-  const content = await readAccounts(path, accounts, build);
-  if (content === "unsupported") {
-    const reason = accounts.staged.has(path)
-      ? `the staged ${path} can't be read before a RUN`
-      : `neither the service nor a command in the image can read ${path}`;
-    throw new BoughError(`${reason}, so the number of the ${what} ${name} is unknown`, {
-      hint: "Write it as a number, such as 1000:1000.",
-    });
-  }
-  const row = accountRows(content ?? "").find(
-    (fields) => fields[0] === name && idOf(fields[2]) !== undefined,
-  );
-  if (row !== undefined) return row;
-  const known = content === undefined ? `it has no ${path}` : `its ${path} has no such ${what}`;
-  throw new UnknownAccountError(`no ${what} ${name} in the image: ${known}`, {
-    hint: `Create the ${what} in a RUN before this line, or write a number.`,
-  });
 }

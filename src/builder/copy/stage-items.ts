@@ -8,7 +8,7 @@ import type { BuildJob } from "../job.ts";
 import { beginAddition } from "../staging/add-staged.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import { takesAttributes } from "../staging/request-fields.ts";
-import type { Owned, Staged, StagedContent, StagedEntry } from "../staging/staged.ts";
+import type { GivenOwner, Staged, StagedContent, StagedEntry } from "../staging/staged.ts";
 import { StagedColumn } from "../staging/staged-column.ts";
 import type { Destination } from "./destination.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
@@ -103,7 +103,7 @@ export function stageCopied(
   entry: CopiedEntry,
   content: StagedContent,
   change: ModeChange,
-  owned: Required<Owned>,
+  owned: GivenOwner,
 ): StagedEntry {
   const { mtime, attributes } = entry;
   const common = {

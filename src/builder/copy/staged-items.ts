@@ -3,7 +3,7 @@ import { sha256Of } from "../../sha256.ts";
 import type { BuildJob } from "../job.ts";
 import { modifiedSeconds } from "../remote-files/source-url.ts";
 import { ContextFile } from "../staging/context-file.ts";
-import type { Owned, StagedEntry, StagedFile } from "../staging/staged.ts";
+import type { GivenOwner, StagedEntry, StagedFile } from "../staging/staged.ts";
 import { stageDirectory } from "./made-directories.ts";
 import type { PlannedEntry, PlannedItem, PlannedUrl } from "./planned-items.ts";
 import type { Item } from "./stage-items.ts";
@@ -12,7 +12,7 @@ import type { Item } from "./stage-items.ts";
 export function* stagedItems(
   items: Iterable<PlannedItem>,
   urls: ReadonlyMap<PlannedItem, StagedFile>,
-  owned: Required<Owned>,
+  owned: GivenOwner,
 ): Generator<Item, undefined> {
   for (const item of items) {
     const { path } = item;
@@ -42,13 +42,16 @@ function timeOfRoot({ entry }: PlannedEntry): number | undefined {
 /** Returns the staged form of an entry of the context; a file has been hashed. */
 export function stageEntry(
   { entry, mode }: Pick<PlannedEntry, "entry" | "mode">,
-  owned: Required<Owned>,
+  owned: GivenOwner,
 ): StagedEntry {
   // Named one by one, they are stored in the object itself, which saves noticeable memory for many entries.
-  const { uid, gid, line } = owned;
+  const { uid, gid, line, names } = owned;
   switch (entry.type) {
-    case "symlink":
-      return { type: "symlink", target: entry.target, uid, gid, line, mtime: entry.mtimeMs / 1000 };
+    case "symlink": {
+      const { target, mtimeMs } = entry;
+      const link: StagedEntry = { type: "symlink", target, uid, gid, line, mtime: mtimeMs / 1000 };
+      return names === undefined ? link : { ...link, names };
+    }
     case "directory":
       return { ...stageDirectory(mode, owned), mtime: entry.mtimeMs / 1000 };
     case "file":
@@ -62,7 +65,7 @@ export function stageEntry(
 function stageSpecial(
   { special, mtimeMs }: ListedEntry & { type: "special" },
   mode: number,
-  owned: Required<Owned>,
+  owned: GivenOwner,
 ): StagedEntry {
   const mtime = mtimeMs / 1000;
   return special.kind === "socket"
@@ -70,7 +73,7 @@ function stageSpecial(
     : { type: "special", mode, ...special, ...owned, mtime };
 }
 
-function stageText(text: string, mode: number, owned: Required<Owned>): StagedFile {
+function stageText(text: string, mode: number, owned: GivenOwner): StagedFile {
   const bytes = new TextEncoder().encode(text);
   const sha256 = sha256Of(bytes);
   return { type: "file", sha256, size: bytes.length, mode, content: { kind: "text", text }, ...owned };
@@ -78,7 +81,7 @@ function stageText(text: string, mode: number, owned: Required<Owned>): StagedFi
 
 export async function stageUrl(
   { url, mode }: PlannedUrl,
-  owned: Required<Owned>,
+  owned: GivenOwner,
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<StagedFile> {

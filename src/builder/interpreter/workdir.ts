@@ -1,7 +1,7 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
 import { requireNoFiles } from "../copy/check-plan.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories } from "../copy/made-directories.ts";
-import { canResolveUsers, isRoot, type Owner, resolveFileOwner, root } from "../copy/ownership.ts";
+import { isRoot, type Owner, resolveFileOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/add-staged.ts";
 import { changeWorkdir, keepWorkdir, type StageState } from "./state.ts";
@@ -25,7 +25,7 @@ export async function performWorkdir(
   const isLost = stage.workdirIsPending && !isSameOrAbove(left, entered) && !(await isThere(left));
   const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
 
-  const owner = await resolveWorkdirOwner(line, stage, build);
+  const owner = await resolveWorkdirOwner(entered, line, stage, build);
   if (isRoot(owner) || (await isThere(entered))) return { ...next, staged };
   const paths = [...parentDirectories(entered), entered];
   const made = stageDirectories(paths, owner, line, { ...stage, staged });
@@ -43,17 +43,23 @@ export async function stageWorkdir(
   const next = { ...changeWorkdir(stage, path), workdirIsPending: false };
   const { WorkingDir } = next.config;
   if (WorkingDir === "/") return next;
-  const owner = await resolveWorkdirOwner(line, stage, build);
+  const owner = await resolveWorkdirOwner(WorkingDir, line, stage, build);
   const made = stageDirectories([...parentDirectories(WorkingDir), WorkingDir], owner, line, stage);
   return { ...next, staged: addStaged(stage.staged, made) };
 }
 
-/** Returns root if the service can't be asked about USER. */
-async function resolveWorkdirOwner(line: number, stage: StageState, build: BuildJob): Promise<Owner> {
+/** Returns root, with a warning, if the service can't say who USER is. */
+async function resolveWorkdirOwner(
+  path: string,
+  line: number,
+  stage: StageState,
+  build: BuildJob,
+): Promise<Owner> {
   const user = stage.config.User;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
-  const isNumber = /^\d+(:\d+)?$/.test(user);
-  return isNumber || (await canResolveUsers(stage, build))
-    ? resolveFileOwner(user, line, stage, build)
-    : root;
+  const owner = await resolveFileOwner(user, line, stage, build);
+  if (owner.names === undefined) return owner;
+  const message = `the service can't say who ${user} is, so ${path} belongs to root if the image lacks it: make it in a RUN before USER, or write USER as a number`;
+  build.emit({ type: "warning", message, line });
+  return root;
 }

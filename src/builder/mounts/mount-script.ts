@@ -95,10 +95,9 @@ export function mountByScript(
   return {
     ...rest,
     command: "/bin/sh",
-    args: ["-s"],
+    args: ["-c", script],
     shell: false,
     cwd: "/",
-    stdin: { value: Buffer.from(script).toString("base64"), encoding: "base64" },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { ListedFile } from "../../context/sources/entry-list.ts";
-import type { LocalContent, Owned, StagedFile } from "./staged.ts";
+import type { GivenOwner, LocalContent, StagedFile } from "./staged.ts";
 
 /** A staged file of the context. Refers to its list instead of copying the values, which saves memory for a large context. */
 export class ContextFile implements StagedFile, LocalContent {
@@ -7,9 +7,9 @@ export class ContextFile implements StagedFile, LocalContent {
   readonly index: number;
   readonly mode: number;
   /** One object shared by all files of an instruction. */
-  readonly owned: Required<Owned>;
+  readonly owned: GivenOwner;
 
-  constructor({ list, index }: Pick<ListedFile, "list" | "index">, mode: number, owned: Required<Owned>) {
+  constructor({ list, index }: Pick<ListedFile, "list" | "index">, mode: number, owned: GivenOwner) {
     this.list = list;
     this.index = index;
     this.mode = mode;
@@ -55,6 +55,10 @@ export class ContextFile implements StagedFile, LocalContent {
 
   get gid(): number {
     return this.owned.gid;
+  }
+
+  get names(): string | undefined {
+    return this.owned.names;
   }
 
   get line(): number {

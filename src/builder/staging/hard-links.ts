@@ -48,7 +48,7 @@ export function findFurtherPaths(
 const noPaths: readonly string[] = [];
 
 /** The API has no hard links: each such file is sent under one name, and a script links its paths to it. */
-interface LinkPlacement {
+export interface LinkPlacement {
   /** The files that the script needs. */
   originals: Record<string, InstanceFile>;
   /** The other files. */

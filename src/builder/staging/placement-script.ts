@@ -2,14 +2,18 @@ import { posix } from "node:path";
 import { quote } from "../commands/command.ts";
 import { isRoot } from "../copy/ownership.ts";
 import { entriesToMake } from "./entries-to-make.ts";
-import type { Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
+import { hasNames } from "./named-owners.ts";
+import { commandsFor } from "./paths-per-command.ts";
+import type { Owned, Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
 
-/** Returns shell commands for what the API can't stage; empty if there is nothing of the kind. */
+/** Returns shell commands for what the API can't stage, without the files of `placeNamedFiles`; empty if there is nothing of the kind. */
 export function placementScript(staged: Staged): string {
   const replacing = [...staged].flatMap(([path, entry]) =>
     entry.type !== "directory" && entry.replaces ? [path] : [],
   );
-  if (replacing.length === 0 && entriesToMake(staged, { withTimes: false }).length === 0) return "";
+  const owning = hasNames(staged) ? own : "";
+  if (owning === "" && replacing.length === 0 && entriesToMake(staged, { withTimes: false }).length === 0)
+    return "";
   const entries = [...staged].sort(([a], [b]) => (a < b ? -1 : 1));
   const directories = entries.flatMap(([path, entry]) =>
     entry.type === "directory" ? [{ ...entry, path }] : [],
@@ -21,7 +25,7 @@ export function placementScript(staged: Staged): string {
     ...linkLines(links, directories),
   ];
   const replaces = staged.values().some((entry) => entry.replaces === true);
-  return `${prelude}${replaces ? clearing : ""}${[...lines, ""].join("\n")}`;
+  return `${prelude}${owning}${replaces ? clearing : ""}${[...lines, ""].join("\n")}`;
 }
 
 /** The exit code if there is no shell. The script itself never exits with it, because of its trap. */
@@ -56,6 +60,17 @@ links() {
 }
 `;
 
+/** Standard error then has the reason that chown(1) gives. */
+const own = `own() {
+  owner=$1
+  shift
+  if ! chown -h -- "$owner" "$@"; then
+    printf %s "$1"
+    exit 1
+  fi
+}
+`;
+
 /** What an archive's entries replace. */
 const clearing = `clear_others() {
   for path; do
@@ -72,8 +87,6 @@ clear_directories() {
 type PlacedDirectory = StagedDirectory & { path: string };
 type PlacedLink = StagedSymlink & { path: string };
 
-const pathsPerCommand = 100;
-
 /** Writes lines from the top down, and combines neighbours with equal attributes. */
 function directoryLines(directories: readonly PlacedDirectory[]): string[] {
   const groups: [PlacedDirectory, ...PlacedDirectory[]][] = [];
@@ -83,15 +96,16 @@ function directoryLines(directories: readonly PlacedDirectory[]): string[] {
     else groups.push([directory]);
   }
   return groups.flatMap((group) => {
-    const [{ isExplicit, uid, gid, mode }] = group;
+    const [{ isExplicit, mode }] = group;
+    const owning = ownerCommand(group[0]);
     const paths = group.map(({ path }) => path);
     if (!isExplicit && !isRoot(group[0])) {
       return paths
         .map(quote)
-        .map((path) => `[ -d ${path} ] || { directories ${path} && chown ${uid}:${gid} ${path}; }`);
+        .map((path) => `[ -d ${path} ] || { directories ${path} && ${owning} ${path}; }`);
     }
     const replacing = group.filter(({ replaces }) => replaces).map(({ path }) => path);
-    const attributes = isExplicit ? [`chown ${uid}:${gid}`, `chmod ${mode.toString(8)}`] : [];
+    const attributes = isExplicit ? [owning, `chmod ${mode.toString(8)}`] : [];
     return [
       ...commands("clear_others", replacing),
       ...["directories", ...attributes].flatMap((command) => commands(command, paths)),
@@ -99,11 +113,17 @@ function directoryLines(directories: readonly PlacedDirectory[]): string[] {
   });
 }
 
+/** Returns a command that gives paths to an owner; a name may be unknown. */
+function ownerCommand({ uid, gid, names }: Owned, ...options: string[]): string {
+  return names === undefined ? ["chown", ...options, `${uid}:${gid}`].join(" ") : `own ${quote(names)}`;
+}
+
 function isAlike(one: StagedDirectory, other: StagedDirectory): boolean {
   return (
     one.isExplicit === other.isExplicit &&
     one.uid === other.uid &&
     one.gid === other.gid &&
+    one.names === other.names &&
     one.mode === other.mode
   );
 }
@@ -118,21 +138,10 @@ function linkLines(links: readonly PlacedLink[], directories: readonly PlacedDir
       links.map(({ path }) => path),
     ),
     ...links.map(({ path, target }) => `ln -s -- ${quote(target)} ${quote(path)}`),
-    ...links
-      .filter((link) => !isRoot(link))
-      .map(({ path, uid, gid }) => `chown -h ${uid}:${gid} ${quote(path)}`),
+    ...links.filter((link) => !isRoot(link)).map((link) => `${ownerCommand(link, "-h")} ${quote(link.path)}`),
   ];
 }
 
-/** Combines paths in as few commands as their arguments allow, as each command is a process. */
 function commands(command: string, paths: readonly string[]): string[] {
-  const lines: string[] = [];
-  for (let index = 0; index < paths.length; index += pathsPerCommand)
-    lines.push(
-      `${command} ${paths
-        .slice(index, index + pathsPerCommand)
-        .map(quote)
-        .join(" ")}`,
-    );
-  return lines;
+  return commandsFor((some) => `${command} ${some}`, paths);
 }

@@ -12,6 +12,7 @@ import { collectGarbage } from "./gc.ts";
 import { findLinkedFiles, hasLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
+import { hasNames, placeNamedFiles } from "./named-owners.ts";
 import { lineNamedIn, PlacementError } from "./placement-error.ts";
 import { exitCodeWithoutShell, placementScript, prelude } from "./placement-script.ts";
 import {
@@ -64,18 +65,20 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   const found = features.links ? [] : findLinkedFiles(staged);
   const isMade =
     found.length > 0 && (await canLink(found, made !== "" || packed !== undefined, stage, build));
-  const {
-    originals,
-    files,
-    script: names,
-  } = placeLinkedFiles(isMade ? found : [], all, `/.bough-${hash.slice(0, 16)}`);
+  const place = `/.bough-${hash.slice(0, 16)}`;
+  const linked = placeLinkedFiles(isMade ? found : [], all, place);
+  const named = placeNamedFiles(stage.staged, linked.files, place);
+  const { files } = named;
   const unpacking = packed === undefined ? "" : unpackScript(packed.path);
-  const script = `${made === "" && isMade ? prelude : made}${unpacking}${names}`;
+  const script = `${made === "" && isMade ? prelude : made}${unpacking}${linked.script}${named.script}`;
   if (script === "") return { image, files };
-
-  const placed = { ...originals, ...(packed === undefined ? {} : { [packed.path]: packed.file }) };
+  const placed = {
+    ...linked.originals,
+    ...named.originals,
+    ...(packed === undefined ? {} : { [packed.path]: packed.file }),
+  };
   const outcome = await runOperation(
-    { image, ...scriptFields(script, { files: placed }, build) },
+    { image, ...(await scriptFields(script, { files: placed }, { ...build, place: `${place}.sh` })) },
     {
       key: placementKey(hash),
       title: "(makes the staged directories and links)",
@@ -94,7 +97,7 @@ async function canPlace(
   { links, attributes }: FileFeatures,
   build: BuildJob,
 ): Promise<boolean> {
-  if (!links && hasLinkedFiles(staged)) return false;
+  if ((!links && hasLinkedFiles(staged)) || hasNames(staged)) return false;
   if (!attributes && staged.values().some(({ replaces }) => replaces === true)) return false;
   return takesEntries(build);
 }
@@ -123,9 +126,14 @@ function placementError(outcome: OperationOutcome, staged: Staged): PlacementErr
     });
   }
   const reason = stderr.text.trim() || `exit code ${exitCode}`;
+  const hint =
+    staged.get(stdout.text)?.names === undefined
+      ? undefined
+      : "Create the user and its group in a RUN before this line, or write numbers.";
   return new PlacementError(
     `cannot put the staged files in place: ${reason} (operation ${operation})`,
     staged.get(stdout.text)?.line ?? lineNamedIn(reason, staged) ?? first?.line,
+    { hint },
   );
 }
 

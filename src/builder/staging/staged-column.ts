@@ -93,6 +93,7 @@ function isAlike(one: StagedDirectory, other: StagedDirectory): boolean {
     one.isExplicit === other.isExplicit &&
     one.uid === other.uid &&
     one.gid === other.gid &&
+    one.names === other.names &&
     one.mode === other.mode &&
     one.line === other.line &&
     one.mtime === other.mtime &&

@@ -9,9 +9,14 @@ export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink | StagedS
 export interface Owned {
   uid: number;
   gid: number;
+  /** See `Owner`. */
+  names?: string | undefined;
   /** The line of the instruction that staged it. */
   line?: number;
 }
+
+/** The owner that an instruction gives its entries. */
+export type GivenOwner = Owned & { line: number };
 
 interface Staging extends Owned {
   /** Seconds since the epoch. Not part of the chain hash. */

@@ -153,7 +153,7 @@ async function makeInstance(
     {
       image,
       ...limits,
-      ...scriptFields(script, placed, request),
+      ...(await scriptFields(script, placed, { ...request, service, place: "/.bough-files.sh" })),
     },
     { service, signal: runtime.signal, log },
   );

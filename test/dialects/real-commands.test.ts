@@ -1,0 +1,89 @@
+/** Builds whose commands really run, on the engine behind a front that lets only the specification's six calls through. */
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { openSharedEngine } from "../support/shared-engine.ts";
+
+const { engine, base } = await openSharedEngine();
+const specified = ["image", "command", "args", "shell", "env", "cwd", "files", "timeout"];
+let started: { command: string; args?: string[] }[] = [];
+
+const server = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  idleTimeout: 0,
+  async fetch(request) {
+    const { pathname } = new URL(request.url);
+    const call = `${request.method} ${pathname}`;
+    const isSpecified =
+      ["POST /v1/images/import", "POST /v1/instances", "POST /v1/files"].includes(call) ||
+      /^GET \/v1\/operations\/[^/]+$/.test(call) ||
+      /^PATCH \/v1\/images\/[^/]+\/tag$/.test(call);
+    if (!isSpecified) return Response.json({ error: "not found" }, { status: 404 });
+    if (call !== "POST /v1/instances") return engine.engine.fetch(request);
+    const body = (await request.json()) as (typeof started)[number];
+    const unknown = Object.keys(body).find((name) => !specified.includes(name));
+    if (unknown !== undefined) return Response.json({ error: `unknown field ${unknown}` }, { status: 400 });
+    started.push(body);
+    return engine.engine.fetch(
+      new Request(request.url, { method: "POST", body: JSON.stringify({ ...body, disposable: false }) }),
+    );
+  },
+});
+afterAll(() => server.stop(true));
+
+async function build(dockerfile: string, files: Record<string, string> = { "a.txt": "a\n" }) {
+  const directory = temporaryDirectory();
+  const context = join(directory, "context");
+  mkdirSync(context);
+  for (const [name, content] of Object.entries({ ...files, Dockerfile: `FROM ${base}\n${dockerfile}` })) {
+    mkdirSync(join(context, name, ".."), { recursive: true });
+    writeFileSync(join(context, name), content);
+  }
+  started = [];
+  return runBough(["--url", `http://127.0.0.1:${server.port}`, "--token", "tok-5ecret", "build", "."], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: join(directory, "state") },
+  });
+}
+
+const accounts = `RUN echo 'app:x:77:78::/:/bin/sh' >> /etc/passwd; echo 'grp:x:79:' >> /etc/group\n`;
+const show = (paths: string) => `RUN stat -c '%u:%g %a %n' ${paths}\n`;
+
+test("files get owners by name", async () => {
+  const files = Object.fromEntries(
+    Array.from({ length: 500 }, (_, index) => [`many/${"n".repeat(70)}${index}`, ""]),
+  );
+  const dockerfile = [
+    accounts,
+    "COPY --chown=app:grp --chmod=4755 a.txt /opt/tool/\n",
+    "COPY --chown=app a.txt /opt/c\n",
+    "COPY --chown=:grp a.txt /opt/b\n",
+    "COPY --chown=app:grp many /many\n",
+    show(`/opt/tool /opt/tool/a.txt /opt/c /opt/b /many`),
+    "RUN find /many ! -user app | wc -l; ls -d /.bough* || true\n",
+  ].join("");
+  const { stderr, exitCode } = await build(dockerfile, { "a.txt": "a\n", ...files });
+  expect(exitCode).toBe(0);
+  expect(stderr).toContain(
+    "77:79 755 /opt/tool\n77:79 4755 /opt/tool/a.txt\n77:78 644 /opt/c\n0:79 644 /opt/b\n77:79 755 /many\n",
+  );
+  expect(stderr).toContain("stdout:\n0\n");
+});
+
+test("an owner that the image lacks is an error of its line", async () => {
+  const { stderr, exitCode } = await build("COPY --chown=nobody-here a.txt /opt/\nRUN true\n");
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain("[ERROR] Dockerfile:2: cannot put the staged files in place: chown: unknown user");
+  expect(stderr).toContain("Create the user and its group in a RUN before this line, or write numbers.");
+});
+
+test("WORKDIR, COPY and RUN after USER run no command of bough's own", async () => {
+  const dockerfile = `${accounts}USER app\nWORKDIR /srv\nCOPY a.txt .\nRUN cat a.txt; id -u; pwd\n`;
+  const { stderr, exitCode } = await build(dockerfile);
+  expect(exitCode).toBe(0);
+  expect(stderr).toContain("[WARN] line 4: the service can't say who app is, so /srv belongs to root");
+  expect(stderr).toContain("stdout:\na\n77\n/srv\n");
+  expect(started).toHaveLength(2);
+});
