@@ -93,6 +93,23 @@ export function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
+const pathsPerCommand = 100;
+
+/** Combines paths in as few commands as their arguments allow, as each command is a process. */
+export function commandsFor(command: (paths: string) => string, paths: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (let index = 0; index < paths.length; index += pathsPerCommand)
+    lines.push(
+      command(
+        paths
+          .slice(index, index + pathsPerCommand)
+          .map(quote)
+          .join(" "),
+      ),
+    );
+  return lines;
+}
+
 /** Returns a command that runs a script. The kernel reads a `#!` line only from a file, which is removed afterwards. */
 function runScript(content: string): string {
   let delimiter = "END";

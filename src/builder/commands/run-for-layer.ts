@@ -6,7 +6,6 @@ import { isStateDiskFull } from "../../state-failure.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
-import { resolveUser } from "../copy/ownership.ts";
 import { findHome } from "../docker/user-home.ts";
 import { linesOfLayer } from "../interpreter/history.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -17,6 +16,7 @@ import { FailedStepError, type StepEnvironment } from "../operations/failed-step
 import { missingShell } from "../operations/missing-shell.ts";
 import { type FollowedOutcome, finishOperations, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
+import { resolveUser } from "../owners/ownership.ts";
 import { configurationSupport, configureLayer } from "../stages/configure-stage.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import type { StagedLoan } from "../staging/lending.ts";

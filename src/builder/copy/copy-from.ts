@@ -10,11 +10,11 @@ import { filesSpec } from "../commands/run-spec.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
 import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { findFileOwner } from "../owners/ownership.ts";
 import { requireDirectories } from "./check-plan.ts";
 import { namesDirectory } from "./destination.ts";
 import { findEqualCopy } from "./equal-copy.ts";
 import { stageImageCopy } from "./from-image.ts";
-import { findFileOwner } from "./ownership.ts";
 import { isReadBefore } from "./read-image.ts";
 import type { CopyWords } from "./words.ts";
 

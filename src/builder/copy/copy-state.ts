@@ -7,9 +7,9 @@ import { sha256Of } from "../../sha256.ts";
 import { chainHashHead } from "../cache/chain-hash.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import type { Owner } from "../owners/ownership.ts";
 import { DeferredFiles } from "../staging/deferred-files.ts";
 import type { Staged } from "../staging/staged.ts";
-import type { Owner } from "./ownership.ts";
 import type { CopyPlan } from "./plan.ts";
 import type { CopyWords } from "./words.ts";
 

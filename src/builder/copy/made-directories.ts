@@ -1,7 +1,7 @@
 import type { StageState } from "../interpreter/state.ts";
+import { isRoot, type Owner, root } from "../owners/ownership.ts";
 import { isStagedBelow } from "../staging/add-staged.ts";
 import type { GivenOwner, StagedDirectory } from "../staging/staged.ts";
-import { isRoot, type Owner, root } from "./ownership.ts";
 
 export const defaultDirectoryMode = 0o755;
 

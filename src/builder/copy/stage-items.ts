@@ -5,6 +5,7 @@ import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { isRoot, type Owner, root } from "../owners/ownership.ts";
 import { beginAddition } from "../staging/add-staged.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import { takesAttributes } from "../staging/request-fields.ts";
@@ -12,7 +13,6 @@ import type { GivenOwner, Staged, StagedContent, StagedEntry } from "../staging/
 import { StagedColumn } from "../staging/staged-column.ts";
 import type { Destination } from "./destination.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
-import { isRoot, type Owner, root } from "./ownership.ts";
 
 /** An entry for a path in the image. An `undefined` entry is a source directory, which only has to exist. */
 export interface Item {

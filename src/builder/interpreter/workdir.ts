@@ -1,8 +1,8 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
 import { requireNoFiles } from "../copy/check-plan.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories } from "../copy/made-directories.ts";
-import { isRoot, type Owner, resolveFileOwner, root } from "../copy/ownership.ts";
 import type { BuildJob } from "../job.ts";
+import { isRoot, type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
 import { addStaged } from "../staging/add-staged.ts";
 import { changeWorkdir, keepWorkdir, type StageState } from "./state.ts";
 

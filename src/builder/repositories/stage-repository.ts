@@ -1,10 +1,10 @@
 import { posix } from "node:path";
-import type { Owner } from "../copy/ownership.ts";
 import type { CopyPlan } from "../copy/plan.ts";
 import { type Item, type StagedItems, stageCopied, stageItems } from "../copy/stage-items.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import type { Owner } from "../owners/ownership.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 import type { StagedContent } from "../staging/staged.ts";

@@ -1,4 +1,4 @@
-import { isRoot } from "../copy/ownership.ts";
+import { isRoot } from "../owners/ownership.ts";
 import type { Staged, StagedEntry, StagedFile } from "./staged.ts";
 
 export type StagedOther = Exclude<StagedEntry, StagedFile>;

@@ -1,9 +1,8 @@
 import { posix } from "node:path";
-import { quote } from "../commands/command.ts";
-import { isRoot } from "../copy/ownership.ts";
+import { commandsFor, quote } from "../commands/command.ts";
+import { hasNames } from "../owners/named-owners.ts";
+import { isRoot } from "../owners/ownership.ts";
 import { entriesToMake } from "./entries-to-make.ts";
-import { hasNames } from "./named-owners.ts";
-import { commandsFor } from "./paths-per-command.ts";
 import type { Owned, Staged, StagedDirectory, StagedSymlink } from "./staged.ts";
 
 /** Returns shell commands for what the API can't stage, without the files of `placeNamedFiles`; empty if there is nothing of the kind. */

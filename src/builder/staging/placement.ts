@@ -7,12 +7,12 @@ import type { BuildJob } from "../job.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { scriptFields } from "../operations/script.ts";
+import { hasNames, placeNamedFiles } from "../owners/named-owners.ts";
 import { entriesToMake } from "./entries-to-make.ts";
 import { collectGarbage } from "./gc.ts";
 import { findLinkedFiles, hasLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
-import { hasNames, placeNamedFiles } from "./named-owners.ts";
 import { lineNamedIn, PlacementError } from "./placement-error.ts";
 import { exitCodeWithoutShell, placementScript, prelude } from "./placement-script.ts";
 import {

@@ -1,10 +1,9 @@
 /** Files whose owners are names, which only the image itself can resolve: a script sets their owners. */
 import { posix } from "node:path";
 import type { InstanceFile } from "../../service/wire/file.ts";
-import { quote } from "../commands/command.ts";
-import type { LinkPlacement } from "./hard-links.ts";
-import { commandsFor } from "./paths-per-command.ts";
-import type { Staged } from "./staged.ts";
+import { commandsFor, quote } from "../commands/command.ts";
+import type { LinkPlacement } from "../staging/hard-links.ts";
+import type { Staged } from "../staging/staged.ts";
 
 /** Returns true if an entry has an owner with a name. */
 export function hasNames(staged: Staged): boolean {
