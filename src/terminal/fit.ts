@@ -5,15 +5,21 @@ const minColumns = 8;
 
 /**
  * Returns widths for a table's columns that together fit `columns`, as far as possible. The widest column shrinks first, and IDs
- * last, since a part of an ID is less useful. The header stays whole.
+ * last, since a part of an ID is less useful. The header and columns to copy stay whole.
  */
 export function fitWidths(
   natural: readonly number[],
-  { header, isId }: { header: readonly string[]; isId: readonly boolean[] },
+  {
+    header,
+    isId,
+    isWhole = [],
+  }: { header: readonly string[]; isId: readonly boolean[]; isWhole?: readonly boolean[] },
   columns: number,
 ): number[] {
   const widths = [...natural];
-  const minimum = header.map((title) => Math.max(minColumns, Bun.stringWidth(title)));
+  const minimum = header.map((title, column) =>
+    isWhole[column] === true ? (natural[column] ?? 0) : Math.max(minColumns, Bun.stringWidth(title)),
+  );
   for (const givesWay of [(column: number) => isId[column] !== true, () => true]) {
     for (;;) {
       const excess = widths.reduce((sum, width) => sum + width + gap, -gap) - columns;

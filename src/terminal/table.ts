@@ -13,10 +13,16 @@ export interface TableStyle {
   now?: number;
 }
 
-/** A text, an ID that is shortened, or a time (ISO 8601, or milliseconds since the epoch) that is shown as an age. */
-export type Cell = string | { id: string } | { time: string | number };
+/**
+ * A text, a text to copy, which is never cut off, an ID that is shortened, or a time (ISO 8601, or milliseconds since the epoch)
+ * that is shown as an age.
+ */
+export type Cell = string | { whole: string } | { id: string } | { time: string | number };
 
-/** Renders a table, its columns padded to their widest cell, two spaces apart. Without a style nothing is cut off, for tools. */
+/**
+ * Renders a table, its columns padded to their widest cell, two spaces apart. Without a style nothing is cut off, for tools. A row
+ * whose whole cells do not fit the terminal becomes a line for each cell, if it is the only one; else the terminal wraps it.
+ */
 export function renderTable(
   header: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -26,8 +32,14 @@ export function renderTable(
   const natural = header.map((_, column) =>
     lines.reduce((widest, cells) => Math.max(widest, Bun.stringWidth(cells[column] ?? "")), 0),
   );
-  const isId = header.map((_, column) => rows.some((cells) => idIn(cells[column]) !== undefined));
-  const widths = style.columns === undefined ? natural : fitWidths(natural, { header, isId }, style.columns);
+  const has = (key: string) => header.map((_, column) => rows.some((cells) => hasKey(cells[column], key)));
+  const [isId, isWhole] = [has("id"), has("whole")];
+  const widths =
+    style.columns === undefined ? natural : fitWidths(natural, { header, isId, isWhole }, style.columns);
+  const paint = style.hasColor === true ? paintHeading : (text: string) => text;
+  const toCopy = endOf(widths, isWhole.lastIndexOf(true));
+  const limit = style.columns === undefined ? undefined : Math.max(style.columns, toCopy);
+  if (limit !== style.columns && lines.length === 2) return renderPairs(lines, paint);
   return lines
     .map((cells, index) => {
       const row = cells
@@ -35,10 +47,20 @@ export function renderTable(
         .join("  ")
         .trimEnd();
       // If even the narrowest columns do not fit, the last ones are cut off.
-      const line = style.columns === undefined ? row : truncateToWidth(row, style.columns);
-      return `${index === 0 && style.hasColor === true ? paintHeading(line) : line}\n`;
+      const line = limit === undefined ? row : truncateToWidth(row, limit);
+      return `${index === 0 ? paint(line) : line}\n`;
     })
     .join("");
+}
+
+/** The columns from the beginning of a row to the end of a cell. */
+function endOf(widths: readonly number[], column: number): number {
+  return widths.slice(0, column + 1).reduce((end, width) => end + width + 2, -2);
+}
+
+function renderPairs([header = [], row = []]: readonly string[][], paint: (text: string) => string): string {
+  const width = Math.max(...header.map((title) => Bun.stringWidth(title)));
+  return header.map((title, column) => `${paint(pad(title, width))}  ${row[column] ?? ""}\n`).join("");
 }
 
 function formatCells(rows: readonly (readonly Cell[])[], { now }: TableStyle): string[][] {
@@ -47,6 +69,7 @@ function formatCells(rows: readonly (readonly Cell[])[], { now }: TableStyle): s
   return rows.map((cells) =>
     cells.map((cell) => {
       if (typeof cell === "string") return cell;
+      if ("whole" in cell) return cell.whole;
       return "id" in cell ? shorten(cell.id) : formatTime(cell.time, now);
     }),
   );
@@ -61,6 +84,10 @@ export function formatTime(time: string | number, now: number | undefined): stri
 
 function idIn(cell: Cell | undefined): string | undefined {
   return typeof cell === "object" && "id" in cell ? cell.id : undefined;
+}
+
+function hasKey(cell: Cell | undefined, key: string): boolean {
+  return typeof cell === "object" && key in cell;
 }
 
 function pad(cell: string, width: number): string {

@@ -126,6 +126,8 @@ describe("--timings", () => {
   test("prints the critical path and the slowest steps after the build's last line, also with -q", async () => {
     const { stderr, stdout } = await build(["-q", "--timings", "--no-cache"]);
     expect(stderr).toMatch(/^critical path: \d+ steps, [\d.]+ s of [\d.]+ s\n {2}\[\d+\/9\] /m);
+    const logged = (await build(["--timings"])).stderr;
+    expect(/ of ([\d.]+ s)$/m.exec(logged)?.[1]).toBe(/cached, .*, in ([\d.]+ s)$/m.exec(logged)?.[1] ?? "");
     expect(stderr).toMatch(/^slowest steps:\n {2}\[\d+\/9\] .+ [\d.]+ s {2}[█▏]+$/m);
     for (const line of stderr.slice(stderr.indexOf("critical")).split("\n"))
       expect(Bun.stringWidth(line)).toBeLessThan(80);

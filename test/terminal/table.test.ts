@@ -85,6 +85,28 @@ test("two long columns are cut equally", () => {
   expect(line).toBe(`${"a".repeat(19)}…  ${"b".repeat(19)}…`);
 });
 
+describe("texts to copy", () => {
+  const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
+  const pushed = ["docker://registry.example/app:1", digest].map((whole) => ({ whole }));
+
+  test("stand on a line each, whole, if the only row does not fit", () => {
+    expect(renderTable(["DESTINATION", "DIGEST"], [pushed], { columns: 80 })).toBe(
+      `DESTINATION  docker://registry.example/app:1\nDIGEST       ${digest}\n`,
+    );
+    expect(renderTable(["DESTINATION", "DIGEST"], [pushed], { columns: 120 }).split("\n")[1]).toBe(
+      `docker://registry.example/app:1  ${digest}`,
+    );
+  });
+
+  test("are whole in several rows, too, and the others are cut", () => {
+    const rows = ["app", "team"].map((name) => [{ whole: `${name}:${"1".repeat(30)}` }, "x".repeat(30)]);
+    expect(renderTable(["TAG", "REST"], rows, { columns: 40 }).split("\n").slice(1, 3)).toEqual([
+      `app:${"1".repeat(30)}   xx…`,
+      `team:${"1".repeat(30)}  xx…`,
+    ]);
+  });
+});
+
 test("the header is bold if there are colours, and the columns stay aligned", () => {
   expect(renderTable(["A", "B"], [["1", "2"]], { hasColor: true })).toBe("\u001b[1mA  B\u001b[0m\n1  2\n");
 });

@@ -11,8 +11,8 @@ import type { ResultFiles } from "./result-files.ts";
 export interface Measures extends ServiceWatcher {
   /** The same progress, with its events recorded. */
   progress: Progress;
-  /** Ends the measurement after success or failure: writes the trace, and with `--progress json` emits the timings. */
-  end(): void;
+  /** Ends the measurement of a build that took `seconds`: writes the trace, and with `--progress json` emits the timings. */
+  end(seconds: number | undefined): void;
   /** Ends the measurement like `end`, but only logs an error of its own, since the build's error is the one to report. */
   endAfterFailure(log: Log): void;
   /** Prints the timings on standard error, except with `--progress json`. */
@@ -39,9 +39,9 @@ export async function startMeasures(
   let build: RecordedBuild | undefined;
   let isPrinted = false;
 
-  function end(): void {
+  function end(seconds: number | undefined): void {
     if (build !== undefined) return;
-    build = timeline.end();
+    build = timeline.end(seconds);
     if (wantsTimings && isJson)
       progress.emit({ type: "timings", timings: describeTimings(timingsOf(build), build) });
     if (!wantsTrace) return;
@@ -63,7 +63,7 @@ export async function startMeasures(
     end,
     endAfterFailure(log) {
       try {
-        end();
+        end(undefined);
       } catch (error) {
         log.warn(error instanceof Error ? error.message : String(error));
       }

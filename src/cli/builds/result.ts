@@ -9,7 +9,9 @@ export function printImage(invocation: Invocation, { image, tags, session }: Bui
     id: image,
     json: { image, tag: tags[0] ?? null, tags, session },
     table: (style) => {
-      const rows = (tags.length === 0 ? ["-"] : tags).map((tag) => [image, tag, session]);
+      const rows = (tags.length === 0 ? ["-"] : tags).map((tag) =>
+        [image, tag, session].map((whole) => ({ whole })),
+      );
       return renderTable(["IMAGE", "TAG", "SESSION"], rows, style);
     },
   });

@@ -29,7 +29,7 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
     );
     try {
       files.write(result);
-      measures?.end();
+      measures?.end(result.seconds);
       // The last event: emitted only after the files are written.
       progress.emit({ type: "finished", result });
     } finally {

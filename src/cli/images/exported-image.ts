@@ -30,6 +30,7 @@ export async function exportNamedImage(
   printResult(invocation, {
     id: digest ?? name,
     json: { image: image.uuid, destination: name, digest },
-    table: (style) => renderTable(["DESTINATION", "DIGEST"], [[name, digest ?? "-"]], style),
+    table: (style) =>
+      renderTable(["DESTINATION", "DIGEST"], [[{ whole: name }, { whole: digest ?? "-" }]], style),
   });
 }

@@ -104,7 +104,7 @@ async function importImages(invocation: Invocation): Promise<void> {
     table: (style) =>
       renderTable(
         ["IMAGE", "TAG"],
-        imported.map(({ image, tag }) => [image, tag ?? "-"]),
+        imported.map(({ image, tag }) => [{ whole: image }, { whole: tag ?? "-" }]),
         style,
       ),
   });

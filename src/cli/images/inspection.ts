@@ -1,6 +1,5 @@
 /** The text that `bough inspect` shows of an image. */
 import { paintHeading } from "../../terminal/color.ts";
-import { truncateToWidth } from "../../terminal/fit.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { type Cell, formatTime, renderTable, type TableStyle } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
@@ -61,14 +60,13 @@ interface Fact {
   value: string;
 }
 
-function renderFacts(facts: readonly Fact[], { columns, hasColor }: TableStyle): string {
+/** The terminal wraps long values, which can so be copied whole. */
+function renderFacts(facts: readonly Fact[], { hasColor }: TableStyle): string {
   const width = Math.max(...facts.map(({ name }) => name.length));
   return facts
     .map(({ name, value }) => {
       const title = name.padEnd(width);
-      const shown = visible(value);
-      const room = columns === undefined ? shown : truncateToWidth(shown, columns - width - 2);
-      return `${hasColor === true ? paintHeading(title) : title}  ${room}\n`;
+      return `${hasColor === true ? paintHeading(title) : title}  ${visible(value)}\n`;
     })
     .join("");
 }

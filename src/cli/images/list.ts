@@ -100,7 +100,7 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
 function renderImages(images: readonly ListedImage[], style: TableStyle): string {
   const columns: [title: string, cell: (image: ListedImage) => Cell][] = [
     ["IMAGE", ({ uuid }) => ({ id: uuid })],
-    ["TAG", ({ tag }) => tag ?? "-"],
+    ["TAG", ({ tag }) => ({ whole: tag ?? "-" })],
     ["SESSION", ({ sessions }) => sessions.join(" ") || "-"],
     ["SIZE", ({ size }) => (size === undefined ? "-" : formatBytes(size))],
     ["CREATED", ({ created_at }) => ({ time: created_at })],

@@ -43,6 +43,6 @@ async function tagImage(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: image,
     json: { image, tag: name },
-    table: (style) => renderTable(["IMAGE", "TAG"], [[image, name]], style),
+    table: (style) => renderTable(["IMAGE", "TAG"], [[{ whole: image }, { whole: name }]], style),
   });
 }

@@ -41,6 +41,7 @@ async function untagImage(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: image,
     json: { image, removed },
-    table: (style) => renderTable(["IMAGE", "REMOVED"], [[image, removed.join(" ") || "-"]], style),
+    table: (style) =>
+      renderTable(["IMAGE", "REMOVED"], [[{ whole: image }, { whole: removed.join(" ") || "-" }]], style),
   });
 }

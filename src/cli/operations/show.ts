@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 import { formatDuration } from "../../terminal/quantity.ts";
-import { renderTable } from "../../terminal/table.ts";
+import { type Cell, renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connectQuietly } from "../service/connection.ts";
@@ -55,7 +55,7 @@ async function showOperation(invocation: Invocation): Promise<void> {
   if (problem !== undefined) throw problem;
 }
 
-function rowsOf(operation: OperationDetails): string[][] {
+function rowsOf(operation: OperationDetails): Cell[][] {
   const { exitCode, durationSeconds } = operation;
   const rows: [string, string | null][] = [
     ["KIND", kindOf(operation)],
@@ -69,5 +69,5 @@ function rowsOf(operation: OperationDetails): string[][] {
     ["CREATED", operation.createdAt],
     ["DURATION", durationSeconds === null ? null : formatDuration(durationSeconds)],
   ];
-  return rows.flatMap(([name, value]) => (value === null ? [] : [[name, value]]));
+  return rows.flatMap(([name, value]) => (value === null ? [] : [[name, { whole: value }]]));
 }

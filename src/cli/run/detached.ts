@@ -1,3 +1,4 @@
+import { shortId } from "../../terminal/short-id.ts";
 import { visible } from "../../visible.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine } from "../command-line/documentation.ts";
@@ -34,13 +35,12 @@ async function start(given: AskedRun, invocation: Invocation, connection: Connec
 }
 
 function report(operation: string, asked: AskedRun, invocation: Invocation): void {
-  const { globals, log } = invocation;
+  const { globals, log, runtime } = invocation;
   const line = (...words: string[]) => commandLine(globals, words);
-  log.info(
-    `\`${line("logs", "--follow", operation)}\` shows its output, \`${line("kill", operation)}\` cancels it`,
-  );
+  const id = runtime.stderr.isTerminal ? shortId(operation) : operation;
+  log.info(`\`${line("logs", "--follow", id)}\` shows its output, \`${line("kill", id)}\` cancels it`);
   if (!asked.isDisposable) {
-    log.info(`the session's image does not change: \`${line("show", operation)}\` shows the resulting image`);
+    log.info(`the session's image does not change: \`${line("show", id)}\` shows the resulting image`);
   }
   printResult(invocation, { id: operation, json: { operation }, table: () => `${visible(operation)}\n` });
 }

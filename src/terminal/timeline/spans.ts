@@ -27,6 +27,8 @@ export interface ActivitySpan extends Span, StepPlace {}
 export interface RecordedBuild {
   start: number;
   end: number;
+  /** The time that the build's summary gives; `undefined` if it has none, as after a failure. */
+  seconds: number | undefined;
   steps: readonly StepSpan[];
   activities: readonly ActivitySpan[];
   /** Requests to the service, each until the head of its response. */

@@ -11,8 +11,8 @@ interface Timeline {
   note(event: BuildEvent): void;
   /** Adds an operation that has just ended. */
   noteServed(time: ServedTime): void;
-  /** Returns the record. Steps that still run end now, as unfinished. */
-  end(): RecordedBuild;
+  /** Returns the record. Steps that still run end now, as unfinished. `seconds`: see `RecordedBuild`. */
+  end(seconds: number | undefined): RecordedBuild;
 }
 
 type Open<Span> = { -readonly [Key in keyof Span]: Span[Key] } & { isOpen: boolean };
@@ -93,14 +93,14 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
       if (event.step !== undefined) note(event);
     },
     noteServed: (time) => served.add(time, now()),
-    end() {
+    end(seconds) {
       const end = now();
       const close = <Closed extends Open<StepSpan> | Open<ActivitySpan>>({ isOpen, ...span }: Closed) => {
         const isUnfinished = isOpen && Number.isNaN(span.end);
         return isUnfinished ? { ...span, end, details: { ...span.details, unfinished: true } } : span;
       };
       return {
-        ...{ start, end },
+        ...{ start, end, seconds },
         steps: steps.map(close),
         activities: activities.map(close),
         requests: requests.end(end),

@@ -18,13 +18,13 @@ const maxSlowest = 10;
 /** Steps with a smaller share of the build's time get no line. */
 const minShare = 0.01;
 
-export function timingsOf({ start, end, steps }: RecordedBuild): Timings {
+export function timingsOf({ start, end, seconds, steps }: RecordedBuild): Timings {
   const least = (end - start) * minShare;
   const slowest = steps
     .filter((step) => step.end - step.start >= least)
     .sort((one, other) => other.end - other.start - (one.end - one.start))
     .slice(0, maxSlowest);
-  return { seconds: (end - start) / 1000, criticalPath: findCriticalPath(steps), slowest };
+  return { seconds: seconds ?? (end - start) / 1000, criticalPath: findCriticalPath(steps), slowest };
 }
 
 /** Describes the timings for programs. `start`: seconds since the build's beginning. */

@@ -22,7 +22,7 @@ function step(
 
 function recorded(steps: StepSpan[], spans: Partial<RecordedBuild> = {}): RecordedBuild {
   const end = Math.max(0, ...steps.map((span) => span.end));
-  return { start: 0, end, steps, activities: [], requests: [], served: [], ...spans };
+  return { start: 0, end, seconds: undefined, steps, activities: [], requests: [], served: [], ...spans };
 }
 
 describe("the critical path", () => {
