@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import { layerHeader, whiteoutPrefix } from "./layer-header.ts";
+import { whiteoutPrefix } from "./archive-limits.ts";
+import { layerHeader } from "./layer-header.ts";
 import { padding } from "./tar-header.ts";
 import { readLayerTar } from "./tar-reader.ts";
 import { endBytes } from "./tar-writer.ts";

@@ -1,7 +1,6 @@
 import { maxNameBytes, padding, type WrittenHeader, writeHeader } from "./tar-header.ts";
 
-/** The prefix of a deleted file's mark, and the mark of a directory that hides the layers below (OCI image specification). */
-export const whiteoutPrefix = ".wh.";
+/** The mark of a directory that hides the layers below (OCI image specification). */
 export const opaqueMark = ".wh..wh..opq";
 
 /** An entry of a layer's archive. Its name is relative to the root; a directory's ends with a slash. */

@@ -1,5 +1,6 @@
 /** Indexes of the files of images, for comparing two images. */
-import { opaqueMark, whiteoutPrefix } from "./layer-header.ts";
+import { whiteoutPrefix } from "./archive-limits.ts";
+import { opaqueMark } from "./layer-header.ts";
 import { readLayerTar, type TarEntry } from "./tar-reader.ts";
 
 /** Files by path, which is relative to the root, without a slash at the end, and decoded as latin1; the root's is empty. */

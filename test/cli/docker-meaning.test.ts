@@ -148,3 +148,31 @@ test("a mistyped stage is named before a registry is asked for an image of that 
   expect(warned).toBeGreaterThan(0);
   expect(stderr.indexOf("docker.io/library/bild")).toBeGreaterThan(warned);
 });
+
+const fromStage = "FROM base:1 AS made\nRUN echo x > /f\nFROM base:1\n";
+test.each([
+  ["COPY", "FROM base:1\nENV A=1\nCOPY . /x\n", 3, "/x/d/.wh.foo"],
+  ["COPY to such a name", "FROM base:1\nCOPY d/f /.wh.f\n", 2, "/.wh.f"],
+  ["COPY --from", `${fromStage}COPY --from=made /f /.wh.d/\n`, 4, "/.wh.d"],
+  ["ADD of an archive", "FROM base:1\nADD a.tar /x\n", 2, "/x/d/.wh.foo"],
+  ["WORKDIR", "FROM base:1\nWORKDIR /.wh.d\n", 2, "/.wh.d"],
+  ["RUN", "FROM base:1\nRUN mkdir -p /x/d && echo x > /x/d/.wh.foo\n", 2, "/x/d/.wh.foo"],
+])("a name that marks a deleted file is refused where it is made: %s", async (_, dockerfile, line, path) => {
+  const context = temporaryDirectory();
+  writeFiles(context, { Dockerfile: dockerfile, "d/.wh.foo": "", "d/f": "" });
+  Bun.spawnSync(["tar", "-cf", "a.tar", "d"], { cwd: context });
+  const built = await bough(["build", "."], context);
+  expect(built.exitCode).toBe(1);
+  expect(built.stderr).toContain(`Dockerfile:${line}: `);
+  expect(built.stderr).toContain(
+    `${path} can't be in a layer: a name that begins with .wh. means that a file is deleted`,
+  );
+});
+
+test("a command that leaves such a name to no layer, or fails, is not refused for it", async () => {
+  const built = await build(
+    "FROM base:1\nRUN echo x > /.wh.foo && rm /.wh.foo\nRUN echo x > /.wh.foo; exit 3\n",
+  );
+  expect(built.stderr).toContain("exit code 3");
+  expect(built.stderr).not.toContain(".wh. means");
+});

@@ -1,4 +1,5 @@
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
+import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
 import { sha256Of } from "../../sha256.ts";
 import { findImageSource } from "../bases/image-source.ts";
@@ -31,6 +32,8 @@ export async function copyFromImage(
   const build = jobOn([stage.layer], given);
   const line = instruction.range.start;
   await requireDirectories(words.destination, stage, build);
+  const path = pathInImage(stage.config.WorkingDir, words.destination);
+  if (hasMarkName(path)) throw markNameError(path, "Copy it under another name.");
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);

@@ -1,4 +1,5 @@
 import { PersistentMap } from "../../columns/persistent-map.ts";
+import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
 import { stagedMap } from "./staged-column.ts";
 
@@ -31,6 +32,7 @@ export function beginAddition(
   };
   return {
     add(path, entry) {
+      if (hasMarkName(path)) throw markNameError(path, "Copy it under another name, or leave it out.");
       if (isBelow(path, replaced)) clear();
       const previous = added.get(path) ?? before.get(path);
       if (previous?.type === "directory" && entry.type === "directory" && !entry.isExplicit) {

@@ -1,6 +1,7 @@
 import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { BoughError } from "../../errors.ts";
-import { type LayerEntry, layerHeader, opaqueMark, whiteoutPrefix } from "../../image/layer-header.ts";
+import { isMarkName, markNameError, whiteoutPrefix } from "../../image/archive-limits.ts";
+import { type LayerEntry, layerHeader, opaqueMark } from "../../image/layer-header.ts";
 import { padding } from "../../image/tar-header.ts";
 import { endBytes } from "../../image/tar-writer.ts";
 import { openForReading } from "../../open-for-reading.ts";
@@ -80,11 +81,8 @@ function* entryBlocks(
     yield layerHeader(markOf(below(parentOf(inside), Buffer.concat([Buffer.from(whiteoutPrefix), name]))));
     return;
   }
-  if (name.toString("latin1", 0, whiteoutPrefix.length) === whiteoutPrefix) {
-    throw new BoughError(
-      `/${inside} can't be in a layer: a name that begins with .wh. means that a file is deleted`,
-    );
-  }
+  // Layers of earlier versions may have such names.
+  if (isMarkName(name)) throw markNameError(`/${inside}`, "Build the image again without that file.");
   const modified = Math.floor(stats.mtimeMs / 1000);
   const entry = {
     mode: stats.mode & 0o7777,

@@ -1,10 +1,12 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { isMarkName, markNameError } from "../../image/archive-limits.ts";
 import { withVariables } from "../../image/config.ts";
 import { type HistoryLine, type ImageOrigin, withinLimit } from "../../image/history.ts";
 import { createPace } from "../../pace.ts";
 import { type LimitHit, sandboxSpid } from "../../service/wire/operation.ts";
+import { joinPath, type Path } from "../copies/path.ts";
 import { addImage, type Image } from "../records/images.ts";
 import { countMarks, noMarks } from "../records/layer-marks.ts";
 import { addLayer, findLayer, layerDirectory } from "../records/layers.ts";
@@ -36,8 +38,8 @@ export async function keepChanges(
   image: Image,
   spec: Pick<InstanceSpec, "disposable" | "preserveEnv" | "env" | "history"> & {
     linkedLayers?: ReadonlySet<number>;
-    /** True if a command ran: files and copies alone mark nothing as deleted. */
-    ranCommand: boolean;
+    /** `undefined` if no command ran: files and copies alone mark nothing as deleted. */
+    exitCode: number | undefined;
   },
   run: OperationRun,
 ): Promise<() => string | undefined> {
@@ -50,8 +52,10 @@ export async function keepChanges(
   const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config = spec.preserveEnv ? withVariables(image.config, Object.entries(spec.env)) : image.config;
-  const hasMarks = spec.ranCommand && !unchanged;
-  const marks = hasMarks ? await countMarks(upper, createPace(run.signal)) : noMarks;
+  const hasMarks = spec.exitCode !== undefined && !unchanged;
+  // The error of a failed command is the one to report.
+  const onName = spec.exitCode === 0 ? refuseMarkNames(upper) : undefined;
+  const marks = hasMarks ? await countMarks(upper, createPace(run.signal), onName) : noMarks;
   return () => {
     const { database, layout } = state;
     const createdAt = state.clock.now();
@@ -69,6 +73,15 @@ export async function keepChanges(
     state.layerSync.request();
     const origin = unchanged ? image.origin : originOf(image, spec.history);
     return addImage(database, { layer, config, origin, operation: run.uuid, createdAt });
+  };
+}
+
+/** Throws for a name that would be the mark of a deleted file in an exported layer. */
+function refuseMarkNames(upper: string): (name: Path, parent: Path) => void {
+  return (name, parent) => {
+    if (!isMarkName(name)) return;
+    const inside = joinPath(parent, name).toString().slice(upper.length);
+    throw markNameError(inside, "Remove it in the same command.");
   };
 }
 

@@ -129,7 +129,7 @@ async function runCommand(
   run.signal.throwIfAborted();
   const result = events.exited({ ...outcome, signal: signalOf(outcome.exitCode) });
   await requireSmallLayer(state, run, limits.layerBytes, outcome.limitsHit);
-  const keep = await keepChanges(state, image, { ...spec, env, ranCommand: true }, run);
+  const keep = await keepChanges(state, image, { ...spec, env, exitCode: outcome.exitCode }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
@@ -163,7 +163,7 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
   }
   await requireSmallLayer(state, run, spec.limits.max_layer_bytes, []);
   const env = { PATH: defaultPath, ...Object.fromEntries(variablesIn(image.config)), ...spec.env };
-  const keep = await keepChanges(state, image, { ...spec, env, linkedLayers, ranCommand: false }, run);
+  const keep = await keepChanges(state, image, { ...spec, env, linkedLayers, exitCode: undefined }, run);
   const nothing = { value: "", encoding: "ascii", truncated: false };
   const result: InstanceResult = {
     state: { exit_code: 0, signal: -1, timed_out: false },

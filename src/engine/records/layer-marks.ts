@@ -24,9 +24,16 @@ interface MarksRecord extends LayerMarks {
   inode: number;
 }
 
-/** Counts the marks below a directory. A layer's root has none of its own. */
-export async function countMarks(directory: string, pace: Pace): Promise<LayerMarks> {
-  const walk = walkMarks(directory);
+/**
+ * Counts the marks below a directory. A layer's root has none of its own. `onName` is called with the name of each entry, and the
+ * directory that has it.
+ */
+export async function countMarks(
+  directory: string,
+  pace: Pace,
+  onName?: (name: Path, parent: Path) => void,
+): Promise<LayerMarks> {
+  const walk = walkMarks(directory, onName);
   for (;;) {
     const { done, value } = walk.next();
     if (done === true) return value;
@@ -74,13 +81,17 @@ function shortfall(name: string, expected: number, found: number): string | unde
   return `${expected - found} of ${expected} ${name}${expected === 1 ? "" : "s"}`;
 }
 
-function* walkMarks(directory: string): Generator<undefined, LayerMarks> {
+function* walkMarks(
+  directory: string,
+  onName?: (name: Path, parent: Path) => void,
+): Generator<undefined, LayerMarks> {
   const inUserNamespace = isInUserNamespace();
   const marks = { ...noMarks };
   const waiting: Path[] = [directory];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     try {
       for (const { name, type } of listDirectory(next)) {
+        onName?.(name, next);
         const path = joinPath(next, name);
         if (type === "directory") {
           waiting.push(path);

@@ -13,7 +13,8 @@ import {
   writeSync,
 } from "node:fs";
 import { BoughError } from "../../errors.ts";
-import { opaqueMark, whiteoutPrefix } from "../../image/layer-header.ts";
+import { whiteoutPrefix } from "../../image/archive-limits.ts";
+import { opaqueMark } from "../../image/layer-header.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
 import { isWhiteout } from "../copies/layer-tree.ts";
