@@ -1,6 +1,5 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { referencesIn, referencesOf } from "../../dockerfile/words/references.ts";
-import { BoughError } from "../../errors.ts";
 import { lookUp } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, BuildMode } from "../job.ts";
@@ -8,8 +7,8 @@ import { wordsOfMount } from "../mounts/expand-mounts.ts";
 
 /**
  * Adds the image's own variables to the stage before an instruction that refers to a variable the Dockerfile does not set, as in
- * `ENV PATH=/opt/bin:$PATH`. If the service does not return an image's configuration, one small operation reads them, once per
- * image. A RUN needs this only for its mounts: its shell has the variables.
+ * `ENV PATH=/opt/bin:$PATH`. If the service does not return an image's configuration, one small operation reads them, once for
+ * each base image. A RUN needs this only for its mounts: its shell has the variables.
  */
 export async function inheritEnvironment(
   instruction: Instruction,
@@ -40,7 +39,23 @@ function usesUnknownVariable(
       ? instruction.mounts.flatMap(wordsOfMount).flatMap((word) => referencesIn(word, escape))
       : referencesOf(instruction, escape);
   const isExpanded = instruction.name === "RUN" || expandsVariables(instruction.name, mode);
-  return isExpanded && references().some(({ name }) => lookup(name) === undefined);
+  return (
+    isExpanded &&
+    references().some(
+      ({ name }) =>
+        lookup(name) === undefined && (mode === "docker" || mayBeOfImage(name, instruction, stage)),
+    )
+  );
+}
+
+/** The endings of names that images set, such as `JAVA_HOME` and `PYTHON_VERSION`. */
+const namesOfImages = /^(LANG|LC_[A-Z]+|PGDATA)$|PATH$|_(HOME|VERSION|MAJOR|DIR|ROOT)$/;
+
+/** Returns false for a name that is empty in all likelihood: a question is a command on the service. */
+function mayBeOfImage(name: string, instruction: Instruction, { args }: StageState): boolean {
+  if (args.has(name)) return false;
+  const goesOn = instruction.name === "ENV" && instruction.pairs.some(({ key }) => key === name);
+  return goesOn || namesOfImages.test(name);
 }
 
 /** The PATH that Docker assumes for an image that sets none. */
@@ -51,34 +66,36 @@ async function readEnvironment(
   line: number,
   build: BuildJob,
 ): Promise<ReadonlyMap<string, string>> {
-  const { image } = stage.layer;
   const { facts } = build.store;
   const question = "environment";
-  const known = facts.get(image, question) ?? (await askEnvironment(stage, build));
-  facts.set(image, question, known);
-  if (known === "") {
-    const message = `the image has no env program to report its variables: bough takes ${defaultPath} for PATH and an empty value for every other`;
+  const known = facts.get(stage.base, question);
+  const answer = known === undefined ? await askEnvironment(stage, build) : { text: known };
+  // A command that failed may succeed in the next build.
+  if (answer.failure === undefined) facts.set(stage.base, question, answer.text);
+  if (answer.text === "") {
+    const why = answer.failure ?? "no env program reports them";
+    const message = `cannot read the image's variables: ${why}; bough takes ${defaultPath} for PATH and an empty value for every other`;
     build.emit({ type: "warning", message, line });
   }
-  return inheritedVariables(parseEnvironment(known));
+  return inheritedVariables(parseEnvironment(answer.text));
 }
 
 export function inheritedVariables(variables: Iterable<[string, string]>): ReadonlyMap<string, string> {
   return new Map([["PATH", defaultPath], ...variables]);
 }
 
-/** Returns the output of env(1), which is empty if the image has no such program. */
-async function askEnvironment(stage: StageState, build: BuildJob): Promise<string> {
+/** Returns the output of env(1), which is empty if the image has no such program, or why there is none. */
+async function askEnvironment(
+  stage: StageState,
+  build: BuildJob,
+): Promise<{ text: string; failure?: string }> {
   // Loaded on demand: few builds ask a question.
   const { askImage, cannotBeStarted, describeEnd, exitCodeOf } = await import("../operations/ask-image.ts");
-  const question = { command: "env", args: [], title: "asks for the image's variables" };
+  const question = { command: "env", args: [], title: "asks for the image's variables", about: stage.base };
   const outcome = await askImage(question, stage, build);
-  if (exitCodeOf(outcome) === 0) return outcome.stdout.text;
-  if (cannotBeStarted(outcome)) return "";
-  throw new BoughError(
-    `cannot read the image's variables: ${describeEnd(outcome)} (operation ${outcome.operation})`,
-    { hint: "Run the build again, or set each variable that this line uses in an ENV or ARG before it." },
-  );
+  if (exitCodeOf(outcome) === 0) return { text: outcome.stdout.text };
+  if (cannotBeStarted(outcome)) return { text: "" };
+  return { text: "", failure: `${describeEnd(outcome)} (operation ${outcome.operation})` };
 }
 
 /** Variables set by the process that starts a command, not by the image. */

@@ -25,20 +25,21 @@ export function expandCommand(
   lookup: Lookup,
   escape: EscapeCharacter,
   isSecret?: (name: string) => boolean,
+  isEmpty?: (name: string) => boolean,
 ): ExpandedCommand {
   const { command, expand } = instruction;
   switch (command.form) {
     case "shell":
       return {
         form: "shell",
-        line: expand ? expandRunLine(command.line, lookup, escape, isSecret) : command.line,
+        line: expand ? expandRunLine(command.line, lookup, escape, isSecret, isEmpty) : command.line,
       };
     case "script":
       return { form: "shell", line: runScript(command.content) };
     case "exec":
       return {
         form: "exec",
-        words: requireProgram(expandExecWords(command.words, lookup, escape, isSecret)),
+        words: requireProgram(expandExecWords(command.words, lookup, escape, isSecret, isEmpty)),
       };
   }
 }

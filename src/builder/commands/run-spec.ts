@@ -106,11 +106,14 @@ function commandsOf(
     const command = commandAsWritten(instruction, stage.config.Shell ?? []);
     return { whole: command, command };
   }
-  const lookup = lookUp({ env: stage.env, args: stage.args });
+  const { env: own, args, inherited } = stage;
+  const lookup = lookUp({ env: own, args });
+  // An ARG without a value: the image may set the name.
+  const isEmpty = (name: string) => args.has(name) && lookup(name) === undefined && !inherited?.has(name);
   const secrets = secretsAmong(Object.entries(env));
   return {
-    whole: expandCommand(instruction, lookup, escape),
-    command: expandCommand(instruction, lookup, escape, secrets.has),
+    whole: expandCommand(instruction, lookup, escape, undefined, isEmpty),
+    command: expandCommand(instruction, lookup, escape, secrets.has, isEmpty),
   };
 }
 

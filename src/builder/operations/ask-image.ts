@@ -12,17 +12,19 @@ interface Question {
   args: readonly string[];
   /** Its purpose, to show. */
   title: string;
+  /** The image whose answer this is, if it is the same for images made of that one. */
+  about?: string;
 }
 
 /** Runs a program in a stage's image and discards its changes. */
 export async function askImage(
-  { command, args, title }: Question,
+  { command, args, title, about }: Question,
   { layer }: Pick<StageState, "layer">,
   build: BuildJob,
 ): Promise<OperationOutcome> {
   const words = [command, ...args].join(" ");
   const step = {
-    key: `${words} ${layer.image}`,
+    key: `${words} ${about ?? layer.image}`,
     title: `(${title})`,
     showsOutput: false,
   };

@@ -24,6 +24,7 @@ const reservedWord =
  *   that would split a word where the variable's value would not be split;
  * - all references outside quotes if the line sets IFS, which splits values of variables but never plain text;
  * - `${#NAME}`, `${NAME:0:3}` and other operators or operands that only the shell understands;
+ * - `${NAME<operator>}` of a declared name without a value, for which `isEmpty` is true: `$NAME` itself becomes empty;
  * - names for which `isSecret` is true, since every user of the machine can read a command line, but not another user's
  *   environment. The exception is `${NAME/a/b}`, which not every shell understands.
  */
@@ -32,6 +33,7 @@ export function expandRunLine(
   lookup: Lookup,
   escapeCharacter: string,
   isSecret: (name: string) => boolean = () => false,
+  isEmpty: (name: string) => boolean = () => false,
 ): string {
   if (!line.includes("$")) return line;
   const { references, setNames, isUnclear } = new ShellScan(line);
@@ -47,7 +49,8 @@ export function expandRunLine(
       setNames.has(name) ||
       (setNames.has("IFS") && (place === "argument" || place === "command" || place === "word")) ||
       (isSecret(name) && !operator.startsWith("/"));
-    const value = isShells ? undefined : valueOf(name, operator, lookup);
+    const isNothing = operator === "" && isEmpty(name);
+    const value = isShells ? undefined : (valueOf(name, operator, lookup) ?? (isNothing ? "" : undefined));
     // The text would extend the name of an unreplaced `$NAME` right before it.
     const isJoined = start === endOfKeptName && /^$|^\w/.test(value ?? "");
     if (value === undefined || isJoined || !isText(value, place, before, line.charAt(end))) {
@@ -72,13 +75,15 @@ export function expandExecWords(
   lookup: Lookup,
   escapeCharacter: string,
   isSecret?: (name: string) => boolean,
+  isEmpty?: (name: string) => boolean,
 ): string[] {
   const [program = ""] = words;
   const isShell = /(^|\/)(sh|ash|bash|dash|ksh|mksh|zsh)$/.test(program);
   const option = words.findIndex((word, index) => index > 0 && /^-[a-zA-Z]*c[a-zA-Z]*$/.test(word));
   const script = isShell && option > 0 ? option + 1 : 0;
   return words.map((word, index) => {
-    if (script > 0 && index === script) return expandRunLine(word, lookup, escapeCharacter, isSecret);
+    if (script > 0 && index === script)
+      return expandRunLine(word, lookup, escapeCharacter, isSecret, isEmpty);
     return expandExecWord(word, lookup);
   });
 }
