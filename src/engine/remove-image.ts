@@ -5,6 +5,7 @@ import { RequestError } from "./http/answers.ts";
 import { moveToScratch } from "./layout.ts";
 import { requireImage } from "./records/images.ts";
 import { blobsDirectory } from "./records/imported-blobs.ts";
+import { createOwnLayers, layerSize } from "./records/layer-sizes.ts";
 import { findLayer, layerDirectory } from "./records/layers.ts";
 import { imagesInUse } from "./records/operations.ts";
 import type { Records } from "./records/records.ts";
@@ -12,20 +13,26 @@ import { freedBytes } from "./system/disk-usage.ts";
 
 /**
  * Removes an image, its tags, and those of its layers that nothing else is built on. Rejects with a RequestError (404, 409).
- * Returns the number of bytes freed.
+ * Returns the bytes that this frees, and those that stay although no image with a tag needs them: builds find these layers.
  */
-export async function removeImage(records: Records, uuid: string): Promise<number> {
+export async function removeImage(
+  records: Records,
+  uuid: string,
+): Promise<{ freedBytes: number; cachedBytes: number }> {
   const { database } = records;
-  const doomed = inTransaction(database, () => {
+  const { doomed, cachedBytes } = inTransaction(database, () => {
     const image = requireImage(records, uuid);
     if (imagesInUse(records).has(image.uuid))
       throw new RequestError(409, `image ${image.uuid} is in use: an operation runs on it`);
     database.query<undefined, [string]>("DELETE FROM images WHERE uuid = ?").run(image.uuid);
-    return takeUnusedLayers(records, image.layer);
+    const own = createOwnLayers(records)(image);
+    const taken = takeUnusedLayers(records, image.layer);
+    const cached = own.filter((id) => findLayer(database, id) !== undefined);
+    return { doomed: taken, cachedBytes: cached.reduce((sum, id) => sum + layerSize(records, id), 0) };
   });
   const freed = freedBytes(doomed);
   for (const path of doomed) await rm(path, { recursive: true, force: true });
-  return freed;
+  return { freedBytes: freed, cachedBytes };
 }
 
 /**

@@ -30,6 +30,11 @@ test("prune says what it would remove, removes it with -y, and keeps everything 
     { kind: "session", name: expect.stringMatching(/^build:/), count: 2, reclaimableBytes: 0, context },
   ]);
   expect(usage.caches).toMatchObject({ count: 1 });
+  // One number for one thing.
+  const listed = JSON.parse((await bough("-f", "json", "images", "--all")).stdout);
+  const { size } = JSON.parse((await bough("-f", "json", "inspect", image.trim())).stdout);
+  expect(listed.find(({ uuid }: { uuid: string }) => uuid === image.trim())).toMatchObject({ size });
+  expect(usage.layers.bytes).toBe(size);
   expect(usage.files.bytes).toBeGreaterThanOrEqual(100_000);
   expect((await bough("engine", "df")).stdout).toMatch(/^caches +1 +\S+ .+ of RUN --mount=type=cache$/m);
   expect((await bough("engine", "df")).stdout).toMatch(/^total .* 3 images, 1 tagged$/m);

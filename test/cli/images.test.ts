@@ -48,7 +48,13 @@ describe("bough images", () => {
     const wide = (await bough("images --wide", 40)).stdout;
     expect(wide).toMatch(new RegExp(`^${built} +- +build:\\w{16} .* \\d{4}-\\d\\d-\\d\\dT\\S+Z$`, "m"));
     expect(JSON.parse((await bough("images -f json")).stdout)[2]).toMatchObject({
-      ...{ uuid: base, tag: "busybox:1", sessions: [], size: expect.any(Number) },
+      ...{
+        uuid: base,
+        tag: "busybox:1",
+        sessions: [],
+        size: expect.any(Number),
+        own_size: expect.any(Number),
+      },
     });
   });
 
@@ -129,7 +135,13 @@ describe("bough images remove", () => {
     expect((await bough("rmi gone:1")).stdout).toContain("the image stays: it has other tags");
     await bough("session delete other");
     expect(JSON.parse((await bough("images remove gone:2 -f json")).stdout)).toEqual([
-      { image: built, untagged: ["gone:2"], removed: true, freedBytes: expect.any(Number) },
+      {
+        image: built,
+        untagged: ["gone:2"],
+        removed: true,
+        freedBytes: expect.any(Number),
+        cachedBytes: expect.any(Number),
+      },
     ]);
     expect(await ids("images --all")).not.toContain(built);
     // The next build makes the removed image again.

@@ -72,10 +72,12 @@ async function listImages(invocation: Invocation): Promise<void> {
     .slice(0, limit);
   printResult(invocation, {
     id: [...new Set(images.map(({ uuid }) => uuid))],
-    json: images.map(({ uuid, created_at, operation_uuid = null, size = null, ...image }) => ({
-      ...{ uuid, tag: image.tag, created_at, operation_uuid, size, sessions: image.sessions },
-    })),
-    table: (style) => renderImages(images, style),
+    json: images.map(
+      ({ uuid, created_at, operation_uuid = null, size = null, own_size = null, ...image }) => ({
+        ...{ uuid, tag: image.tag, created_at, operation_uuid, size, own_size, sessions: image.sessions },
+      }),
+    ),
+    table: (style) => renderImages(images, style, globals.wide),
   });
 }
 
@@ -97,17 +99,19 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
 }
 
 /** Columns that are empty for all images are left out: a service may not know sizes, and no session may use the images. */
-function renderImages(images: readonly ListedImage[], style: TableStyle): string {
+function renderImages(images: readonly ListedImage[], style: TableStyle, isWide: boolean): string {
   const columns: [title: string, cell: (image: ListedImage) => Cell][] = [
     ["IMAGE", ({ uuid }) => ({ id: uuid })],
     ["TAG", ({ tag }) => ({ whole: tag ?? "-" })],
     ["SESSION", ({ sessions }) => sessions.join(" ") || "-"],
     ["SIZE", ({ size }) => (size === undefined ? "-" : formatBytes(size))],
+    // What no other image with a tag has.
+    ["OWN", ({ own_size: own }) => (own === undefined || !isWide ? "-" : formatBytes(own))],
     ["CREATED", ({ created_at }) => ({ time: created_at })],
   ];
   const shown = columns.filter(
     ([title, cell]) =>
-      (title !== "SESSION" && title !== "SIZE") || images.some((image) => cell(image) !== "-"),
+      !["SESSION", "SIZE", "OWN"].includes(title) || images.some((image) => cell(image) !== "-"),
   );
   return renderTable(
     shown.map(([title]) => title),

@@ -37,10 +37,12 @@ interface Removal {
   untagged: string[];
   removed: boolean;
   freedBytes: number;
+  /** Bytes of layers that only builds still find. */
+  cachedBytes: number;
 }
 
 async function removeImages(invocation: Invocation): Promise<void> {
-  const { values, runtime } = invocation;
+  const { values, runtime, log } = invocation;
   await using connection = await connect(invocation);
   const removals: Removal[] = [];
   const problems: string[] = [];
@@ -57,15 +59,20 @@ async function removeImages(invocation: Invocation): Promise<void> {
     json: removals,
     table: (style) =>
       renderTable(
-        ["IMAGE", "UNTAGGED", "FREED"],
-        removals.map(({ image, untagged, removed, freedBytes }) => [
+        ["IMAGE", "UNTAGGED", "FREED", "CACHED"],
+        removals.map(({ image, untagged, removed, freedBytes, cachedBytes }) => [
           { id: image },
           untagged.join(" ") || "-",
           removed ? formatBytes(freedBytes) : "the image stays: it has other tags",
+          cachedBytes === 0 ? "-" : formatBytes(cachedBytes),
         ]),
         style,
       ),
   });
+  if (removals.some(({ cachedBytes }) => cachedBytes > 0))
+    log.info(
+      "cached layers stay for later builds: `bough engine prune` removes what no build needs any more",
+    );
   if (problems.length > 0) throw new BoughError(problems.join("\n"));
 }
 
@@ -86,7 +93,7 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
   const named = tags.find((tag) => tag === name || tag === `${name}:latest`);
   if (named !== undefined && tags.length > 1) {
     await service.removeTag(image, named);
-    return { image, untagged: [named], removed: false, freedBytes: 0 };
+    return { image, untagged: [named], removed: false, freedBytes: 0, cachedBytes: 0 };
   }
   if (!isForced && tags.length > 1 && isBeginningOf(image, reference)) {
     throw new BoughError(`image ${reference} has several tags: ${tags.join(", ")}`, {
@@ -102,9 +109,9 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
       },
     );
   }
-  const freedBytes = await service.removeImage(image);
+  const amounts = await service.removeImage(image);
   store.forgetImages([image]);
-  return { image, untagged: tags, removed: true, freedBytes };
+  return { image, untagged: tags, removed: true, ...amounts };
 }
 
 /** Finds a session's working branch with the image. Branches of builds don't count: a build can be repeated. */

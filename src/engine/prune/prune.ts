@@ -11,7 +11,7 @@ import { removeLeftovers } from "./leftovers.ts";
 import { type PruneSelection, type Selected, select } from "./selection.ts";
 import { createSizes, filePaths, pathsOf } from "./sizes.ts";
 
-/** The things that a prune would remove, or has removed. Sizes are the bytes that this frees on disk. */
+/** The things that a prune would remove, or has removed. Sizes are the bytes of files that this frees. */
 export interface PrunePlan {
   images: { uuid: string; tags: string[] }[];
   layers: Amount;

@@ -42,7 +42,7 @@ export interface Selected {
   caches: string[];
 }
 
-/** Bytes on disk. */
+/** Bytes of files. */
 export interface Sizes {
   layer(id: number): number;
   file(sha256: string): number;

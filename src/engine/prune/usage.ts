@@ -9,7 +9,7 @@ import type { Amount } from "./prune.ts";
 import { type PruneSelection, select } from "./selection.ts";
 import { createSizes, eventPaths, filePaths } from "./sizes.ts";
 
-/** The contents of an engine's directory. Sizes are bytes on disk. */
+/** The contents of an engine's directory. Sizes are bytes of files. */
 export interface EngineUsage {
   images: { count: number; tagged: number };
   layers: Held;

@@ -5,7 +5,7 @@ import type { ImageRecord } from "../../service/wire/image.ts";
 import { RequestError } from "../http/answers.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { type Description, readConfig, readDescription } from "./images.ts";
-import { createImageSizes } from "./layer-sizes.ts";
+import { createImageSizes, createOwnLayers, layerSize } from "./layer-sizes.ts";
 import type { Records } from "./records.ts";
 import { createLayerCheck } from "./whole-layers.ts";
 
@@ -52,6 +52,9 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
     .all(...parameters, filter.tagPrefix ?? "");
   const isWhole = createLayerCheck(records);
   const sizeOf = createImageSizes(records);
+  const ownLayers = filter.sizes ? createOwnLayers(records) : () => [];
+  const ownSizeOf = (row: { uuid: string; layer: number }) =>
+    ownLayers(row).reduce((sum, id) => sum + layerSize(records, id), 0);
   const page: ImageRecord[] = [];
   let skipped = 0;
   for (const row of rows) {
@@ -62,7 +65,7 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
     else
       page.push({
         ...toRecord(row, isNamed(row, filter) ? readDescription(database, row.uuid) : undefined),
-        ...(filter.sizes ? { size: sizeOf(row.layer) } : {}),
+        ...(filter.sizes ? { size: sizeOf(row.layer), own_size: ownSizeOf(row) } : {}),
       });
   }
   return page;

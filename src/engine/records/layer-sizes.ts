@@ -2,7 +2,7 @@ import { diskUsage } from "../system/disk-usage.ts";
 import { layerChain, layerDirectory } from "./layers.ts";
 import type { Records } from "./records.ts";
 
-/** Creates a function that returns the bytes on disk of all layers of an image. A layer never changes: it is measured once. */
+/** Creates a function that returns the bytes of all layers of an image. A layer never changes: it is measured once. */
 export function createImageSizes(records: Records): (layer: number) => number {
   const sizes = new Map<number, number>();
   return (layer) => {
@@ -16,7 +16,7 @@ export function createImageSizes(records: Records): (layer: number) => number {
   };
 }
 
-/** Returns the bytes on disk of one layer. */
+/** Returns the bytes of the files of one layer. */
 export function layerSize({ database, layout }: Records, id: number): number {
   const row = database
     .query<{ size: number | null }, [number]>("SELECT size FROM layers WHERE id = ?")
@@ -29,4 +29,24 @@ export function layerSize({ database, layout }: Records, id: number): number {
     // On a full or read-only disk, the layer is measured again when its size is needed.
   }
   return size;
+}
+
+/** Creates a function that returns the layers of an image that no other image with a tag has: those that only it needs. */
+export function createOwnLayers({ database }: Pick<Records, "database">): (image: OwnedImage) => number[] {
+  const users = new Map<number, Set<string>>();
+  const tagged = database
+    .query<OwnedImage, []>("SELECT DISTINCT uuid, layer FROM images JOIN tags ON tags.image = uuid")
+    .all();
+  for (const { uuid, layer } of tagged)
+    for (const id of layerChain(database, layer)) users.set(id, (users.get(id) ?? new Set()).add(uuid));
+  return ({ uuid, layer }) =>
+    layerChain(database, layer).filter((id) => {
+      const own = users.get(id);
+      return own === undefined || (own.size === 1 && own.has(uuid));
+    });
+}
+
+interface OwnedImage {
+  uuid: string;
+  layer: number;
 }

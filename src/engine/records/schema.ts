@@ -94,4 +94,6 @@ export const migrations: readonly string[] = [
    ) STRICT;`,
   // Marks of deleted files that a copy of the directory can lose; see `layer-marks.ts`.
   "ALTER TABLE layers ADD COLUMN marks TEXT;",
+  // Sizes are those of the files, no longer of their blocks on the disk.
+  "UPDATE layers SET size = NULL;",
 ];

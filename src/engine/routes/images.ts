@@ -110,8 +110,10 @@ export const imageRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: "/v1/images/:uuid",
-    answer: async ({ state, parameters }) =>
-      jsonResponse({ freed_bytes: await removeImage(state, parameters.uuid ?? "") }),
+    async answer({ state, parameters }) {
+      const { freedBytes, cachedBytes } = await removeImage(state, parameters.uuid ?? "");
+      return jsonResponse({ freed_bytes: freedBytes, cached_bytes: cachedBytes });
+    },
   },
   {
     method: "DELETE",

@@ -46,11 +46,11 @@ const extensions: readonly string[] = [
   "identity",
   // `GET /v1/images/{image}/layers` lists an image's layers, `.../layers/{id}` is one of them in OCI's format.
   "layers",
-  // `.../layers?sizes=1`: the size on disk of each layer that is not imported.
+  // `.../layers?sizes=1`: the size of each layer that is not imported.
   "layer-sizes",
   // `GET /v1/images/{image}/changes` sums up what each layer adds, changes and deletes, `.../changes/{id}` lists the files.
   "changes",
-  // `sizes=1` in `GET /v1/images`: the size on disk of each image.
+  // `sizes=1` in `GET /v1/images`: the sizes of each image.
   "image-sizes",
   // `DELETE /v1/images/{uuid}`.
   "image-removal",

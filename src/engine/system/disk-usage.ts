@@ -1,7 +1,10 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Returns the disk space of files and trees in bytes; a file with several names counts once, and a missing path as 0. */
+/**
+ * Returns the bytes of files and trees, as docker and `bough inspect` count them: the contents of regular files. A file with several
+ * names counts once, and a missing path as 0.
+ */
 export function diskUsage(paths: string | readonly string[]): number {
   return measure([paths].flat(), (seen) => seen === 1);
 }
@@ -34,7 +37,7 @@ function measure(
       met.set(key, seen);
       if (!counts(seen, stats.nlink)) continue;
     }
-    bytes += stats.blocks * 512;
+    if (stats.isFile()) bytes += stats.size;
     if (stats.isDirectory()) for (const name of readdirSync(next)) waiting.push(join(next, name));
   }
   return bytes;

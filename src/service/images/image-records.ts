@@ -21,6 +21,7 @@ export function readImages(body: unknown): ListedImage[] {
     if (uuid === undefined || record === undefined) return [];
     const operation = asId(record?.operation_uuid);
     const size = asInteger(record?.size);
+    const ownSize = asInteger(record?.own_size);
     const config = asRecord(record?.oci_config);
     const identity = asText(record?.identity);
     const tags = tagsIn(record);
@@ -32,6 +33,7 @@ export function readImages(body: unknown): ListedImage[] {
       created_at: asText(record?.created_at) ?? "",
       ...(operation === undefined ? {} : { operation_uuid: operation }),
       ...(size === undefined ? {} : { size }),
+      ...(ownSize === undefined ? {} : { own_size: ownSize }),
       ...(config === undefined ? {} : { oci_config: parseImageConfig(config), ...originIn(record) }),
       ...(identity === undefined ? {} : { identity }),
     }));

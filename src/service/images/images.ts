@@ -29,7 +29,13 @@ export interface Images
    * Removes an image with all of its tags, and returns the number of freed bytes. Only with the extension `image-removal`.
    * Rejects with NotFoundError if the image is gone.
    */
-  removeImage(uuid: string): Promise<number>;
+  removeImage(uuid: string): Promise<RemovedImage>;
+}
+
+export interface RemovedImage {
+  freedBytes: number;
+  /** Bytes of its layers that stay for builds, although no image with a tag needs them. */
+  cachedBytes: number;
 }
 
 interface ImagesOptions extends ImageListOptions {
@@ -167,7 +173,8 @@ export function createImages(options: ImagesOptions): Images {
         path: `/v1/images/${encodeURIComponent(uuid)}`,
         repeatable: true,
       });
-      return asInteger(asRecord(body)?.freed_bytes) ?? 0;
+      const { freed_bytes: freed, cached_bytes: cached } = asRecord(body) ?? {};
+      return { freedBytes: asInteger(freed) ?? 0, cachedBytes: asInteger(cached) ?? 0 };
     },
 
     async configureImage(uuid, config, origin) {

@@ -21,7 +21,7 @@ export interface ImageLayer {
   created_at: string;
   /** False if bough has made it. */
   is_imported: boolean;
-  /** Bytes on disk of a layer that bough has made, if asked for. Part of the extension `layer-sizes`. */
+  /** Bytes of the files of a layer that bough has made, if asked for. Part of the extension `layer-sizes`. */
   size?: number;
   /** The blob it was imported as: then its bytes are returned unchanged, compressed or not. */
   blob?: { media_type: string; digest: string; size: number; diff_id: string };
@@ -32,8 +32,10 @@ export interface ImageRecord {
   tag: string | null;
   created_at: string;
   operation_uuid?: string | null;
-  /** Bytes on disk of all its layers, if a list asks for them (`sizes=1`). Part of the extension `image-sizes`. */
+  /** Bytes of the files of all its layers, if a list asks for them (`sizes=1`). Part of the extension `image-sizes`. */
   size?: number;
+  /** The same of the layers that no other image with a tag has. */
+  own_size?: number;
   /**
    * The configuration, if the image was asked for by its UUID or tag. Part of the extension `config`, which bough's own engine
    * has. Not named `config`: older versions have another shape under that name.
