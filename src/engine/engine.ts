@@ -1,8 +1,7 @@
 import { bootId } from "../boot-id.ts";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
-import type { CopyAhead, LendFiles } from "../service/wire/file.ts";
-import { AheadCopies } from "./copies/ahead-copies.ts";
+import type { LendFiles } from "../service/wire/file.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
 import { makeRouter } from "./http/router.ts";
 import { defaultImportLimits, type ImportLimits } from "./import/limits.ts";
@@ -59,8 +58,6 @@ export interface Engine {
   fetch(request: Request): Promise<Response>;
   /** Lets requests of this process name files on this machine: the extension `lent-files`. */
   lend: LendFiles;
-  /** Copies a large file of this machine for a loan to come. */
-  copyAhead: CopyAhead;
   /** Waits until an image is on the disk. Returns false if it is lost. */
   settle(image: string): Promise<boolean>;
   /** Cancels running operations and closes the directory. */
@@ -115,7 +112,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       state.loans.set(id, files);
       return { id, end: () => void state.loans.delete(id) };
     },
-    copyAhead: (file, options) => state.aheadCopies.make(file, options),
     async settle(image) {
       await state.layerSync.settle();
       return findImage(state, image) !== undefined;
@@ -162,7 +158,6 @@ function openState(
     networks: new Networks({ environment, clock, warn }),
     events: new EventFiles(layout, clock),
     layerSync,
-    aheadCopies: new AheadCopies({ database, layout, layerSync }),
     unrecordedLosses,
     hasChanged: false,
     loans: new Map(),

@@ -1,6 +1,5 @@
 import type { Database } from "bun:sqlite";
 import type { LentFile } from "../service/wire/file.ts";
-import type { AheadCopies } from "./copies/ahead-copies.ts";
 import type { ImportLimits } from "./import/limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
@@ -19,7 +18,6 @@ export interface EngineState extends SandboxHost {
   /** The kernel's boot ID. */
   boot: string;
   layerSync: LayerSync;
-  aheadCopies: AheadCopies;
   /** See `Records`. */
   unrecordedLosses: ReadonlySet<number>;
   /** Files that the client in this process has lent, by the loan's ID. */

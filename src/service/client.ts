@@ -20,14 +20,13 @@ import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";
 import { type Accounts, createAccounts } from "./profiles/account.ts";
 import type { Fetch, ImageService, ServedTime } from "./service.ts";
-import type { CopyAhead, LendFiles } from "./wire/file.ts";
+import type { LendFiles } from "./wire/file.ts";
 
 export interface ServiceOptions {
   /** Remote: the global fetch. Embedded: the engine's handler. */
   fetch: Fetch;
   /** Embedded: the engine's own. */
   lendFiles?: LendFiles;
-  copyAhead?: CopyAhead;
   /** May carry a path prefix. */
   baseUrl: string;
   /** Shown to people instead of the base address. */
@@ -114,7 +113,6 @@ export function createService(options: ServiceOptions): Service {
     sendUnhashed: files.sendUnhashed,
     sendOnce: files.sendOnce,
     lendFiles: options.lendFiles,
-    copyAhead: options.copyAhead,
     findFile: files.findFile,
     async uploadStream(body, stream) {
       // Loaded only if there is something to upload.

@@ -16,7 +16,7 @@ import type {
   UploadProgress,
 } from "./files/upload.ts";
 import type { ImageFiles } from "./images/image-file.ts";
-import type { CopyAhead, LendFiles } from "./wire/file.ts";
+import type { LendFiles } from "./wire/file.ts";
 import type { InstanceRequest } from "./wire/instance.ts";
 import type { LimitHit, OperationKind } from "./wire/operation.ts";
 import type { UnhashedFile } from "./wire/unhashed-file.ts";
@@ -80,9 +80,6 @@ export interface ImageService extends ImageFiles {
    * the service needs them. `undefined` if the service is remote. Only with the extension `lent-files`.
    */
   readonly lendFiles: LendFiles | undefined;
-
-  /** Hashes a large file and copies it for a loan to come. `undefined` if the service is remote. */
-  readonly copyAhead: CopyAhead | undefined;
 
   /** Returns the id of the file with these bytes; `undefined` if the service has none, or does not say. */
   findFile(sha256: string): Promise<string | undefined>;

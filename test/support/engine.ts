@@ -12,7 +12,7 @@ import { removeHome } from "./homes.ts";
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
 export const openInput = { value: "", encoding: "ascii", close: false };
 
-type InProcess = "lend" | "copyAhead" | "settle" | "hasChanged";
+type InProcess = "lend" | "settle" | "hasChanged";
 
 /** An engine, which can't read this process's files if it runs in another one. */
 type ReachableEngine = Omit<Engine, InProcess> & Partial<Pick<Engine, InProcess>>;

@@ -20,9 +20,7 @@ export async function stageMountedFiles(
   instruction: RunInstruction,
   build: BuildJob,
 ): Promise<Staged> {
-  const { signal, clock, hashes: cache, service, inputs, emit, mode } = build;
-  // An engine in this process makes a mount in memory, where a copy made ahead on its disk would be of no use.
-  const early = service.copyAhead === undefined ? build.early : { offer: () => undefined };
+  const { signal, clock, hashes: cache, early, inputs, emit, mode } = build;
   const { match, warnings, excluded } = await findMountedFiles(path, build);
   const line = instruction.range.start;
   for (const warning of warnings) emit({ type: "warning", ...warning, line });

@@ -16,7 +16,7 @@ export interface EarlyUploads {
   /** Offers a file that a COPY or ADD stages. */
   offer(file: Pick<LocalFile, "absolutePath" | "size">, sha256: string): void;
   /**
-   * Hashes a large file while it is sent, or copied by a service in this process. Returns `undefined` if it is not certain that the file
+   * Hashes a large file while it is sent. Returns `undefined` if it is not certain that the file
    * is needed, or if another one is being sent. If the service turns out to have the content, the rest is not sent.
    */
   hashOnTheWay(
@@ -38,6 +38,18 @@ export interface EarlyUploads {
   /** Resolves when nothing is being sent any more. */
   stop(): Promise<void>;
 }
+
+/** For a service to which nothing is sent. */
+export const noEarlyUploads: EarlyUploads = {
+  contents: undefined,
+  offer() {},
+  hashOnTheWay: async () => undefined,
+  markNeeded() {},
+  markUncertain() {},
+  has: () => false,
+  finish: async () => ({ files: 0, sentBytes: 0, reused: 0 }),
+  stop: async () => {},
+};
 
 interface EarlyUploadsOptions {
   service: Pick<ImageService, "uploadFiles" | "sendUnhashed">;

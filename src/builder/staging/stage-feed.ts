@@ -1,6 +1,5 @@
 import type { RunningBuild } from "../job.ts";
-import { createEarlyCopies } from "./early-copies.ts";
-import { createEarlyUploads, type EarlyUploads } from "./early-uploads.ts";
+import { createEarlyUploads, type EarlyUploads, noEarlyUploads } from "./early-uploads.ts";
 import { createLookAhead, type LookAhead } from "./look-ahead.ts";
 import type { SmallContents } from "./small-contents.ts";
 import { specialFilesOf } from "./special-files.ts";
@@ -15,10 +14,11 @@ export interface StageFeed {
 
 export function openFeed(running: RunningBuild, contents: SmallContents): StageFeed {
   const { service, store } = running;
+  // A service in this process reads files where they are.
   const early =
-    service.copyAhead === undefined
+    service.lendFiles === undefined
       ? createEarlyUploads({ ...running, uploads: store.uploads, contents })
-      : createEarlyCopies(service.copyAhead, running.signal);
+      : noEarlyUploads;
   const ahead = createLookAhead({ ...running, early, whyLeftOut: specialFilesOf(running) });
   return { early, ahead, stop: () => Promise.all([ahead.stop(), early.stop()]) };
 }

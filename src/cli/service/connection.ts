@@ -81,7 +81,6 @@ async function connectWith(
         engine.fetch(input instanceof Request ? input : new Request(input, init)),
       ),
       lendFiles: engine.lend,
-      copyAhead: engine.copyAhead,
       baseUrl: "http://engine",
       address: `embedded engine (${engine.directory})`,
     });

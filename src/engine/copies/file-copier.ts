@@ -1,6 +1,5 @@
 import { dirname } from "node:path";
 import type { Pace } from "../../pace.ts";
-import type { AheadCopies } from "./ahead-copies.ts";
 import { createBatchSharing } from "./batch-sharing.ts";
 import type { EarlySync } from "./early-sync.ts";
 import type { PlacedFile } from "./file-spec.ts";
@@ -19,12 +18,6 @@ interface FileCopier extends AsyncDisposable {
   drain(): Promise<void>;
 }
 
-/** What is done early for the files of an upper directory. */
-export interface EarlyWork {
-  early?: EarlySync;
-  ahead?: AheadCopies;
-}
-
 /** Fewer files are copied before a thread has started. */
 const minFilesForThreads = 400;
 /** A batch occupies this thread for a few milliseconds. */
@@ -40,17 +33,14 @@ const minBatchFiles = 32;
 export function createFileCopier(
   pace: Pace,
   report: (file: PlacedFile, problem: CopyProblem) => void,
-  { early, ahead }: EarlyWork = {},
+  early?: EarlySync,
 ): FileCopier {
   const sharing = createBatchSharing<CopyJob, CopyProblem>(pace, {
     program: "./engine/copies/copy-thread.ts",
     perform: createBatchCopier(),
     minJobs: minFilesForThreads,
   });
-  const copyLarge = createLargeCopier({
-    onPart: (bytes) => early?.addPart(bytes),
-    placeAhead: (file, target) => ahead?.place(file, target) ?? false,
-  });
+  const copyLarge = createLargeCopier((bytes) => early?.addPart(bytes));
   let batch: CopyJob[] = [];
   let bytes = 0;
   let parent = "";

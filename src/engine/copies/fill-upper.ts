@@ -32,8 +32,8 @@ export async function fillUpper(
   const to = new UpperTree(upper, base);
   const setTimes = await placeEntries(to, spec.entries, pace);
   const early = new EarlySync(state.layerSync);
-  await placeFiles(to, spec.files, pace, { early });
-  await placeFiles(to, placedFiles(lent, state.layout), pace, { early, ahead: state.aheadCopies });
+  await placeFiles(to, spec.files, pace, early);
+  await placeFiles(to, placedFiles(lent, state.layout), pace, early);
   setTimes();
   const trees = new Map<number, LayerTree>();
   const selected = [];

@@ -5,7 +5,8 @@ import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { DamagedFilesError } from "../records/files.ts";
 import { createDirectoryMaker } from "./directory-maker.ts";
-import { createFileCopier, type EarlyWork } from "./file-copier.ts";
+import type { EarlySync } from "./early-sync.ts";
+import { createFileCopier } from "./file-copier.ts";
 import type { PlacedFile } from "./file-spec.ts";
 import { tryLink } from "./try-link.ts";
 import { giveExtendedAttributes, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
@@ -23,7 +24,7 @@ export async function placeFiles(
   to: UpperTree,
   files: Iterable<PlacedFile>,
   pace: Pace,
-  work?: EarlyWork,
+  early?: EarlySync,
 ): Promise<void> {
   let directoryAt = createDirectoryMaker(to);
   const damaged: PlacedFile[] = [];
@@ -32,7 +33,7 @@ export async function placeFiles(
     if (!("uuid" in file)) throw new ChangedFileError(file.path, `cannot put a file at ${file.destination}`);
     damaged.push(file);
   };
-  await using copier = createFileCopier(pace, report, work);
+  await using copier = createFileCopier(pace, report, early);
   /** The path by which each directory was reached last. */
   const ways = new Map<UpperDirectory, string>();
   let parent = "";

@@ -44,19 +44,11 @@ function copyOrReplace({ file, target }: CopyJob, buffer: Buffer): CopyProblem |
   }
 }
 
-interface LargeCopierOptions {
-  /** Called with the size of each part that is written. */
-  onPart(bytes: number): void;
-  /** Moves a copy that was made before to `target`. Returns false if there is none. */
-  placeAhead(file: PlacedFile, target: string): boolean;
-}
-
-/** Like `createBatchCopier`, for one larger file at a time. */
-export function createLargeCopier({ onPart, placeAhead }: LargeCopierOptions) {
+/** Like `createBatchCopier`, for one larger file at a time. `onPart` is called with the size of each part that is written. */
+export function createLargeCopier(onPart: (bytes: number) => void) {
   let buffers: [Buffer, Buffer] | undefined;
   return async (file: PlacedFile, target: string): Promise<CopyProblem | undefined> => {
     if (!clearFile(target)) return "directory";
-    if (placeAhead(file, target)) return undefined;
     buffers ??= [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)];
     return (await copyLarge(file, target, buffers, onPart)) ? undefined : "changed";
   };

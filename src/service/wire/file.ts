@@ -1,5 +1,3 @@
-import type { UnhashedFile } from "./unhashed-file.ts";
-
 /** Extended attributes: their values in base64, by name. */
 export type ExtendedAttributes = Readonly<Record<string, string>>;
 
@@ -49,24 +47,6 @@ export type LendFiles = (files: Iterable<LentFile>) => Loan;
 export interface Loan {
   readonly id: string;
   end(): void;
-}
-
-/**
- * Hashes a large file that a loan will name, and copies it meanwhile, so that the request has less to do. Part of the extension
- * `lent-files`. Rejects if the file can't be read or has changed since it was found.
- */
-export type CopyAhead = (file: UnhashedFile, options: AheadOptions) => Promise<AheadCopy>;
-
-export interface AheadOptions {
-  signal: AbortSignal;
-  /** Called with the number of bytes read since the last call. */
-  onBytes(bytes: number): void;
-}
-
-export interface AheadCopy {
-  readonly sha256: string;
-  /** Removes the copy, unless a request has taken it. */
-  drop(): void;
 }
 
 /**
