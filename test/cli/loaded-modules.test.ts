@@ -52,7 +52,7 @@ describe.each([
 
 test("bough build loads nothing that only an uncached step, another source or a failure needs", () => {
   const loaded = loadedBy("start.ts", "cli/builds/build.ts", "cli/builds/run-build.ts");
-  expect(loaded).toContain("builder/commands/run.ts");
+  expect(loaded).toContain("builder/steps/find-or-make.ts");
   const needless =
     /^(bun:ffi|node:url|engine\/|cli\/builds\/debugging|builder\/(commands\/run-for-layer|operations\/(operation|ask-image)|remote-files\/(download|fetch-url)))/;
   expect(loaded.filter((name) => needless.test(name))).toEqual([]);

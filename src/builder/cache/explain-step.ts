@@ -1,9 +1,9 @@
 import { relative } from "node:path";
 import { pathWithin } from "../../context/file-system/path-within.ts";
-import { layerMakers } from "../commands/layer-makers.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { layerMakers } from "../steps/layer-makers.ts";
 import type { Explanation } from "./explain.ts";
 import type { RememberedStep } from "./step-memory.ts";
 

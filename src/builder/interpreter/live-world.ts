@@ -3,7 +3,6 @@ import type { Lookup } from "../../dockerfile/words/words.ts";
 import { requirePlatform } from "../bases/base.ts";
 import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
-import { makeFilesLayer, performRun } from "../commands/run.ts";
 import { inDirectory } from "../contexts/in-directory.ts";
 import { sourceDirectory } from "../contexts/named-context.ts";
 import { stageCopy } from "../copy/copy.ts";
@@ -15,6 +14,8 @@ import { stageDeferred } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import { takesEntries } from "../staging/request-fields.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
+import { makeFilesLayer } from "../steps/files-step.ts";
+import { performRun } from "../steps/run-step.ts";
 import { createdBy } from "./created-by.ts";
 import { addStep } from "./history.ts";
 import { lookUp } from "./scope.ts";
@@ -87,7 +88,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     async copyFromImage(instruction, words, stage) {
       const ordinal = nextOrdinal++;
       await warnOfLinking(instruction, { destination: words.destination, isFile: false }, stage, build);
-      const { copyFromImage } = await import("../copy/copy-from.ts");
+      const { copyFromImage } = await import("../steps/copy-from-step.ts");
       return copyFromImage(instruction, { words, ordinal }, stage, build);
     },
     async copy(instruction, copy, stage) {

@@ -1,11 +1,11 @@
 import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { detectLoss, retryAfterLoss } from "../cache/missing-image.ts";
-import type { RunSpec } from "../commands/run-spec.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/add-staged.ts";
 import type { StagedLoan } from "../staging/lending.ts";
+import type { Step } from "../steps/step.ts";
 import { mountFields } from "./mount-request.ts";
 import { mountSupport, mountsExtension, whyUnsupported } from "./mount-support.ts";
 import type { RunMounts } from "./run-mounts.ts";
@@ -15,7 +15,7 @@ interface Mounting {
   /** The stage for the RUN. If the service has no mounts, their contents are staged, too. */
   stage: StageState;
   /** `user`: as `requestOf` takes it. */
-  addTo(request: InstanceRequest, spec: RunSpec, user: string | undefined): Promise<MountedRequest>;
+  addTo(request: InstanceRequest, spec: Step, user: string | undefined): Promise<MountedRequest>;
   /** Works like the function of that name, also for the mounts' uploads and for images that are mounted. */
   retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
 }

@@ -1,9 +1,9 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { RunSpec } from "../commands/run-spec.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { mountsExtension } from "../mounts/mount-support.ts";
+import type { Step } from "../steps/step.ts";
 import { cannotBeStarted } from "./ask-image.ts";
 
 /**
@@ -12,7 +12,7 @@ import { cannotBeStarted } from "./ask-image.ts";
  */
 export async function missingShell(
   outcome: OperationOutcome,
-  { command, mounts }: Pick<RunSpec, "command" | "mounts">,
+  { command, mounts }: Pick<Step, "command" | "mounts">,
   { layer, staged }: Pick<StageState, "layer" | "staged">,
   { facts, service: { capabilities } }: BuildJob,
 ): Promise<BoughError | undefined> {

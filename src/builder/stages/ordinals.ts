@@ -1,7 +1,7 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import { layerMakers } from "../commands/layer-makers.ts";
 import type { RunningBuild } from "../job.ts";
 import { type Step, stepsOf } from "../step-place.ts";
+import { layerMakers } from "../steps/layer-makers.ts";
 
 /** Numbers that identify a Dockerfile's layer-making steps from one build to the next. */
 export interface Ordinals {

@@ -2,7 +2,6 @@ import { steadyTime } from "../../clock.ts";
 import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
 import { detectLoss, MissingImageError } from "../cache/missing-image.ts";
-import { commitPending } from "../commands/run.ts";
 import { emitFor } from "../events.ts";
 import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
@@ -13,6 +12,7 @@ import type { StageState } from "../interpreter/state.ts";
 import { recordStep } from "../interpreter/step-record.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
 import type { Step } from "../step-place.ts";
+import { commitPending } from "../steps/commit-step.ts";
 import { abandonmentOf } from "./abandoned.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
 

@@ -4,7 +4,6 @@ import { baseHash } from "../../../src/builder/cache/chain-hash.ts";
 import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
 import { createLayerCache } from "../../../src/builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../../src/builder/cache/step-memory.ts";
-import { commitPending } from "../../../src/builder/commands/run.ts";
 import { stageImageCopy } from "../../../src/builder/copy/from-image.ts";
 import { expandCopyWords } from "../../../src/builder/copy/words.ts";
 import type { StepEvent } from "../../../src/builder/events.ts";
@@ -14,6 +13,7 @@ import { createSingleFlight } from "../../../src/builder/stages/single-flight.ts
 import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
 import { createLookAhead } from "../../../src/builder/staging/look-ahead.ts";
 import { createSmallContents } from "../../../src/builder/staging/small-contents.ts";
+import { commitPending } from "../../../src/builder/steps/commit-step.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { localFileSystem } from "../../../src/context/file-system/local-file-system.ts";
 import { ignoreRules } from "../../../src/context/patterns/ignore.ts";

@@ -6,6 +6,7 @@ import { isStateDiskFull } from "../../state-failure.ts";
 import { explainStep } from "../cache/explain-step.ts";
 import type { Layer } from "../cache/layer-cache.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
+import { hostNameKey, hostNameOf } from "../commands/network.ts";
 import { findHome } from "../docker/user-home.ts";
 import { linesOfLayer } from "../interpreter/history.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -22,47 +23,46 @@ import { collectGarbage } from "../staging/gc.ts";
 import type { StagedLoan } from "../staging/lending.ts";
 import { placementKey, placeStaged } from "../staging/placement.ts";
 import { lineNamedIn, PlacementError } from "../staging/placement-error.ts";
-import { hostNameKey, hostNameOf } from "./network.ts";
-import { type RunSpec, requestOf } from "./run-spec.ts";
+import { requestOf, type Step } from "./step.ts";
 
 /** Runs the command of a step and stores its image as the layer of this chain hash. */
-export async function runForLayer(
+export async function makeLayer(
   hash: string,
-  spec: RunSpec,
+  step: Step,
   remembered: RememberedStep,
   stage: StageState,
   build: BuildJob,
 ): Promise<Layer> {
   const { layers, store } = build;
   const key = `run ${hash}`;
-  explainStep(spec, remembered, hash, stage, build);
+  explainStep(step, remembered, hash, stage, build);
   // A user who asked only for the explanation has stopped the build.
   build.signal.throwIfAborted();
-  const isRun = spec.kind === "run";
-  const user = isRun ? await resolveUser(stage, spec.line, build) : undefined;
-  const env = { ...(isRun ? await findHome(stage, build) : {}), ...spec.env };
-  const mounting = await prepareMounts(spec.mounts, { hash, stage }, build);
+  const isRun = step.kind === "run";
+  const user = isRun ? await resolveUser(stage, step.line, build) : undefined;
+  const env = { ...(isRun ? await findHome(stage, build) : {}), ...step.env };
+  const mounting = await prepareMounts(step.mounts, { hash, stage }, build);
   let place: StepEnvironment | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
     const { loan, ...placed } = await placeStaged(hash, mounting.stage, build);
     let mounted: readonly StagedLoan[] = [];
     try {
-      const copies = await spec.copies?.();
+      const copies = await step.copies?.();
       const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
-      const { request, loans } = await mounting.addTo(requestOf({ ...spec, env }, user, given), spec, user);
+      const { request, loans } = await mounting.addTo(requestOf({ ...step, env }, user, given), step, user);
       mounted = loans;
-      const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(spec, build)) };
-      const whole = { ...withEntries(request, spec), ...beside };
-      const lacksMounts = spec.mounts !== undefined && whole.mounts === undefined;
+      const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(step, build)) };
+      const whole = { ...withEntries(request, step), ...beside };
+      const lacksMounts = step.mounts !== undefined && whole.mounts === undefined;
       const lentToMounts = new Map(loans.map(({ id, files }) => [id, files]));
       place = { request: whole, user, lacksMounts, lentToMounts };
-      return await runOperation(whole, { key, title: spec.title, makesLayer: true }, build);
+      return await runOperation(whole, { key, title: step.title, makesLayer: true }, build);
     } finally {
       for (const ended of [loan, ...mounted]) ended?.end();
     }
   });
   collectGarbage(stage.staged.size);
-  const result = await resultOf(outcome, { spec, place }, stage, build);
+  const result = await resultOf(outcome, { step, place }, stage, build);
   return store.atomically(() => {
     finishOperations([key, placementKey(hash)], build);
     const { operation, served, imageBytes: bytes } = outcome;
@@ -70,8 +70,8 @@ export async function runForLayer(
       hash,
       image: result,
       parent: stage.layer,
-      kind: spec.kind === "files" ? "copy" : spec.kind,
-      title: spec.title,
+      kind: step.kind === "files" ? "copy" : step.kind,
+      title: step.title,
       operation,
       seconds: served?.seconds,
       bytes,
@@ -87,7 +87,7 @@ async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<Ins
 
 /** Docker's host name, and its network files: read-only, as changes to them would be in no layer. */
 async function networkFiles(
-  { kind }: RunSpec,
+  { kind }: Step,
   build: BuildJob,
 ): Promise<Pick<InstanceRequest, "readonly_network_files" | "hostname">> {
   const hostname = hostNameOf(build);
@@ -101,7 +101,7 @@ async function networkFiles(
 }
 
 /** Makes a layer of files by entries of the request, so that the image needs no shell. */
-function withEntries(request: InstanceRequest, { kind }: RunSpec): InstanceRequest {
+function withEntries(request: InstanceRequest, { kind }: Step): InstanceRequest {
   if (kind !== "files") return request;
   const { args: _, ...rest } = request;
   return { ...rest, command: "", shell: false, entries: request.entries ?? {} };
@@ -109,7 +109,7 @@ function withEntries(request: InstanceRequest, { kind }: RunSpec): InstanceReque
 
 async function resultOf(
   outcome: FollowedOutcome,
-  { spec, place }: { spec: RunSpec; place: StepEnvironment | undefined },
+  { step, place }: { step: Step; place: StepEnvironment | undefined },
   stage: StageState,
   build: BuildJob,
 ): Promise<string> {
@@ -117,7 +117,7 @@ async function resultOf(
     return requireSuccess(outcome, build.timeoutSeconds);
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
-    const missing = placementError(outcome, spec, stage) ?? (await missingShell(outcome, spec, stage, build));
+    const missing = placementError(outcome, step, stage) ?? (await missingShell(outcome, step, stage, build));
     throw missing ?? (await failedStep(error, place, outcome, stage, build));
   }
 }
@@ -141,7 +141,7 @@ async function failedStep(
 /** Returns an error if the step never ran or has no command of its own: the fault is in what was to be put in place for it. */
 function placementError(
   outcome: OperationOutcome,
-  { kind, directive, copies, line }: RunSpec,
+  { kind, directive, copies, line }: Step,
   { staged }: StageState,
 ): PlacementError | undefined {
   const { status, error, operation } = outcome;

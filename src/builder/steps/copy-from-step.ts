@@ -6,18 +6,18 @@ import { findImageSource } from "../bases/image-source.ts";
 import { chainHash } from "../cache/chain-hash.ts";
 import { detectLoss } from "../cache/missing-image.ts";
 import { jobOn } from "../cache/rebuilt.ts";
-import { findOrRun } from "../commands/run.ts";
-import { filesSpec } from "../commands/run-spec.ts";
+import { requireDirectories } from "../copy/check-plan.ts";
+import { namesDirectory } from "../copy/destination.ts";
+import { findEqualCopy } from "../copy/equal-copy.ts";
+import { stageImageCopy } from "../copy/from-image.ts";
+import { isReadBefore } from "../copy/read-image.ts";
+import type { CopyWords } from "../copy/words.ts";
 import { pathInImage } from "../interpreter/path-in-image.ts";
 import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { findFileOwner } from "../owners/ownership.ts";
-import { requireDirectories } from "./check-plan.ts";
-import { namesDirectory } from "./destination.ts";
-import { findEqualCopy } from "./equal-copy.ts";
-import { stageImageCopy } from "./from-image.ts";
-import { isReadBefore } from "./read-image.ts";
-import type { CopyWords } from "./words.ts";
+import { filesStepOf } from "./files-step.ts";
+import { findOrMakeKeyed } from "./find-or-make.ts";
 
 /**
  * Performs a `COPY --from`. A service that copies between images makes a layer of it, without transferring files. For another
@@ -49,13 +49,13 @@ export async function copyFromImage(
     return detectLoss(source.losable, build, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
     );
-  const spec = filesSpec(instruction, ordinal, build, {
+  const step = filesStepOf(instruction, ordinal, build, {
     directive: ["COPY", source.hash, JSON.stringify(copy)],
     copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
   });
   const layer = await detectLoss(source.losable, build, async () => {
     const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, stage.layer, build));
-    return findOrRun(hash, { spec, found }, stage, job);
+    return findOrMakeKeyed(hash, { step, found }, stage, job);
   });
   build.store.copyLayers.set(build.session, { hash, place, source: source.image, layer: layer.hash });
   return withLayer(stage, layer);

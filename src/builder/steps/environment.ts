@@ -1,0 +1,12 @@
+import { proxiesAsDocker } from "../docker/variables.ts";
+import { environmentOf, predefinedArguments } from "../interpreter/scope.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+
+/** Returns the variables of a command of this stage. */
+export function environmentFor(stage: StageState, { mode, buildArgs }: BuildJob): Record<string, string> {
+  const proxies = predefinedArguments(buildArgs);
+  return mode === "docker"
+    ? { ...environmentOf(stage, new Map()), ...proxiesAsDocker(proxies) }
+    : environmentOf(stage, proxies);
+}

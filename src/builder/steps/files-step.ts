@@ -1,0 +1,39 @@
+import type { Instruction } from "../../dockerfile/instruction.ts";
+import { ownOperationNetwork } from "../commands/network.ts";
+import { titleOf } from "../interpreter/location.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { findOrMake } from "./find-or-make.ts";
+import type { Step } from "./step.ts";
+
+/** Makes a layer of the files that an instruction has just staged, on a service that needs no command for it. */
+export async function makeFilesLayer(
+  instruction: Instruction,
+  ordinal: number,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  if (stage.staged.size === 0) return stage;
+  return findOrMake(filesStepOf(instruction, ordinal, build), stage, build);
+}
+
+/** Returns the step of an instruction whose files have been found and need no command. */
+export function filesStepOf(
+  instruction: Instruction,
+  ordinal: number,
+  build: BuildJob,
+  given: Partial<Pick<Step, "directive" | "copies">> = {},
+): Step {
+  return {
+    title: titleOf(instruction),
+    line: instruction.range.start,
+    ordinal,
+    directive: ["files"],
+    ...given,
+    command: { form: "none" },
+    env: {},
+    cwd: "/",
+    network: ownOperationNetwork(build.network),
+    kind: "files",
+  };
+}

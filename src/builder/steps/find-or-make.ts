@@ -1,0 +1,83 @@
+import { BoughError } from "../../errors.ts";
+import { chainHash } from "../cache/chain-hash.ts";
+import type { Layer } from "../cache/layer-cache.ts";
+import { jobOn } from "../cache/rebuilt.ts";
+import { inputsOf, inputsText } from "../cache/step-inputs.ts";
+import type { RememberedStep } from "../cache/step-memory.ts";
+import { knownHash, noteHash } from "../copy/copy-state.ts";
+import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import { stageDeferred } from "../staging/deferred-files.ts";
+import { collectGarbage } from "../staging/gc.ts";
+import type { Step } from "./step.ts";
+
+/**
+ * Finds the layer of a step's chain hash, or makes it: once, even if several stages want it. The hash of files that have not changed is
+ * known without reading them; see `copy-state.ts`.
+ */
+export async function findOrMake(step: Step, stage: StageState, given: BuildJob): Promise<StageState> {
+  requireStartable(stage);
+  const build = jobOn([stage.layer, ...(step.mounts?.losable ?? [])], given);
+  const known = build.useCache ? knownHash(keyed(stage, step), step.directive, build) : undefined;
+  if (known !== undefined && !build.memory.needsInputs(step, known)) {
+    const found = build.layers.find(known, stage.layer);
+    if (found !== undefined)
+      return withLayer(stage, await findOrMakeKeyed(known, { step, found }, stage, build));
+  }
+  const whole = await stageDeferred(stage);
+  collectGarbage(whole.staged.size);
+  const hash = await chainHash(keyed(whole, step), step.directive, build.signal);
+  noteHash(hash, keyed(whole, step), step.directive, build);
+  const found = build.useCache ? build.layers.find(hash, stage.layer) : undefined;
+  return withLayer(stage, await findOrMakeKeyed(hash, { step, found }, whole, build));
+}
+
+/** The same for a step whose chain hash is known. `found`: its layer in the cache. */
+export async function findOrMakeKeyed(
+  hash: string,
+  { step, found }: { step: Step; found: Layer | undefined },
+  stage: StageState,
+  build: BuildJob,
+): Promise<Layer> {
+  const remembered: RememberedStep = {
+    ordinal: step.ordinal,
+    title: step.title,
+    inputs: () => inputsOf(keyed(stage, step), step, build.session),
+    text: () => inputsText(keyed(stage, step), step, build.session, build.signal),
+  };
+  let isMade = false;
+  const run = async () => {
+    isMade = true;
+    // Loaded on demand: a build that finds all of its layers ends sooner.
+    const { makeLayer } = await import("./make-layer.ts");
+    return makeLayer(hash, step, remembered, stage, build);
+  };
+  const layer = found ?? (await build.shared.layers(hash, run));
+  await build.memory.remember(remembered, layer.hash);
+  const kept = found === undefined && !build.useCache ? { ...layer, isRebuilt: true } : layer;
+  if (isMade) return kept;
+  // Another stage with exactly the same step may have made it just now.
+  const { image, from } = layer;
+  build.emit({ type: "cached", title: step.title, layer: layer.hash, image, ...(from && { from }) });
+  return { ...kept, cached: true };
+}
+
+/** Returns the part of a stage that a step's chain hash covers: files depend neither on variables nor on the user. */
+function keyed(stage: StageState, { kind }: Step): StageState {
+  return kind === "files" ? { ...startStage(stage.layer), staged: stage.staged } : stage;
+}
+
+/** Linux starts no program with more in its arguments and environment (fs/exec.c, 3/4 of _STK_LIM). */
+const maxEnvironment = 6 * 1024 * 1024;
+
+/** Throws if the variables are too large: a few lines that double a value make gigabytes, to be hashed and sent with each RUN. */
+function requireStartable({ env, args }: StageState): void {
+  let length = 0;
+  for (const [name, value] of env) length += name.length + value.length;
+  for (const [name, { value = "" }] of args) length += name.length + value.length;
+  if (length <= maxEnvironment) return;
+  throw new BoughError(
+    `ENV and ARG before this line have ${length} characters, but Linux can't start a program with more than ${maxEnvironment}`,
+    { kind: "usage", hint: "Copy large values as files." },
+  );
+}

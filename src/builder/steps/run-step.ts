@@ -1,0 +1,101 @@
+import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import { secretsAmong } from "../../dockerfile/secrets.ts";
+import { commandAsWritten, type ExpandedCommand, expandCommand, numericUser } from "../commands/command.ts";
+import { hostFields, hostNameKey, hostsKey, networkFields, networkOf } from "../commands/network.ts";
+import { titleOf } from "../interpreter/location.ts";
+import { lookUp } from "../interpreter/scope.ts";
+import type { StageState } from "../interpreter/state.ts";
+import type { BuildJob } from "../job.ts";
+import type { RunMounts } from "../mounts/run-mounts.ts";
+import { environmentFor } from "./environment.ts";
+import { findOrMake } from "./find-or-make.ts";
+import type { Step } from "./step.ts";
+
+/**
+ * Performs a RUN. `ordinal`: the number of layer-making
+ * instructions before it.
+ */
+export async function performRun(
+  instruction: RunInstruction,
+  ordinal: number,
+  stage: StageState,
+  build: BuildJob,
+): Promise<StageState> {
+  const mounts =
+    instruction.mounts.length === 0
+      ? undefined
+      : await (await import("../mounts/run-mounts.ts")).findMounts(instruction, stage, build);
+  return findOrMake(runStepOf(instruction, ordinal, stage, build, mounts), stage, build);
+}
+
+function runStepOf(
+  instruction: RunInstruction,
+  ordinal: number,
+  stage: StageState,
+  build: BuildJob,
+  mounts?: RunMounts,
+): Step {
+  const network = networkOf(instruction, build.network);
+  const name = [
+    network === "default" ? "RUN" : `RUN --network=${network}`,
+    ...hostsKey(build.hosts),
+    ...hostNameKey(build),
+    ...(mounts === undefined ? [] : [`--mount=${mounts.key}`]),
+  ].join(" ");
+  const env = environmentFor(stage, build);
+  const { whole, command } = commandsOf(instruction, env, stage, build);
+  return {
+    title: titleOf(instruction),
+    line: instruction.range.start,
+    ordinal,
+    directive: [
+      // `su`, which the default mode needs for a user name, sets variables of its own.
+      ...(build.mode === "docker" && isUserName(stage.config.User) ? ["without su"] : []),
+      name,
+      ...wordsOf(whole),
+    ],
+    command,
+    env,
+    cwd: stage.config.WorkingDir,
+    network: { ...networkFields(network), ...hostFields(build.hosts) },
+    ...(mounts && { mounts }),
+    kind: "run",
+  };
+}
+
+/** `whole`: with the values of secrets. */
+function commandsOf(
+  instruction: RunInstruction,
+  env: Readonly<Record<string, string>>,
+  stage: StageState,
+  { mode, dockerfile: { escape } }: BuildJob,
+): { whole: ExpandedCommand; command: ExpandedCommand } {
+  if (mode === "docker") {
+    const command = commandAsWritten(instruction, stage.config.Shell ?? []);
+    return { whole: command, command };
+  }
+  const { env: own, args, inherited } = stage;
+  const lookup = lookUp({ env: own, args });
+  // An ARG without a value: the image may set the name.
+  const isEmpty = (name: string) => args.has(name) && lookup(name) === undefined && !inherited?.has(name);
+  const secrets = secretsAmong(Object.entries(env));
+  return {
+    whole: expandCommand(instruction, lookup, escape, undefined, isEmpty),
+    command: expandCommand(instruction, lookup, escape, secrets.has, isEmpty),
+  };
+}
+
+function isUserName(user: string | undefined): boolean {
+  return user !== undefined && !user.includes(":") && numericUser(user) === undefined;
+}
+
+function wordsOf(command: ExpandedCommand): string[] {
+  switch (command.form) {
+    case "shell":
+      return ["shell", command.line];
+    case "exec":
+      return ["exec", ...command.words];
+    case "none":
+      return [];
+  }
+}

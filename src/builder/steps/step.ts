@@ -1,0 +1,45 @@
+import type { ImageCopy, InstanceRequest } from "../../service/wire/instance.ts";
+import { type ExpandedCommand, processFields } from "../commands/command.ts";
+import type { RunMounts } from "../mounts/run-mounts.ts";
+
+/**
+ * `run`: a RUN. `files`: places files without a command, so that it depends on them and on the layer below alone. `commit`: a
+ * command of bough's own for files that no RUN has taken over, on a service that makes no layer without one.
+ */
+export type StepKind = "run" | "files" | "commit";
+
+/** A step that makes a layer. Its request, chain hash, explanation and log line are all derived from this. */
+export interface Step {
+  /** The command's title, for the log. */
+  title: string;
+  /** The line in the Dockerfile. */
+  line: number;
+  /** The step's number among those that make a layer. */
+  ordinal: number;
+  /** The directive in the chain hash. It has the values of secrets, so that a changed secret makes another step. */
+  directive: readonly string[];
+  /** The command as sent. References to secrets are left to the shell, which has them in its environment. */
+  command: ExpandedCommand;
+  env: Record<string, string>;
+  cwd: string;
+  network: Pick<InstanceRequest, "networking" | "extra_hosts">;
+  /** Copies from other images, placed after the staged files. Only with the extension `copies`. */
+  copies?: () => Promise<ImageCopy[]>;
+  /** The mounts of `--mount`, which exist while the command runs. */
+  mounts?: RunMounts;
+  /** See `StepKind`. */
+  kind: StepKind;
+}
+
+/** `user`: in the form that a request can carry; see `resolveUser`. */
+export function requestOf(
+  { command, env, cwd, network }: Step,
+  user: string | undefined,
+  {
+    image,
+    ...placed
+  }: Pick<InstanceRequest, "image" | "files" | "lent_files" | "entries" | "copies" | "timeout">,
+): InstanceRequest {
+  const process = processFields(command, user);
+  return { image, ...process, env, cwd, ...placed, disposable: false, ...network };
+}
