@@ -12,7 +12,7 @@ import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
-import { runs, seededRandom } from "../support/random.ts";
+import { runs, spreadRandom } from "../support/random.ts";
 
 let context: string;
 let state: string;
@@ -234,11 +234,11 @@ const severalStages: Victim = {
  * builds run concurrently, because most of a build's time is its start.
  */
 test.each<[string, number, Victim]>([
-  ["a build", runs(50), oneStage],
-  ["a build of several stages", runs(20), severalStages],
+  ["a build", runs(30), oneStage],
+  ["a build of several stages", runs(12), severalStages],
   [
     "a build of several stages on a service that copies",
-    runs(20),
+    runs(12),
     { ...severalStages, extensions: ["copies"] },
   ],
 ])(
@@ -248,7 +248,7 @@ test.each<[string, number, Victim]>([
     const seed = Number(process.env.KILL_SEED ?? 1);
     const worlds = [makeWorld(victim), makeWorld(victim)];
     const loops = worlds.map(async (world, index) =>
-      killOften(await world, seededRandom(seed + index), kills / 2),
+      killOften(await world, spreadRandom(seed + index), kills / 2),
     );
     for (const { builds, world } of await Promise.all(loops)) {
       const runs = world.service.state.instances.map(
@@ -272,7 +272,7 @@ test.each<[string, number, Victim]>([
       await world.service.close();
     }
   },
-  60_000 + Number(process.env.KILLS ?? runs(50)) * 1000,
+  60_000 + Number(process.env.KILLS ?? runs(30)) * 1000,
 );
 
 interface World {

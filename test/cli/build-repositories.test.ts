@@ -1,5 +1,5 @@
 /** ADD of git repositories from real servers: git's own, one of plain files, one behind ssh. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -10,6 +10,8 @@ import { type FetchingBuilds, startFetchingBuilds } from "../support/fetching-bu
 import { writeFiles } from "../support/files.ts";
 import {
   makeRepository,
+  makeTemplate,
+  type RepositoriesTemplate,
   type Repository,
   repositoriesDirectory,
   type serveRepositories,
@@ -17,6 +19,7 @@ import {
 } from "../support/git-server.ts";
 import { tarOf } from "../support/tar-bytes.ts";
 
+let template: RepositoriesTemplate;
 let root: string;
 let app: Repository;
 /** Hashes of commits. */
@@ -29,19 +32,17 @@ let home: string;
 /** The directory of temporary checkouts. */
 let scratch: string;
 
+beforeAll(() => {
+  template = makeTemplate({ foo: "first\n", "run.sh": { text: "#!/bin/sh\n", mode: 0o755 } }, (made) => {
+    made.git("tag", "--annotate", "--message=two", "v1-annotated");
+    made.git("checkout", "--quiet", "-b", "feature");
+    feature = made.commit({ foo: "feature\n", "sub/bar": "bar\n", ".gitattributes": "* text eol=crlf\n" });
+    made.git("checkout", "--quiet", "main");
+  });
+  ({ first } = template);
+});
 beforeEach(async () => {
-  root = repositoriesDirectory();
-  const library = makeRepository(join(root, "library.git"));
-  library.commit({ "lib.txt": "library\n" });
-  app = makeRepository(join(root, "app.git"));
-  first = app.commit({ foo: "first\n", "run.sh": { text: "#!/bin/sh\n", mode: 0o755 } });
-  app.git("tag", "v1");
-  app.git("tag", "--annotate", "--message=two", "v1-annotated");
-  app.git("checkout", "--quiet", "-b", "feature");
-  feature = app.commit({ foo: "feature\n", "sub/bar": "bar\n", ".gitattributes": "* text eol=crlf\n" });
-  app.git("checkout", "--quiet", "main");
-  app.git("submodule", "--quiet", "add", "../library.git", "module");
-  app.commit({ foo: "latest\n" });
+  ({ root, app } = template.copy());
   builds = await startFetchingBuilds();
   ({ service, directory: context, home, scratch } = builds);
 });
@@ -85,9 +86,8 @@ describe.each([
     ["a tag and its commit", () => `?tag=v1&commit=${first.slice(0, 8)}`, firstFiles],
     ["a commit and a branch", () => `?branch=main&fetch-by-commit&commit=${first.toUpperCase()}`, firstFiles],
   ])("%s", async (_, rest, expected) => {
-    if (isDumb) for (const name of ["app", "library"]) makeDumbRepository(name);
-    const { url } = serve({ isDumb });
-    const add = `ADD ${url}/${isDumb ? "dumb/app.git" : "app.git"}${rest()} /x`;
+    const { url } = builds.serve(isDumb ? plainFiles() : template.root, { isDumb });
+    const add = `ADD ${url}/app.git${rest()} /x`;
     const { exitCode, stderr, texts } = await build(add);
     expect({ exitCode, stderr: exitCode === 0 ? "" : stderr, texts }).toEqual({
       exitCode: 0,
@@ -97,11 +97,18 @@ describe.each([
   });
 });
 
-/** Makes a bare repository for a server of plain files. */
-function makeDumbRepository(name: string): void {
-  const bare = join(root, "dumb", `${name}.git`);
-  app.git("clone", "--quiet", "--bare", join(root, `${name}.git`), bare);
-  app.git("--git-dir", bare, "update-server-info");
+let dumb: string | undefined;
+
+/** Returns a directory of bare repositories for a server of plain files. */
+function plainFiles(): string {
+  if (dumb !== undefined) return dumb;
+  dumb = repositoriesDirectory();
+  for (const name of ["app", "library"]) {
+    const bare = join(dumb, `${name}.git`);
+    app.git("clone", "--quiet", "--bare", join(template.root, `${name}.git`), bare);
+    app.git("--git-dir", bare, "update-server-info");
+  }
+  return dumb;
 }
 
 test("files belong to root unless --chown and --chmod say otherwise; --exclude leaves some out", async () => {
@@ -140,7 +147,7 @@ describe("if several sources have the same path, the last source is copied, as i
     "a.txt URL a.txt",
     "GIT [a].txt b/ t.tar URL",
   ])("ADD %s", async (words) => {
-    makeRepository(join(root, "order.git")).commit({ "a.txt": sources.GIT });
+    if (words.includes("GIT")) makeRepository(join(root, "order.git")).commit({ "a.txt": sources.GIT });
     const source = Bun.serve({ port: 0, fetch: () => new Response(sources.URL) });
     builds.closeLater({ close: () => source.stop(true) });
     const { url } = serve();
@@ -354,8 +361,8 @@ describe("refused", () => {
     ["?branch=v1", "the repository does not contain ref refs/heads/v1", 1],
     ["#abcdef12", "Give the full hash of a commit.", 1],
     [`#${"0".repeat(40)}`, `the repository has no commit ${"0".repeat(40)}`, 1],
-    ["#main:nowhere", "the repository has no directory nowhere", 1],
-    ["#main:foo", "the repository has no directory foo", 1],
+    ["#v1:nowhere", "the repository has no directory nowhere", 1],
+    ["#v1:foo", "the repository has no directory foo", 1],
     ["?checksum=foobar", "invalid checksum foobar for a git repository: expected hex commit hash", 1],
     ["?checksum=0123456789#v1", "expected checksum to match 0123456789, got ", 1],
     ["?unknown=1", 'unexpected query "unknown"', 2],
@@ -519,10 +526,10 @@ describe("a hostile repository", () => {
   });
 
   test("does not lead out by a link", async () => {
-    app.commit({ out: { link: "/etc" }, in: { link: "." } });
+    makeRepository(join(root, "links.git")).commit({ out: { link: "/etc" }, in: { link: "." } });
     const { url } = serve();
     for (const directory of ["out", "in/in", ".git", "in/.git"]) {
-      const { exitCode, stderr } = await build(`ADD ${url}/app.git#main:${directory} /x`);
+      const { exitCode, stderr } = await build(`ADD ${url}/links.git#main:${directory} /x`);
       expect(stderr).toContain(`the repository has no directory ${directory}`);
       expect(exitCode).toBe(1);
     }

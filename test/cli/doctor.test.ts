@@ -320,7 +320,7 @@ describe("for an ordinary user, outside of a user namespace", () => {
       "Install the unshare of util-linux",
     ],
   ])("%s is named, with what to do about it", (_, prepare, detail, fix) => {
-    const user = makeOrdinaryUser();
+    const user = makeOrdinaryUser({ staysInNamespace: true });
     const [bough, directory] = [user.giveBough(), temporaryDirectory()];
     chmodSync(dirname(directory), 0o755);
     const inNamespace = ["unshare", "--mount", "--propagation", "private", "sh", "-ec"];

@@ -13,10 +13,10 @@ import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { compileBough } from "../support/compiled.ts";
 import { writeFiles } from "../support/files.ts";
 import { lastingProcesses } from "../support/processes.ts";
-import { runs, seededRandom } from "../support/random.ts";
+import { runs, spreadRandom } from "../support/random.ts";
 
 /** `KILLS` sets the number of kills, `KILL_SEED` their moments; `FAST_CHECK_TIMES` multiplies the default number. */
-const kills = Number(process.env.KILLS ?? runs(12));
+const kills = Number(process.env.KILLS ?? runs(8));
 
 const slowly = (...words: string[]) => words.map((word) => `RUN sleep 0.02; echo ${word} $ROUND >> /log`);
 const begin = ["ARG ROUND", "RUN echo one $ROUND > /log", "COPY data /data"];
@@ -40,7 +40,7 @@ test.each<[string, string[], string[]]>([
   `${kills} kills of %s at random instants`,
   async (_, lines, options) => {
     const seed = Number(process.env.KILL_SEED ?? 1);
-    const random = seededRandom(seed);
+    const random = spreadRandom(seed);
     const home = temporaryDirectory();
     const context = temporaryDirectory();
     const environment = { BOUGH_HOME: home };

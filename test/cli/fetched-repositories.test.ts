@@ -1,13 +1,14 @@
 /** Build contexts that are git repositories. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { openKeptContexts } from "../../src/cli/contexts/kept-contexts.ts";
 import { BoughError } from "../../src/errors.ts";
 import { sha256Of } from "../../src/sha256.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
+import { compileBough } from "../support/compiled.ts";
 import { type FetchingBuilds, startFetchingBuilds } from "../support/fetching-builds.ts";
 import { writeFiles } from "../support/files.ts";
 import {
@@ -55,6 +56,12 @@ beforeEach(async () => {
 afterEach(() => builds.close());
 
 const serve = (options?: Parameters<typeof serveRepositories>[1]) => builds.serve(root, options);
+
+/** For tests without submodules, whose clones would take most of the time. */
+function removeSubmodule(): void {
+  app.git("reset", "--quiet", "--hard", "v1");
+  rmSync(join(app.directory, "module"), { recursive: true });
+}
 
 const firstFiles = { "/x/foo": "first\n", "/x/run.sh": "#!/bin/sh\n", "/x/sub/bar": "bar\n" };
 const latestFiles = {
@@ -154,6 +161,7 @@ test("a commit that is kept needs no server", async () => {
 
 test("the latest four commits are kept until their session is deleted or their use ends; a dead process's files are removed at once", async () => {
   const { url } = serve();
+  removeSubmodule();
   await build([`${url}/app.git`]);
   const group = join(kept()[0] ?? "", "..");
   mkdirSync(join(group, `.${crypto.randomUUID()}`, ".users"), { recursive: true });
@@ -190,10 +198,9 @@ test("the latest four commits are kept until their session is deleted or their u
 
 test("two concurrent builds, each in its own process, both succeed", async () => {
   const { url } = serve();
-  const main = join(import.meta.dir, "../../src/main.ts");
   const given = { CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken", BOUGH_HOME: home };
   const both = ["--no-cache", "--explain"].map((word) =>
-    Bun.spawn([process.execPath, main, "build", `${url}/app.git#v1`, word], {
+    Bun.spawn([compileBough(), "build", `${url}/app.git#v1`, word], {
       cwd: directory,
       env: { PATH: process.env.PATH, TMPDIR: scratch, ...given },
       stdio: ["ignore", "ignore", "ignore"],
@@ -292,6 +299,7 @@ test.each(["Dockerfile", ".dockerignore", "Dockerfile.dockerignore"])(
     // A Dockerfile that could be built, and an ignore file with an error that would be quoted.
     writeFileSync(join(directory, "secret"), "FROM base:1\nRUN echo s3cret\n[s3cret\n");
     const { url } = serve();
+    removeSubmodule();
     app.git("rm", "--quiet", "--ignore-unmatch", name);
     app.commit({ foo: "another\n" });
     const without = await build([`${url}/app.git`]);
@@ -339,6 +347,7 @@ test("an archive or a commit that is too large for the disk is an error", async 
   const fromStdin = await runOnSmallDisk(["build", "-"], { ...disk, stdin });
   expect(fromStdin.stderr).toContain(`cannot store the build context in ${directory}/disk/home/contexts/`);
   expect(fromStdin.exitCode).toBe(1);
+  removeSubmodule();
   app.commit({ large: content });
   const { url } = serve();
   const fetched = await runOnSmallDisk(["build", `${url}/app.git`], disk);

@@ -75,21 +75,23 @@ function openGate(): void {
 }
 
 describe("while a build runs, in another container", () => {
-  test.each([
-    ["reading", ["images"]],
-    ["reading", ["ps"]],
-    ["reading", ["engine", "df"]],
-    ["reading", ["engine", "prune", "--all"]],
-    ["pruning", ["engine", "prune", "-y"]],
-    ["pruning", ["engine", "prune", "--sessions", "-y"]],
-    ["pruning", ["engine", "prune", "--all", "-y"]],
-    ["building", ["build", contextOf("RUN echo other > /other")]],
-  ])("%s (%j) leaves it alone", async (_, words) => {
+  test("reading, pruning and building leave it alone", async () => {
     const context = contextOf("RUN echo one > /one", waits, "RUN cat /one");
     const building = start(["build", "--docker", context]);
     await untilBegun();
-    expect(await inContainer(...words)).toMatchObject({ exitCode: 0 });
-    expect(entriesOf("operations")).toHaveLength(1);
+    for (const words of [
+      ["images"],
+      ["ps"],
+      ["engine", "df"],
+      ["engine", "prune", "--all"],
+      ["engine", "prune", "-y"],
+      ["engine", "prune", "--sessions", "-y"],
+      ["engine", "prune", "--all", "-y"],
+      ["build", contextOf("RUN echo other > /other")],
+    ]) {
+      expect({ words, ...(await inContainer(...words)) }).toMatchObject({ words, exitCode: 0 });
+      expect({ words, operations: entriesOf("operations").length }).toEqual({ words, operations: 1 });
+    }
     openGate();
     expect(await endOf(building)).toMatchObject({ exitCode: 0 });
     expect((await inContainer("build", "--docker", context)).stderr).toContain("3 of 3 layers cached");

@@ -44,7 +44,7 @@ describe.each(["root", "an ordinary user"])("as %s", (who) => {
   let user: OrdinaryUser | undefined;
   let bough: string[];
   beforeAll(() => {
-    user = who === "root" ? undefined : makeOrdinaryUser();
+    user = who === "root" ? undefined : makeOrdinaryUser({ staysInNamespace: true });
     bough = user === undefined ? [compileBough()] : [...user.prefix, user.giveBough()];
   });
   afterAll(() => user?.remove());

@@ -1,20 +1,15 @@
 /** Runs the compiled bough on images that an attacker made, as root and as an ordinary user. */
 import { cpSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryDirectory } from "../support/bough.ts";
+import { type Ended, runBough, temporaryDirectory } from "../support/bough.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "../support/busybox-image.ts";
 import { linkBough } from "../support/compiled.ts";
 import { endOf } from "../support/ended.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
+import { makeUserBough } from "../support/user-bough.ts";
 import { makeCanary } from "./canary.ts";
 
 export const users = ["root", "an ordinary user"] as const;
-
-export interface Ended {
-  exitCode: number;
-  stdout: string;
-  stderr: string;
-}
 
 export interface WatchedCanary {
   readonly path: string;
@@ -52,9 +47,12 @@ const bait = {
   hollow: "directory/",
 } as const;
 
-export function makeAttacker(who: (typeof users)[number]): Attacker {
-  const user = who === "root" ? asRoot() : makeOrdinaryUser();
+/** `inOneProcess`: `run` starts no process of bough for each command line, but runs them all in one. */
+export function makeAttacker(who: (typeof users)[number], { inOneProcess = false } = {}): Attacker {
+  const ordinary = who === "root" ? undefined : makeOrdinaryUser();
+  const user = ordinary ?? asRoot();
   const { home } = user;
+  const userBough = ordinary && makeUserBough(ordinary);
   user.giveBough();
   const bough = [...user.prefix, "env", "-i", `--chdir=${home}`, `PATH=${process.env.PATH}`, `HOME=${home}`];
   const attacker: Attacker = {
@@ -77,6 +75,14 @@ export function makeAttacker(who: (typeof users)[number]): Attacker {
     },
     give: user.give,
     async run(words, environment = {}) {
+      if (inOneProcess) {
+        const state = { HOME: home, BOUGH_HOME: join(home, ".local/state/bough") };
+        const run = userBough?.run ?? runBough;
+        return run(["--local", ...words], {
+          workingDirectory: home,
+          environment: { ...state, ...environment },
+        });
+      }
       const settings = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
       const command = [...bough, ...settings, `${home}/bough`, "--local", ...words];
       return endOf(Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" }));
@@ -96,12 +102,15 @@ export function makeAttacker(who: (typeof users)[number]): Attacker {
     },
     attack: (tag, command, ...options) =>
       attacker.run(["run", "-D", "-s", "--use", `tag:${tag}`, ...options, "--", command]),
-    close: () => user.remove(),
+    close() {
+      userBough?.close();
+      user.remove();
+    },
   };
   return attacker;
 }
 
-function asRoot(): OrdinaryUser {
+function asRoot(): Pick<OrdinaryUser, "home" | "prefix" | "give" | "giveBough" | "remove"> {
   const home = temporaryDirectory();
   return {
     home,

@@ -127,7 +127,7 @@ describe.each([
 });
 
 describe.each([
-  ["uploaded", 48],
+  ["uploaded", 16],
   ["uploaded and hashed at once", 64],
 ])("a file while it is %s", (_, mebibytes) => {
   const size = mebibytes * 1024 * 1024;

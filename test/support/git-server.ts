@@ -17,8 +17,13 @@ export interface Repository {
 
 export function makeRepository(directory: string, { format = "sha1" } = {}): Repository {
   mkdirSync(directory, { recursive: true });
+  const repository = openRepository(directory);
+  repository.git("init", "--quiet", "--template=", "--initial-branch=main", `--object-format=${format}`);
+  return repository;
+}
+
+function openRepository(directory: string): Repository {
   const git = (...args: string[]) => runGit(["-C", directory, ...args]);
-  git("init", "--quiet", "--initial-branch=main", `--object-format=${format}`);
   return {
     directory,
     git,
@@ -33,26 +38,36 @@ export function makeRepository(directory: string, { format = "sha1" } = {}): Rep
 
 /** Repositories of which each test gets a copy. */
 export interface RepositoriesTemplate {
+  /** The directory with the originals, for tests that change nothing. */
+  root: string;
   /** The hash of the first commit of `app.git`. */
   first: string;
   copy(): { root: string; app: Repository };
 }
 
-/** Makes `app.git` with these files, tagged `v1`, and a later commit, in which `library.git` is its submodule `module`. */
-export function makeTemplate(files: Record<string, FileSpec>): RepositoriesTemplate {
+/**
+ * Makes `app.git` with these files, tagged `v1`, and a later commit, in which `library.git` is its submodule `module`.
+ * `extend` is called between the two.
+ */
+export function makeTemplate(
+  files: Record<string, FileSpec>,
+  extend: (app: Repository) => void = () => {},
+): RepositoriesTemplate {
   const template = repositoriesDirectory();
   makeRepository(join(template, "library.git")).commit({ "lib.txt": "library\n" });
   const made = makeRepository(join(template, "app.git"));
   const first = made.commit(files);
   made.git("tag", "v1");
+  extend(made);
   made.git("submodule", "--quiet", "add", "../library.git", "module");
   made.commit({ foo: "latest\n" });
   return {
+    root: template,
     first,
     copy() {
       const root = repositoriesDirectory();
       cpSync(template, root, { recursive: true, verbatimSymlinks: true });
-      return { root, app: makeRepository(join(root, "app.git")) };
+      return { root, app: openRepository(join(root, "app.git")) };
     },
   };
 }
@@ -108,11 +123,11 @@ export function serveRepositories(root: string, options: GitServerOptions = {}):
   return { url: server.url.href.replace(/\/$/, ""), requests, stop: () => server.stop(true) };
 }
 
-/** git's CGI program. */
+/** The response of git's CGI program. */
 async function askBackend(root: string, request: Request): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   const { headers } = request;
-  const child = Bun.spawn(["git", "http-backend"], {
+  const child = Bun.spawn([backend], {
     env: {
       PATH: process.env.PATH,
       ...withoutSettings,
@@ -143,7 +158,7 @@ const withoutSettings = {
   HOME: "/nonexistent",
   GIT_CONFIG_NOSYSTEM: "1",
   GIT_CONFIG_GLOBAL: "/dev/null",
-  GIT_CONFIG_COUNT: "3",
+  GIT_CONFIG_COUNT: "4",
   GIT_CONFIG_KEY_0: "uploadpack.allowReachableSHA1InWant",
   GIT_CONFIG_VALUE_0: "true",
   // The repositories of a test may belong to another user.
@@ -151,7 +166,12 @@ const withoutSettings = {
   GIT_CONFIG_VALUE_1: "*",
   GIT_CONFIG_KEY_2: "protocol.file.allow",
   GIT_CONFIG_VALUE_2: "always",
+  GIT_CONFIG_KEY_3: "maintenance.auto",
+  GIT_CONFIG_VALUE_3: "false",
 };
+
+/** git's CGI program. */
+const backend = join(runGit(["--exec-path"]), "git-http-backend");
 
 function runGit(args: readonly string[]): string {
   const date = `${commitTime} +0000`;

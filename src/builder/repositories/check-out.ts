@@ -21,8 +21,11 @@ export async function checkOut(
   const format = commit.length === 64 ? ["--object-format=sha256"] : [];
   await client.run(["init", "--quiet", "--template=", ...format, "--", tree]);
   await git("remote", "add", "--", "origin", client.remote);
-  if (ref === undefined || (await fetchRef(ref, tree, client)) !== commit)
+  let fetched = ref === undefined ? undefined : await fetchRef(ref, tree, client);
+  if (fetched?.commit !== commit) {
     await fetchCommit(commit, tree, client);
+    fetched = await readCommit(commit, tree, client);
+  }
 
   const size = sizeOf(await git("ls-tree", "-r", "-l", "--full-tree", commit));
   if (size > maxBytes) {
@@ -31,9 +34,8 @@ export async function checkOut(
   }
   await git("checkout", "--quiet", "--detach", commit);
   if (address.hasSubmodules && existsSync(join(tree, ".gitmodules"))) await updateSubmodules(tree, client);
-  const commitTime = Number(await git("show", "-s", "--format=%ct", commit));
   if (keepsGitDirectory({ address })) await tidy(join(tree, ".git"), git);
-  return { directory: findDirectory(tree, address.subdirectory, client), commitTime };
+  return { directory: findDirectory(tree, address.subdirectory, client), commitTime: fetched.time };
 }
 
 /** Returns true if the copy has a `.git`, which a subdirectory never has. */
@@ -41,11 +43,32 @@ export function keepsGitDirectory({ address }: Pick<ResolvedRepository, "address
   return address.keepsGitDirectory === true && address.subdirectory === "";
 }
 
+interface Commit {
+  commit: string;
+  /** In seconds. */
+  time: number;
+}
+
 /** Fetches a ref; returns the commit that it points to now. */
-async function fetchRef(ref: string, tree: string, client: GitClient): Promise<string> {
+async function fetchRef(ref: string, tree: string, client: GitClient): Promise<Commit> {
   const end = await fetchShallow(tree, client, `+${ref}:${ref}`);
   if (end.status !== 0) throw client.complain(end);
-  return (await client.run(["-C", tree, "rev-parse", "FETCH_HEAD^{commit}"])).trim();
+  return readCommit("FETCH_HEAD", tree, client);
+}
+
+async function readCommit(name: string, tree: string, client: GitClient): Promise<Commit> {
+  const line = await client.run([
+    "-C",
+    tree,
+    "log",
+    "-1",
+    "--no-show-signature",
+    "--format=%H %ct",
+    name,
+    "--",
+  ]);
+  const [commit = "", time] = line.trim().split(" ");
+  return { commit, time: Number(time) };
 }
 
 /** Fetches a commit. Fetches all branches and tags if the server gives no commit by its hash. */

@@ -55,7 +55,7 @@ describe.each(users)("as %s", (who) => {
   /** The canary of the image that several rows share. */
   let shared: WatchedCanary;
   beforeAll(async () => {
-    attacker = makeAttacker(who);
+    attacker = makeAttacker(who, { inOneProcess: true });
     shared = attacker.layCanary();
     const directory = shared.path;
     await attacker.importImage("links:1", {

@@ -15,7 +15,7 @@ let layout: string;
 beforeAll(async () => {
   layout = temporaryDirectory();
   await makeBusyboxLayout(layout);
-  user = makeOrdinaryUser();
+  user = makeOrdinaryUser({ staysInNamespace: true });
   user.giveBough();
   user.give(layout, "layout");
 });

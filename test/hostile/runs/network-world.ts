@@ -55,11 +55,23 @@ async function serve(): Promise<void> {
     },
   });
   Bun.serve({ hostname: outsideAddress, port: 80, fetch: () => new Response("from outside") });
-  if (process.argv[2] === "ipv6")
-    Bun.serve({ hostname: outsideIpv6Address, port: 80, fetch: () => new Response("from IPv6") });
+  if (process.argv[2] === "ipv6") await serveIpv6();
   print("ready");
   const own = await Bun.udpSocket({});
   for await (const line of console) own.send(line, canaryPort, "127.0.0.1");
+}
+
+/** On a busy machine, the kernel takes some time until a new IPv6 address can be used. */
+async function serveIpv6(): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      Bun.serve({ hostname: outsideIpv6Address, port: 80, fetch: () => new Response("from IPv6") });
+      return;
+    } catch (error) {
+      if (attempt === 500) throw error;
+      await Bun.sleep(10);
+    }
+  }
 }
 
 /** Returns a response with one A record for any name (RFC 1035, 4.1), and with no record for other types. */

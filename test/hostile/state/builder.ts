@@ -5,10 +5,10 @@ import type { Subprocess } from "bun";
 import { type Ended, runBough, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { compileBough } from "../../support/compiled.ts";
-import { endOf } from "../../support/ended.ts";
 import { type FileSpec, writeFiles } from "../../support/files.ts";
 import { removeHome } from "../../support/homes.ts";
 import { makeOrdinaryUser } from "../../support/ordinary-user.ts";
+import { makeUserBough } from "../../support/user-bough.ts";
 
 export interface Builder {
   /** A directory that the user can write to. */
@@ -72,6 +72,7 @@ async function makeOrdinary(): Promise<Builder> {
   await makeBusyboxLayout(made);
   const layout = `oci:${user.give(made, "layout")}:latest`;
   const { uid, gid } = lstatSync(user.home);
+  const bough = makeUserBough(user);
   const start: User["start"] = (words, directory, environment) =>
     Bun.spawn([...user.prefix, "sh", "-c", 'cd "$0" && exec "$@"', directory, program, ...words], {
       env: { PATH: process.env.PATH, HOME: user.home, ...environment },
@@ -83,9 +84,12 @@ async function makeOrdinary(): Promise<Builder> {
     {
       home: user.home,
       start,
-      run: (words, directory, environment) => endOf(start(words, directory, environment)),
+      run: (words, workingDirectory, environment) => bough.run(words, { workingDirectory, environment }),
       own: (path) => chown(path, uid, gid),
-      remove: () => user.remove(),
+      remove() {
+        bough.close();
+        user.remove();
+      },
     },
     layout,
   );
