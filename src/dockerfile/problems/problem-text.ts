@@ -5,6 +5,8 @@ import type { Culprit, Problem } from "./problem.ts";
 
 /** Columns of source that are shown: of a longer line, the part around the culprit. */
 const shownWidth = 100;
+/** A whole line is not underlined if a usual terminal wraps it: the underline would stand below its rest. */
+const underlinedWidth = 72;
 const cut = "...";
 const maxMessageLength = 500;
 const shownLines = 10;
@@ -38,7 +40,9 @@ export function renderProblem(source: { path: string; lines: readonly string[] }
     }
     const shown = crop(text, culprit === undefined ? 0 : culprit.column - 1);
     rendered.push(`${number(line)} | ${shown.text}`);
-    if (text.trim() !== "") rendered.push(`${number("")} | ${underline(text, shown.start, culprit)}`);
+    const isMarked = culprit !== undefined || widthOf(shown.text) <= underlinedWidth;
+    if (text.trim() !== "" && isMarked)
+      rendered.push(`${number("")} | ${underline(text, shown.start, culprit)}`);
   }
   if (expected !== undefined) rendered.push(`${number("")} = expected ${visible(expected)}`);
   return rendered.join("\n");
