@@ -1,11 +1,12 @@
 /** The engine makes room on its disk by itself. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { statfsSync } from "node:fs";
+import { readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { endOf } from "../support/ended.ts";
 import { writeFiles } from "../support/files.ts";
+import { makeOrdinaryUser } from "../support/ordinary-user.ts";
 
 const main = [process.execPath, join(import.meta.dir, "../../src/main.ts")];
 const home = temporaryDirectory();
@@ -13,6 +14,9 @@ const context = temporaryDirectory();
 const environment = { BOUGH_HOME: home };
 
 beforeAll(() => {
+  writeFiles(context, {
+    Dockerfile: "FROM base:1\nARG NUMBER\nRUN echo $NUMBER; head -c 12000000 /dev/zero > /big\n",
+  });
   Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", home]);
 });
 afterAll(() => {
@@ -26,9 +30,6 @@ const freeShare = () => statfsSync(home).bavail / statfsSync(home).blocks;
 
 test("a build on a nearly full disk starts a process that removes the least recently used; the next one says so, once", async () => {
   await bough(["images", "import", await makeBusyboxLayout(temporaryDirectory()), "--tag", "base:1"]);
-  writeFiles(context, {
-    Dockerfile: "FROM base:1\nARG NUMBER\nRUN echo $NUMBER; head -c 12000000 /dev/zero > /big\n",
-  });
   for (const number of [1, 2, 3]) {
     const tag = number === 1 ? ["--tag", "kept:1"] : [];
     expect(await bough([...numbered(number), ...tag])).toMatchObject({ exitCode: 0 });
@@ -68,4 +69,29 @@ test("BOUGH_KEEP that is no size is an error before anything runs", async () => 
     exitCode: 2,
     stderr: expect.stringContaining('BOUGH_KEEP takes a size, not "much"'),
   });
+});
+
+test("an ordinary user's engine makes room in its user namespace", async () => {
+  const user = makeOrdinaryUser();
+  try {
+    const program = user.giveBough();
+    const made = temporaryDirectory();
+    await makeBusyboxLayout(made);
+    const layout = user.give(made, "layout");
+    const place = user.give(context, "context");
+    const environment = [`HOME=${user.home}`, `PATH=${process.env.PATH}`];
+    const run = (words: readonly string[], keep = "off") =>
+      endOf(
+        Bun.spawn([...user.prefix, "env", "-i", ...environment, `BOUGH_KEEP=${keep}`, program, ...words], {
+          ...{ cwd: "/", stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+        }),
+      );
+    await run(["images", "import", `oci:${layout}:latest`, "--tag", "base:1"]);
+    expect(await run(["build", place], "1kB")).toMatchObject({ exitCode: 0 });
+    const note = join(user.home, ".local/state/bough/made-room.json");
+    while (!readFileSync(note, "utf8").includes("freedBytes")) await Bun.sleep(20);
+    expect((await run(["build", place])).stderr).toContain("made room on the disk: removed 12 MB");
+  } finally {
+    user.remove();
+  }
 });
