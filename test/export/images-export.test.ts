@@ -15,8 +15,10 @@ import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { startDocker } from "../support/docker.ts";
 import { writeFiles } from "../support/files.ts";
+import { ociFiles, writeRawFiles } from "../support/image-bytes.ts";
 import { problemsOfArchive, problemsOfLayout } from "../support/image-spec.ts";
 import { Registry } from "../support/registry.ts";
+import { tarOf } from "../support/tar-bytes.ts";
 
 setDefaultTimeout(120_000);
 
@@ -350,4 +352,16 @@ describe("a destination", () => {
 afterAll(async () => {
   await registry?.stop();
   Bun.spawnSync(["chmod", "-R", "u+rwX", places]);
+});
+
+test("an image with more layers than Docker loads is exported with a warning", async () => {
+  const layers = Array.from({ length: 126 }, (_, index) => tarOf([{ name: `f${index}`, content: "" }]));
+  const layout = writeRawFiles(temporaryDirectory(), ociFiles({ layers }));
+  await bough("images", "import", `oci:${layout}:latest`, "--tag", "deep:1");
+  const words = ["--local", "images", "export", "deep:1", "oci:deep:1", "--compression", "none"];
+  const exported = await runBough(words, { workingDirectory: places, environment: { BOUGH_HOME: home } });
+  expect(exported.exitCode).toBe(0);
+  expect(exported.stderr).toContain(
+    "[WARN] the image has 126 layers, and Docker loads none with more than 125",
+  );
 });

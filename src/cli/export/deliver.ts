@@ -45,10 +45,11 @@ export async function deliverImage(
     base = await openOverBase(image.uuid, { service, store, platform, runtime, log, onProgress });
     return base;
   };
-  const content = async () => ({
-    ...counted(await openImageContent(service, image, times, openBase), progress.message),
-    ...{ attest, annotations },
-  });
+  const content = async () => {
+    const opened = await openImageContent(service, image, times, openBase);
+    warnOfDepth(opened.layers.length, log);
+    return { ...counted(opened, progress.message), attest, annotations };
+  };
   try {
     const written =
       destination.kind === "registry"
@@ -88,6 +89,16 @@ export async function deliverImage(
   } finally {
     base?.close();
   }
+}
+
+/** dockerd's `maxLayerDepth`: it answers a larger image with "max depth exceeded". */
+const maxDockerLayers = 125;
+
+function warnOfDepth(layers: number, log: Pick<Invocation["log"], "warn">): void {
+  if (layers <= maxDockerLayers) return;
+  log.warn(
+    `the image has ${layers} layers, and Docker loads none with more than ${maxDockerLayers}: join RUNs, or copy the result into a stage of its own (COPY --from=STAGE / /)`,
+  );
 }
 
 /** The number of bytes between two messages about a layer's progress. */
