@@ -30,6 +30,8 @@ export interface ImageToWrite {
   annotations?: Annotations | undefined;
   /** Called with the manifest's digest for the image's attestations. Only a layout can contain them. */
   attest?: Attest | undefined;
+  /** True to compress stored blobs again that have another compression. */
+  recompresses?: boolean;
 }
 
 /** `digest`: of the image's manifest. */
@@ -159,13 +161,15 @@ async function writeLayers(
 ): Promise<LayerBlob[]> {
   const blobs: LayerBlob[] = [];
   using compressor = createCompressor(compression);
+  const keeps: Keeps =
+    image.recompresses === true && keepsStored ? "equal" : keepsStored ? "compressed" : "plain";
   for (const layer of image.layers) {
     if (layer.known !== undefined) {
       blobs.push(layer.known);
       continue;
     }
     const file = files.create();
-    const blob = await writeLayer(layer, compressor, keepsStored, (bytes) => file.write(bytes));
+    const blob = await writeLayer(layer, compressor, keeps, (bytes) => file.write(bytes));
     file.keep(place(blob.digest));
     layer.onWritten?.(blob);
     blobs.push(blob);
@@ -173,18 +177,28 @@ async function writeLayers(
   return blobs;
 }
 
-/** Writes a stored blob unchanged, except a plain one if layers are compressed, and any if all layers must be plain. */
+/**
+ * Which stored blobs are written unchanged: those that are `compressed`, however (plain ones, too, if layers are not compressed),
+ * or those whose compression is `equal` to that of the other layers. `plain`: none, since all layers must be plain.
+ */
+type Keeps = "compressed" | "equal" | "plain";
+
 async function writeLayer(
   { stored, open }: LayerContent,
   compressor: Compressor,
-  keepsStored: boolean,
+  keeps: Keeps,
   write: (bytes: Uint8Array) => void,
 ): Promise<LayerBlob> {
   const content = await open();
   if (stored === undefined) return writeLayerBlob(content, compressor, write);
   const suffix = /\+(gzip|zstd)$/.exec(stored.mediaType)?.[1];
   const current = suffix === "gzip" || suffix === "zstd" ? suffix : "none";
-  if (keepsStored && (current !== "none" || compressor.compression === "none")) {
+  const isKept = {
+    compressed: current !== "none" || compressor.compression === "none",
+    equal: current === compressor.compression,
+    plain: false,
+  };
+  if (isKept[keeps]) {
     const { diffId: _, ...blob } = await writeLayerBlob(content, uncompressed, write);
     requireSame(blob.digest, stored.digest);
     return stored;

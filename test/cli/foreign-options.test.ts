@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ForeignOption } from "../../src/cli/command-line/foreign-options.ts";
 import { readUsage } from "../../src/cli/command-line/foreign-options.ts";
 import { dockerBuild, kaniko, podmanBuild } from "../../src/cli/foreign/build-options.ts";
+import { describeBuildxFlags, workingFlags } from "../../src/cli/foreign/buildx-flags.ts";
 import { dockerRun, podmanRun } from "../../src/cli/foreign/run-options.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { expectGolden } from "../support/golden.ts";
@@ -53,4 +54,30 @@ test.each([
     exitCode: 2,
     stderr: expect.stringContaining(`[ERROR] ${message}`),
   });
+});
+
+test.each(workingFlags.map(({ flag, words }) => [flag, words] as const))(
+  "%s of docker buildx works",
+  async (_, words) => {
+    const given = [
+      "--docker",
+      "build",
+      ...words.split(" "),
+      ...(words.includes("--call") || words.includes("--print") ? [] : ["--check=1"]),
+      ".",
+    ];
+    const { exitCode, stderr } = await runBough(given, { workingDirectory, environment: { A: "1" } });
+    expect({ exitCode, stderr: stderr.replaceAll(/\[WARN\] --output: .* is ignored: .*\n/g, "") }).toEqual({
+      exitCode: 0,
+      stderr: "",
+    });
+  },
+);
+
+test("the table of the manual has every flag of buildx 0.13 and 0.29", () => {
+  const flags =
+    "add-host allow annotation attest build-arg build-context builder cache-from cache-to call cgroup-parent check compress cpu-period cpu-quota cpu-shares cpuset-cpus cpuset-mems debug file force-rm iidfile invoke isolation label load memory memory-swap metadata-file network no-cache no-cache-filter output platform print progress provenance pull push quiet rm root sbom secret security-opt server-config shm-size squash ssh tag target ulimit";
+  const markdown = describeBuildxFlags();
+  for (const flag of flags.split(" ")) expect(markdown).toMatch(new RegExp(`\\| \`[^\`]*--${flag}\\b`));
+  expectGolden(join(import.meta.dir, "../../src/cli/help/topics/buildx.md"), markdown);
 });

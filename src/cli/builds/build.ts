@@ -4,6 +4,8 @@ import type { Command, Invocation } from "../command-line/command.ts";
 import { type ArgumentDefinitions, timeoutOption } from "../command-line/definitions.ts";
 import { limitDefinitions } from "../run/limit-options.ts";
 import { entitlements, hostsDefinition, networkDefinition } from "../run/network-option.ts";
+import { provenanceValue, sbomValue } from "./options/attestation-values.ts";
+import { calls, readCall } from "./options/call.ts";
 import { progressModes } from "./progress-modes.ts";
 
 const definitions: ArgumentDefinitions = {
@@ -172,6 +174,15 @@ const definitions: ArgumentDefinitions = {
     description:
       "Look for mistakes and build nothing: parse, plan and lint without a service; exit 2 if there are errors",
   },
+  call: {
+    type: "string",
+    refusesEmpty: true,
+    synonyms: ["--print"],
+    completes: calls,
+    valueHint: calls.join("|"),
+    description:
+      "Build nothing: check as --check does, or list the build arguments, secrets and SSH agents (outline), or the stages (targets)",
+  },
   "max-add-size": {
     type: "string",
     valueHint: "SIZE",
@@ -215,13 +226,27 @@ const definitions: ArgumentDefinitions = {
   },
   push: { type: "boolean", description: "Send the image to the registries of its tags" },
   provenance: {
-    type: "boolean",
+    type: "string",
+    refusesEmpty: true,
+    optional: provenanceValue,
+    valueHint: "[mode=min|max]",
     description:
-      "Record with the image written or pushed what it was made from, as an in-toto statement (SLSA v1)",
+      "Record with the image written or pushed what it was made from, as an in-toto statement (SLSA v1); min: without values of build arguments (default: max)",
   },
   sbom: {
-    type: "boolean",
+    type: "string",
+    refusesEmpty: true,
+    optional: sbomValue,
+    valueHint: "[true|false]",
     description: "Record with the image written or pushed its dpkg and apk packages, as SPDX JSON",
+  },
+  attest: {
+    type: "string",
+    refusesEmpty: true,
+    multiple: true,
+    completes: ["type=provenance", "type=sbom"],
+    valueHint: "type=provenance|sbom",
+    description: "The same as --provenance or --sbom",
   },
   trace: {
     type: "string",
@@ -284,7 +309,7 @@ export const build: Command = {
 /** Refuses `--check` with `--trace` or `--timings`: without a build there is nothing to measure. */
 function refuseTogether(values: Values): void {
   const measure = values.text("trace") === undefined ? "timings" : "trace";
-  if (!values.flag("check") || !(measure === "trace" || values.flag("timings"))) return;
+  if (readCall(values) === "build" || !(measure === "trace" || values.flag("timings"))) return;
   throw new BoughError(`--check and --${measure} cannot be used together`, {
     kind: "usage",
     hint: "--check builds nothing.",
@@ -294,6 +319,9 @@ function refuseTogether(values: Values): void {
 /** Builds, or runs the checks. Loads the code for it only now, so that `--help` is fast. */
 async function buildOrCheck(invocation: Invocation): Promise<number> {
   refuseTogether(invocation.values);
-  if (invocation.values.flag("check")) return (await import("./check.ts")).runCheckCommand(invocation);
+  const call = readCall(invocation.values);
+  if (call === "check") return (await import("./check.ts")).runCheckCommand(invocation);
+  if (call !== "build")
+    return (await import("./describe-dockerfile.ts")).describeDockerfile(call, invocation);
   return (await import("./run-build.ts")).runBuildCommand(invocation);
 }

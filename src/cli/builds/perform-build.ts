@@ -15,7 +15,8 @@ import type { Invocation } from "../command-line/command.ts";
 import { buildSession } from "../contexts/context-source.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
-import { takesStandardOutput } from "../export/build-outputs.ts";
+import { type BuildOutput, takesStandardOutput } from "../export/build-outputs.ts";
+import { epochOf } from "../export/times.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { requireLimits } from "../run/limit-options.ts";
@@ -93,7 +94,8 @@ export async function performBuild(
       const { writeBuildOutputs } = await import("../export/write-outputs.ts");
       const attest = attesting?.attest(service, result.image, options.tags);
       const additions = { attest, annotations: annotations?.parts };
-      await writeBuildOutputs(outputs, result.image, connection, invocation, log, additions);
+      const timed = mode === "docker" ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
+      await writeBuildOutputs(timed, result.image, connection, invocation, log, additions);
     }
     await connection.requireKept(result.image);
     return { ...result, printsImage: !takesStandardOutput(outputs) };
@@ -102,6 +104,14 @@ export async function performBuild(
   } finally {
     remember(() => connection.store.sessions.noteBuild(session, inputs.place));
   }
+}
+
+/** An epoch of the command line or the environment comes before the Dockerfile's. */
+function withEpoch(outputs: readonly BuildOutput[], epoch: number | undefined): BuildOutput[] {
+  return outputs.map((output) => {
+    const { times } = output;
+    return { ...output, times: { ...times, epoch: times.epoch ?? epoch } };
+  });
 }
 
 /** Opens what is known of the context's files. */

@@ -5,10 +5,10 @@ import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { watchedTerminal } from "../process/watched-terminal.ts";
-import { type progressModes, readProgressMode } from "./progress-modes.ts";
+import { readProgressMode } from "./progress-modes.ts";
 import { openSpoolFile } from "./spool-file.ts";
 
-type Mode = (typeof progressModes)[number];
+type Mode = ReturnType<typeof readProgressMode>;
 
 /** Creates the display that `--progress` selects, and loads only its code. */
 export async function createProgress(invocation: Invocation): Promise<Progress> {

@@ -62,7 +62,7 @@ export function parseArguments(
     if (token.kind !== "option") continue;
     const definition = definitions[token.name];
     if (definition === undefined) {
-      ignored.add(`${token.rawName} is ignored: ${foreign.find(token.name)?.text}`);
+      ignored.add(`${token.rawName} is ignored: ${foreign.find(token.name, token.value)?.text}`);
       continue;
     }
     if (definition.type === "boolean") {
@@ -75,15 +75,16 @@ export function parseArguments(
       else flags.delete(token.name);
       continue;
     }
+    const value = token.value ?? (definition.optional === undefined ? undefined : "true");
     // `--dockerfile "$FILE"` without FILE.
-    const isEmpty = token.value === "" && definition.refusesEmpty === true;
-    if (token.value === undefined || isEmpty)
+    const isEmpty = value === "" && definition.refusesEmpty === true;
+    if (value === undefined || isEmpty)
       throw usage(`${command}: ${token.rawName} needs a value${hintOf(definition)}`);
     const earlier = texts.get(token.name) ?? [];
     // To take only the last would silently drop the others.
     if (earlier.length > 0 && definition.multiple !== true)
       throw usage(`${command}: ${token.rawName} is given twice, but takes one value`);
-    texts.set(token.name, [...earlier, token.value]);
+    texts.set(token.name, [...earlier, value]);
   }
 
   const places = Object.values(definitions).filter((definition) => definition.type === "positional");

@@ -12,6 +12,8 @@ export type ArgumentDefinition = ArgDef & {
   dockerLetter?: string;
   /** See `OptionShape`. */
   yields?: OptionShape["yields"];
+  /** See `OptionShape`. Without a value it is `true`. */
+  optional?: OptionShape["optional"];
 };
 /** The shell completions of an argument: these words, or all names of a kind. `named-file` is one as in `oci:FILE` or `src=FILE`. */
 export type Completes = readonly string[] | CompletedKind;
@@ -47,13 +49,14 @@ export function readTokens(
     const short = shortOf(definition);
     const type = definition.type === "boolean" ? "boolean" : "string";
     const pairs = aliasesOf(definition).filter((alias) => alias.length === 2);
-    const { synonyms = [], yields } = definition;
+    const { synonyms = [], yields, optional } = definition;
     options[name] = {
       type,
       ...(short === undefined ? {} : { short }),
       ...(pairs.length === 0 ? {} : { pairs }),
       ...(synonyms.length === 0 ? {} : { synonyms }),
       ...(yields === undefined ? {} : { yields }),
+      ...(optional === undefined ? {} : { optional }),
     };
   }
   return tokenize(raw, { ...options, ...others });

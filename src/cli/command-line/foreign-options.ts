@@ -4,12 +4,20 @@ import type { OptionShape } from "./tokens.ts";
  * An option of another program that bough does not have: its names, and its value if it takes one, as that program's help prints
  * them. What comes of it, and why, or what to write instead.
  */
-export type ForeignOption = readonly [usage: string, outcome: "ignored" | "refused", text: string];
+export type ForeignOption = readonly [
+  usage: string,
+  outcome: "ignored" | "refused",
+  text: string,
+  /** A value with which the option is ignored, although others are refused. */
+  ignoredValue?: string,
+];
+
+export type FoundOption = { outcome: "ignored" | "refused"; text: string };
 
 export interface ForeignOptions {
   /** Their shapes, by their first names. */
   shapes: Readonly<Record<string, OptionShape>>;
-  find(name: string): { outcome: "ignored" | "refused"; text: string } | undefined;
+  find(name: string, value: string | undefined): FoundOption | undefined;
 }
 
 export const noForeignOptions: ForeignOptions = { shapes: {}, find: () => undefined };
@@ -27,9 +35,10 @@ export function foreignOptions(...tables: (readonly ForeignOption[])[]): Foreign
   }
   return {
     shapes,
-    find(name) {
-      const row = rows.get(name);
-      return row && { outcome: row[1], text: row[2] };
+    find(name, value) {
+      const [, outcome = "refused", text, ignoredValue] = rows.get(name) ?? [];
+      if (text === undefined) return undefined;
+      return { outcome: value !== undefined && value === ignoredValue ? "ignored" : outcome, text };
     },
   };
 }

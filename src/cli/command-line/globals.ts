@@ -77,7 +77,9 @@ export interface GlobalOptions {
 export function readGlobals(before: Values, after: Values, command?: string): GlobalOptions {
   const text = (name: keyof typeof globalDefinitions) => after.text(name) ?? before.text(name);
   const flag = (name: keyof typeof globalDefinitions) => after.flag(name) || before.flag(name);
-  const quiet = flag("quiet");
+  // Only `build` has this option.
+  const progress = after.text("progress");
+  const quiet = flag("quiet") || progress === "quiet";
   const format = text("format") ?? "table";
   if (text("session") === "")
     throw new BoughError('--session takes the key of a session, not ""', {
@@ -101,7 +103,11 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
         : undefined,
     ),
     wide: flag("wide"),
-    logLevel: oneOf(text("log-level") ?? (quiet ? "error" : "info"), logLevels, "--log-level"),
+    logLevel: oneOf(
+      text("log-level") ?? (quiet || progress === "none" ? "error" : "info"),
+      logLevels,
+      "--log-level",
+    ),
     quiet,
   };
 }

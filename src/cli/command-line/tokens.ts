@@ -25,6 +25,8 @@ export interface OptionShape {
   synonyms?: readonly string[];
   /** The letter means another option, `to`, if the word behind it is one of these: `-f json`. */
   yields?: { to: string; before: readonly string[] } | undefined;
+  /** The value may be left out: the next word is one only if it looks like this. */
+  optional?: RegExp | undefined;
 }
 
 export function tokenize(words: readonly string[], options: Readonly<Record<string, OptionShape>>): Token[] {
@@ -43,7 +45,9 @@ export function tokenize(words: readonly string[], options: Readonly<Record<stri
 
   const option = (rawName: string, name: string, inline: string | undefined) => {
     const at = index;
-    const isNext = inline === undefined && takesValue(name) && index + 1 < words.length;
+    const next = words[index + 1];
+    const fits = next !== undefined && (longs.get(name)?.optional?.test(next) ?? true);
+    const isNext = inline === undefined && takesValue(name) && fits;
     const value = isNext ? words[++index] : inline;
     const inlineValue = value === undefined ? undefined : !isNext;
     tokens.push({ kind: "option", index: at, name, rawName, value, inlineValue });

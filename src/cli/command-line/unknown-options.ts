@@ -14,7 +14,7 @@ export function refuseUnknown(
   const hints = new Map<string, string>();
   for (const token of tokens) {
     if (!isUndefined(token, definitions)) continue;
-    const known = foreign.find(token.name);
+    const known = foreign.find(token.name, token.value);
     if (known?.outcome === "ignored") continue;
     hints.set(token.rawName, known?.text ?? suggestion(token.rawName, definitions, command));
   }

@@ -83,7 +83,11 @@ async function findPlace(words: readonly string[], commands: CommandTable): Prom
       const option = findOption(word, place.definitions);
       if (option === undefined) continue;
       name = option.name;
-      if (option.definition.type !== "boolean" && option.value === undefined)
+      if (
+        option.definition.type !== "boolean" &&
+        option.definition.optional === undefined &&
+        option.value === undefined
+      )
         place.awaiting = option.definition;
       else place.options.set(name, option.value ?? "");
     } else {

@@ -3,6 +3,7 @@ import type { GivenSecrets } from "../../builder/mounts/secrets.ts";
 import type { Attest } from "../../image/image-writer.ts";
 import type { Service } from "../../service/client.ts";
 import type { BuildInputs } from "../builds/inputs.ts";
+import type { AttestationOptions } from "../builds/options/attestation-options.ts";
 import { gatherProvenance } from "./provenance.ts";
 import { describePackages } from "./sbom.ts";
 
@@ -17,9 +18,9 @@ interface Attesting {
 export function prepareAttestations(
   inputs: BuildInputs,
   given: GivenSecrets,
-  wanted: { provenance: boolean; sbom: boolean },
+  wanted: AttestationOptions,
 ): Attesting {
-  const provenance = wanted.provenance ? gatherProvenance(inputs, given) : undefined;
+  const provenance = wanted.provenance && gatherProvenance(inputs, given, wanted.provenance);
   return {
     inputs: provenance?.inputs,
     attest: (service, uuid, names) => async (image, digest) => {

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
-import { withLatest } from "../../service/images/tag.ts";
+import { parseTag, withLatest } from "../../service/images/tag.ts";
 import type { Invocation } from "../command-line/command.ts";
 import {
   type Destination,
@@ -20,7 +20,30 @@ export interface BuildOutput {
   compression: Compression;
   times: TimeOptions;
   isInsecure: boolean;
+  /** True if layers of bases are compressed again, where they have another compression. */
+  recompresses: boolean;
+  /** Further tags of the image. */
+  tags: readonly string[];
+  /** Sentences on fields that make no difference. */
+  ignored: readonly string[];
 }
+
+/** Fields of docker buildx that make no difference, and why. */
+const ignoredFields: Readonly<Record<string, string>> = {
+  "attestation-prefix": "attestations are in the image's index",
+  "compression-level": "the level is fixed, so that the same image is always the same bytes",
+  "dangling-name-prefix": "an image without a tag has an id",
+  "name-canonical": "an image is found by its digest in any case",
+  "platform-split": "an image has one platform",
+  store: "the image stays with the service in any case",
+  unpack: "images are always unpacked",
+};
+
+/** Fields that ask for something impossible if they have this value. */
+const impossibleFields: Readonly<Record<string, readonly [value: string, reason: string]>> = {
+  "oci-mediatypes": ["false", "images have the media types of OCI, which docker and all registries read"],
+  "push-by-digest": ["true", "a push needs a tag; --metadata-file has the digest"],
+};
 
 /**
  * Reads `-o/--output` and `--push`, which are those of docker buildx build. Throws before the build if one is impossible.
@@ -43,13 +66,24 @@ export function readBuildOutputs(
     const [dest, name] = [take("dest"), take("name")];
     const path = dest === undefined || dest === "-" ? undefined : resolve(runtime.workingDirectory, dest);
     const names = name === undefined ? tags : name.split(",");
+    const ignored = Object.entries(ignoredFields).flatMap(([field, why]) =>
+      take(field) === undefined ? [] : [`--output: ${field} is ignored: ${why}`],
+    );
+    for (const [field, [value, reason]] of Object.entries(impossibleFields))
+      if (String(isTrue(field, value !== "true")) === value)
+        throw unusable(text, `${field}=${value}: ${reason}`);
     const output = {
+      ignored,
+      tags: type === "image" ? names.map(parseTag) : [],
+      recompresses: isTrue("force-compression"),
       destinations: destinationsOf({ type, path, names, dest, isArchive: isTrue("tar", true) }, text, isTrue),
       compression: readCompression(take("compression"), text),
       times: readTimes(isTrue("rewrite-timestamp"), { values, runtime }),
       isInsecure: isTrue("registry.insecure"),
     };
     const [unknown] = fields.keys();
+    if (unknown?.startsWith("annotation") === true)
+      throw unusable(text, `${unknown}: annotations are given with --annotation KEY=VALUE`);
     if (unknown !== undefined) throw unusable(text, `unknown field ${unknown}`);
     for (const destination of output.destinations) {
       if (destination.kind !== "local") refuseTerminal(destination, runtime.stdout);
@@ -122,13 +156,12 @@ function destinationsOf(
       return [{ kind: "docker-archive", path, name: first, otherNames }];
     }
     case "image":
-      if (!isTrue("push"))
-        throw unusable(text, "the image stays with the service; push=true sends it to a registry");
+      if (!isTrue("push")) return [];
       return registries(names, text);
     case "registry":
       return registries(names, text);
     default:
-      throw unusable(text, "type must be oci, docker, tar, local or registry");
+      throw unusable(text, "type must be oci, docker, tar, local, image or registry");
   }
 }
 
@@ -185,6 +218,6 @@ function readCompression(value: string | undefined, text: string): Compression {
 function unusable(text: string, problem: string): BoughError {
   return new BoughError(`--output ${JSON.stringify(text)}: ${problem}`, {
     kind: "usage",
-    hint: "As for docker buildx build: type=oci|docker|tar|local,dest=PATH, or type=registry.",
+    hint: "As for docker buildx build: type=oci|docker|tar|local,dest=PATH, or type=image|registry.",
   });
 }

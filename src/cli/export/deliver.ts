@@ -21,11 +21,12 @@ interface Delivery extends Pick<ImageToWrite, "attest" | "annotations"> {
   compression: Compression;
   times: TimeOptions;
   isInsecure: boolean;
+  recompresses?: boolean;
 }
 
 /** Exports or pushes an image of the service, and shows the progress. */
 export async function deliverImage(
-  { image, destination, compression, times, isInsecure, attest, annotations }: Delivery,
+  { image, destination, compression, times, isInsecure, recompresses = false, attest, annotations }: Delivery,
   { service, store }: Pick<Connection, "service" | "store">,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
 ): Promise<WrittenImage | undefined> {
@@ -48,7 +49,7 @@ export async function deliverImage(
   const content = async () => {
     const opened = await openImageContent(service, image, times, openBase);
     warnOfDepth(opened.layers.length, log);
-    return { ...counted(opened, progress.message), attest, annotations };
+    return { ...counted(opened, progress.message), attest, annotations, recompresses };
   };
   try {
     const written =

@@ -13,6 +13,7 @@ import type { Service } from "../../service/client.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import { version } from "../../version.ts";
 import type { BuildInputs } from "../builds/inputs.ts";
+import type { ProvenanceOptions } from "../builds/options/attestation-options.ts";
 import { digestSet, packageUrl, type Subject, statementOf } from "./statement.ts";
 
 interface Provenance {
@@ -29,6 +30,7 @@ interface Provenance {
 export function gatherProvenance(
   { context, contexts, dockerfile, buildArgs, labels, mode, target }: BuildInputs,
   given: GivenSecrets,
+  { hasArguments, builderId }: ProvenanceOptions,
 ): Provenance {
   const images = new Map<string, string>();
   const urls = new Map<string, string>();
@@ -40,7 +42,7 @@ export function gatherProvenance(
     dockerfile: pathWithin(context.absolutePath, absolutePath) ?? basename(absolutePath),
     mode,
     ...(target === undefined ? {} : { target }),
-    ...withoutSecrets(buildArgs, given),
+    ...withoutSecrets(buildArgs, given, hasArguments),
     ...(labels.size === 0 ? {} : { labels: Object.fromEntries(inOrder(labels)) }),
   };
   return {
@@ -76,7 +78,7 @@ export function gatherProvenance(
           ],
         },
         runDetails: {
-          builder: { id: `pkg:generic/bough@${version}` },
+          builder: { id: builderId ?? `pkg:generic/bough@${version}` },
           metadata: { finishedOn: image.created },
         },
       });
@@ -105,11 +107,11 @@ function contextDigest(files: ReadonlyMap<string, string>): string {
 }
 
 /** Returns the build arguments that are not secret, and only the names of the others. */
-function withoutSecrets(values: ReadonlyMap<string, string>, given: GivenSecrets) {
+function withoutSecrets(values: ReadonlyMap<string, string>, given: GivenSecrets, hasOthers: boolean) {
   const secrets = secretsAmong([...values, ...secretTexts(given)]);
   const entries = inOrder(values);
   const withheld = entries.flatMap(([name, value]) =>
-    isSecretName(name) || isSecretValue(value) || secrets.has(name) ? [name] : [],
+    !hasOthers || isSecretName(name) || isSecretValue(value) || secrets.has(name) ? [name] : [],
   );
   return {
     buildArgs: Object.fromEntries(entries.filter(([name]) => !withheld.includes(name))),

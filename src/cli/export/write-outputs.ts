@@ -19,7 +19,8 @@ export async function writeBuildOutputs(
   additions: Pick<ImageToWrite, "attest" | "annotations">,
 ): Promise<void> {
   const described = await findDescription(image, connection);
-  for (const { destinations, ...options } of outputs) {
+  for (const { destinations, ignored, tags: _, ...options } of outputs) {
+    for (const sentence of ignored) log.warn(sentence);
     for (const destination of destinations) {
       makeParents(destination);
       if (destination.kind === "local") {

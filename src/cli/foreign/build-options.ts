@@ -19,9 +19,7 @@ const pushes = "Give the destination as the tag, and --push: bough build --tag H
 
 /** `docker buildx build`, and the older `docker build`. */
 export const dockerBuild: readonly ForeignOption[] = [
-  ["--attest TYPE", "refused", "`--provenance` records what an image was made from, `--sbom` its packages."],
-  ["--builder NAME", "refused", services],
-  ["--call METHOD", "refused", "--check looks for mistakes."],
+  ["--builder NAME", "refused", services, "default"],
   ["--cgroup-parent NAME", "refused", "Leave it out: the engine makes the control groups itself."],
   ["--compress", "ignored", "the context is not sent: the engine reads it where it is"],
   ["-c, --cpu-shares N", "ignored", cpus],
@@ -34,10 +32,13 @@ export const dockerBuild: readonly ForeignOption[] = [
   ["--force-rm", "ignored", noContainers],
   ["--invoke COMMAND", "refused", "--on-error shell opens a shell at a step that fails."],
   ["--isolation KIND", "refused", `Leave it out: ${namespaces}.`],
-  ["--load", "refused", "`-o type=docker,dest=FILE` writes an archive for `docker load -i FILE`."],
+  [
+    "--load",
+    "ignored",
+    "the image is in bough's own store; `-o type=docker,dest=- | docker load` hands it to docker",
+  ],
   ["-m SIZE", "ignored", memory],
   ["--memory-swap SIZE", "ignored", memory],
-  ["--print FORMAT", "refused", "--check looks for mistakes."],
   ["--rm", "ignored", noContainers],
   ["--root DIRECTORY", "refused", services],
   ["--security-opt OPTION", "refused", capabilities],

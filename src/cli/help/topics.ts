@@ -1,6 +1,7 @@
 /** The manual: a Markdown source each topic. Loaded only by `help`, since these texts are long. */
 import { renderGlobalOptions } from "../command-line/help.ts";
 import agents from "./topics/agents.md" with { type: "text" };
+import buildx from "./topics/buildx.md" with { type: "text" };
 import changelog from "./topics/changelog.md" with { type: "text" };
 import checks from "./topics/checks.md" with { type: "text" };
 import ci from "./topics/ci.md" with { type: "text" };
@@ -30,6 +31,7 @@ export interface Topic {
 /** In the order in which `bough help` lists them. No topic has the name of a command. */
 export const topics: Readonly<Record<string, Topic>> = {
   docker: { summary: "Coming from docker: its commands, and what to write here", markdown: docker },
+  buildx: { summary: "Every flag of docker buildx build, and what it does here", markdown: buildx },
   dockerfile: { summary: "What each instruction does, with and without --docker", markdown: dockerfile },
   contexts: {
     summary: "Contexts from git, archives and standard input; --build-context",

@@ -9,6 +9,7 @@ import { type BuildOutput, readBuildOutputs, requireIndexes } from "../../export
 import { readLimitOptions } from "../../run/limit-options.ts";
 import { isEmbedded } from "../../service/choice.ts";
 import { readTimeout, type Timeout } from "../../service/timeout.ts";
+import { type AttestationOptions, readAttestationOptions } from "./attestation-options.ts";
 
 /** The options of `bough build` that do not name what is built. */
 interface BuildOptions
@@ -16,8 +17,8 @@ interface BuildOptions
   /** The time that each RUN may take. */
   timeout: Timeout;
   outputs: readonly BuildOutput[];
-  /** `--provenance` and `--sbom`; `undefined` if neither is given. */
-  attestations: { provenance: boolean; sbom: boolean } | undefined;
+  /** `undefined` if there are none. */
+  attestations: AttestationOptions | undefined;
   /** `--annotation`. */
   annotations: AnnotationOptions | undefined;
   /** The number of steps that run concurrently. */
@@ -34,17 +35,18 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
     `It takes seconds, as in --timeout 1800. To tag the image, use --tag ${tag}.`,
   );
   const limits = readLimitOptions(values);
-  const tags = [...new Set(values.list("tag").map(parseTag))];
-  const outputs = readBuildOutputs(invocation, tags);
-  const provenance = values.flag("provenance");
-  const isAttested = provenance || values.flag("sbom");
-  if (isAttested) requireIndexes(outputs, provenance ? "--provenance" : "--sbom");
-  const annotations = readAnnotations(values.list("annotation"), outputs, isAttested);
+  const named = [...new Set(values.list("tag").map(parseTag))];
+  const outputs = readBuildOutputs(invocation, named);
+  const tags = [...new Set([...named, ...outputs.flatMap((output) => output.tags)])];
+  const attestations = readAttestationOptions(values);
+  if (attestations !== undefined)
+    requireIndexes(outputs, attestations.provenance === undefined ? "--sbom" : "--provenance");
+  const annotations = readAnnotations(values.list("annotation"), outputs, attestations !== undefined);
   const jobs = positiveInteger(values.text("jobs"), "--jobs", "It is a number of steps, as in --jobs 4.");
   return {
     ...{ timeout, limits, tags, outputs },
     annotations,
-    attestations: isAttested ? { provenance, sbom: values.flag("sbom") } : undefined,
+    attestations,
     useCache: !values.flag("no-cache"),
     pullsImages: values.flag("pull"),
     measuresLayers: values.text("metadata-file") !== undefined,

@@ -1,0 +1,114 @@
+import { usageError } from "../../../errors.ts";
+import type { Values } from "../../command-line/arguments.ts";
+
+/** `--provenance`, `--sbom` and `--attest`. */
+export interface AttestationOptions {
+  /** `undefined` for none. */
+  provenance: ProvenanceOptions | undefined;
+  sbom: boolean;
+}
+
+export interface ProvenanceOptions {
+  /** True for `mode=max`: with the values of build arguments. */
+  hasArguments: boolean;
+  builderId: string | undefined;
+}
+
+/** The option that gave it, for messages. */
+type Given = { option: string; fields: ReadonlyMap<string, string> };
+
+/**
+ * Reads docker buildx's options. A later one replaces an earlier one of its kind. `undefined` if nothing is to be recorded.
+ * https://docs.docker.com/build/metadata/attestations/
+ */
+export function readAttestationOptions(values: Values): AttestationOptions | undefined {
+  const given = values.list("attest").map((text): [string, Given] => {
+    const fields = readFields(text, "--attest");
+    const type = fields.get("type");
+    fields.delete("type");
+    if (type === "provenance" || type === "sbom") return [type, { option: "--attest", fields }];
+    throw usageError(
+      `--attest takes type=provenance or type=sbom, not ${JSON.stringify(text)}`,
+      "For example: --attest type=provenance,mode=max.",
+    );
+  });
+  for (const type of ["provenance", "sbom"]) {
+    const text = values.text(type);
+    if (text !== undefined)
+      given.push([type, { option: `--${type}`, fields: readFields(text, `--${type}`) }]);
+  }
+  const last = (type: string) => given.findLast(([name]) => name === type)?.[1];
+  const [provenance, sbom] = [last("provenance"), last("sbom")];
+  const options = {
+    provenance: provenance && readProvenance(provenance),
+    sbom: sbom !== undefined && readSbom(sbom),
+  };
+  return options.provenance === undefined && !options.sbom ? undefined : options;
+}
+
+function readProvenance({ option, fields }: Given): ProvenanceOptions | undefined {
+  const {
+    mode = "max",
+    version = "v1",
+    "builder-id": builderId,
+    disabled,
+    ...others
+  } = Object.fromEntries(fields);
+  refuseFields(option, { ...others, reproducible: undefined });
+  if (mode !== "min" && mode !== "max")
+    throw usageError(
+      `${option}: mode must be min or max, not ${JSON.stringify(mode)}`,
+      "max records the values of build arguments, too.",
+    );
+  if (version !== "v1")
+    throw usageError(
+      `${option}: only version=v1 of SLSA's provenance is written, not ${version}`,
+      "Leave it out.",
+    );
+  return isTrue(option, disabled) ? undefined : { hasArguments: mode === "max", builderId };
+}
+
+function readSbom({ option, fields }: Given): boolean {
+  const { disabled, generator, ...others } = Object.fromEntries(fields);
+  if (generator !== undefined)
+    throw usageError(
+      `${option}: bough lists the packages itself, and runs no generator`,
+      `Leave generator=${generator} out.`,
+    );
+  refuseFields(option, others);
+  return !isTrue(option, disabled);
+}
+
+/** Reads `true`, `false`, or `KEY=VALUE,...`. */
+function readFields(text: string, option: string): Map<string, string> {
+  if (/^(true|1)$/.test(text)) return new Map();
+  if (/^(false|0)$/.test(text)) return new Map([["disabled", "true"]]);
+  return new Map(
+    text.split(",").map((field): [string, string] => {
+      const [, key, value] = /^([^=]+)=(.*)$/s.exec(field) ?? [];
+      if (key !== undefined && value !== undefined) return [key, value];
+      throw usageError(
+        `${option} takes true, false or KEY=VALUE, not ${JSON.stringify(field)}`,
+        "For example: --provenance=mode=max.",
+      );
+    }),
+  );
+}
+
+function isTrue(option: string, text: string | undefined): boolean {
+  if (text === undefined || text === "true" || text === "1") return text !== undefined;
+  if (text === "false" || text === "0") return false;
+  throw usageError(
+    `${option}: disabled must be true or false, not ${JSON.stringify(text)}`,
+    "true records nothing.",
+  );
+}
+
+function refuseFields(option: string, fields: Readonly<Record<string, string | undefined>>): void {
+  const [unknown] = Object.keys(fields).filter((name) => fields[name] !== undefined);
+  if (unknown !== undefined)
+    throw usageError(
+      `${option}: unknown field ${unknown}`,
+      "provenance has mode, builder-id, version and disabled.",
+    );
+}

@@ -1,0 +1,149 @@
+/** Values of options that docker buildx has: attestations, outputs, `--call`, `--progress`, `SOURCE_DATE_EPOCH`. */
+import { expect, test } from "bun:test";
+import { build } from "../../src/cli/builds/build.ts";
+import { readAttestationOptions } from "../../src/cli/builds/options/attestation-options.ts";
+import { parseArguments } from "../../src/cli/command-line/arguments.ts";
+import { argumentsOf } from "../../src/cli/command-line/help.ts";
+import { readBuildOutputs } from "../../src/cli/export/build-outputs.ts";
+import { epochOf, sourceDateEpoch } from "../../src/cli/export/times.ts";
+import type { Runtime } from "../../src/cli/process/runtime.ts";
+import { parseDockerfile } from "../../src/dockerfile/parse.ts";
+import { startFakeService } from "../fake-service/fake-service.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const valuesOf = (line: string) => {
+  const words = line.split(" ").filter((word) => word !== "");
+  return parseArguments(words, argumentsOf(build.definition), "bough build");
+};
+const max = { hasArguments: true, builderId: undefined };
+const min = { hasArguments: false, builderId: undefined };
+
+test.each<[line: string, options: ReturnType<typeof readAttestationOptions>]>([
+  ["", undefined],
+  ["--provenance .", { provenance: max, sbom: false }],
+  ["--provenance true .", { provenance: max, sbom: false }],
+  ["--provenance=false --sbom=false", undefined],
+  ["--provenance mode=min", { provenance: min, sbom: false }],
+  [
+    "--provenance=mode=max,builder-id=https://ci.example",
+    { provenance: { ...max, builderId: "https://ci.example" }, sbom: false },
+  ],
+  ["--sbom --provenance=mode=min,version=v1", { provenance: min, sbom: true }],
+  ["--attest type=sbom --attest type=provenance,mode=min", { provenance: min, sbom: true }],
+  ["--attest type=provenance --provenance=false --sbom", { provenance: undefined, sbom: true }],
+  ["--attest type=provenance,disabled=true", undefined],
+])("build %s", (line, options) => expect(readAttestationOptions(valuesOf(line))).toEqual(options));
+
+test.each([
+  ["--provenance=mode=most", 'mode must be min or max, not "most"'],
+  ["--provenance=version=v0.2", "only version=v1"],
+  ["--attest type=vex", "--attest takes type=provenance or type=sbom"],
+  ["--attest type=sbom,generator=scout", "bough lists the packages itself"],
+  ["--provenance=yes", "takes true, false or KEY=VALUE"],
+  ["--provenance=colour=red", "unknown field colour"],
+])("build %s is refused", (line, message) => {
+  expect(() => readAttestationOptions(valuesOf(line))).toThrow(message);
+});
+
+const runtime = {
+  workingDirectory: "/",
+  environment: {},
+  stdout: { isTerminal: false },
+} as unknown as Runtime;
+const outputOf = (text: string) =>
+  readBuildOutputs({ values: valuesOf(`-o ${text}`), runtime }, ["app:1"])[0];
+
+test("-o type=image keeps the image with the service, under further names", () => {
+  expect(outputOf('type=image,"name=b:1,c",push=false,unpack=true')).toMatchObject({
+    destinations: [],
+    tags: ["b:1", "c:latest"],
+    ignored: ["--output: unpack is ignored: images are always unpacked"],
+  });
+  expect(
+    outputOf("type=image,name=HOST/app:1,push=true".replace("HOST", "localhost:5000"))?.destinations,
+  ).toHaveLength(1);
+});
+
+test.each([
+  [
+    "type=oci,dest=x,compression-level=9,oci-mediatypes=true,force-compression=true",
+    { recompresses: true, ignored: [expect.stringContaining("compression-level is ignored")] },
+  ],
+  ["type=oci,dest=x", { recompresses: false, ignored: [], tags: [] }],
+])("-o %s", (text, fields) => expect(outputOf(text)).toMatchObject(fields));
+
+test.each([
+  ["type=oci,dest=x,oci-mediatypes=false", "oci-mediatypes=false: images have the media types of OCI"],
+  ["type=registry,push-by-digest=true", "push-by-digest=true: a push needs a tag"],
+  ["type=oci,dest=x,annotation.a=b", "annotations are given with --annotation"],
+  ["type=cacheonly", "type must be oci, docker, tar, local, image or registry"],
+])("-o %s is refused", (text, message) => expect(() => outputOf(text)).toThrow(message));
+
+test.each([
+  ["ARG SOURCE_DATE_EPOCH=1704067200\nFROM scratch", 1704067200],
+  ["ARG SOURCE_DATE_EPOCH\nFROM scratch", undefined],
+  ["FROM scratch\nARG SOURCE_DATE_EPOCH=1", undefined],
+])("the Dockerfile %j has the epoch %p", (text, epoch) =>
+  expect(epochOf(parseDockerfile(text, "Dockerfile"))).toBe(epoch),
+);
+
+test("SOURCE_DATE_EPOCH=context means no time for a directory, and is refused for an address", () => {
+  const given = { ...runtime, environment: { SOURCE_DATE_EPOCH: "context" } };
+  expect(sourceDateEpoch({ values: valuesOf("."), runtime: given })).toBeUndefined();
+  const values = valuesOf("https://host.example/app.git");
+  expect(() => sourceDateEpoch({ values, runtime: given })).toThrow(
+    "SOURCE_DATE_EPOCH=context is not supported",
+  );
+});
+
+const described = `# build compiles it
+FROM scratch AS build
+# V the version
+ARG V=1
+RUN --mount=type=secret,id=tok,required=true --mount=type=ssh true
+FROM scratch AS other
+ARG UNUSED
+FROM build
+ARG X
+`;
+
+test.each([
+  ["targets", "TARGET     DESCRIPTION\nbuild      compiles it\nother\n(default)\n"],
+  [
+    "outline",
+    "BUILD ARG  VALUE  DESCRIPTION\nV          2      the version\nX\n\nSECRET  REQUIRED\ntok     true\n\nSSH      REQUIRED\ndefault\n",
+  ],
+  ["outline --target other", "BUILD ARG  VALUE  DESCRIPTION\nUNUSED\n"],
+])("build --call %s lists it and asks no service", async (call, stdout) => {
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: described });
+  const words = `--url http://127.0.0.1:1 --token t build --docker --build-arg V=2 --call ${call} .`;
+  expect(await runBough(words.split(" "), { workingDirectory })).toEqual({ exitCode: 0, stdout, stderr: "" });
+  const json = await runBough(words.replace(/(outline|targets)/, "$1,format=json").split(" "), {
+    workingDirectory,
+  });
+  expect(Object.keys(JSON.parse(json.stdout))).toContain(call === "targets" ? "targets" : "args");
+});
+
+test.each([
+  ["quiet", /^[0-9a-f-]{36}\n$/, /^$/],
+  ["none", /^IMAGE/, /^$/],
+  ["rawjson", /^IMAGE/, /^\{.*\}\n$/s],
+])("build --progress %s", async (mode, stdout, stderr) => {
+  const service = await startFakeService();
+  service.state.addImage("base:1");
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN true\n" });
+  const words = ["--url", service.url, "--token", "t0ken-t0ken", "build", "--progress", mode, "."];
+  const ended = await runBough(words, {
+    workingDirectory,
+    environment: { BOUGH_HOME: temporaryDirectory() },
+  });
+  await service.close();
+  expect(ended).toEqual({
+    exitCode: 0,
+    stdout: expect.stringMatching(stdout),
+    stderr: expect.stringMatching(stderr),
+  });
+});
