@@ -102,13 +102,19 @@ export class Reader {
   }
 }
 
-/** The jobs of a pipeline: entries with a `script`, a list of lines. */
+interface Job {
+  script?: string[];
+  steps?: { run?: string }[];
+  variables?: Record<string, string>;
+}
+
+/** The jobs of a pipeline: GitLab's entries with a list `script`, or GitHub's below `jobs`, with a `run` in each step. */
 function jobsOf(yaml: string): { script: string; variables: Record<string, string> }[] {
-  const document = Bun.YAML.parse(yaml) as Record<
-    string,
-    { script?: string[]; variables?: Record<string, string> }
-  >;
-  const jobs = Object.values(document).filter((value) => Array.isArray(value?.script));
-  if (jobs.length === 0) throw new Error("a pipeline without a job that has a script");
-  return jobs.map(({ script = [], variables = {} }) => ({ script: script.join("\n"), variables }));
+  const document = Bun.YAML.parse(yaml) as { jobs?: Record<string, Job> } & Record<string, Job>;
+  const found = Object.values(document.jobs ?? document).flatMap(({ script, steps, variables = {} }) => {
+    const lines = script ?? steps?.flatMap(({ run }) => run ?? []);
+    return lines === undefined ? [] : [{ script: lines.join("\n"), variables }];
+  });
+  if (found.length === 0) throw new Error("a pipeline without a job that has a script");
+  return found;
 }

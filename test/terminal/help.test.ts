@@ -31,7 +31,7 @@ test.each([
   ["overview", "-h", 120, 40],
   ["build-help", "build -h", 80, 24],
   ["build-help", "build -h", 120, 40],
-  ["topics", "help", 80, 30],
+  ["topics", "help", 80, 24],
   ["topics", "help", 120, 40],
 ])("%s (bough %s) fits a screen of %d columns and %d rows", async (name, line, columns, rows) => {
   const shown = await open(columns, rows);

@@ -15,9 +15,9 @@ export function showTopics(output: Output): void {
   const rows = Object.entries(topics).map(([name, { summary }]) => [name, summary] as const);
   output.writeAlone((columns) =>
     [
-      `${wrapText("`bough help TOPIC` shows one of these, `bough help COMMAND` all options of a command.", columns)}\n`,
-      renderRows("Topics", rows, columns),
-      "\n`bough -h` lists the commands.\n",
+      wrapText("`bough help TOPIC` shows a topic, `bough help COMMAND` all options of a command.", columns),
+      `${renderRows("Topics", rows, columns)}\n`,
+      "`bough -h` lists the commands.\n",
     ].join("\n"),
   );
 }
