@@ -101,8 +101,16 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
     const forget = database.query<{ session_id: number }, [string]>(
       "DELETE FROM history WHERE image = ? RETURNING session_id",
     );
+    // What was made from a forgotten image goes on from that image's own parent.
+    const adopt = database.query<undefined, [string]>(
+      `UPDATE history SET parent_id = (SELECT gone.parent_id FROM history gone WHERE gone.id = history.parent_id)
+       WHERE parent_id IN (SELECT id FROM history WHERE image = ?)`,
+    );
     const sessions = new Set<number>();
-    for (const image of images) for (const { session_id } of forget.all(image)) sessions.add(session_id);
+    for (const image of images) {
+      adopt.run(image);
+      for (const { session_id } of forget.all(image)) sessions.add(session_id);
+    }
     for (const id of sessions)
       database
         .query("DELETE FROM session WHERE id = ? AND NOT EXISTS (SELECT 1 FROM history WHERE session_id = ?)")

@@ -144,8 +144,13 @@ describe("bough images remove", () => {
       },
     ]);
     expect(await ids("images --all")).not.toContain(built);
-    // The next build makes the removed image again.
-    expect((await bough("build")).stderr).toContain("building it again");
+    // No session names it any more, and the next build makes it again like any layer that is missing.
+    const [session] = JSON.parse((await bough("session list --filter build: -f json")).stdout);
+    const show = async () => (await bough(`session show ${session.key} --wide`)).stdout;
+    expect(await show()).not.toContain(built);
+    const again = await bough("build");
+    expect(again.stderr).toMatch(/^\[INFO\] 3 steps, 1 of 2 layers cached/m);
+    expect(again.stderr).not.toContain("[WARN]");
   });
 
   test("removes the current image of a session with --force only", async () => {

@@ -87,8 +87,12 @@ describe("from a registry", () => {
   });
 
   test("an unknown name and an unreachable registry are errors", async () => {
-    expect((await importing(`docker://${open.host}/nope:1`)).error).toMatch(/^skopeo: .*manifest unknown/);
-    expect((await importing("docker://127.0.0.1:1/nope:1")).error).toMatch(/^skopeo: .*connection refused/);
+    expect((await importing(`docker://${open.host}/nope:1`)).error).toMatch(
+      /^skopeo: reading manifest 1 in .*manifest unknown/,
+    );
+    expect((await importing("docker://127.0.0.1:1/nope:1")).error).toMatch(
+      /^skopeo: Get "https?:.*connection refused/,
+    );
   });
 });
 

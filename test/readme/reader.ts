@@ -82,7 +82,9 @@ export class Reader {
   }
 
   async #serve(): Promise<Service> {
-    const child = Bun.spawn(["bough", "-f", "json", "serve", "--token", token], {
+    // The registry that stands for Docker Hub is on this machine.
+    const command = ["bough", "-f", "json", "serve", "--allow-local-fetch", "--token", token];
+    const child = Bun.spawn(command, {
       env: { ...this.#environment(), BOUGH_HOME: join(this.#home, "service") },
       stdout: "pipe",
       stderr: "ignore",

@@ -73,3 +73,13 @@ test("forgetting an image deletes the branches at it, and a session with its las
   store.sessions.forgetImages(["a", "c"]);
   expect(store.sessions.list("")).toEqual([]);
 });
+
+test("what was made from a forgotten image goes on from that image's parent", () => {
+  const first = commit("main", "a");
+  commit("main", "c", commit("main", "b", first));
+  store.sessions.forgetImages(["b"]);
+  expect(store.sessions.history("k")).toMatchObject([
+    { image: "a", parent: null },
+    { image: "c", parent: first },
+  ]);
+});

@@ -216,6 +216,7 @@ test("--on-error shell starts a shell in the place of the failed step, with its 
   const failure = await shown.waitFor(/\/srv [$]$/m);
   expect(failure).toContain("RUN cat nothing");
   expect(failure).toContain("opening a shell in place of the failed step");
+  expect(failure).not.toContain("To open the failed step");
   shown.type("clear; id -u; pwd; ls; echo $MODE $API_TOKEN");
   await shown.waitFor("1000\n/srv\nDockerfile\nfast t0ken-t0ken\n");
   shown.type("exit 7");

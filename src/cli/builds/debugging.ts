@@ -9,23 +9,24 @@ import { keepFailedStep } from "../run/failed-step.ts";
 
 const shownDigits = 12;
 
+interface Place {
+  session: string;
+  globals: GlobalOptions;
+  store: Store;
+  /** True if a shell is opened in the failed step now, without a further command line. */
+  opensShell: boolean;
+}
+
 /** Adds to the error of a failed RUN the command lines that open a shell in its place. */
-export function withDebugHint(
-  error: unknown,
-  session: string,
-  globals: GlobalOptions,
-  store: Store,
-): unknown {
+export function withDebugHint(error: unknown, place: Place): unknown {
   const step = failedStepIn(error);
   if (step === undefined || !(error instanceof BoughError)) return error;
-  const hint = [
-    ...(error.hint === undefined ? [] : [error.hint]),
-    ...waysInto(step, session, globals, store),
-  ].join("\n");
+  const hints = [...(error.hint === undefined ? [] : [error.hint]), ...waysInto(step, place)];
+  const hint = hints.length === 0 ? undefined : hints.join("\n");
   return new BoughError(error.message, { kind: error.kind, hint, cause: error });
 }
 
-function waysInto(step: FailedStepError, session: string, globals: GlobalOptions, store: Store): string[] {
+function waysInto(step: FailedStepError, { session, globals, store, opensShell }: Place): string[] {
   const line = (...words: string[]) => `  ${commandLine(globals, ["-S", session, ...words])}`;
   if (step.place === undefined) {
     const layer = step.branch.slice(0, layerBranch("").length + shownDigits);
@@ -38,7 +39,7 @@ function waysInto(step: FailedStepError, session: string, globals: GlobalOptions
   const { place } = step;
   // The step's own error is the one to report.
   const missing = unlessStateDiskFull(() => keepFailedStep(session, step, place, store));
-  if (missing === undefined) return [];
+  if (missing === undefined || opensShell) return [];
   const without = missing.length === 0 ? "" : ` (without ${missing.join(", ")})`;
   return [
     `To open the failed step, as its command found it${without}:`,

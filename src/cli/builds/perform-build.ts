@@ -184,7 +184,12 @@ async function conclude(
 ): Promise<unknown> {
   const { withDebugHint } = await import("./debugging.ts");
   const { concludeFailure } = await import("./failed-result.ts");
-  const described = withDebugHint(error, session, invocation.globals, connection.store);
+  const described = withDebugHint(error, {
+    session,
+    globals: invocation.globals,
+    store: connection.store,
+    opensShell: invocation.values.text("on-error") === "shell",
+  });
   return concludeFailure(described, session, connection, invocation);
 }
 

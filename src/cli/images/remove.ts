@@ -110,6 +110,7 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
     );
   }
   const amounts = await service.removeImage(image);
+  store.sessions.forgetImages([image]);
   store.forgetImages([image]);
   return { image, untagged: tags, removed: true, ...amounts };
 }

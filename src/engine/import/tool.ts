@@ -52,7 +52,9 @@ export async function runSkopeo(
     ]);
     signal.throwIfAborted();
     if (status !== 0)
-      throw new BoughError(`skopeo: ${lastWords(errorOutput) || `exited with code ${status}`}`);
+      throw new BoughError(
+        `skopeo: ${lastWords(errorOutput).replace(whatIsImported, "") || `exited with code ${status}`}`,
+      );
   } finally {
     signal.removeEventListener("abort", kill);
     // It still runs if its progress could not be recorded.
@@ -71,6 +73,9 @@ async function reportProgress(
     if (message !== "") state.events.append(run.uuid, sandboxSpid, "progress", { message });
   }
 }
+
+/** Begins what skopeo says. bough has said what it imports, and an address follows. */
+const whatIsImported = /^initializing source \S+: (pinging container registry \S+: (?=Get "))?/;
 
 /** Returns the message of skopeo's last log line: `time="..." level=fatal msg="..."`. */
 export function lastWords(errorOutput: string): string {
