@@ -42,6 +42,8 @@ export interface LayerContent {
   id?: string;
   /** Set if `open` returns the layer's blob as it was stored before, instead of a plain archive. */
   stored?: LayerBlob | undefined;
+  /** About as many bytes as `open` returns, for people. */
+  size?: number | undefined;
   /** Returns the uncompressed archive, or the `stored` blob. Not called if `known` is set. */
   open(): Promise<AsyncIterable<Uint8Array>>;
   /** The blob of an earlier write. If it is set, the layer is neither read nor written. */

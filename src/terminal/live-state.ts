@@ -1,7 +1,7 @@
 import type { BuildEvent, StepEvent, StepInStage } from "../builder/events.ts";
 import type { StepPlace } from "../builder/step-place.ts";
 import { appendOutput, emptyTail, type OutputTail } from "./output/output-tail.ts";
-import { formatBytes, formatCount } from "./quantity.ts";
+import { formatBytes, formatCount, formatPart } from "./quantity.ts";
 
 /** The state of the live view: running and just finished steps by number, the one with the latest event last. */
 export type LiveState = ReadonlyMap<number, LiveStep>;
@@ -136,14 +136,16 @@ function isLast(event: StepEvent, hasEnded: boolean): boolean {
   }
 }
 
-/** Describes an activity: `uploading 3 of 10 files, 1.2 MB of 4.0 MB, 600 kB/s`. */
+/** Describes an activity: `uploading 3 of 10 files, 1.2 MB of 4.0 MB (30%), 600 kB/s`. */
 export function describeActivity(activity: Activity, now: number): string {
   if (activity.kind === "text") return activity.text;
   const { verb, files, bytes, since } = activity;
-  const counts = files === undefined ? [] : [`${ofTotal(files, String)} files`];
+  const ofTotal = ({ done, total }: Amount) => (total === undefined ? String(done) : `${done} of ${total}`);
+  const counts = files === undefined ? [] : [`${ofTotal(files)} files`];
+  const amount = bytes.total === undefined ? formatBytes(bytes.done) : formatPart(bytes.done, bytes.total);
   const seconds = (now - since) / 1000;
   const rate = bytes.done === 0 || seconds <= 0 ? [] : [`${formatBytes(bytes.done / seconds)}/s`];
-  return `${verb} ${[...counts, ofTotal(bytes, formatBytes), ...rate].join(", ")}`;
+  return `${verb} ${[...counts, amount, ...rate].join(", ")}`;
 }
 
 function firstActivity({ instruction }: Extract<StepEvent, { type: "step" }>): Activity | undefined {
@@ -165,8 +167,4 @@ function advance(state: LiveStep, bytes: number, files?: number, totalBytes?: nu
       files: files === undefined ? activity.files : { done: files, total: activity.files?.total },
     },
   };
-}
-
-function ofTotal({ done, total }: Amount, format: (value: number) => string): string {
-  return total === undefined ? format(done) : `${format(done)} of ${format(total)}`;
 }

@@ -21,6 +21,13 @@ export function formatBytes(bytes: number): string {
   return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
+/** Formats progress: `300 kB of 1.2 MB (25%)`. What is done may exceed a total that is an estimate. */
+export function formatPart(done: number, total: number): string {
+  const part = Math.min(done, total);
+  const percent = total === 0 ? "" : ` (${Math.floor((part / total) * 100)}%)`;
+  return `${formatBytes(part)} of ${formatBytes(total)}${percent}`;
+}
+
 /** Formats a duration: `0.04 s`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 0.995) return `${seconds.toFixed(2)} s`;

@@ -142,14 +142,14 @@ test("a terminal of one row gets the log only, because drawn rows would scroll o
 });
 
 test.each<[string, StepEvent[], string | undefined]>([
-  ["hashing", [{ type: "hashing", files: 10, bytes: 5000 }], "hashing 0 of 10 files, 0 B of 5.0 kB"],
+  ["hashing", [{ type: "hashing", files: 10, bytes: 5000 }], "hashing 0 of 10 files, 0 B of 5.0 kB (0%)"],
   [
     "the progress and rate of an upload",
     [
       { type: "uploading", files: 10, bytes: 5000 },
       { type: "upload-progress", files: 4, sentBytes: 2000, reused: 0 },
     ],
-    "uploading 4 of 10 files, 2.0 kB of 5.0 kB, 20 kB/s",
+    "uploading 4 of 10 files, 2.0 kB of 5.0 kB (40%), 20 kB/s",
   ],
   [
     "a download of unknown length",
@@ -165,7 +165,7 @@ test.each<[string, StepEvent[], string | undefined]>([
       { type: "downloading", url: "http://a/b" },
       { type: "download-progress", bytes: 2000, total: 8000 },
     ],
-    "downloading http://a/b: 2.0 kB of 8.0 kB, 20 kB/s",
+    "downloading http://a/b: 2.0 kB of 8.0 kB (25%), 20 kB/s",
   ],
   [
     "the service's message about an import, as plain text",

@@ -5,7 +5,7 @@ import type { ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
-import { formatBytes, formatCount } from "../../terminal/quantity.ts";
+import { formatBytes, formatCount, formatPart } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { watchedTerminal } from "../process/watched-terminal.ts";
 import type { Connection } from "../service/connection.ts";
@@ -110,9 +110,15 @@ function counted(content: ImageToWrite, report: (message: string) => void): Imag
   const layers = content.layers.map((layer, index) => ({
     ...layer,
     open: async () =>
-      count(await layer.open(), (bytes) => report(`layer ${index + 1}/${length}, ${formatBytes(bytes)}`)),
+      count(await layer.open(), (bytes) =>
+        report(`layer ${index + 1}/${length}, ${formatRead(bytes, layer.size)}`),
+      ),
   }));
   return { ...content, layers };
+}
+
+function formatRead(bytes: number, size: number | undefined): string {
+  return size === undefined ? formatBytes(bytes) : formatPart(bytes, size);
 }
 
 function count(

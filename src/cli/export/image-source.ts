@@ -68,6 +68,10 @@ type OpenedLayer = LayerContent & { created: string; created_by: string };
 async function openLayers(service: Service, image: string, times: TimeOptions): Promise<OpenedLayer[]> {
   const clampTo = times.rewritesTimestamps ? times.epoch : undefined;
   const layers = await service.listLayers(image);
+  const extensions = await service.capabilities.extensions();
+  // Only for the progress, which does without them.
+  const measured = extensions.has("layer-sizes") ? await service.layerSizes(image).catch(() => []) : [];
+  const sizes = new Map(measured.map(({ id, size }) => [id, size]));
   return layers.map((layer): OpenedLayer => {
     const shared = {
       created: layer.created_at,
@@ -77,10 +81,17 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
     if (layer.blob !== undefined) {
       const { media_type, digest, size, diff_id } = layer.blob;
       const stored = { mediaType: media_type, digest, size, diffId: diff_id };
-      return { ...shared, id: layer.id, stored, open: () => service.openLayer(image, layer.id, undefined) };
+      return {
+        ...shared,
+        id: layer.id,
+        stored,
+        size,
+        open: () => service.openLayer(image, layer.id, undefined),
+      };
     }
     const id = clampTo === undefined ? layer.id : `${layer.id} until ${clampTo}`;
-    return { ...shared, id, open: () => service.openLayer(image, layer.id, clampTo) };
+    const size = sizes.get(layer.id);
+    return { ...shared, id, size, open: () => service.openLayer(image, layer.id, clampTo) };
   });
 }
 

@@ -11,7 +11,7 @@ import type { LayerBlob } from "../../image/layer-blob.ts";
 import { writeToDirectory } from "../../image/output-files.ts";
 import { registryHint } from "../../service/images/registry-hint.ts";
 import type { FactStore } from "../../store/facts.ts";
-import { formatBytes } from "../../terminal/quantity.ts";
+import { formatPart } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { withKnownLayers } from "./image-source.ts";
 import { checkPushed } from "./pushed-manifest.ts";
@@ -161,7 +161,7 @@ function reportSent(
     const sent = writtenBytes(skopeo);
     if (sent === undefined) return;
     // Layers that the registry has are not sent, and requests add a few bytes.
-    onProgress(`sent ${formatBytes(Math.min(sent, bytes))} of at most ${formatBytes(bytes)}`);
+    onProgress(`sent ${formatPart(sent, bytes)}`);
     return next();
   };
   next().catch(() => undefined);

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../../errors.ts";
+import { sandboxSpid } from "../../service/wire/operation.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
@@ -66,8 +67,11 @@ export async function downloadImage(
   linkKnownBlobs(state, blobs);
   const seen = new Set(readdirSync(blobs));
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
+  const report = createByteReport(state, run);
   const look = () => {
-    budget.check({ bytes: freedBytes([layout]) });
+    const bytes = freedBytes([layout]);
+    budget.check({ bytes });
+    report(bytes);
     for (const name of readdirSync(blobs)) {
       if (!seen.has(name)) onBlob(`sha256:${name}`, join(blobs, name));
       seen.add(name);
@@ -85,6 +89,19 @@ export async function downloadImage(
   }
   await rm(join(run.directory, authFileName), { force: true });
   return readOciLayout(openDirectoryFiles(layout, true), "import", source.name);
+}
+
+const reportMilliseconds = 1000;
+
+/** Creates a function that reports from time to time how much has come: skopeo says nothing before a blob is complete. */
+function createByteReport({ events, clock }: EngineState, run: OperationRun): (bytes: number) => void {
+  let [reported, reportedAt] = [0, clock.now()];
+  return (bytes) => {
+    if (bytes === reported || clock.now() - reportedAt < reportMilliseconds) return;
+    [reported, reportedAt] = [bytes, clock.now()];
+    const message = `Downloaded ${(bytes / 1_000_000).toFixed(1)} MB`;
+    events.append(run.uuid, sandboxSpid, "progress", { message });
+  };
 }
 
 /**
