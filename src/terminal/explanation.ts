@@ -29,6 +29,12 @@ export function renderExplanation(explanation: Explanation): string {
     }
     case "file":
       return fileChange(explanation);
+    case "source": {
+      const { from, path } = explanation;
+      const what =
+        path === undefined ? `--from=${visible(from)}` : `${visible(path)} in --from=${visible(from)}`;
+      return `${what} has changed`;
+    }
     case "command":
       return "the values of its variables have changed, or options such as --network and --add-host";
     case "parent": {

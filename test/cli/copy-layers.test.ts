@@ -83,6 +83,17 @@ describe.each(["--docker", "--no-docker"])("a build with %s", (mode) => {
   });
 });
 
+test("explains a COPY --from by the stage and the path that have changed", async () => {
+  const context = temporaryDirectory();
+  const stages = (text: string) =>
+    `FROM busybox:1 AS made\nRUN mkdir -p /out/d; echo ${text} > /out/d/f; echo x > /same\nFROM busybox:1\nCOPY --from=made /same /out /all/\n`;
+  writeFiles(context, { Dockerfile: stages("one") });
+  expect((await bough(context, "build", ".", "--docker")).exitCode).toBe(0);
+  writeFiles(context, { Dockerfile: stages("two") });
+  const { stderr } = await bough(context, "build", ".", "--docker", "--explain");
+  expect(stderr).toContain("line 4, COPY --from=made /same /out /all/: /out in --from=made has changed\n");
+});
+
 test("two stages that copy the same files over one base make one layer", async () => {
   const context = temporaryDirectory();
   const stage = "FROM busybox:1 AS NAME\nCOPY f /f\nRUN echo NAME > /made\n";

@@ -4,12 +4,13 @@ import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { layerMakers } from "../steps/layer-makers.ts";
+import type { Step } from "../steps/step.ts";
 import type { Explanation } from "./explain.ts";
 import type { RememberedStep } from "./step-memory.ts";
 
 /** Reports, for `--explain`, why a step that is about to run is not taken from the cache. */
 export function explainStep(
-  { title, line }: { title: string; line: number },
+  { title, line, source }: Pick<Step, "title" | "line" | "source">,
   step: RememberedStep,
   hash: string,
   stage: StageState,
@@ -23,7 +24,11 @@ export function explainStep(
     return;
   }
   const titles = layerMakers(build.dockerfile, build.mode).map(titleOf);
-  const explanation = withNames(memory.explain(step, titles), stage, build);
+  const withPath = (explanation: Explanation): Explanation =>
+    explanation.reason === "source" && source?.changed !== undefined
+      ? { ...explanation, path: source.changed }
+      : explanation;
+  const explanation = withPath(withNames(memory.explain(step, titles), stage, build));
   const found = memory.compareShared(step, hash, titles);
   const shared = found && { scope: found.scope, explanation: withNames(found.difference, stage, build) };
   build.emit({ type: "explained", title, line, explanation, ...(shared && { shared }) });

@@ -19,9 +19,18 @@ export type Difference =
   | { reason: "ARG" | "ENV"; name: string; before: Shown; now: Shown }
   | { reason: "USER" | "WORKDIR"; before: string | null; now: string | null }
   | FileDifference
+  | SourceDifference
   /** The same text, which results in another command. */
   | { reason: "command" }
   | ParentDifference;
+
+/** The stage or image of a `COPY --from` is another one. */
+interface SourceDifference {
+  reason: "source";
+  from: string;
+  /** The first of the copied paths whose files have changed; `undefined` if the earlier image is gone. */
+  path?: string;
+}
 
 interface ParentDifference {
   reason: "parent";
@@ -62,9 +71,15 @@ export function findDifference(before: StepInputs, now: StepInputs): Difference 
   if (before.workdir !== now.workdir) return { reason: "WORKDIR", before: before.workdir, now: now.workdir };
   return (
     fileDifference(before.files, now.files) ??
+    sourceDifference(before.source, now.source) ??
     (before.command === now.command ? undefined : { reason: "command" }) ??
     (before.parent === now.parent ? undefined : { reason: "parent", before: before.parent, now: now.parent })
   );
+}
+
+function sourceDifference(was: StepInputs["source"], is: StepInputs["source"]): Difference | undefined {
+  if (was === undefined || is === undefined || was.hash === is.hash) return undefined;
+  return { reason: "source", from: is.from };
 }
 
 function fileDifference(was: StepInputs["files"], is: StepInputs["files"]): Difference | undefined {

@@ -20,6 +20,8 @@ export interface StepInputs {
   env: Variables;
   user: string | null;
   workdir: string;
+  /** The stage or image of a `COPY --from`, and its chain hash. Earlier versions stored none. */
+  source?: { from: string; hash: string };
   /** Type, mode, owner and the beginning of the hash, by the path in the image or of the mount. */
   files: Readonly<Record<string, string>>;
 }
@@ -33,7 +35,12 @@ export type Value = { text: string } | { withheld: string };
 /** `salt`: makes equal secrets of different contexts look different. */
 export function inputsOf(
   stage: StageState,
-  { title, directive, mounts }: { title: string; directive: readonly string[]; mounts?: { files: Staged } },
+  {
+    title,
+    directive,
+    source,
+    mounts,
+  }: Pick<StepInputs, "title" | "source"> & { directive: readonly string[]; mounts?: { files: Staged } },
   salt: string,
 ): StepInputs {
   const { args, env } = variablesOf(stage);
@@ -55,6 +62,7 @@ export function inputsOf(
     env: variables(env),
     user: User === undefined ? null : secrets.mask(User),
     workdir: secrets.mask(WorkingDir),
+    ...(source && { source: { from: source.from, hash: source.hash } }),
     files: describeFiles(stagedIn(stage, mounts), secrets),
   };
 }

@@ -23,6 +23,25 @@ export async function findEqualCopy(
   return was !== undefined && was === is ? layer : undefined;
 }
 
+/**
+ * Returns the first source whose files differ from those of the copy before, for an explanation; `undefined` if there is none to
+ * compare with.
+ */
+export async function findChangedSource(
+  place: string,
+  { image, copy }: { image: string; copy: Copied },
+  build: BuildJob,
+): Promise<string | undefined> {
+  const before = build.store.copyLayers.latest(build.session, place);
+  if (before === undefined) return undefined;
+  for (const source of copy.sources) {
+    const one = { ...copy, sources: [source] };
+    const was = await digestOf(before.source, one, build);
+    if (was !== undefined && was !== (await digestOf(image, one, build))) return source;
+  }
+  return undefined;
+}
+
 /** An image never changes, so it is asked once. Returns `undefined` if it is gone or lacks the files, which the copy reports. */
 async function digestOf(
   image: string,

@@ -68,7 +68,17 @@ export function readInputs(text: string): StepInputs | undefined {
   const described = Object.entries(files).filter(
     (entry): entry is [string, string] => typeof entry[1] === "string",
   );
-  return { parent, title, command: "", args, env, user, workdir, files: Object.fromEntries(described) };
+  const source = readStepSource(record?.source);
+  return {
+    ...{ parent, title, command: "", args, env, user, workdir, files: Object.fromEntries(described) },
+    ...(source && { source }),
+  };
+}
+
+function readStepSource(value: unknown): StepInputs["source"] {
+  const record = asRecord(value);
+  const [from, hash] = [asText(record?.from), asText(record?.hash)];
+  return from === undefined || hash === undefined ? undefined : { from, hash };
 }
 
 function readVariables(value: unknown): Variables | undefined {

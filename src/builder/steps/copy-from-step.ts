@@ -8,7 +8,7 @@ import { detectLoss } from "../cache/missing-image.ts";
 import { jobOn } from "../cache/rebuilt.ts";
 import { requireDirectories } from "../copy/check-plan.ts";
 import { namesDirectory } from "../copy/destination.ts";
-import { findEqualCopy } from "../copy/equal-copy.ts";
+import { findChangedSource, findEqualCopy } from "../copy/equal-copy.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
 import { isReadBefore } from "../copy/read-image.ts";
 import type { CopyWords } from "../copy/words.ts";
@@ -49,13 +49,20 @@ export async function copyFromImage(
     return detectLoss(source.losable, build, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
     );
-  const step = filesStepOf(instruction, ordinal, build, {
-    directive: ["COPY", source.hash, JSON.stringify(copy)],
-    copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
-  });
+  const stepWith = (changed: string | undefined) =>
+    filesStepOf(instruction, ordinal, build, {
+      directive: ["COPY", source.hash, JSON.stringify(copy)],
+      source: { from: instruction.from ?? "", hash: source.hash, changed },
+      copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
+    });
   const layer = await detectLoss(source.losable, build, async () => {
-    const found = known ?? (await findEqualCopy(place, { image: source.image, copy }, stage.layer, build));
-    return findOrMakeKeyed(hash, { step, found }, stage, job);
+    const copied = { image: source.image, copy };
+    const found = known ?? (await findEqualCopy(place, copied, stage.layer, build));
+    const changed =
+      found === undefined && build.memory.explains
+        ? await findChangedSource(place, copied, build)
+        : undefined;
+    return findOrMakeKeyed(hash, { step: stepWith(changed), found }, stage, job);
   });
   build.store.copyLayers.set(build.session, { hash, place, source: source.image, layer: layer.hash });
   return withLayer(stage, layer);

@@ -22,7 +22,7 @@ export function filesStepOf(
   instruction: Instruction,
   ordinal: number,
   build: BuildJob,
-  given: Partial<Pick<Step, "directive" | "copies">> = {},
+  given: Partial<Pick<Step, "directive" | "copies" | "source">> = {},
 ): Step {
   return {
     title: titleOf(instruction),

@@ -8,6 +8,15 @@ import type { RunMounts } from "../mounts/run-mounts.ts";
  */
 export type StepKind = "run" | "files" | "commit";
 
+export interface StepSource {
+  /** As `--from` names it. */
+  from: string;
+  /** The chain hash of the stage or image. */
+  hash: string;
+  /** The first of the copied paths whose files are others than in the copy before, if known. */
+  changed: string | undefined;
+}
+
 /** A step that makes a layer. Its request, chain hash, explanation and log line are all derived from this. */
 export interface Step {
   /** The command's title, for the log. */
@@ -25,6 +34,8 @@ export interface Step {
   network: Pick<InstanceRequest, "networking" | "extra_hosts">;
   /** Copies from other images, placed after the staged files. Only with the extension `copies`. */
   copies?: () => Promise<ImageCopy[]>;
+  /** The source of a `COPY --from`, for the explanation. */
+  source?: StepSource;
   /** The mounts of `--mount`, which exist while the command runs. */
   mounts?: RunMounts;
   /** See `StepKind`. */
