@@ -26,8 +26,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A command that prints 256 MiB in lines of some 700 characters. */
-const print = 'yes "$(seq -s, 200)" | head -c 268435456';
+/** A command that prints 192 MiB in lines of some 700 characters. */
+const print = 'yes "$(seq -s, 200)" | head -c 201326592';
 const printedLines = /^(?:1,2,3,[\d,]*,200\n)+/;
 
 interface Row {
@@ -59,7 +59,7 @@ const places = [
 ];
 
 test.each(places.flatMap((place) => rows.map((row) => ({ ...place, ...row }))))(
-  "256 MiB of output, $what, take less than 150 MiB of memory $where",
+  "192 MiB of output, $what, take less than 150 MiB of memory $where",
   async ({ isServed, line, words, exitCode, before }) => {
     const context = temporaryDirectory();
     writeFiles(context, { Dockerfile: `FROM busybox:1\nRUN ${line}\n` });

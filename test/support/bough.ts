@@ -7,6 +7,7 @@ import type { Runtime } from "../../src/cli/process/runtime.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import type { Fetch } from "../../src/service/service.ts";
 import { describeFailure } from "../../src/terminal/failure.ts";
+import { keepTrialOf, passTrialTo } from "./runtime-trial.ts";
 
 export interface Ended {
   exitCode: number;
@@ -98,6 +99,8 @@ export async function runBough(words: readonly string[], options: BoughOptions):
       throw new Error("a test's process is not replaced");
     },
   };
+  const engine = join(runtime.environment.BOUGH_HOME ?? "", "engine");
+  if (words.includes("--local")) passTrialTo(engine);
   let format = requestedFormat(words);
   try {
     const exitCode = await runCommandLine(words, runtime, (globals) => {
@@ -107,6 +110,8 @@ export async function runBough(words: readonly string[], options: BoughOptions):
   } catch (error) {
     const failure = describeFailure(error, format);
     return { exitCode: failure.exitCode, stdout: text(), stderr: stderr + failure.text };
+  } finally {
+    if (words.includes("--local")) keepTrialOf(engine);
   }
 }
 

@@ -8,6 +8,7 @@ import type { InstanceRequest } from "../../src/service/wire/instance.ts";
 import type { OperationEvent, OperationRecord } from "../../src/service/wire/operation.ts";
 import { type BusyboxImageOptions, makeBusyboxLayout } from "./busybox-image.ts";
 import { removeHome } from "./homes.ts";
+import { keepTrialOf, passTrialTo } from "./runtime-trial.ts";
 
 /** A standard input that stays open: a command that runs `cat` waits there until `closeInput` is called. */
 export const openInput = { value: "", encoding: "ascii", close: false };
@@ -29,6 +30,7 @@ export class TestEngine {
 
   static async open(options: Partial<EngineOptions> = {}): Promise<TestEngine> {
     const directory = options.directory ?? mkdtempSync(join(tmpdir(), "bough-engine-"));
+    if (options.environment === undefined) passTrialTo(directory);
     const engine = await openEngine({
       clock: systemClock,
       environment: { PATH: process.env.PATH },
@@ -45,6 +47,7 @@ export class TestEngine {
 
   async close(): Promise<void> {
     await this.engine.close();
+    keepTrialOf(this.directory);
     removeHome(this.directory);
   }
 

@@ -1,5 +1,5 @@
 /**
- * Shows 256 MiB of a step's output, mixed with that of another step, in the view `plain` or `live`. Prints the maximum of
+ * Shows 192 MiB of a step's output, mixed with that of another step, in the view `plain` or `live`. Prints the maximum of
  * this process's memory in bytes, and the length of the longest text that it wrote: `bun stages-memory-process.ts VIEW LINE_END`.
  */
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { createManualClock } from "../fake-service/manual-clock.ts";
 import { beginStep } from "./stage-events.ts";
 
 const chunkBytes = 64 * 1024;
-const chunks = (256 * 1024 * 1024) / chunkBytes;
+const chunks = (192 * 1024 * 1024) / chunkBytes;
 
 const [view, lineEnd = ""] = process.argv.slice(2);
 let longest = 0;

@@ -12,7 +12,7 @@ test.each([
   ["live", "one line", ""],
   ["live", "a progress bar", "\r"],
 ])(
-  "%s: 256 MiB of %s in one stage, while another one prints, take at most 150 MiB of memory",
+  "%s: 192 MiB of %s in one stage, while another one prints, take at most 150 MiB of memory",
   async (view, _, lineEnd) => {
     const shown = Bun.spawn([process.execPath, program, view, lineEnd], { cwd: temporaryDirectory() });
     const { maxResident, longest } = JSON.parse(await shown.stdout.text());

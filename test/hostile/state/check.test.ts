@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { checkQuickly } from "../../../src/engine/check/check.ts";
 import { commandLines } from "../../support/processes.ts";
 import { rowsFor } from "../../support/rows.ts";
 import { type Canary, makeCanary } from "../canary.ts";
@@ -190,7 +191,8 @@ describe.each(builders)("as %s", (who, make) => {
   ];
   test.each(rowsFor(who, cases, ofEachKind))(
     "finds and drops $name",
-    async ({ attack, damage, isQuick = false }) => {
+    async ({ name, attack, damage, isQuick = false }) => {
+      const isOfEachKind = ofEachKind.includes(name);
       const before = canary.state();
       attackStore(attack);
       const found = await check();
@@ -200,11 +202,16 @@ describe.each(builders)("as %s", (who, make) => {
       );
       if (damage[0]?.kind === "layer" || damage[0]?.kind === "image")
         expect(found.report.damage[0].branches.join()).toMatch(/build:[0-9a-f]{16} layer:[0-9a-f]{64}/);
-      const shown = await builder.bough(["engine", "check"]);
-      expect(shown.stdout).toContain(damage[0]?.problem ?? "");
-      expect(shown.stdout).toContain("`bough engine check --repair` drops it");
-      const doctor = await builder.bough(["doctor"]);
-      expect(/^(warning|ok) +engine's store/m.exec(doctor.stdout)?.[1]).toBe(isQuick ? "warning" : "ok");
+      if (isOfEachKind) {
+        const shown = await builder.bough(["engine", "check"]);
+        expect(shown.stdout).toContain(damage[0]?.problem ?? "");
+        expect(shown.stdout).toContain("`bough engine check --repair` drops it");
+        const doctor = await builder.bough(["doctor"]);
+        expect(/^(warning|ok) +engine's store/m.exec(doctor.stdout)?.[1]).toBe(isQuick ? "warning" : "ok");
+      } else {
+        // What doctor calls.
+        expect((await checkQuickly(builder.engine)).damage).toHaveLength(isQuick ? damage.length : 0);
+      }
 
       const repaired = await check("--repair");
       expect(repaired).toMatchObject({
@@ -212,7 +219,7 @@ describe.each(builders)("as %s", (who, make) => {
         report: { healthy: true, damage: damage.map(() => ({ dropped: true })) },
       });
       expect(await check()).toMatchObject({ exitCode: 0, report: { damage: [] } });
-      for (const options of [[], ["--no-cache"]])
+      for (const options of isOfEachKind ? [[], ["--no-cache"]] : [[]])
         expect(await builder.bough(["build", "--tag", "app:1", ...options, "."])).toMatchObject({
           exitCode: 0,
         });
