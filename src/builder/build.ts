@@ -61,7 +61,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
         uploadedBytes: uploadedFor(record),
         addedBytes: added?.get(record) ?? null,
       }));
-      return { image, tags, session, steps, uploaded, missing, seconds };
+      return { image, tags, session, steps, uploaded, missing, seconds, exported: [] };
     } catch (error) {
       // Each round drops one image, and each layer's image is dropped a few times at most, so the loop ends.
       if (!(error instanceof MissingImageError)) throw error;

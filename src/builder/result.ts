@@ -13,6 +13,15 @@ export interface BuildResult {
   /** What the image lacks, although Docker's has it; by line. Empty with `--docker`. */
   missing: readonly MissingPart[];
   seconds: number;
+  /** How the image was written or pushed at the end of the build. */
+  exported: readonly ExportedAs[];
+}
+
+/** An image that has left the service. */
+export interface ExportedAs {
+  destination: string;
+  /** Of its manifest, or of the index of it and its attestations. */
+  descriptor: { mediaType: string; digest: string; size: number };
 }
 
 /** The result of one instruction. The fields about a layer are null if the instruction makes none. */

@@ -13,8 +13,8 @@ import { type Descriptor, mediaTypes, nameAnnotation } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 
 export interface WrittenImage {
-  /** Digest of the manifest, or of the index of it and its attestations; of the configuration in Docker's archive. */
-  digest: string;
+  /** The descriptor of the manifest, or of the index of it and its attestations; of the configuration in Docker's archive. */
+  descriptor: Descriptor;
   layers: readonly LayerBlob[];
 }
 
@@ -68,7 +68,7 @@ export async function writeOciLayout(
   putFile(files, "oci-layout", JSON.stringify({ imageLayoutVersion: "1.0.0" }));
   putFile(files, "index.json", indexOf([...manifests, { ...written, ...named }]));
   files.finish();
-  return { digest: written.digest, layers };
+  return { descriptor: written, layers };
 }
 
 /** Writes an index of the image and its attestations. If there are none, returns the image's manifest. */
@@ -100,7 +100,7 @@ export async function writeSkopeoDirectory(
   const { layers, manifest } = await writeParts(files, image, compression, hexOf, "manifest.json");
   putFile(files, "version", "Directory Transport Version: 1.1\n");
   files.finish();
-  return { digest: manifest.digest, layers };
+  return { descriptor: manifest, layers };
 }
 
 /** Writes an archive for `docker load`, with uncompressed layers. */
@@ -121,7 +121,7 @@ export async function writeDockerArchive(
   };
   putFile(files, "manifest.json", JSON.stringify([parts]));
   files.finish();
-  return { digest, layers };
+  return { descriptor: { mediaType: mediaTypes.config, digest, size: Buffer.byteLength(config) }, layers };
 }
 
 async function writeParts(

@@ -67,8 +67,18 @@ function fieldsOf(event: BuildEvent): object {
     case "timings":
       return event.timings;
     case "finished": {
-      const { image, tags, session, steps, uploaded, seconds } = event.result;
-      return { image, tag: tags[0] ?? null, tags, session, steps: countSteps(steps), uploaded, seconds };
+      const { image, tags, session, steps, uploaded, seconds, exported } = event.result;
+      const digest = exported[0]?.descriptor.digest ?? null;
+      return {
+        image,
+        tag: tags[0] ?? null,
+        tags,
+        session,
+        digest,
+        steps: countSteps(steps),
+        uploaded,
+        seconds,
+      };
     }
     default: {
       const { type: _, stage: __, step: ___, ...fields } = event;

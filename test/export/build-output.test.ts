@@ -212,3 +212,48 @@ test("an image FROM scratch is written without an empty base layer", async () =>
   expect(exitCode).toBe(0);
   expect(inspect("oci-archive:empty.tar").rootfs.diff_ids).toHaveLength(1);
 });
+
+test("the digest of what leaves is in the result, the last event, the metadata and a file of its own", async () => {
+  const tag = `${registry.host}/digests:1`;
+  const files = ["--metadata-file", "meta.json", "--digest-file", "digest"];
+  const { stdout, stderr } = await build(
+    "-f",
+    "json",
+    "--progress",
+    "json",
+    "--tag",
+    tag,
+    "--push",
+    ...files,
+  );
+  const { digest, exported } = JSON.parse(stdout);
+  expect(digest).toMatch(/^sha256:[0-9a-f]{64}$/);
+  expect(exported).toEqual([
+    {
+      destination: `docker://${tag}`,
+      descriptor: {
+        mediaType: "application/vnd.oci.image.manifest.v1+json",
+        digest,
+        size: expect.any(Number),
+      },
+    },
+  ]);
+  const [last] = stderr.trim().split("\n").slice(-1);
+  expect(JSON.parse(last ?? "")).toMatchObject({ type: "finished", digest });
+  expect(JSON.parse(readFileSync(join(places, "meta.json"), "utf8"))).toMatchObject({
+    "containerimage.digest": digest,
+    "containerimage.descriptor": exported[0].descriptor,
+    "image.name": tag,
+  });
+  expect(readFileSync(join(places, "digest"), "utf8")).toBe(digest);
+  const pushed = await bough("push", tag, "--digestfile", "pushed");
+  expect({ exitCode: pushed.exitCode, digest: readFileSync(join(places, "pushed"), "utf8") }).toEqual({
+    exitCode: 0,
+    digest,
+  });
+  const useless = await bough("build", "context", "--digest-file", "digest");
+  expect(useless).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining("--digest-file needs an image that is"),
+  });
+});

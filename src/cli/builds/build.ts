@@ -2,6 +2,7 @@ import { BoughError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { type ArgumentDefinitions, timeoutOption } from "../command-line/definitions.ts";
+import { digestFileDefinition } from "../export/options.ts";
 import { limitDefinitions } from "../run/limit-options.ts";
 import { entitlements, hostsDefinition, networkDefinition } from "../run/network-option.ts";
 import { provenanceValue, sbomValue } from "./options/attestation-values.ts";
@@ -265,6 +266,7 @@ const definitions: ArgumentDefinitions = {
     valueHint: "PATH",
     description: "Write the image, tag, session and every step as JSON, once the build has succeeded",
   },
+  "digest-file": digestFileDefinition,
   iidfile: {
     type: "string",
     completes: "file",

@@ -89,16 +89,17 @@ export async function performBuild(
       },
     };
     const result = await runAndSave(request, cache, runtime.signal, log);
+    let exported: BuildResult["exported"] = [];
     if (outputs.length > 0) {
       requireCompleteImage(result.missing, outputs, invocation.values);
       const { writeBuildOutputs } = await import("../export/write-outputs.ts");
       const attest = attesting?.attest(service, result.image, options.tags);
       const additions = { attest, annotations: annotations?.parts };
       const timed = mode === "docker" ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
-      await writeBuildOutputs(timed, result.image, connection, invocation, log, additions);
+      exported = await writeBuildOutputs(timed, result.image, connection, invocation, log, additions);
     }
     await connection.requireKept(result.image);
-    return { ...result, printsImage: !takesStandardOutput(outputs) };
+    return { ...result, exported, printsImage: !takesStandardOutput(outputs) };
   } catch (error) {
     throw await conclude(error, session, connection, invocation);
   } finally {

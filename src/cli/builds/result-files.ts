@@ -53,11 +53,29 @@ export function findResultFiles(invocation: Invocation) {
 
 /** Contents by option. */
 const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
-  "metadata-file": ({ image, tags, session, steps, uploaded, seconds }) =>
-    `${jsonText({ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps }, { indent: 2 })}\n`,
+  "metadata-file": ({ image, tags, session, steps, uploaded, seconds, exported }) =>
+    `${jsonText(
+      {
+        ...{ image, tag: tags[0] ?? null, tags, session, seconds, uploaded, steps, exported },
+        ...asInBuildx(tags, exported),
+      },
+      { indent: 2 },
+    )}\n`,
+  "digest-file": ({ exported }) => exported[0]?.descriptor.digest ?? "",
   // docker build writes no line end either.
   iidfile: ({ image }) => image,
 };
+
+/** The keys of docker buildx, which has no digest either if the image went nowhere. */
+function asInBuildx(tags: readonly string[], [first]: BuildResult["exported"]): Record<string, unknown> {
+  return {
+    ...(first && {
+      "containerimage.digest": first.descriptor.digest,
+      "containerimage.descriptor": first.descriptor,
+    }),
+    ...(tags.length > 0 && { "image.name": tags.join(",") }),
+  };
+}
 
 function refuseInput(place: ResultPlace, invocation: Invocation): void {
   const places = locateInputs(invocation);

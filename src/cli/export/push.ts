@@ -63,7 +63,7 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
       await copyLayout(reference, directory, bytes, { ...job, isInsecure });
       // skopeo asks the registry for a layer before it opens its file: layers without a file were there.
       job.onReused(layers.length - packed.length);
-      const pushed = { reference, digest: image.digest, isInsecure };
+      const pushed = { reference, digest: image.descriptor.digest, isInsecure };
       const reason = await checkPushed(pushed, { directory, runtime });
       if (reason !== undefined) job.onUnverified(reason);
       return image;

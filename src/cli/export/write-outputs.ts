@@ -1,3 +1,4 @@
+import type { ExportedAs } from "../../builder/result.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -9,7 +10,7 @@ import { deliverImage } from "./deliver.ts";
 import { nameDestination } from "./destination.ts";
 import { makeParents } from "./output-places.ts";
 
-/** Exports the built image to all destinations. Messages go to `log`. */
+/** Exports the built image to all destinations, and returns what was written. Messages go to `log`. */
 export async function writeBuildOutputs(
   outputs: readonly BuildOutput[],
   image: string,
@@ -17,7 +18,8 @@ export async function writeBuildOutputs(
   invocation: Invocation,
   log: Log,
   additions: Pick<ImageToWrite, "attest" | "annotations">,
-): Promise<void> {
+): Promise<ExportedAs[]> {
+  const exported: ExportedAs[] = [];
   const described = await findDescription(image, connection);
   for (const { destinations, ignored, tags: _, ...options } of outputs) {
     for (const sentence of ignored) log.warn(sentence);
@@ -34,8 +36,11 @@ export async function writeBuildOutputs(
       // The build may be drawn below the log, so this prints only lines.
       const globals = { ...invocation.globals, quiet: true };
       const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });
-      const digest = written === undefined ? "" : `, ${written.digest}`;
-      log.info(`exported to ${nameDestination(destination)}${digest}`);
+      const place = nameDestination(destination);
+      if (written !== undefined) exported.push({ destination: place, descriptor: written.descriptor });
+      const digest = written === undefined ? "" : `, ${written.descriptor.digest}`;
+      log.info(`exported to ${place}${digest}`);
     }
   }
+  return exported;
 }

@@ -48,7 +48,11 @@ export const workingFlags: readonly WorkingFlag[] = [
   { flag: "--iidfile FILE", text: "the image's UUID", words: "--iidfile id" },
   { flag: "--label KEY=VALUE", text: "the same", words: "--label a=b" },
   { flag: "--memory SIZE", text: "limits each RUN; buildx ignores it", words: "--memory 64m" },
-  { flag: "--metadata-file FILE", text: "bough's own keys", words: "--metadata-file meta" },
+  {
+    flag: "--metadata-file FILE",
+    text: "bough's own keys, and `containerimage.digest`, `containerimage.descriptor`, `image.name`",
+    words: "--metadata-file meta",
+  },
   { flag: "--network MODE", text: "`default`, `none`, `host`", words: "--network none" },
   { flag: "--no-cache", text: "the same", words: "--no-cache" },
   { flag: "--no-cache-filter STAGE", text: "the same", words: "--no-cache-filter 0" },

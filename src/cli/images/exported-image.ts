@@ -1,6 +1,8 @@
 import { renderTable } from "../../terminal/table.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { findPlace } from "../command-line/result-place.ts";
+import { writeAllOrNone } from "../command-line/result-writing.ts";
 import { deliverImage } from "../export/deliver.ts";
 import { type Destination, goesToStandardOutput, nameDestination } from "../export/destination.ts";
 import { readCompression } from "../export/options.ts";
@@ -14,7 +16,10 @@ export async function exportNamedImage(
   reference: string,
   chooseDestination: (tag: string | undefined) => Destination,
 ): Promise<void> {
-  const { values } = invocation;
+  const { values, runtime } = invocation;
+  const given = values.text("digest-file");
+  const digestFile =
+    given === undefined ? undefined : findPlace("--digest-file", given, runtime.workingDirectory);
   const compression = readCompression(values);
   const times = readTimes(values.flag("rewrite-timestamp"), invocation);
   await using connection = await connect(invocation);
@@ -23,10 +28,11 @@ export async function exportNamedImage(
   const isInsecure = values.flag("insecure");
   const delivery = { image, destination, compression, times, isInsecure };
   const written = await deliverImage(delivery, connection, invocation);
+  const digest = written?.descriptor.digest ?? null;
+  if (digestFile !== undefined) writeAllOrNone([{ ...digestFile, text: digest ?? "" }]);
   // Standard output is taken by the archive itself.
   if (goesToStandardOutput(destination)) return;
   const name = nameDestination(destination);
-  const digest = written?.digest ?? null;
   printResult(invocation, {
     id: digest ?? name,
     json: { image: image.uuid, destination: name, digest },

@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import type { BuildMode, BuildRequest } from "../../../builder/job.ts";
+import { usageError } from "../../../errors.ts";
 import { parseTag } from "../../../service/images/tag.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
@@ -38,6 +39,14 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
   const named = [...new Set(values.list("tag").map(parseTag))];
   const outputs = readBuildOutputs(invocation, named);
   const tags = [...new Set([...named, ...outputs.flatMap((output) => output.tags)])];
+  if (
+    values.text("digest-file") !== undefined &&
+    outputs.every(({ destinations }) => destinations.length === 0)
+  )
+    throw usageError(
+      "--digest-file needs an image that is written or pushed",
+      "Give --push, or -o type=oci,dest=PATH.",
+    );
   const attestations = readAttestationOptions(values);
   if (attestations !== undefined)
     requireIndexes(outputs, attestations.provenance === undefined ? "--sbom" : "--provenance");
