@@ -176,3 +176,14 @@ test("a command that leaves such a name to no layer, or fails, is not refused fo
   expect(built.stderr).toContain("exit code 3");
   expect(built.stderr).not.toContain(".wh. means");
 });
+
+test("a secret that can't be executed is named with the mode that it needs", async () => {
+  const mount = (mode: string) => `RUN --mount=type=secret,id=ex,target=/root/ex.sh${mode} /root/ex.sh\n`;
+  const options = ["--secret", "id=ex,src=ex.sh"];
+  const files = { "ex.sh": "#!/bin/sh\necho ran; exit 126\n" };
+  const refused = await build(`FROM base:1\n${mount("")}`, options, files);
+  expect(refused.stderr).toContain("A --mount needs mode=0755 for that: type=secret,target=/root/ex.sh.");
+  const executed = await build(`FROM base:1\n${mount(",mode=0700")}`, options, files);
+  expect(executed.stderr).toContain("\nran\n");
+  expect(executed.stderr).not.toContain("--mount needs");
+});

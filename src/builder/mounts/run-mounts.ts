@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
+import { visible } from "../../visible.ts";
 import { findImageSource, type ImageSource } from "../bases/image-source.ts";
 import { stagedDigest } from "../cache/chain-hash.ts";
 import type { LosableImage } from "../cache/layer-cache.ts";
@@ -113,4 +114,13 @@ async function keyOf({ spec, source }: RunMount, signal: AbortSignal): Promise<u
 function filesOf({ spec, source }: RunMount): [string, StagedEntry][] {
   if (source?.kind !== "files") return [];
   return [...source.files].map(([path, entry]) => [posix.join(spec.target, path), entry]);
+}
+
+/** Returns the targets of secrets and agents that the command can't execute: without a mode, or with one that does not say so. */
+export function unexecutable(mounts: RunMounts | undefined): string[] {
+  return (mounts?.mounts ?? []).flatMap(({ spec }) => {
+    if (spec.type !== "ssh" && !(spec.type === "secret" && spec.isFile)) return [];
+    const isExecutable = spec.mode !== undefined && (Number.parseInt(spec.mode, 8) & 0o111) !== 0;
+    return isExecutable ? [] : [`type=${spec.type},target=${visible(spec.target)}`];
+  });
 }

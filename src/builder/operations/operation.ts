@@ -165,17 +165,30 @@ export async function startOperation(
   }
 }
 
-/** Returns the resulting image of a command that exited with 0. Throws for every other outcome. */
-export function requireSuccess(outcome: OperationOutcome, timeoutSeconds: number): string {
+/**
+ * Returns the resulting image of a command that exited with 0. Throws for every other outcome. `unexecutable`: mounts that the
+ * command can't execute, as messages name them.
+ */
+export function requireSuccess(
+  outcome: OperationOutcome,
+  timeoutSeconds: number,
+  unexecutable: readonly string[] = [],
+): string {
   const { operation, exitCode, image } = outcome;
   requireEnd(outcome, timeoutSeconds);
   if (exitCode !== undefined && exitCode !== 0) {
-    const hint = describeLimitHits(outcome.limitsHit) ?? exitCodeHints[exitCode];
+    const hint = describeLimitHits(outcome.limitsHit) ?? hintFor(exitCode, unexecutable);
     throw new BoughError(`the command failed with exit code ${exitCode} (operation ${operation})`, { hint });
   }
   if (image === undefined)
     throw new BoughError(`operation ${operation} succeeded, but the service returned no image`);
   return image;
+}
+
+function hintFor(exitCode: number, unexecutable: readonly string[]): string | undefined {
+  const hint = exitCodeHints[exitCode];
+  if (exitCode !== 126 || unexecutable.length === 0) return hint;
+  return `${hint} A --mount needs mode=0755 for that: ${unexecutable.join(", ")}.`;
 }
 
 const exitCodeHints: Partial<Record<number, string>> = {

@@ -12,6 +12,7 @@ import { linesOfLayer } from "../interpreter/history.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { prepareMounts } from "../mounts/prepare-mounts.ts";
+import { unexecutable } from "../mounts/run-mounts.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
 import { FailedStepError, type StepEnvironment } from "../operations/failed-step.ts";
 import { missingShell } from "../operations/missing-shell.ts";
@@ -114,7 +115,7 @@ async function resultOf(
   build: BuildJob,
 ): Promise<string> {
   try {
-    return requireSuccess(outcome, build.timeoutSeconds);
+    return requireSuccess(outcome, build.timeoutSeconds, unexecutable(step.mounts));
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
     const missing = placementError(outcome, step, stage) ?? (await missingShell(outcome, step, stage, build));
