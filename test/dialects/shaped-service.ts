@@ -6,7 +6,12 @@ export interface ShapedService {
   readonly url: string;
   readonly calls: string[];
   /** The bodies of `POST /v1/instances`. */
-  readonly instances: { image: string; command: string; files: Record<string, { uuid: string }> }[];
+  readonly instances: {
+    image: string;
+    command: string;
+    cwd: string;
+    files: Record<string, { uuid: string }>;
+  }[];
   readonly tags: ReadonlyMap<string, string>;
   /** The UUIDs of the base image, and of the images that commands have made. */
   readonly base: string;

@@ -2,7 +2,7 @@
  * Builds on services that have only the specification's six calls and return what they say in every form: a table with each form in
  * changing company, and shapes drawn at random. Each build sends the right requests and notices a command that fails.
  */
-import { expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createManualClock } from "../fake-service/manual-clock.ts";
@@ -12,7 +12,40 @@ import type { Shape } from "./shape.ts";
 import { printed, startShapedService } from "./shaped-service.ts";
 import { shapeOf, table } from "./shapes.ts";
 
-const dockerfile = "FROM base:1\nENV A=b\nCOPY a.txt /srv/\nRUN first\nRUN second\n";
+/** Every directive of the specification; RUNs and the COPY with names are the only ones that need a command. */
+const dockerfile = (source: string) => `ARG BASE=base:1
+FROM $BASE AS tools
+MAINTAINER somebody
+LABEL a=b
+EXPOSE 80
+VOLUME /data
+STOPSIGNAL SIGTERM
+HEALTHCHECK NONE
+ONBUILD RUN later
+SHELL ["/bin/sh", "-c"]
+CMD ["serve"]
+ENTRYPOINT serve
+ARG VERSION=1
+ARG NOTHING
+ENV A=b C=$UNKNOWN
+COPY a.txt /srv/
+RUN first $VERSION$NOTHING
+USER app
+WORKDIR /srv
+COPY a.txt b.txt
+ADD --chmod=600 a.txt http://${source}/data /opt/
+COPY --from=tools /srv /srv
+RUN ["second", "$C"]
+COPY --chown=app:grp a.txt /opt/owned/
+RUN third
+`;
+
+let source: ReturnType<typeof Bun.serve>;
+beforeAll(() => {
+  const headers = { etag: '"1"' };
+  source = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("data", { headers }) });
+});
+afterAll(() => source.stop(true));
 
 async function buildOn(shape: Shape): Promise<void> {
   const service = startShapedService(shape);
@@ -27,23 +60,40 @@ async function buildOn(shape: Shape): Promise<void> {
       environment: { BOUGH_HOME: join(directory, "state") },
     });
   try {
-    writeFileSync(join(context, "Dockerfile"), dockerfile);
+    const text = dockerfile(`127.0.0.1:${source.port}`);
+    writeFileSync(join(context, "Dockerfile"), text);
     const first = await bough("build", ".", "--tag", "app:1");
     expect(first).toMatchObject({ exitCode: 0 });
-    expect(service.instances.map(({ command, image }) => [command, image])).toEqual([
-      ["first", service.base],
-      ["second", service.made[0] ?? ""],
+    const commands = [
+      "first 1",
+      "su -s /bin/sh -c 'second '\\'''\\''' app",
+      "sh",
+      "su -s /bin/sh -c third app",
+    ];
+    const sent: unknown[] = service.instances.map(({ command, image, cwd, files }) => [
+      command,
+      image,
+      cwd,
+      Object.keys(files),
     ]);
-    expect(Object.keys(service.instances[0]?.files ?? {})).toEqual(["/srv/a.txt"]);
-    expect(service.tags.get("app:1")).toBe(service.made[1] ?? "");
+    expect(sent).toEqual([
+      [commands[0], service.base, "/", ["/srv/a.txt"]],
+      [commands[1], service.made[0], "/srv", ["/srv/b.txt", "/opt/a.txt", "/opt/data"]],
+      [commands[2], service.made[1], "/", [expect.stringMatching(/^\/\.bough-.*a\.txt$/)]],
+      [commands[3], service.made[2], "/srv", []],
+    ]);
+    expect(service.tags.get("app:1")).toBe(service.made[3] ?? "");
     if (shape.output.form !== "nothing") expect(first.stderr).toContain(printed);
     expect(first.stderr.includes("reports no exit codes")).toBe(shape.exitCode === undefined);
 
-    writeFileSync(join(context, "Dockerfile"), `${dockerfile}RUN fail\n`);
+    writeFileSync(join(context, "Dockerfile"), `${text}RUN fail\n`);
     const second = await bough("build", ".");
     expect(second).toMatchObject({ exitCode: 1 });
     if (shape.exitCode !== undefined) expect(second.stderr).toContain("failed with exit code 3");
-    expect(service.instances.map(({ command }) => command)).toEqual(["first", "second", "fail"]);
+    expect(service.instances.map(({ command }) => command)).toEqual([
+      ...commands,
+      "su -s /bin/sh -c fail app",
+    ]);
   } finally {
     service.close();
   }
