@@ -65,6 +65,17 @@ test.each(["FROM app:1", "FROM tag:app:1"])("%s is the image that this machine h
   expect(second.stderr).toContain(`${from} is image ${image}\n`);
 });
 
+test.each(["tag:app:1", "app:1"])(
+  "use and run take %s for the image that this machine has tagged",
+  async (name) => {
+    await build("FROM alpine:3.20\nRUN one\n", "--tag", "app:1");
+    const image = service.state.tags.get("app:1") ?? "none";
+    expect((await bough("-S", "work", "-q", "use", name)).exitCode).toBe(0);
+    expect((await bough("-S", "work", "run", "-D", "--", "true")).exitCode).toBe(0);
+    expect(service.state.instances.at(-1)?.image).toBe(image);
+  },
+);
+
 test("a tag gets another tag, and both name the image", async () => {
   await build("FROM alpine:3.20\nRUN one\n", "--tag", "app:1");
   expect((await bough("tag", "app:1", "app:2")).exitCode).toBe(0);

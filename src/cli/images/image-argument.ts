@@ -1,3 +1,4 @@
+import { recallImage } from "../../builder/bases/remembered-images.ts";
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
@@ -42,9 +43,13 @@ async function resolve(
   reference: string,
   { takesEqualNames, otherwise }: { takesEqualNames: boolean; otherwise?: string | undefined },
 ): Promise<string> {
-  const { service } = connection;
+  const { service, store } = connection;
   const found = await findNamedImage(connection, reference, takesEqualNames);
-  if (found === "unsupported") return `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
+  if (found === "unsupported") {
+    // What this machine has tagged may have another image by now, which must not be removed by mistake.
+    const known = takesEqualNames ? recallImage(reference, store) : undefined;
+    return known ?? `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
+  }
   if (found !== undefined) return found.uuid;
   throw new BoughError(`${service.address} has no image ${reference}`, {
     hint: await hintFor(service, reference, otherwise),

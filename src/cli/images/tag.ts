@@ -1,4 +1,4 @@
-import { recallImage, rememberTag } from "../../builder/bases/remembered-images.ts";
+import { rememberTag } from "../../builder/bases/remembered-images.ts";
 import { parseTag } from "../../service/images/tag.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -35,9 +35,7 @@ async function tagImage(invocation: Invocation): Promise<void> {
   const name = parseTag(given);
   await using connection = await connect(invocation);
   const { service, store } = connection;
-  const found = await resolveImageArgument(connection, reference);
-  // Only an image's UUID can be tagged, also on a service that cannot be asked what a tag names.
-  const image = found.startsWith("tag:") ? (recallImage(found, store) ?? found) : found;
+  const image = await resolveImageArgument(connection, reference);
   await service.tagImage(image, name);
   rememberTag(name, image, { service, store });
   printResult(invocation, {

@@ -33,7 +33,8 @@ type Decision = { action: "wait"; milliseconds: number } | { action: "give up" }
 
 const firstWaitMilliseconds = 200;
 const maxWaitMilliseconds = 10_000;
-const faultBudgetMilliseconds = 60_000;
+/** People wait this long for a service that restarts. Waits that the service asks for may take longer. */
+const faultBudgetMilliseconds = 30_000;
 /** A 500 more often means a defect, which stays, than a restart, which passes. */
 const defectBudgetMilliseconds = 15_000;
 /** A mistyped address should not take a minute to be noticed. */
@@ -58,7 +59,7 @@ export function decide(attempt: Attempt, now: number, random: number): Decision 
       // A server that repeatedly asks for no wait must not get a thousand requests.
       const asked = parseRetryAfter(failure.retryAfter, now) ?? 0;
       const wait = Math.max(asked, backoff(attempt.number, random));
-      return within(statusBudget(failure.status), attempt, wait);
+      return within(statusBudget(failure.status, asked), attempt, wait);
     }
     case "connection": {
       if (failure.permanent || (failure.received && !attempt.repeatable)) return giveUp;
@@ -129,9 +130,10 @@ function isFault(status: number): boolean {
   return status === 408 || (status >= 500 && ![501, 505, 507].includes(status));
 }
 
-function statusBudget(status: number): number {
-  // A service that is down also responds with 503, and is not worth minutes of waiting.
+function statusBudget(status: number, asked: number): number {
+  // A service that is down also responds with 503, and is not worth minutes of waiting, unless it says when it will be back.
   if (isRefusal(status) && status !== 503) return refusalBudgetMilliseconds;
+  if (status === 503) return Math.min(Math.max(asked, faultBudgetMilliseconds), refusalBudgetMilliseconds);
   return status === 500 ? defectBudgetMilliseconds : faultBudgetMilliseconds;
 }
 
