@@ -87,7 +87,8 @@ test("an ordinary user's engine makes room in its user namespace", async () => {
         }),
       );
     await run(["images", "import", `oci:${layout}:latest`, "--tag", "base:1"]);
-    expect(await run(["build", place], "1kB")).toMatchObject({ exitCode: 0 });
+    expect(await run(["build", place])).toMatchObject({ exitCode: 0 });
+    expect(await run(["build", place, "--build-arg", "NUMBER=2"], "1kB")).toMatchObject({ exitCode: 0 });
     const note = join(user.home, ".local/state/bough/made-room.json");
     while (!readFileSync(note, "utf8").includes("freedBytes")) await Bun.sleep(20);
     expect((await run(["build", place])).stderr).toContain("made room on the disk: removed 12 MB");

@@ -57,6 +57,7 @@ const uses = new Map([
   ["new2", use(true, 50)],
   ["final", use(true, 50)],
 ]);
+const room = { bytesToKeep: () => 0, keepsCurrentSince: 51 };
 const sizes = {
   ...{ layer: () => 100, file: () => 10, cache: () => 20, operation: () => 1 },
   total: () => 732,
@@ -113,20 +114,29 @@ test.each<[string, Partial<PruneSelection>, string]>([
     { keepBytes: 0 },
     "lone old2 old1 new2 final; lone new2 old2 old1; file; cache; early",
   ],
-  ["to make room where there is enough: only old logs", { makeRoom: (used) => used }, "; ; ; ; early"],
+  [
+    "to make room where there is enough: only old logs",
+    { makeRoom: { ...room, bytesToKeep: (used) => used } },
+    "; ; ; ; early",
+  ],
   [
     "to make room: the least recently used, whether a session uses it or not",
-    { makeRoom: (used) => used - 250 },
+    { makeRoom: { ...room, bytesToKeep: (used) => used - 250 } },
     "lone old2 old1; lone old2 old1; ; ; early",
   ],
   [
     "to make more room: what is current too, but no tag",
-    { makeRoom: () => 0 },
+    { makeRoom: room },
     "lone old2 old1 new2 final; lone new2 old2 old1; file; cache; early",
   ],
   [
+    "to make room: nothing that the latest builds have used lately",
+    { makeRoom: { ...room, keepsCurrentSince: 50 } },
+    "lone old2 old1; lone old2 old1; file; cache; early",
+  ],
+  [
     "to make room: nothing that only a session of people has",
-    { makeRoom: () => 0, uses: new Map([...uses, ["old2", { ...use(true, 11), holdsWork: true }]]) },
+    { makeRoom: room, uses: new Map([...uses, ["old2", { ...use(true, 11), holdsWork: true }]]) },
     "lone new2 final; lone new2; file; cache; early",
   ],
 ])("%s", (_, selection, expected) => {

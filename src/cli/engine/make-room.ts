@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Engine } from "../../engine/engine.ts";
 import { bytesToKeep, diskOf, needsRoom } from "../../engine/prune/room.ts";
+import type { RoomRequest } from "../../engine/prune/selection.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -28,7 +29,7 @@ interface Note {
  * Returns a function that says how many of the bytes that the engine uses may stay; `undefined` if there is room. `BOUGH_KEEP`
  * replaces the default, which depends on the disk.
  */
-export function roomLimit(
+function roomLimit(
   { environment }: Pick<Host, "environment">,
   directory: string,
 ): ((usedBytes: number) => number) | undefined {
@@ -40,6 +41,17 @@ export function roomLimit(
   }
   const disk = diskOf(directory);
   return needsRoom(disk) ? (usedBytes) => bytesToKeep(disk, usedBytes) : undefined;
+}
+
+/** A session's time of use is noted once in an hour. */
+const millisecondsOfUse = 2 * 3_600_000;
+
+/** Returns what `engine prune --auto` is to do. */
+export function roomRequest(runtime: Host, directory: string): RoomRequest {
+  return {
+    bytesToKeep: roomLimit(runtime, directory) ?? ((usedBytes) => usedBytes),
+    keepsCurrentSince: runtime.clock.now() - millisecondsOfUse,
+  };
 }
 
 /** Starts a background process if room may be needed, at most once in ten minutes. `options`: further ones of `engine prune`. */

@@ -4,7 +4,7 @@ import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
-import { noteRoom, roomLimit } from "./make-room.ts";
+import { noteRoom, roomRequest } from "./make-room.ts";
 import { beforeBuilds, pruneArguments, readSelection } from "./prune-options.ts";
 import { addScopeUses } from "./scope-images.ts";
 import { withSessionImages } from "./session-images.ts";
@@ -42,7 +42,7 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
   await withSessionImages(runtime, async ({ uses, ...known }) => {
     // With --all every record is removed, and a damaged one must not prevent that.
     if (!chosen.all) await addScopeUses(uses, invocation);
-    const makeRoom = values.flag("auto") ? (roomLimit(runtime, directory) ?? keepAll) : undefined;
+    const makeRoom = values.flag("auto") ? roomRequest(runtime, directory) : undefined;
     const selection = { ...beforeBuilds(chosen, known.buildsSince), uses, makeRoom };
     const plan = isDone
       ? await engine.prune(directory, selection)
@@ -63,8 +63,6 @@ async function pruneEngine(invocation: Invocation): Promise<void> {
     if (isDone && chosen.all) log.info(`only records are left in ${directory}: it can be deleted as well`);
   });
 }
-
-const keepAll = (usedBytes: number) => usedBytes;
 
 function bytesOf({ layers, files, operations, caches }: PrunePlan): number {
   return layers.bytes + files.bytes + operations.bytes + caches.bytes;

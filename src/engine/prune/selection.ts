@@ -26,10 +26,17 @@ export interface PruneSelection {
   /** Bytes: files, caches and images of sessions go, the least recently used first, until no more than this is left. */
   keepBytes?: number | undefined;
   /**
-   * Set if the prune only makes room: returns the bytes that may stay of those that are in use. Then only the least recently used
-   * goes, needed or not, until no more is left. Images with a tag stay, and those that no build could make again.
+   * Set if the prune only makes room. Then only the least recently used goes, needed or not, until no more than allowed is left.
+   * Images with a tag stay, those that no build could make again, and the results of recent builds.
    */
-  makeRoom?: ((usedBytes: number) => number) | undefined;
+  makeRoom?: RoomRequest | undefined;
+}
+
+export interface RoomRequest {
+  /** Returns how many of the bytes that the engine uses may stay. */
+  bytesToKeep: (usedBytes: number) => number;
+  /** Milliseconds since the epoch: what builds have used last, since then, stays. Somebody may be about to run or push it. */
+  keepsCurrentSince: number;
 }
 
 /** The names of the things to remove. */
@@ -57,8 +64,13 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
   const { uses, all, makeRoom, usedBefore = Number.POSITIVE_INFINITY } = selection;
   const isOld = ({ usedAt }: { usedAt: number }) => usedAt < usedBefore;
   const layers = new LayerUses(inventory);
-  const canGo = ({ uuid, isInUse, tags }: StoredImage) =>
-    !isInUse && (all || tags.length === 0) && (makeRoom === undefined || uses.get(uuid)?.holdsWork !== true);
+  const isSpared = (use: SessionUse, { keepsCurrentSince }: RoomRequest) =>
+    use.holdsWork === true || (use.isCurrent && use.usedAt >= keepsCurrentSince);
+  const canGo = ({ uuid, isInUse, tags }: StoredImage) => {
+    const use = uses.get(uuid);
+    if (isInUse || (!all && tags.length > 0)) return false;
+    return makeRoom === undefined || use === undefined || !isSpared(use, makeRoom);
+  };
   const images = inventory.images
     .filter(canGo)
     .map((image) => ({ ...image, usedAt: Math.max(image.usedAt, uses.get(image.uuid)?.usedAt ?? 0) }));
@@ -96,7 +108,7 @@ export function select(inventory: Inventory, selection: PruneSelection, sizes: S
     caches: namesOf(chosenCaches),
   });
   const used = makeRoom === undefined && selection.keepBytes === undefined ? 0 : sizes.total();
-  const keepBytes = makeRoom?.(used) ?? selection.keepBytes;
+  const keepBytes = makeRoom?.bytesToKeep(used) ?? selection.keepBytes;
   if (keepBytes === undefined) return selected(files, caches);
 
   const taken = { files: [] as PrunableItem[], caches: [] as PrunableItem[] };
