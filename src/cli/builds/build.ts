@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { type ArgumentDefinitions, timeoutOption } from "../command-line/definitions.ts";
-import { digestFileDefinition } from "../export/options.ts";
+import { digestFileDefinition, registryOptions } from "../export/registry-options.ts";
 import { limitDefinitions } from "../run/limit-options.ts";
 import { entitlements, hostsDefinition, networkDefinition } from "../run/network-option.ts";
 import { provenanceValue, sbomValue } from "./options/attestation-values.ts";
@@ -225,6 +225,7 @@ const definitions: ArgumentDefinitions = {
     description:
       "Write the image: type=oci, docker or tar to a file, local to a directory, registry as --push; DIR is type=local",
   },
+  ...registryOptions,
   push: { type: "boolean", description: "Send the image to the registries of its tags" },
   provenance: {
     type: "string",

@@ -2,6 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { version } from "../../version.ts";
+import { withRegistryOptions } from "../export/registry-options.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { findCommand, parseArguments, type Values } from "./arguments.ts";
 import type { CommandTable, Entry } from "./command.ts";
@@ -99,9 +100,10 @@ export async function runCommandLine(
   const { createLog } = await import("../../terminal/log.ts");
   const log = createLog(globals.logLevel, (text) => stderr.write(formatLogLines(text, stderr)));
   for (const sentence of values.ignored) log.warn(sentence);
-  const environment = before.flag("docker")
-    ? { ...runtime.environment, BOUGH_DOCKER: "1" }
-    : runtime.environment;
+  const environment = {
+    ...withRegistryOptions(values, runtime),
+    ...(before.flag("docker") && { BOUGH_DOCKER: "1" }),
+  };
   return runLoaded(command, { values, globals, runtime: { ...runtime, environment }, log, commands });
 }
 

@@ -1,4 +1,5 @@
 import type { Platform } from "../../builder/bases/platform.ts";
+import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import type { ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
@@ -22,11 +23,22 @@ interface Delivery extends Pick<ImageToWrite, "attest" | "annotations"> {
   times: TimeOptions;
   isInsecure: boolean;
   recompresses?: boolean;
+  credentials?: RegistryCredentials | undefined;
 }
 
 /** Exports or pushes an image of the service, and shows the progress. */
 export async function deliverImage(
-  { image, destination, compression, times, isInsecure, recompresses = false, attest, annotations }: Delivery,
+  {
+    image,
+    destination,
+    compression,
+    times,
+    isInsecure,
+    recompresses = false,
+    credentials,
+    attest,
+    annotations,
+  }: Delivery,
   { service, store }: Pick<Connection, "service" | "store">,
   { runtime, globals, log }: Pick<Invocation, "runtime" | "globals" | "log">,
 ): Promise<WrittenImage | undefined> {
@@ -59,6 +71,7 @@ export async function deliverImage(
             facts: store.facts,
             compression,
             isInsecure,
+            credentials,
             onProgress: progress.message,
             onReused: (layers) => {
               reused = layers;

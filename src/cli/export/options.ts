@@ -1,16 +1,8 @@
 import { compressions } from "../../image/compress.ts";
 import type { Values } from "../command-line/arguments.ts";
-import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
-
-export const digestFileDefinition: ArgumentDefinition = {
-  type: "string",
-  refusesEmpty: true,
-  completes: "file",
-  synonyms: ["--digestfile"],
-  valueHint: "PATH",
-  description: "Write the digest of the image that is written or pushed",
-};
+import { credentialsDefinition, digestFileDefinition, registryOptions } from "./registry-options.ts";
 
 /** Options of all commands that write images. */
 export const exportOptions: ArgumentDefinitions = {
@@ -25,10 +17,9 @@ export const exportOptions: ArgumentDefinitions = {
     type: "boolean",
     description: "Also limit the files' times to SOURCE_DATE_EPOCH",
   },
-  insecure: {
-    type: "boolean",
-    description: "Allow a registry without TLS, or with an unknown certificate",
-  },
+  insecure: { type: "boolean", description: "The same as --tls-verify=false" },
+  ...registryOptions,
+  creds: credentialsDefinition,
 };
 
 export function readCompression(values: Values) {

@@ -1,7 +1,9 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
-import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
+import type { RegistryCredentials } from "../../engine/import/download.ts";
+import { registryHost } from "../../engine/import/image-source.ts";
+import { authFileText, retryOption, verifiesTls } from "../../engine/import/registry-settings.ts";
 import { findProgram } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
@@ -25,6 +27,8 @@ interface PushJob {
   compression: Compression;
   /** True to accept a registry without TLS or with an unknown certificate. One on this machine is always accepted. */
   isInsecure: boolean;
+  /** `--creds`; `undefined` for those that skopeo finds. */
+  credentials: RegistryCredentials | undefined;
   onProgress: (message: string) => void;
   /** Called at the end with the number of layers that the registry had. */
   onReused: (layers: number) => void;
@@ -38,13 +42,13 @@ interface PushJob {
  * A layer that the registry has is not even compressed. The registry has to return the manifest at the end.
  */
 export async function pushImage(reference: string, job: PushJob): Promise<WrittenImage> {
-  const { runtime } = job;
-  const { environment } = runtime;
-  const isInsecure = job.isInsecure || isLoopback(registryHost(reference));
+  const { environment } = job.runtime;
+  const isInsecure = job.isInsecure || !verifiesTls(registryHost(reference), environment);
   findProgram("skopeo", environment);
   using scratch = openScratch("push", environment);
   const directory = scratch.path;
   mkdirSync(directory, { mode: 0o700 });
+  const runtime = withCredentials(job, reference, directory);
   let layers: readonly LayerBlob[] = [];
   // The registry is assumed to have the layers that were packed before, up to the first that turns out to be missing.
   let firstMissing = Number.POSITIVE_INFINITY;
@@ -60,7 +64,7 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
     const packed = layers.filter((blob) => isPacked(directory, blob));
     const bytes = packed.reduce((sum, { size }) => sum + size, 0);
     try {
-      await copyLayout(reference, directory, bytes, { ...job, isInsecure });
+      await copyLayout(reference, directory, bytes, { ...job, runtime, isInsecure });
       // skopeo asks the registry for a layer before it opens its file: layers without a file were there.
       job.onReused(layers.length - packed.length);
       const pushed = { reference, digest: image.descriptor.digest, isInsecure };
@@ -73,6 +77,15 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
       firstMissing = attempt < maxGuesses ? missing : 0;
     }
   }
+}
+
+/** Others could see arguments of skopeo, so it gets the credentials in a file that only this user can read. */
+function withCredentials({ runtime, credentials }: PushJob, reference: string, directory: string): Runtime {
+  if (credentials === undefined) return runtime;
+  const path = join(directory, "auth.json");
+  const { username, password } = credentials;
+  writeFileSync(path, authFileText(registryHost(reference), username, password), { mode: 0o600 });
+  return { ...runtime, environment: { ...runtime.environment, REGISTRY_AUTH_FILE: path } };
 }
 
 /** The number of attempts that assume the registry to have some of the layers. The next assumes that it has none. */
@@ -113,7 +126,7 @@ async function copyLayout(
 ): Promise<void> {
   const ended = new AbortController();
   const options = [
-    ...["copy", "--all", "--preserve-digests", "--retry-times", "2"],
+    ...["copy", "--all", "--preserve-digests", ...retryOption(runtime.environment)],
     ...(isInsecure ? ["--dest-tls-verify=false"] : []),
   ];
   const watched = { clock: runtime.clock, signal: ended.signal, onProgress };
@@ -139,7 +152,7 @@ function withAdvice(error: BoughError, reference: string): BoughError {
     error.hint ??
     registryHint(registry, reason, {
       login: `docker login ${registry}, or skopeo login ${registry}`,
-      certificate: "set SSL_CERT_FILE=FILE to trust it, or accept it with --insecure",
+      certificate: "set SSL_CERT_FILE=FILE to trust it, or accept it with --tls-verify=false",
     });
   return new BoughError(`pushing docker://${reference} failed: ${reason}`, {
     hint,

@@ -6,7 +6,6 @@ const cpus = "--cpus limits the processors of each RUN";
 const memory = "--memory limits the memory of each RUN, swap included";
 const namespaces = "a RUN has namespaces of its own; --network host shares this machine's network";
 const services = "--url or --profile names another service, --local the embedded engine.";
-const credentials = "bough uses the credentials of `docker login` and `skopeo login`.";
 const capabilities =
   "A RUN has docker's default capabilities and filter of system calls: there are no others.";
 const volumes = "RUN --mount in the Dockerfile mounts files of the context, caches and secrets.";
@@ -15,6 +14,7 @@ const compression = "With -o, write: -o type=oci,dest=FILE,compression=gzip (or 
 const times = "SOURCE_DATE_EPOCH=SECONDS, in the environment, sets the times of the image.";
 const logs = "Standard error is the log: write `2> FILE`.";
 const scopes = "--cache-to SCOPE and --cache-from SCOPE share layers between machines, --no-cache rebuilds.";
+const insecure = "--tls-verify=false allows a registry without TLS, or with an unknown certificate.";
 const pushes = "Give the destination as the tag, and --push: bough build --tag HOST/NAME:TAG --push";
 
 /** `docker buildx build`, and the older `docker build`. */
@@ -55,7 +55,6 @@ export const dockerBuild: readonly ForeignOption[] = [
 export const podmanBuild: readonly ForeignOption[] = [
   ["--all-platforms", "refused", platforms],
   ["--arch NAME", "refused", platforms],
-  ["--authfile FILE", "refused", credentials],
   ["--cache-ttl TIME", "refused", "`bough engine prune --older-than AGE` removes old layers."],
   ["--cap-add CAPABILITY", "refused", capabilities],
   ["--cap-drop CAPABILITY", "refused", capabilities],
@@ -66,7 +65,7 @@ export const podmanBuild: readonly ForeignOption[] = [
     "refused",
     "Run the preprocessor first: cpp FLAGS Dockerfile.in | bough build --dockerfile - .",
   ],
-  ["--creds USER", "refused", credentials],
+  ["--creds USER", "refused", "--authfile FILE, or `docker login`, gives credentials."],
   ["--decryption-key KEY", "refused", "Encrypted images are not supported."],
   ["--device PATH", "refused", "A RUN has no devices of this machine."],
   ["--disable-compression", "refused", compression],
@@ -98,7 +97,6 @@ export const podmanBuild: readonly ForeignOption[] = [
   ["--pid MODE", "refused", `Leave it out: ${namespaces}.`],
   ["--pull-always", "refused", "Write --pull."],
   ["--pull-never", "refused", "Leave it out: an image that is stored is not imported again."],
-  ["--retry N", "refused", "Leave it out: bough tries failed requests again."],
   ["--retry-delay TIME", "refused", "Leave it out: bough tries failed requests again."],
   ["--rewrite-timestamp", "refused", times],
   ["--runtime NAME", "refused", "BOUGH_RUNTIME chooses runc or crun."],
@@ -114,7 +112,6 @@ export const podmanBuild: readonly ForeignOption[] = [
   ],
   ["--stdin", "refused", "A RUN reads no standard input: write RUN <<EOF, or COPY a file."],
   ["--timestamp SECONDS", "refused", times],
-  ["--tls-verify", "refused", "A registry without TLS is used if it is on this machine."],
   ["--unsetenv NAME", "refused", "ENV NAME= in the Dockerfile empties a variable."],
   ["--unsetlabel NAME", "refused", "LABEL NAME= in the Dockerfile empties a label."],
   ["--userns MODE", "refused", `Leave it out: ${namespaces}.`],
@@ -147,16 +144,15 @@ export const kaniko: readonly ForeignOption[] = [
   ["--ignore-path PATH", "refused", ".dockerignore leaves out files of the context."],
   ["--ignore-var-run", "ignored", "a RUN has a /var/run of its own image"],
   ["--image-fs-extract-retry N", "ignored", "bough tries failed requests again"],
-  ["--image-download-retry N", "ignored", "bough tries failed requests again"],
   ["--image-name-with-digest-file FILE", "refused", "--metadata-file FILE has names and digests as JSON."],
   [
     "--image-name-tag-with-digest-file FILE",
     "refused",
     "--metadata-file FILE has names and digests as JSON.",
   ],
-  ["--insecure", "refused", "A registry without TLS is used if it is on this machine."],
-  ["--insecure-pull", "refused", "A registry without TLS is used if it is on this machine."],
-  ["--insecure-registry NAME", "refused", "A registry without TLS is used if it is on this machine."],
+  ["--insecure", "refused", insecure],
+  ["--insecure-pull", "refused", insecure],
+  ["--insecure-registry NAME", "refused", insecure],
   ["--kaniko-dir DIR", "refused", "BOUGH_HOME=DIR names the directory of bough's state."],
   ["--log-format FORMAT", "refused", "--progress plain or rawjson chooses the form of the log."],
   ["--log-timestamp", "refused", "--progress rawjson has times."],
@@ -166,7 +162,6 @@ export const kaniko: readonly ForeignOption[] = [
   ["--oci-layout-path DIR", "refused", "-o type=oci,dest=FILE writes an OCI layout as an archive."],
   ["--preserve-context", "ignored", "bough changes nothing of this machine's files"],
   ["--push-ignore-immutable-tag-errors", "refused", "A tag that the registry does not let move is an error."],
-  ["--push-retry N", "ignored", "bough tries failed requests again"],
   [
     "--registry-certificate FILE",
     "refused",
@@ -188,9 +183,9 @@ export const kaniko: readonly ForeignOption[] = [
     "Mirrors of registries: see containers-registries.conf(5).",
   ],
   ["--skip-push-permission-check", "ignored", "bough makes no test push"],
-  ["--skip-tls-verify", "refused", "A registry without TLS is used if it is on this machine."],
-  ["--skip-tls-verify-pull", "refused", "A registry without TLS is used if it is on this machine."],
-  ["--skip-tls-verify-registry NAME", "refused", "A registry without TLS is used if it is on this machine."],
+  ["--skip-tls-verify", "refused", insecure],
+  ["--skip-tls-verify-pull", "refused", insecure],
+  ["--skip-tls-verify-registry NAME", "refused", insecure],
   ["--snapshot-mode MODE", "ignored", "layers are what the kernel records of a RUN's changes"],
   ["--snapshotMode MODE", "ignored", "layers are what the kernel records of a RUN's changes"],
   ["--tar-path FILE", "refused", "-o type=docker,dest=FILE writes an archive."],

@@ -6,6 +6,7 @@ import { writeAllOrNone } from "../command-line/result-writing.ts";
 import { deliverImage } from "../export/deliver.ts";
 import { type Destination, goesToStandardOutput, nameDestination } from "../export/destination.ts";
 import { readCompression } from "../export/options.ts";
+import { readCredentials } from "../export/registry-options.ts";
 import { readTimes } from "../export/times.ts";
 import { connect } from "../service/connection.ts";
 import { resolveDescribedImage } from "./image-argument.ts";
@@ -21,12 +22,13 @@ export async function exportNamedImage(
   const digestFile =
     given === undefined ? undefined : findPlace("--digest-file", given, runtime.workingDirectory);
   const compression = readCompression(values);
+  const credentials = readCredentials(values);
   const times = readTimes(values.flag("rewrite-timestamp"), invocation);
   await using connection = await connect(invocation);
   const image = await resolveDescribedImage(connection, reference);
   const destination = chooseDestination(image.tag);
   const isInsecure = values.flag("insecure");
-  const delivery = { image, destination, compression, times, isInsecure };
+  const delivery = { image, destination, compression, times, isInsecure, credentials };
   const written = await deliverImage(delivery, connection, invocation);
   const digest = written?.descriptor.digest ?? null;
   if (digestFile !== undefined) writeAllOrNone([{ ...digestFile, text: digest ?? "" }]);

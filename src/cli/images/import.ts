@@ -1,5 +1,5 @@
 import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError, messageOf, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { takesTag } from "../../service/images/tag.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -11,7 +11,9 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
+import { credentialsDefinition, readCredentials, registryOptions } from "../export/registry-options.ts";
 import { watchedTerminal } from "../process/watched-terminal.ts";
+import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
 import { namedInArchive, type Reference, readReferences } from "./import-references.ts";
 
@@ -40,6 +42,8 @@ export const importCommand = command({
       valueHint: "NAME",
       description: "User name for the registry; the password is asked for",
     },
+    creds: credentialsDefinition,
+    ...registryOptions,
     "password-stdin": { type: "boolean", description: "Read the password from standard input" },
     timeout: timeoutOption("Seconds that each import may take (default: 1800)"),
   },
@@ -64,11 +68,12 @@ async function importImages(invocation: Invocation): Promise<void> {
   const { positionals } = values;
   const given = readReferences({ positionals, tagOption: values.text("tag") }, runtime.workingDirectory);
   checkCredentials(invocation);
+  requireEngine(invocation);
   const timeoutSeconds = positiveInteger(values.text("timeout"), "--timeout") ?? 1800;
   await using connection = await connect(invocation);
   const { service, store } = connection;
   const references = (await Promise.all(given.map((each) => namedInArchive(each, invocation)))).flat();
-  const credentials = await readCredentials(invocation);
+  const credentials = await askCredentials(invocation);
   const imported: { image: string; tag: string | null }[] = [];
   const failures: string[] = [];
   for (const reference of references) {
@@ -150,6 +155,16 @@ async function importOne(
   }
 }
 
+/** A service fetches images itself, and checks certificates as it likes. */
+function requireEngine({ values, runtime, globals }: Invocation): void {
+  const option = ["authfile", "tls-verify", "retry"].find((name) => values.text(name) !== undefined);
+  if (option === undefined || isEmbedded(runtime, globals)) return;
+  throw usageError(
+    `--${option}: only bough's own engine on this machine imports with it`,
+    "--username NAME gives a service credentials.",
+  );
+}
+
 /** Credentials never come from an argument, which every process of the machine can read. */
 function checkCredentials({ values, runtime }: Invocation): void {
   const username = values.text("username");
@@ -164,7 +179,9 @@ function checkCredentials({ values, runtime }: Invocation): void {
   });
 }
 
-async function readCredentials({ values, runtime }: Invocation): Promise<ImageImport["credentials"]> {
+async function askCredentials({ values, runtime }: Invocation): Promise<ImageImport["credentials"]> {
+  const given = readCredentials(values);
+  if (given !== undefined) return given;
   const username = values.text("username");
   if (username === undefined) return undefined;
   const password = values.flag("password-stdin")

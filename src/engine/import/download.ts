@@ -12,10 +12,11 @@ import { openDirectoryFiles } from "./directory-files.ts";
 import { downloadWatched } from "./download-watch.ts";
 import { startFetchGuard } from "./fetch-guard.ts";
 import type { ImageParts } from "./image-parts.ts";
-import { type ImageSource, isLoopback } from "./image-source.ts";
+import type { ImageSource } from "./image-source.ts";
 import { createBudget } from "./limits.ts";
 import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
 import { readOciLayout } from "./read-oci.ts";
+import { authFileText, retryOption, verifiesTls } from "./registry-settings.ts";
 import { findPolicy } from "./signature-policy.ts";
 import { runSkopeo } from "./tool.ts";
 
@@ -54,9 +55,9 @@ export async function downloadImage(
     // The policy has checked signatures by then, and an OCI layout can't hold them.
     "--remove-signatures",
     "--dest-oci-accept-uncompressed-layers",
-    ...["--retry-times", "2"],
+    ...retryOption(state.environment),
     ...login,
-    ...(isLoopback(source.registry) ? ["--src-tls-verify=false"] : []),
+    ...(verifiesTls(source.registry, state.environment) ? [] : ["--src-tls-verify=false"]),
     source.name,
     `oci:${downloadDirectory}:import`,
   ];
@@ -126,7 +127,6 @@ function writeAuthFile(
   { username, password }: RegistryCredentials,
 ): string {
   const path = join(directory, authFileName);
-  const auth = Buffer.from(`${username}:${password}`).toString("base64");
-  writeFileSync(path, JSON.stringify({ auths: { [registry]: { auth } } }), { mode: 0o600 });
+  writeFileSync(path, authFileText(registry, username, password), { mode: 0o600 });
   return path;
 }

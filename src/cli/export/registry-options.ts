@@ -1,0 +1,82 @@
+/** Options of commands that use registries. They apply to skopeo, which bough and its engine start, by variables. */
+import type { RegistryCredentials } from "../../engine/import/download.ts";
+import { usageError } from "../../errors.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
+import { positiveInteger } from "../command-line/option-values.ts";
+import type { Runtime } from "../process/runtime.ts";
+
+export const registryOptions: ArgumentDefinitions = {
+  authfile: {
+    type: "string",
+    refusesEmpty: true,
+    completes: "file",
+    valueHint: "PATH",
+    description: "Credentials for registries, as `docker login` writes them (default: those of this user)",
+  },
+  "tls-verify": {
+    type: "string",
+    refusesEmpty: true,
+    optional: /^(true|false)$/,
+    valueHint: "true|false",
+    description: "false: allow a registry without TLS, or with an unknown certificate",
+  },
+  retry: {
+    type: "string",
+    synonyms: ["--retry-times", "--push-retry", "--image-download-retry"],
+    valueHint: "N",
+    description: "How often a failed transfer to or from a registry is tried again (default: 2)",
+  },
+};
+
+export const digestFileDefinition: ArgumentDefinition = {
+  type: "string",
+  refusesEmpty: true,
+  completes: "file",
+  synonyms: ["--digestfile"],
+  valueHint: "PATH",
+  description: "Write the digest of the image that is written or pushed",
+};
+
+export const credentialsDefinition: ArgumentDefinition = {
+  type: "string",
+  refusesEmpty: true,
+  valueHint: "USER:PASSWORD",
+  description: "Credentials for the registry; others on this machine can see them: prefer `docker login`",
+};
+
+/** Returns the environment with the options of the command line, which come before its variables. */
+export function withRegistryOptions(
+  values: Values,
+  { environment, workingDirectory }: Pick<Runtime, "environment" | "workingDirectory">,
+): Runtime["environment"] {
+  const authfile = values.text("authfile");
+  const verifies = values.text("tls-verify");
+  if (verifies !== undefined && verifies !== "true" && verifies !== "false")
+    throw usageError(
+      `--tls-verify takes true or false, not ${JSON.stringify(verifies)}`,
+      "The default is true.",
+    );
+  const retry = values.text("retry");
+  const retries = retry === "0" ? 0 : positiveInteger(retry, "--retry");
+  return {
+    ...environment,
+    ...(authfile !== undefined && {
+      REGISTRY_AUTH_FILE: authfile.startsWith("/") ? authfile : `${workingDirectory}/${authfile}`,
+    }),
+    ...(verifies !== undefined && { BOUGH_TLS_VERIFY: verifies }),
+    ...(retries !== undefined && { BOUGH_RETRY: String(retries) }),
+  };
+}
+
+/** Reads `--creds USER:PASSWORD`. */
+export function readCredentials(values: Values): RegistryCredentials | undefined {
+  const text = values.text("creds");
+  if (text === undefined) return undefined;
+  const [, username = "", password = ""] = /^([^:]+):(.+)$/s.exec(text) ?? [];
+  if (username !== "") return { username, password };
+  throw usageError(
+    "--creds takes USER:PASSWORD",
+    "`docker login` or `skopeo login` stores credentials, and asks for the password.",
+  );
+}

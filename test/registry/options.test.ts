@@ -1,0 +1,67 @@
+/** `--authfile`, `--creds`, `--tls-verify` and `--retry`, for pushes, imports and FROM. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { authFileText, retryOption, verifiesTls } from "../../src/engine/import/registry-settings.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { makeBusyboxLayout } from "../support/busybox-image.ts";
+import { writeFiles } from "../support/files.ts";
+import { Registry } from "../support/registry.ts";
+
+setDefaultTimeout(60_000);
+
+const home = temporaryDirectory();
+const credentials = { username: "me", password: "s3cret-s3cret" };
+let registry: Registry;
+const bough = (...words: string[]) =>
+  runBough(["--local", ...words], {
+    workingDirectory: home,
+    environment: { BOUGH_HOME: join(home, "state"), HOME: home, XDG_RUNTIME_DIR: home },
+  });
+
+beforeAll(async () => {
+  registry = await Registry.start(credentials);
+  await bough("images", "import", await makeBusyboxLayout(join(home, "layout")), "--tag", "base:1");
+  writeFileSync(
+    join(home, "auth.json"),
+    authFileText(registry.host, credentials.username, credentials.password),
+  );
+});
+afterAll(() => registry.stop());
+
+test("a push, an import and FROM use the given credentials, and fail without them", async () => {
+  const creds = `${credentials.username}:${credentials.password}`;
+  const [one, two] = [`${registry.host}/one:1`, `${registry.host}/two:1`];
+  expect((await bough("push", "base:1", one)).exitCode).toBe(1);
+  expect(await bough("push", "base:1", one, "--creds", creds)).toMatchObject({ exitCode: 0 });
+  expect(await bough("push", "base:1", two, "--authfile", "auth.json")).toMatchObject({ exitCode: 0 });
+  expect((await bough("images", "import", one)).exitCode).toBe(1);
+  expect(await bough("images", "import", one, "--creds", creds, "--retry", "0")).toMatchObject({
+    exitCode: 0,
+  });
+  writeFiles(home, { "context/Dockerfile": `FROM ${two}\n` });
+  expect((await bough("build", "--docker", "context")).exitCode).toBe(1);
+  const built = await bough("build", "--docker", "context", "--authfile=auth.json", "--tls-verify=false");
+  expect(built).toMatchObject({ exitCode: 0 });
+});
+
+test.each([
+  [["push", "a", "b", "--creds", "me"], "--creds takes USER:PASSWORD"],
+  [["push", "a", "b", "--tls-verify=no"], '--tls-verify takes true or false, not "no"'],
+  [["push", "a", "b", "--retry", "often"], '--retry takes a positive whole number, not "often"'],
+  [
+    ["--url", "http://127.0.0.1:1", "--token", "t", "images", "import", "a", "--tls-verify=false"],
+    "--tls-verify: only bough's own engine",
+  ],
+])("%j is refused", async (words, message) => {
+  const { exitCode, stderr } = await runBough(words, { workingDirectory: home });
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining(message) });
+});
+
+test("certificates are checked, except on this machine or if the user says so; transfers are tried again", () => {
+  expect(verifiesTls("registry.example", {})).toBe(true);
+  expect(verifiesTls("localhost:5000", {})).toBe(false);
+  expect(verifiesTls("registry.example", { BOUGH_TLS_VERIFY: "false" })).toBe(false);
+  expect(retryOption({})).toEqual(["--retry-times", "2"]);
+  expect(retryOption({ BOUGH_RETRY: "9" })).toEqual(["--retry-times", "9"]);
+});
