@@ -32,8 +32,8 @@ const furtherReadonlyPaths = { runc: ["/sys/fs/cgroup"], crun: [] };
 /** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's list. */
 const dockersDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
 /**
- * Devices that runc adds: full, ptmx and pseudo-terminals. runc also adds /dev/net/tun, which is useless without a capability
- * that no command has.
+ * Devices that runc adds: full, ptmx and pseudo-terminals. runc also adds /dev/net/tun, after the configuration's rules, so that
+ * none of them can deny it. It is useless without a capability that no command has.
  */
 const furtherDevices = ["1:7", "5:2", "136:*"];
 
