@@ -36,7 +36,7 @@ export function renderExplanation(explanation: Explanation): string {
       return `${what} has changed`;
     }
     case "command":
-      return "the values of its variables have changed, or options such as --network and --add-host";
+      return "the values of its variables have changed, or options such as --network and --add-host, or what its --mount takes from a stage";
     case "parent": {
       const { before, now, title } = explanation;
       const what = isImage(before) && isImage(now) ? "base image" : "parent layer";

@@ -49,6 +49,17 @@ test.each([
   });
 });
 
+test.each([
+  ["base.tar", "base.tar is a file, not the name of an image\nGive its kind: docker-archive:./base.tar for"],
+  ["./tree", "./tree is a directory, not the name of an image\nGive its kind: oci:./tree for an OCI layout"],
+])("%s, which exists, is refused with the kinds of files and directories", async (given, problem) => {
+  const workingDirectory = temporaryDirectory();
+  mkdirSync(join(workingDirectory, "tree"));
+  writeFileSync(join(workingDirectory, "base.tar"), "");
+  const { exitCode, stderr } = await runBough(["images", "import", given], { workingDirectory });
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining(problem) });
+});
+
 test("an archive of docker save is imported like docker load does it: each image with its names, or without a name", async () => {
   const directory = temporaryDirectory();
   const environment = { BOUGH_HOME: temporaryDirectory() };

@@ -36,7 +36,7 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
   const all =
     names.length === 0
       ? "No stage has a name: give its number, counted from 0."
-      : `There are ${names.join(", ")}.`;
+      : `The stages with a name: ${names.join(", ")}.`;
   throw new BoughError(`--target ${target}: there is no such stage`, {
     kind: "usage",
     hint: meant === undefined ? all : `Did you mean ${meant}?`,

@@ -57,8 +57,8 @@ const dockerHints: Readonly<Record<string, DockerHint>> = {
     `${write("images", "import", `docker-archive:${valueOf("-i", "--input") ?? "image.tar"}`)} reads an archive of docker save.`,
   export: ({ place = "IMAGE", valueOf }) =>
     `${write("images", "export", place, `tar:${valueOf("-o", "--output") ?? "-"}`)} writes an image's files as an archive.`,
-  import: ({ place = "REFERENCE" }) =>
-    `${write("images", "import", place)} imports an image into the service.`,
+  import: ({ place = "FILE" }) =>
+    `FROM scratch and ADD ${place} / make an image of a packed root file system; ${write("images", "import", `docker-archive:${place}`)} reads an archive of docker save.`,
   history: ({ place = "IMAGE" }) => `${write("inspect", place)} shows its layers, and what made each.`,
   diff: ({ place = "IMAGE" }) =>
     `${write("inspect", place, "--layer", "N")} shows what one of its layers has added, changed and deleted.`,

@@ -1,5 +1,5 @@
 /** The arguments of `bough images import`: which images to import, and the tags that they get. */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { parseReference } from "../../service/images/reference.ts";
@@ -32,6 +32,7 @@ export function readReferences(
     });
   }
   return given.map((text) => {
+    requireKind(text, workingDirectory);
     const reference = parseReference(text);
     if (reference.kind === "registry" || reference.kind === "local") {
       const isAskedFor = tagOption !== undefined;
@@ -47,6 +48,20 @@ export function readReferences(
     throw new BoughError(`${text} names an image that is already stored: there is nothing to import`, {
       kind: "usage",
     });
+  });
+}
+
+/** Throws for the path of a file or directory that exists, without the kind that says how to read it. */
+function requireKind(text: string, workingDirectory: string): void {
+  const path = resolve(workingDirectory, text);
+  if (!/^\.{0,2}\/|\.(tar(\.\w+)?|tgz)$/.test(text) || /^[a-z-]+:/.test(text) || !existsSync(path)) return;
+  const place = /^\.{0,2}\//.test(text) ? text : `./${text}`;
+  const isDirectory = statSync(path).isDirectory();
+  throw new BoughError(`${text} is a ${isDirectory ? "directory" : "file"}, not the name of an image`, {
+    kind: "usage",
+    hint: isDirectory
+      ? `Give its kind: oci:${place} for an OCI layout, dir:${place} for a directory of skopeo.`
+      : `Give its kind: docker-archive:${place} for one of docker save, oci-archive:${place} for an OCI archive. Of a packed root file system, FROM scratch and ADD ${text} / make an image.`,
   });
 }
 
