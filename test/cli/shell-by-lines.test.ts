@@ -16,16 +16,10 @@ beforeAll(async () => {
   await engine.importBase("base:1");
   fake = await startFakeService({
     sixCallsOnly: true,
-    run: ({ command }) => {
-      if (command === "cd /srv && pwd") return { stdout: "/srv\n" };
-      return { stdout: `ran ${command}\n`, exitCode: /^fails$|1 \+ 2/.test(command) ? 3 : 0 };
-    },
+    run: ({ command }) => ({ stdout: `ran ${command}\n` }),
   });
   cancelling = await startFakeService({
-    run({ command }) {
-      if (command === "hangs") return { until: new Promise<void>(() => {}) };
-      return command === "sh" ? {} : { stdout: `ran ${command}\n` };
-    },
+    run: ({ command }) => (command === "sh" ? {} : { stdout: `ran ${command}\n` }),
   });
   for (const service of [fake, cancelling]) service.state.addImage("base:1");
 });
@@ -101,53 +95,11 @@ test("the end of standard input is the end of the command's input", async () => 
   expect(ended).toMatchObject({ exitCode: 0, stdout: "one\ntwo\n" });
 });
 
-test("without subprocesses each line is a separate command on the result of the previous one", async () => {
-  fake.clearRequests();
-  const typed = ["one", "cd /srv", "two | three", "", "fails", "exit"];
-  const ended = await bough(["-S", "b", "shell", "base:1", "--keep"], typed, fake.url);
-  expect(ended.stdout).toBe("ran one\nran two | three\nran fails\n");
-  expect(ended.exitCode).toBe(3);
-  expect(ended.stderr).toContain("each line is a separate command");
-  expect(ended.stderr).toContain("/srv$ ");
-  const [, ...commands] = fake
-    .requestsTo("POST /v1/instances")
-    .map(({ json }) => json as Record<string, unknown>);
-  expect(
-    commands.map(({ command, shell, cwd, disposable }) => ({ command, shell, cwd, disposable })),
-  ).toEqual([
-    { command: "one", shell: true, cwd: "/", disposable: false },
-    { command: "cd /srv && pwd", shell: true, cwd: "/", disposable: false },
-    { command: "two | three", shell: true, cwd: "/srv", disposable: false },
-    { command: "fails", shell: true, cwd: "/srv", disposable: false },
-  ]);
-  const images = commands.map(({ image }) => image);
-  expect(new Set(images).size).toBe(4);
-  const history = await bough(["-f", "json", "session", "show", "b"], [], fake.url);
-  expect(JSON.parse(history.stdout).history.map(({ kind }: { kind: string }) => kind)).toEqual([
-    "use",
-    "run",
-  ]);
-});
-
-test("without subprocesses Ctrl-C cancels the line's operation, and does nothing at the prompt", async () => {
-  cancelling.clearRequests();
-  const typed = ["one", "hangs", ctrlC, ctrlC, "two", "exit"];
-  const ended = await bough(["shell", "base:1"], typed, cancelling.url);
-  expect(ended).toMatchObject({ exitCode: 0, stdout: "ran one\nran two\n" });
-  const [, one, hangs, two] = cancelling
-    .requestsTo("POST /v1/instances")
-    .map(({ json }) => (json as { image: string }).image);
-  expect(hangs).not.toBe(one);
-  expect(two).toBe(hangs ?? "");
-  const last = await bough(["shell", "base:1"], ["hangs", ctrlC, "exit"], cancelling.url);
-  expect(last.exitCode).toBe(130);
-});
-
-test("without subprocesses `exit N` sets the exit code, and no input means 0", async () => {
-  expect((await bough(["shell", "base:1"], ["exit 9"], fake.url)).exitCode).toBe(9);
-  const computed = await bough(["shell", "base:1"], ["exit-status", "exit $((1 + 2))", "one"], fake.url);
-  expect(computed).toMatchObject({ exitCode: 3, stdout: "ran exit-status\nran exit $((1 + 2))\n" });
-  expect((await bough(["shell", "base:1"], [], fake.url)).exitCode).toBe(0);
+test("a shell is refused without subprocesses, with what to do instead", async () => {
+  const ended = await bough(["shell", "base:1"], ["one"], fake.url);
+  expect(ended.exitCode).toBe(1);
+  expect(ended.stdout).toBe("");
+  expect(ended.stderr).toContain("does not support input to a running command\nGive commands to `bough run`");
 });
 
 test("a command that ends before its input is sent succeeds", async () => {

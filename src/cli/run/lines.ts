@@ -2,7 +2,6 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import { readLines } from "../../streams.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
 import { runInstance } from "./instance.ts";
@@ -11,8 +10,9 @@ import { type RunRequest, withInstance } from "./request.ts";
 import { interruptShell, promptingShell, takeProcessId } from "./shell-process.ts";
 
 /**
- * Sends typed lines to the command's standard input if the service supports that. Else each line typed to a shell runs as a
- * separate command, on the image that the one before has left.
+ * Sends typed lines to the command's standard input.
+ *
+ * @throws BoughError if the service does not support that
  */
 export async function runByLines(
   asked: RunRequest,
@@ -21,7 +21,7 @@ export async function runByLines(
   invocation: Invocation,
   connection: Connection,
 ): Promise<OperationOutcome> {
-  const { runtime, log } = invocation;
+  const { log } = invocation;
   const { service } = connection;
   const request = {
     ...asked,
@@ -36,17 +36,11 @@ export async function runByLines(
     typeTo(instance, isShell, invocation, connection),
   );
   if (outcome !== "unsupported") return outcome;
-  if (!isShell) {
-    throw new BoughError(`${service.address} does not support input to a running command`, {
-      hint: "Pipe it in: bough run ... < FILE. `bough shell` runs each line as a separate command there.",
-    });
-  }
-  log.warn(
-    "it does not support input to a running command either: each line is a separate command, and variables are not kept",
-  );
-  const lines = readLines(runtime.stdin.stream());
-  const { runLines } = await import("./shell-lines.ts");
-  return await runLines(request, image, lines, invocation, connection);
+  throw new BoughError(`${service.address} does not support input to a running command`, {
+    hint: isShell
+      ? "Give commands to `bough run`, one at a time: it keeps what they change in the session."
+      : "Pipe it in: bough run ... < FILE.",
+  });
 }
 
 class NoInputError extends Error {
