@@ -44,7 +44,7 @@ async function play(directory: string): Promise<string> {
 
   const words = ["build", "--check", ...(given.options ?? [])];
   const text = await runBough(words, { workingDirectory: context });
-  const json = await runBough([...words, "-f", "json"], { workingDirectory: context });
+  const json = await runBough([...words, "--format", "json"], { workingDirectory: context });
   // The report is always one object, and nothing goes to standard error.
   const report = JSON.parse(json.stdout);
   expect({ exitCode: json.exitCode, stderr: text.stderr + json.stderr }).toEqual({

@@ -73,7 +73,7 @@ test("a pipe in a directory is left out with a warning, and copied with --docker
   writeFiles(context, { Dockerfile: "FROM base:1\nCOPY directory /srv/\n", "directory/a": "x" });
   Bun.spawnSync(["mkfifo", join(context, "directory/pipe")]);
   const check = async (...options: string[]) => {
-    const words = ["build", "--check", "-f", "json", ...options];
+    const words = ["build", "--check", "--format", "json", ...options];
     const { files, warnings } = JSON.parse((await runBough(words, { workingDirectory: context })).stdout);
     return {
       files: files.map(({ type, source }: { type: string; source: string }) => `${type} ${source}`),

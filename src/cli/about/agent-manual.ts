@@ -26,7 +26,8 @@ own embedded engine (Linux). Without a terminal it never asks questions.
 
 ## Output and exit codes
 - Results go to stdout, log lines ([INFO], [WARN], [ERROR]) to stderr. -q prints ids only and logs errors only.
-- -f json prints one object or one array; errors are then {"error": {"code", "message", "hint"}} on stderr.
+- --format json prints one object or one array; errors are then {"error": {"code", "message", "hint"}} on stderr. -f is
+  short for it, but not in \`build\` with --docker, where -f is the Dockerfile.
 - 0 done; 1 the build or call failed; 2 bad usage or a Dockerfile that does not parse; 130 interrupted.
 - \`bough run IMAGE [ARG...]\` runs the image's ENTRYPOINT, with ARGs instead of its CMD, and keeps nothing without -S
   or --keep. \`bough run -- COMMAND\` runs as given in the session's image.
@@ -35,7 +36,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
 
 ## Build
   bough build -q .                              print nothing but the image's UUID
-  bough build -f json .                         {"image", "tag", "tags", "session"}
+  bough build --format json .                   {"image", "tag", "tags", "session"}
   bough build . --build-arg VERSION=1.2         value of a declared ARG
   bough build . --no-cache                      ignore the layers of earlier builds
   bough build . --no-cache-filter deps          the same for one stage and what uses it; implies --docker
@@ -43,7 +44,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
   bough build . --explain                       say why each step was not cached
   bough build . --cache auto                    share layers with other machines, by scopes on the service
   bough build . --cache-from main               the same by a scope's name; --cache-to NAME writes one
-  bough build . --check -f json                 parse, plan and lint without a service; exit 2 if it can't be built
+  bough build . --check --format json           parse, plan and lint without a service; exit 2 if it can't be built
   bough build . --timings                       the critical path and the slowest steps; --trace FILE for Perfetto
   bough build . --timeout 1800                  seconds that each RUN may take (default 600)
   bough build . --network none                  no RUN reaches any network; host: this machine's
