@@ -176,6 +176,10 @@ describe("an invalid command line is refused with exit code 2", () => {
       "[ERROR] bough build: --log-level is given twice, but takes one value\n`bough build -h` shows how it is used.\n",
     ],
     [
+      "build --docker . -f json",
+      "[ERROR] cannot read the Dockerfile json: there is no such file\nWith --docker, -f is the Dockerfile, as in docker build: write --format json.\n",
+    ],
+    [
       "build --file ci.Dockerfile -- .",
       "[ERROR] cannot read the Dockerfile ci.Dockerfile: there is no such file\nGive its path with --dockerfile PATH, or the context directory that contains it.\n",
     ],
