@@ -14,6 +14,7 @@ interface ImportProgress {
 
 const frameMilliseconds = 250;
 const lineMilliseconds = 15_000;
+const minUrlColumns = 16;
 
 /** Shows an import: on a terminal in one line that is redrawn, elsewhere in a log line every 15 seconds. */
 export function startImportProgress(options: {
@@ -30,9 +31,12 @@ export function startImportProgress(options: {
   const started = clock.now();
   const ended = new AbortController();
   let last = "";
-  const state = () => {
+  /** A long address is cut rather than how far it is. */
+  const state = (columns = Number.POSITIVE_INFINITY) => {
     const seconds = Math.round((clock.now() - started) / 1000);
-    return [`${doing} ${url}`, `${seconds} s`, ...(last === "" ? [] : [last])].join("  ");
+    const rest = ["", `${seconds} s`, ...(last === "" ? [] : [last])].join("  ");
+    const room = columns - doing.length - 1 - rest.length;
+    return `${doing} ${truncateToWidth(url, Math.max(minUrlColumns, room))}${rest}`;
   };
   if (terminal === undefined) {
     log.info(`${doing} ${url}`);
@@ -40,7 +44,7 @@ export function startImportProgress(options: {
     return { message: (text) => remember(text, log.debug), end: () => ended.abort() };
   }
   const area = createLiveArea(terminal);
-  const draw = () => area.draw([truncateToWidth(state(), terminal.columns - 1)]);
+  const draw = () => area.draw([truncateToWidth(state(terminal.columns - 1), terminal.columns - 1)]);
   draw();
   repeat(clock, frameMilliseconds, ended.signal, draw);
   return {

@@ -189,6 +189,19 @@ test("on a terminal it redraws one line, which is cut to the terminal's width", 
   expect(written.at(-1)).toContain("[INFO] imported docker://x/y:1 (2 s)\n");
 });
 
+test("on a terminal a long address is cut, and not how much of it has come", async () => {
+  const clock = createManualClock();
+  const written: string[] = [];
+  const terminal = { columns: 70, rows: 24, write: (text: string) => void written.push(text) };
+  const url = "docker://registry.example.org/team/project/application:1.0";
+  const progress = startImportProgress({ url, doing: "pushing", clock, log: recordingLog([]), terminal });
+  progress.message("layer 1/4, 3.0 MB of 12 MB (25%)");
+  expect(written.join("")).toContain(
+    "pushing docker://registry.exa…  0 s  layer 1/4, 3.0 MB of 12 MB (25%)\u001b",
+  );
+  progress.end("pushed");
+});
+
 test.each([
   [
     "docker://127.0.0.1:1/app:1",

@@ -13,7 +13,9 @@ let service: FakeService;
 let terminal: Terminal | undefined;
 let home: string;
 beforeAll(async () => {
-  service = await startFakeService();
+  service = await startFakeService({
+    run: () => ({ chunks: [{ stream: "stdout", data: "serving\n" }], until: new Promise(() => {}) }),
+  });
   for (const tag of ["app:dev", "app:latest", "base:1"]) service.state.addImage(tag);
 });
 afterAll(() => service.close());
@@ -58,6 +60,14 @@ test("an empty password is refused, and nothing is imported", async () => {
   shown.press("C-d");
   expect(await shown.waitFor("exit code 2")).toContain("no password was given");
   expect(service.state.operations.size).toBe(0);
+});
+
+test("Ctrl-C during a run leaves one line", async () => {
+  const shown = await open({ CONTREE_URL: service.url, CONTREE_TOKEN: "t0ken-t0ken" });
+  shown.type("bough -S s use app:dev -q; clear; bough -S s run -D -- serve");
+  await shown.waitForLastLine("serving");
+  shown.press("C-c");
+  expect(await shown.waitFor(/\n\$$/)).toBe("serving\n^C[ERROR] interrupted\n$");
 });
 
 test("in CI there is no question", async () => {

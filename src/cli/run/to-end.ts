@@ -100,8 +100,12 @@ async function runOnce(
   const attend = hasTerminal
     ? (operation: string, ended: Promise<unknown>) => passTerminal(operation, ended, { runtime, service })
     : undefined;
+  const { signal } = runtime;
+  // Who has pressed Ctrl-C needs no account of it.
+  const warn = (message: string) =>
+    (signal.aborted && runtime.stderr.isTerminal ? log.debug : log.warn)(message);
   const outcome = await withInstance(request, image, invocation, connection, async (instance) => {
-    const ended = await runInstance(instance, { service, signal: runtime.signal, log }, relay, attend);
+    const ended = await runInstance(instance, { service, signal, log: { ...log, warn } }, relay, attend);
     refuseMissing(ended);
     return ended;
   });

@@ -159,3 +159,27 @@ test("a layer compressed with zstd is imported", async () => {
   );
   expect(await importing.textIn(operation, "/packed")).toBe("with zstd");
 });
+
+test("the bytes of a layer that comes slowly are reported before it is complete", async () => {
+  const layer = tarOf([{ name: "x", content: crypto.getRandomValues(new Uint8Array(60_000)) }]);
+  const rest = Promise.withResolvers<undefined>();
+  const slowly = () =>
+    new Response(
+      new ReadableStream<Uint8Array>({
+        async start(controller) {
+          controller.enqueue(layer.subarray(0, layer.length - 1));
+          await rest.promise;
+          controller.enqueue(layer.subarray(-1));
+          controller.close();
+        },
+      }),
+    );
+  const url = serve({ layers: [layer] }, (digest) => (digest === digestOf(layer) ? slowly() : undefined));
+  const { engine } = importing;
+  const operation = await engine.json<{ uuid: string }>("POST", "/v1/images/import", { registry: { url } });
+  const eventsSoFar = async () =>
+    (await engine.fetch("GET", `/v1/operations/${operation.uuid}/events`)).text();
+  while (!(await eventsSoFar()).includes("Downloaded 0.1 MB")) await Bun.sleep(50);
+  rest.resolve(undefined);
+  expect((await engine.finish(operation)).status).toBe("SUCCESS");
+}, 30_000);
