@@ -1,5 +1,5 @@
 /** `bough build --no-cache-filter` on the embedded engine: what runs again, and what is cached. */
-import { expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 import { openLocalBough } from "../support/local-bough.ts";
@@ -43,6 +43,12 @@ COPY --from=mounting /bin/sh /sh
 RUN echo ran last
 `;
 
+/** Each row builds it again, and leaves everything in the cache. */
+const context = makeContext(stages);
+beforeAll(async () => {
+  expect(ran((await build(context, "--docker")).stderr)).toHaveLength(10);
+});
+
 test.each<[string, string[], string[]]>([
   ["nothing without the option", [], []],
   [
@@ -64,8 +70,6 @@ test.each<[string, string[], string[]]>([
   ["the last stage, which has no name", ["--no-cache-filter", "6"], ["after-equal", "after-two", "last"]],
   ["a stage that the target does not need", ["--target", "two", "--no-cache-filter", "one"], []],
 ])("runs again: %s", async (_, options, expected) => {
-  const context = makeContext(stages);
-  expect(ran((await build(context, "--docker")).stderr)).toHaveLength(10);
   const { exitCode, stderr } = await build(context, ...options, "--docker");
   expect({ exitCode, ran: ran(stderr) }).toEqual({ exitCode: 0, ran: expected });
   expect(stderr).not.toContain("WARN");
@@ -93,9 +97,7 @@ test("ONBUILD triggers of a stage that is built again run again", async () => {
 });
 
 test("--explain says why the steps run again", async () => {
-  const context = makeContext(stages);
-  await build(context, "--docker");
-  const { stderr } = await build(context, "--no-cache-filter", "one", "--explain");
+  const { stderr } = await build(context, "--docker", "--no-cache-filter", "one", "--explain");
   expect(stderr.match(/--no-cache-filter names its stage, or a stage that it uses/g)).toHaveLength(4);
 });
 

@@ -190,15 +190,3 @@ describe("what a killed build has left", () => {
     expect(readdirSync(join(home, "running-builds"))).toEqual([]);
   });
 });
-
-test("the record of an unchanged build is not used after a restart of the machine", async () => {
-  const context = contextOf("RUN true");
-  const restarted = ["unshare", "--mount", "sh", "-ec"];
-  const mount = `mount --bind '${bootId}' /proc/sys/kernel/random/boot_id; exec "$@"`;
-  const records = () => readdirSync(join(home, "builds")).length;
-  for (const _ of [1, 2, 3]) expect(await endOf(start(["build", context]))).toMatchObject({ exitCode: 0 });
-  expect(records()).toBe(1);
-  const next = start(["build", context], [...restarted, mount, "sh"]);
-  expect(await endOf(next)).toMatchObject({ exitCode: 0 });
-  expect(records()).toBe(2);
-});

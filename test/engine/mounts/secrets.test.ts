@@ -126,7 +126,7 @@ test("another process does not get a secret's variable, nor does its record", as
 });
 
 /** `FAST_CHECK_TIMES` multiplies this number. */
-const kills = runs(15);
+const kills = runs(8);
 
 test(
   `${kills} kills leave no trace of a secret, and no locked cache`,

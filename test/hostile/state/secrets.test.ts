@@ -172,12 +172,14 @@ describe.each(builders)("as %s", (who, make) => {
     expect(finds()).toEqual([]);
   });
 
-  test("bough run -d: the process in the background has the value only in its environment", async () => {
-    for (const option of [
-      ["-e", `API_TOKEN=${secret}`],
-      [`--env=API_TOKEN=${secret}`],
-      [`-De`, `API_TOKEN=${secret}`],
-    ]) {
+  const settings: [name: string, words: string[]][] = [
+    ["-e", ["-e", `API_TOKEN=${secret}`]],
+    ["--env=", [`--env=API_TOKEN=${secret}`]],
+    ["-De", [`-De`, `API_TOKEN=${secret}`]],
+  ];
+  test.each(rowsFor(who, settings, ["--env="]))(
+    "bough run -d %s: the process in the background has the value only in its environment",
+    async (_, option) => {
       const words = [
         "run",
         "--use",
@@ -198,8 +200,8 @@ describe.each(builders)("as %s", (who, make) => {
       expect(await builder.bough(["kill", operation])).toMatchObject({ exitCode: 0 });
       await logs.exited;
       expect(finds()).toEqual([]);
-    }
-  });
+    },
+  );
 });
 
 /** Returns true if a text has the value, also as quoted for a shell or escaped in a URL. */
