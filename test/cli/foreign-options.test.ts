@@ -5,6 +5,14 @@ import type { ForeignOption } from "../../src/cli/command-line/foreign-options.t
 import { readUsage } from "../../src/cli/command-line/foreign-options.ts";
 import { dockerBuild, kaniko, podmanBuild } from "../../src/cli/foreign/build-options.ts";
 import { describeBuildxFlags, workingFlags } from "../../src/cli/foreign/buildx-flags.ts";
+import {
+  dockerImages,
+  dockerImport,
+  dockerInspect,
+  dockerPush,
+  dockerRmi,
+  dockerSave,
+} from "../../src/cli/foreign/image-options.ts";
 import { dockerRun, podmanRun } from "../../src/cli/foreign/run-options.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { expectGolden } from "../support/golden.ts";
@@ -17,6 +25,12 @@ test.each<[name: string, before: string[], after: string[], table: readonly Fore
   ["podman-build", ["build", "--docker", "--check"], ["."], podmanBuild],
   ["kaniko", ["build", "--docker", "--check"], ["."], kaniko],
   ["docker-run", ["run", "--docker", "--keep", "-D"], ["app", "-x"], dockerRun],
+  ["docker-images", ["images", "--limit", "x"], [], dockerImages],
+  ["docker-rmi", ["rmi", "--url", "nonsense"], ["app"], dockerRmi],
+  ["docker-push", ["push", "--url", "nonsense"], ["app"], dockerPush],
+  ["docker-inspect", ["inspect", "--limit", "x"], ["app"], dockerInspect],
+  ["docker-import", ["images", "import", "--url", "nonsense"], ["app"], dockerImport],
+  ["docker-save", ["images", "export"], ["app"], dockerSave],
   ["podman-run", ["run", "--docker", "--keep", "-D"], ["app", "-x"], podmanRun],
 ])("%s", async (name, before, after, table) => {
   const lines: string[] = [];

@@ -69,6 +69,17 @@ describe("bough images", () => {
   );
 });
 
+test("images NAME lists the tags of that name, as docker does", async () => {
+  const tags = async (line: string) =>
+    JSON.parse((await bough(`${line} -f json`)).stdout).map(({ tag }: { tag: string }) => tag);
+  const all: string[] = await tags("images --tagged");
+  const [tag = ""] = all;
+  const name = tag.slice(0, tag.lastIndexOf(":"));
+  expect(await tags(`images ${name}`)).toEqual(all.filter((each) => each.startsWith(`${name}:`)));
+  expect(await tags(`images ${tag}`)).toEqual([tag]);
+  expect(await tags("images nothing-of-this-name")).toEqual([]);
+});
+
 describe("the first digits of an id name an image to", () => {
   test.each([
     ["-S other use ID", /other +main/],
@@ -157,7 +168,7 @@ describe("bough images remove", () => {
     const [image = ""] = await ids("-S work use");
     const refused = await bough(`rmi ${image}`);
     expect(refused.stderr).toContain(`image ${image} is used by session work on its branch main`);
-    expect((await bough(`rmi ${image} nothing:1 --force`)).stderr).toContain("has no image nothing:1");
+    expect((await bough(`rmi -f ${image} nothing:1`)).stderr).toContain("has no image nothing:1");
     expect(await ids("images --all")).not.toContain(image);
   });
 });

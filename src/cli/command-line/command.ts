@@ -51,6 +51,8 @@ interface Group {
   commands: CommandTable;
   /** The command that the group's bare name stands for. */
   fallback?: string;
+  /** True if a word that is no command, nor like one, is an argument of the fallback. */
+  fallbackTakesName?: boolean;
 }
 
 export type CommandTable = Readonly<Record<string, Entry>>;

@@ -21,6 +21,7 @@ export const commands: CommandTable = {
   images: {
     summary: "List, import, export and remove images",
     fallback: "list",
+    fallbackTakesName: true,
     commands: {
       list: {
         summary: "List the images (what `bough images` alone does)",

@@ -12,6 +12,8 @@ export type ArgumentDefinition = ArgDef & {
   dockerLetter?: string;
   /** See `OptionShape`. */
   yields?: OptionShape["yields"];
+  /** What to write if this argument is missing, instead of a reference to the help. */
+  missingHint?: string;
   /** See `OptionShape`. Without a value it is `true`. */
   optional?: OptionShape["optional"];
 };

@@ -4,6 +4,9 @@ import type { Values } from "./arguments.ts";
 import type { ArgumentDefinitions } from "./definitions.ts";
 import { oneOf } from "./option-values.ts";
 
+/** The values of `--format`. */
+export const formats = ["table", "json"] as const;
+
 /** Options that every command takes, before its name or after it. */
 export const globalDefinitions = {
   session: {
@@ -94,14 +97,7 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
     project: text("project"),
     local: flag("local"),
     // The -f of docker build names a Dockerfile; the --format of podman and docker has other values.
-    format: oneOf(
-      format,
-      ["table", "json"],
-      "--format",
-      command === "bough build" && !/^(docker|oci)$|\{\{/.test(format)
-        ? `For a Dockerfile, write: --dockerfile ${format}`
-        : undefined,
-    ),
+    format: oneOf(format, formats, "--format", hintOnFormat(format, command)),
     wide: flag("wide"),
     logLevel: oneOf(
       text("log-level") ?? (quiet || progress === "none" ? "error" : "info"),
@@ -110,4 +106,15 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
     ),
     quiet,
   };
+}
+
+/** docker's -f names a Dockerfile or a filter, its --format takes templates. */
+function hintOnFormat(format: string, command: string | undefined): string | undefined {
+  const [, fields] = /^\{\{\s*(?:json\s+)?\.([\w.]*)\s*\}\}$/.exec(format) ?? [];
+  if (fields !== undefined || format.includes("{{"))
+    return `There are no templates: -f json prints everything, for example for jq: ${command} -f json ... | jq .${command === "bough inspect" ? (fields ?? "").replace(/^Config/, "config") : ""}`;
+  if (command === "bough images" && format.includes("="))
+    return "`bough images NAME`, --tag PREFIX, --tagged, --since and --until choose images.";
+  const isDockerfile = command === "bough build" && !/^(docker|oci)$/.test(format);
+  return isDockerfile ? `For a Dockerfile, write: --dockerfile ${format}` : undefined;
 }

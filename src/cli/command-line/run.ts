@@ -56,7 +56,7 @@ export async function runCommandLine(
   }
   const found = descend(raw.slice(start));
   if (found === undefined) throw await unknownCommand(raw[start] ?? "", raw.slice(start), commands);
-  const { entry, path, rest } = found;
+  const { entry, path, rest } = (await namedInGroup(found)) ?? found;
   const name = `bough ${path.join(" ")}`;
 
   if ("commands" in entry) {
@@ -119,10 +119,14 @@ function summaries(table: CommandTable): (readonly [string, string])[] {
   return Object.entries(table).map(([name, { summary }]) => [name, summary]);
 }
 
+interface Found {
+  entry: Entry;
+  path: string[];
+  rest: readonly string[];
+}
+
 /** Walks down the table along the words of the command line. */
-function descend(
-  words: readonly string[],
-): { entry: Entry; path: string[]; rest: readonly string[] } | undefined {
+function descend(words: readonly string[]): Found | undefined {
   const [first = "", ...others] = words;
   const entry = Object.hasOwn(commands, first) ? commands[first] : undefined;
   if (entry === undefined) return undefined;
@@ -134,6 +138,18 @@ function descend(
   const isBare = second === "" || (second.startsWith("-") && second !== "-h" && second !== "--help");
   if (fallback !== undefined && isBare) return { entry: fallback, path: [first], rest: others };
   return { entry, path: [first], rest: others };
+}
+
+/** Returns the group's fallback if what follows the group's name is an argument of it, as in `docker images NAME`. */
+async function namedInGroup({ entry, path, rest }: Found): Promise<Found | undefined> {
+  if (!("commands" in entry) || entry.fallbackTakesName !== true) return undefined;
+  const [name = ""] = rest;
+  if (name === "" || name.startsWith("-") || name === path[0]) return undefined;
+  const { hintForDockerCommand } = await import("./docker-hints.ts");
+  const isLike = nearest(name, Object.keys(entry.commands)) !== undefined;
+  if (isLike || hintForDockerCommand([...path, ...rest]) !== undefined) return undefined;
+  const fallback = entry.commands[entry.fallback ?? ""];
+  return fallback && { entry: fallback, path, rest };
 }
 
 /** `words`: the command line, from the command on. */
@@ -179,7 +195,11 @@ function checkPlaces(values: Values, definitions: ArgumentDefinitions, name: str
   );
   const missing = required[values.positionals.length];
   const usage = { kind: "usage", hint: `\`${name} -h\` shows how it is used.` } as const;
-  if (missing !== undefined) throw new BoughError(`${name}: ${missing[0].toUpperCase()} is missing`, usage);
+  if (missing !== undefined)
+    throw new BoughError(`${name}: ${missing[0].toUpperCase()} is missing`, {
+      kind: "usage",
+      hint: missing[1].missingHint ?? usage.hint,
+    });
   // For example an unset variable of a script. As a path it would mean the directory `.`, or all of an image.
   const empty = values.positionals.indexOf("");
   if (empty >= 0) {

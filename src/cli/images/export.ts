@@ -13,12 +13,15 @@ export const exportCommand = command({
       type: "positional",
       completes: "named-file",
       required: true,
+      missingHint:
+        "As docker save: bough images export IMAGE docker-archive:- > FILE; as docker export: bough images export IMAGE tar:- > FILE",
       description:
         "oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME:TAG], dir:DIR, docker://REFERENCE, rootfs:DIR or tar:FILE; - for FILE is standard output",
     },
     ...exportOptions,
   },
   run: exportOne,
+  foreign: async () => (await import("../foreign/image-options.ts")).foreignExportOptions,
   examples: [
     ["images export app:dev docker-archive:app.tar", "for docker load, under its own tag"],
     ["images export app:dev oci:./layout:dev", "into an OCI image layout, next to its other images"],

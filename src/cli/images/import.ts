@@ -48,6 +48,7 @@ export const importCommand = command({
     timeout: timeoutOption("Seconds that each import may take (default: 1800)"),
   },
   run: importImages,
+  foreign: async () => (await import("../foreign/image-options.ts")).foreignImportOptions,
   examples: [
     ["images import alpine:3.20 debian:12", "from the public registry"],
     [

@@ -31,6 +31,7 @@ export const inspect = command({
     limit: { type: "string", alias: "n", valueHint: "N", description: "With --layer: only the first N" },
   },
   run: inspectImage,
+  foreign: async () => (await import("../foreign/image-options.ts")).foreignInspectOptions,
   examples: [
     ["inspect app:dev", "why it is so large"],
     ["inspect app:dev --layer 3 -n 20", "the 20 largest files of its third layer"],

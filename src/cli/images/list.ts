@@ -14,6 +14,12 @@ export const list = command({
   name: "list",
   description: "List the images that have a tag and the newest of each session, the newest first.",
   args: {
+    name: {
+      type: "positional",
+      required: false,
+      completes: "tag",
+      description: "Only this image: NAME for all of its tags, or NAME:TAG",
+    },
     all: {
       type: "boolean",
       alias: "a",
@@ -36,8 +42,10 @@ export const list = command({
     limit: { type: "string", alias: "n", valueHint: "N", description: "Only the first N (default: all)" },
   },
   run: listImages,
+  foreign: async () => (await import("../foreign/image-options.ts")).foreignImagesOptions,
   examples: [
     ["images", "the results of builds and sessions"],
+    ["images app", "all tags of `app`"],
     ["images --all --wide", "also every layer's image, with full ids and times"],
     ["images --tag app: --since 7d", "the tags of `app` of the last week"],
     ["images --tagged -f json", "as JSON, for other programs"],
@@ -50,7 +58,8 @@ type ListedImage = ImageRecord & { sessions: string[] };
 
 async function listImages(invocation: Invocation): Promise<void> {
   const { values, runtime, globals } = invocation;
-  const tag = values.text("tag");
+  const [name] = values.positionals;
+  const tag = values.text("tag") ?? (name === undefined ? undefined : prefixOf(name));
   const since = parseTime(values.text("since"), "--since", runtime.clock);
   const until = parseTime(values.text("until"), "--until", runtime.clock);
   const limit = positiveInteger(values.text("limit"), "--limit");
@@ -68,6 +77,7 @@ async function listImages(invocation: Invocation): Promise<void> {
   const images = found
     .map((image): ListedImage => ({ ...image, sessions: sessions.get(image.uuid) ?? [] }))
     .filter((image) => isAsked || isOfInterest(image))
+    .filter((image) => name === undefined || image.tag === name || image.tag?.startsWith(`${name}:`))
     .sort((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at))
     .slice(0, limit);
   printResult(invocation, {
@@ -79,6 +89,11 @@ async function listImages(invocation: Invocation): Promise<void> {
     ),
     table: (style) => renderImages(images, style, globals.wide),
   });
+}
+
+/** Returns what the tags of a name begin with. */
+function prefixOf(name: string): string {
+  return name.slice(name.lastIndexOf("/") + 1).includes(":") ? name : `${name}:`;
 }
 
 /** Leaves out images that hold the index of a cache scope: `bough cache list` shows those. */

@@ -17,6 +17,7 @@ export const push = command({
     ...exportOptions,
   },
   run: pushOne,
+  foreign: async () => (await import("../foreign/image-options.ts")).foreignPushOptions,
   examples: [
     ["push registry.example/team/app:1.0", "the image with this tag, to the registry that the tag names"],
     ["push app:dev localhost:5000/app:dev", "under another name"],

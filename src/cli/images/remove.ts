@@ -2,6 +2,7 @@ import { BoughError, messageOf } from "../../errors.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { formats } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connect } from "../service/connection.ts";
 import { isLayerBranch } from "../sessions/working-branch.ts";
@@ -20,10 +21,13 @@ export const remove = command({
     },
     force: {
       type: "boolean",
+      alias: "f",
+      yields: { to: "format", before: formats },
       description: "Also remove an image that a session uses, and by its UUID an image with several tags",
     },
   },
   run: removeImages,
+  foreign: async () => (await import("../foreign/image-options.ts")).foreignRmiOptions,
   examples: [
     ["images remove app:dev", "the tag, and the image if that was its last tag"],
     ["rmi 0d0f6a54 3c1be2aa", "by the first digits of their UUIDs"],
