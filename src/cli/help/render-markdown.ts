@@ -24,7 +24,7 @@ export function renderMarkdown(markdown: string, { columns, hasColor }: Look): s
       const marker = ordered ? `${(start ?? 1) + index}. ` : "- ";
       return `${hang(marker, wrap(text, columns - marker.length))}\n`;
     },
-    code: (text) => `${text.trimEnd().replace(/^(?=.)/gm, codeIndent)}\n\n`,
+    code: (text) => `${layOutCode(text.trimEnd(), columns)}\n\n`,
     blockquote: (text) => `${hang("  ", text.trimEnd())}\n\n`,
     hr: () => `${"-".repeat(Math.min(columns, 40))}\n\n`,
     html: () => "",
@@ -49,6 +49,29 @@ export function describeLink(text: string, href: string): string {
     return Bun.stripANSI(text).includes(line) ? text : `${text} (${line})`;
   }
   return href.startsWith("#") || text === href ? text : `${text} (${href})`;
+}
+
+/** Indents code. If lines with comments at their ends are too long, all comments of the block go above: commands stay whole. */
+function layOutCode(text: string, columns: number): string {
+  const width = columns - codeIndent.length;
+  const lines = text.split("\n").map((line) => {
+    const [, command = line, comment] = /^(.*\S) +# (.*)$/.exec(line) ?? [];
+    return { line, command, comment };
+  });
+  const areAbove = lines.some(({ line, comment }) => comment !== undefined && line.length > width);
+  return lines
+    .flatMap(({ line, command, comment }) =>
+      areAbove && comment !== undefined
+        ? [
+            ...wrap(comment, width - 2)
+              .split("\n")
+              .map((part) => `# ${part}`),
+            command,
+          ]
+        : line,
+    )
+    .map((line) => (line === "" ? "" : codeIndent + line))
+    .join("\n");
 }
 
 function wrap(text: string, columns: number): string {

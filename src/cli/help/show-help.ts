@@ -16,7 +16,7 @@ export function showTopics(output: Output): void {
   output.writeAlone((columns) =>
     [
       wrapText("`bough help TOPIC` shows a topic, `bough help COMMAND` all options of a command.", columns),
-      `${renderRows("Topics", rows, columns)}\n`,
+      renderRows("Topics", rows, columns),
       "`bough -h` lists the commands.\n",
     ].join("\n"),
   );
