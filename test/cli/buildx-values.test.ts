@@ -7,6 +7,7 @@ import { argumentsOf } from "../../src/cli/command-line/help.ts";
 import { readBuildOutputs } from "../../src/cli/export/build-outputs.ts";
 import { epochOf, sourceDateEpoch } from "../../src/cli/export/times.ts";
 import type { Runtime } from "../../src/cli/process/runtime.ts";
+import { systemClock } from "../../src/clock.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -146,4 +147,29 @@ test.each([
     stdout: expect.stringMatching(stdout),
     stderr: expect.stringMatching(stderr),
   });
+});
+
+test("a RUN says a minute before its limit of 600 seconds that it is going to be stopped", async () => {
+  const { promise: until, resolve: finish } = Promise.withResolvers<void>();
+  const service = await startFakeService({ run: () => ({ until }) });
+  service.state.addImage("base:1");
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN make\n" });
+  const sleep: typeof systemClock.sleep = (milliseconds, signal) =>
+    milliseconds === 540_000 ? Promise.resolve() : systemClock.sleep(milliseconds, signal);
+  const ended = await runBough(["--url", service.url, "--token", "t0ken-t0ken", "build", "."], {
+    workingDirectory,
+    environment: { BOUGH_HOME: temporaryDirectory() },
+    clock: { ...systemClock, sleep },
+    onStderr: (text) => {
+      if (
+        text.includes(
+          "the command is stopped in 60 seconds, at its limit of 600: --timeout SECONDS allows more",
+        )
+      )
+        finish();
+    },
+  });
+  await service.close();
+  expect(ended.exitCode).toBe(0);
 });

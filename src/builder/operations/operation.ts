@@ -38,6 +38,8 @@ export async function followOperation(
   const { service } = build;
   const output = createOutputReporter(operation, build);
   const listener = showsOutput ? { onRest: output.reportRest } : undefined;
+  const ended = new AbortController();
+  if (showsOutput) warnBeforeTimeout(build, ended.signal);
   const outcome = await service
     .follow(operation, showsOutput ? output.report : undefined, listener, build.timeoutSeconds)
     .catch(async (error: unknown) => {
@@ -48,12 +50,27 @@ export async function followOperation(
       if (error instanceof OverdueError) forgetFailed(key, build);
       if (build.signal.aborted) await cancelOperation(operation, key, build);
       throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
-    });
+    })
+    .finally(() => ended.abort());
   if (!isSuccess(outcome)) forgetFailed(key, build);
   if (showsOutput) output.end(outcome, isSuccess(outcome));
   warnOfLimits(outcome, build);
   refuseMissing(outcome);
   return output.saysDiskFull() ? { ...outcome, saysDiskFull: true } : outcome;
+}
+
+/** A shorter time is one that the user has chosen. */
+const minWarnedSeconds = 300;
+const remainingSeconds = 60;
+
+/** Warns while something can still be done: the user may start again with more time before the command is lost. */
+function warnBeforeTimeout({ clock, timeoutSeconds, emit }: BuildJob, ended: AbortSignal): void {
+  if (timeoutSeconds < minWarnedSeconds) return;
+  const message = `the command is stopped in ${remainingSeconds} seconds, at its limit of ${timeoutSeconds}: --timeout SECONDS allows more, 0 has no limit`;
+  clock.sleep((timeoutSeconds - remainingSeconds) * 1000, ended).then(
+    () => emit({ type: "warning", message, line: undefined }),
+    () => undefined,
+  );
 }
 
 async function cancelOperation(operation: string, key: string, build: BuildJob): Promise<void> {
