@@ -129,6 +129,11 @@ test.each(["exec", "login", "system", "container", "stop", "constructor"])(
 describe("an invalid command line is refused with exit code 2", () => {
   test.each<[string, string]>([
     ["", "[ERROR] bough: no command given\n`bough -h` lists the commands.\n"],
+    ["halp", '[ERROR] unknown command "halp"\nDid you mean help?\n'],
+    [
+      "exec -it app sh",
+      '[ERROR] unknown command "exec"\nbough has no containers: each `bough run` starts from an image. `bough run app COMMAND` runs a command in an image, `bough shell app` opens a shell; `bough -S KEY run -- COMMAND` goes on with a session.\n',
+    ],
     ["buidl", '[ERROR] unknown command "buidl"\nDid you mean build?\n'],
     ["--tga x build", "[ERROR] bough: unknown option --tga\nA command's own options go after its name.\n"],
     ["-v", "[ERROR] bough: unknown option -v\n--version prints the version.\n"],

@@ -27,8 +27,7 @@ type DockerHint = string | ((given: Given) => string | undefined);
 const write = (...words: (string | undefined)[]) =>
   `\`bough ${words.flatMap((word) => (word === undefined ? [] : /^[A-Z]+$/.test(word) ? word : quote(word))).join(" ")}\``;
 
-const noContainers =
-  "bough has no containers: each `bough run` starts from an image, and its result is another image.";
+const noContainers = "bough has no containers: each `bough run` starts from an image.";
 const engineDisk =
   "`bough engine df` shows what the embedded engine stores, `bough engine prune` frees space.";
 const noVolumes =
@@ -50,7 +49,7 @@ const dockerHints: Readonly<Record<string, DockerHint>> = {
   logout: () =>
     "`docker logout` or `skopeo logout` is for registries, `bough auth remove` for an image service.",
   exec: ({ place = "IMAGE" }) =>
-    `${noContainers} ${write("run", "-D", place, "COMMAND")} runs a command in an image, ${write("shell", place)} opens a shell; with -S KEY and without -D, it continues a session.`,
+    `${noContainers} ${write("run", place, "COMMAND")} runs a command in an image, ${write("shell", place)} opens a shell; ${write("-S", "KEY", "run", "--", "COMMAND")} goes on with a session.`,
   save: ({ place = "IMAGE", valueOf }) =>
     `${write("images", "export", place, `docker-archive:${valueOf("-o", "--output") ?? "image.tar"}`)} writes an archive for docker load.`,
   load: ({ valueOf }) =>

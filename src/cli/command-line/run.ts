@@ -161,7 +161,7 @@ async function unknownCommand(
   const { hintForDockerCommand } = await import("./docker-hints.ts");
   const dockerHint = hintForDockerCommand(words);
   const given = (table === commands ? words[0] : words[1]) ?? "";
-  const guess = nearest(given, Object.keys(table));
+  const guess = nearest(given, [...Object.keys(table), ...(table === commands ? ["help"] : [])]);
   const known =
     table === commands
       ? "`bough -h` lists the commands."
