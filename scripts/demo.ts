@@ -39,14 +39,14 @@ async function show(demo: Demo, notesUrl: string): Promise<void> {
   await step("2. Build it again: nothing has changed, so nothing is run.", build);
   writeFileSync(join(context, "site", "index.html"), "<h1>Welcome back</h1>\n");
   await step("3. Change site/index.html and build: only what follows its COPY is run.", build);
-  await step("4. Run the image's CMD; with -D, changes are thrown away.", ["run", "-D", "example:demo"]);
+  await step("4. Run the image's CMD, as docker run does.", ["run", "example:demo"]);
   await step("5. List the images.", ["images"]);
   await step("6. With -q, a script gets only the image's UUID.", ["-q", ...build]);
   say(`\nThe program is ${program}. To have it as the command bough, in a directory of your PATH:`);
   say(`  install -D ${program} ~/.local/bin/bough`);
   say("Then, in a directory with a Dockerfile:");
   say("  bough build --docker . --tag app  # build what docker build would build");
-  say("  bough run -D app                  # run it");
+  say("  bough run app                     # run it");
   say("  bough help docker                 # what else to write in place of docker's commands");
 }
 

@@ -75,7 +75,7 @@ test("the demo says why there is no public image, where the program is, and what
       `  install -D ${program} ~/.local/bin/bough`,
       "Then, in a directory with a Dockerfile:",
       "  bough build --docker . --tag app  # build what docker build would build",
-      "  bough run -D app                  # run it",
+      "  bough run app                     # run it",
       "  bough help docker                 # what else to write in place of docker's commands\n",
     ].join("\n"),
   );

@@ -12,7 +12,7 @@ setDefaultTimeout(60_000);
 const root = join(import.meta.dir, "../..");
 const path = "scripts/manual/first-build.svg";
 const build = "bough build --docker . --tag greeter";
-const lines = [build, build, "bough run -D greeter"];
+const lines = [build, build, "bough run greeter"];
 const columns = 96;
 const title = "A build, the same build from the cache, and the image's command";
 
