@@ -22,6 +22,7 @@ const workingDirectory = temporaryDirectory();
 const environment: Record<string, string> = {
   BOUGH_HOME: temporaryDirectory(),
   CONTREE_HOME: join(workingDirectory, "c"),
+  HOME: temporaryDirectory(),
 };
 beforeAll(async () => {
   service = await startFakeService({
@@ -74,6 +75,10 @@ const lines: [documented: string, line: string][] = [
   ["serve", "serve"],
   ["licenses", "licenses"],
   ["release-key", "release-key"],
+  ["skill install", "skill install claude"],
+  ["skill list", "skill list"],
+  ["skill upgrade", "skill upgrade"],
+  ["skill remove", "skill remove"],
   ["engine df", "engine df"],
   ["engine prune", "engine prune"],
   ["engine check", "engine check --repair"],

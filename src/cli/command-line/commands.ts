@@ -172,6 +172,24 @@ export const commands: CommandTable = {
     summary: "Print the manual for coding agents",
     load: async () => (await import("../about/agent.ts")).agent,
   },
+  skill: {
+    summary: "Install the manual's short form for a coding agent",
+    commands: {
+      install: {
+        summary: "Write it where an agent looks for skills",
+        load: async () => (await import("../skill/commands.ts")).install,
+      },
+      list: {
+        summary: "List the agents, and which have it",
+        load: async () => (await import("../skill/commands.ts")).list,
+      },
+      upgrade: {
+        summary: "Write it again as this version has it",
+        load: async () => (await import("../skill/commands.ts")).upgrade,
+      },
+      remove: { summary: "Remove it", load: async () => (await import("../skill/commands.ts")).remove },
+    },
+  },
   mcp: {
     summary: "Serve bough's tools to a coding agent (Model Context Protocol)",
     load: async () => (await import("../mcp/mcp.ts")).mcp,

@@ -16,7 +16,7 @@ const more: readonly (readonly [title: string, names: readonly string[]])[] = [
   ["operations", ["ps", "show", "logs", "kill", "wait"]],
   ["disk, cache", ["engine", "cache"]],
   ["services", ["auth", "serve"]],
-  ["bough itself", ["agent", "mcp", "completion", "licenses", "release-key"]],
+  ["bough itself", ["agent", "skill", "mcp", "completion", "licenses", "release-key"]],
 ];
 
 const usualOptions = ["session", "profile", "url", "local", "format", "log-level", "quiet"] as const;
