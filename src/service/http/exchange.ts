@@ -8,6 +8,7 @@ import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
 import type { CallName } from "./failure-text.ts";
+import { type Connections, createConnections } from "./one-connection.ts";
 import { followRedirect } from "./redirect.ts";
 
 export interface ExchangeOptions {
@@ -19,6 +20,9 @@ export interface ExchangeOptions {
   token?: string;
   project?: string;
   userAgent: string;
+  /** True if the service runs in this process. */
+  isEmbedded: boolean;
+  onNotice: (notice: { level: "info"; text: string }) => void;
 }
 
 export type Body = NonNullable<RequestInit["body"]>;
@@ -91,16 +95,33 @@ export function createExchange(options: ExchangeOptions): Exchange {
     };
   }
 
+  const connections = createConnections({
+    clock,
+    async closeIdle(signal) {
+      const headers = { ...usualHeaders, ...ownHeaders, connection: "close" };
+      const answer = await options.fetch(urlOf(address, "/v1/images", { limit: "1" }), { headers, signal });
+      await answer.body?.cancel();
+    },
+    onOne: () =>
+      options.onNotice({
+        level: "info",
+        text: "the service answers one connection at a time: each ends with its answer from now on",
+      }),
+  });
+  const watch: Connections["watch"] = options.isEmbedded ? (_, __, send) => send() : connections.watch;
+
   return {
     hasToken: token !== undefined,
     redact,
     nameOf,
     async send(parts, body, signal, { isWatched } = { isWatched: false }) {
+      const isNew = parts.overNewConnection === true && isIdle();
+      const ending = connections.isOne() ? { connection: "close" } : {};
       const request = {
         method: parts.method,
-        headers: { ...usualHeaders, ...parts.headers, ...ownHeaders },
+        headers: { ...usualHeaders, ...parts.headers, ...ownHeaders, ...ending },
         ...(body === undefined ? {} : { body, duplex: "half" as const }),
-        ...(parts.overNewConnection === true && isIdle() ? { keepalive: false } : {}),
+        ...(isNew ? { keepalive: false } : {}),
         redirect: "manual" as const,
         retry: false as const,
         ignoreResponseError: true,
@@ -112,7 +133,7 @@ export function createExchange(options: ExchangeOptions): Exchange {
       };
       const response = await followRedirect(
         nameOf(parts),
-        (url) => $fetch.raw<unknown, "stream">(url, request),
+        (url) => watch(isNew, signal, () => $fetch.raw<unknown, "stream">(url, request)),
         (text, hint) => new BoughError(redact(text), { hint }),
       );
       lastAnswer = steadyTime(clock);

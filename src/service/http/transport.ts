@@ -24,8 +24,6 @@ interface TransportOptions extends ExchangeOptions {
   /** Returns numbers in [0, 1). */
   random: () => number;
   onNotice: (notice: ServiceNotice) => void;
-  /** True if the service runs in this process. */
-  isEmbedded: boolean;
 }
 
 export interface Call extends AttemptParts {
