@@ -108,6 +108,24 @@ describe("SOURCE_DATE_EPOCH", () => {
     },
   );
 
+  // As with BuildKit, whose RUNs, WORKDIRs and directories on the way have the time of the build, too.
+  test.each([
+    ["copied files", "COPY d /d\n", ""],
+    ["what a RUN makes, with rewrite-timestamp", "COPY d /p/d\nRUN echo x > /x\n", ",rewrite-timestamp=true"],
+  ])("two builds give one digest: %s", async (_, instructions, output) => {
+    const context = temporaryDirectory();
+    writeFiles(context, { Dockerfile: `FROM base:1\n${instructions}`, "d/f": "x" });
+    const digests: unknown[] = [];
+    for (const name of ["one", "two"]) {
+      const words = ["build", ".", "--no-cache", "-o", `type=oci,tar=false,dest=${name}${output}`];
+      expect((await bough(words, context, { [variable]: "1600000000" })).exitCode).toBe(0);
+      digests.push(await Bun.file(join(context, name, "index.json")).json());
+      // An archive's times are whole seconds: the next build makes its files in another one.
+      if (digests.length === 1) await Bun.sleep(1000 - (Date.now() % 1000));
+    }
+    expect(digests[0]).toEqual(digests[1]);
+  });
+
   test.each<[string[], Record<string, string>]>([
     [["--build-arg", `${variable}=soon`], {}],
     [[], { [variable]: "soon" }],

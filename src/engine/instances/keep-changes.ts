@@ -1,3 +1,4 @@
+import { lstatSync, lutimesSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
@@ -52,6 +53,9 @@ export async function keepChanges(
   const unchanged = isUnchanged(layerDirectory(state.layout, image.layer), upper);
   if (unchanged && !spec.preserveEnv) return () => image.uuid;
   const config = spec.preserveEnv ? withVariables(image.config, Object.entries(spec.env)) : image.config;
+  // No other builder's layers record the time of the root, and so equal files make equal layers.
+  const { atime, mtime } = lstatSync(layerDirectory(state.layout, image.layer));
+  if (!unchanged) lutimesSync(upper, atime, mtime);
   const hasMarks = spec.exitCode !== undefined && !unchanged;
   // The error of a failed command is the one to report.
   const onName = spec.exitCode === 0 ? refuseMarkNames(upper) : undefined;
