@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { boughOn } from "../fake-service/bough-on.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
-import { temporaryDirectory } from "../support/bough.ts";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
 const digest = `sha256:${"5".repeat(64)}`;
@@ -75,6 +75,17 @@ test.each(["tag:app:1", "app:1"])(
     expect(service.state.instances.at(-1)?.image).toBe(image);
   },
 );
+
+test("an empty list of sessions names the other services that have some", async () => {
+  await build("FROM alpine:3.20\nRUN one\n");
+  expect((await bough("session", "list")).stderr).not.toContain("no sessions here");
+  const { stdout, stderr } = await runBough(["--url", "http://other.test", "session", "list"], {
+    workingDirectory: context,
+    environment: { BOUGH_HOME: state },
+  });
+  expect(stdout).not.toContain("build:");
+  expect(stderr).toContain("no sessions here, but there are some for 127.0.0.1 (1): --url");
+});
 
 test("a tag gets another tag, and both name the image", async () => {
   await build("FROM alpine:3.20\nRUN one\n", "--tag", "app:1");

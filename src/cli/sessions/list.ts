@@ -2,6 +2,7 @@ import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
+import { sessionsElsewhere } from "./elsewhere.ts";
 
 export const list = command({
   name: "list",
@@ -18,9 +19,15 @@ export const list = command({
 });
 
 function listSessions(invocation: Invocation): void {
-  const { values, globals, runtime } = invocation;
+  const { values, globals, runtime, log } = invocation;
   using store = openLocalStore(runtime, globals);
-  const sessions = store.sessions.list(values.text("filter") ?? "");
+  const filter = values.text("filter") ?? "";
+  const sessions = store.sessions.list(filter);
+  const others = sessions.length === 0 ? sessionsElsewhere(store, filter, runtime) : [];
+  if (others.length > 0)
+    log.info(
+      `no sessions here, but there are some for ${others.join(", ")}: --url, --profile or --local choose another service`,
+    );
   printResult(invocation, {
     id: sessions.map(({ key }) => key),
     json: sessions.map((session) => ({ ...session, updatedAt: new Date(session.updatedAt).toISOString() })),
