@@ -108,6 +108,8 @@ test("results, errors and exit codes are as the manual says", async () => {
     "tag",
     "tags",
     "session",
+    "digest",
+    "exported",
   ]);
   await run("-S k use app:dev");
   expect(Object.keys(await json("-S k run -D -f json -- echo hi"))).toEqual(

@@ -36,7 +36,7 @@ own embedded engine (Linux). Without a terminal it never asks questions.
 
 ## Build
   bough build -q .                              print nothing but the image's UUID
-  bough build --format json .                   {"image", "tag", "tags", "session"}
+  bough build --format json .                   {"image", "tag", "tags", "session", "digest", "exported"}
   bough build . --build-arg VERSION=1.2         value of a declared ARG
   bough build . --no-cache                      ignore the layers of earlier builds
   bough build . --no-cache-filter deps          the same for one stage and what uses it; implies --docker
