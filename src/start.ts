@@ -9,7 +9,6 @@ import { BoughError } from "./errors.ts";
 import { reasonOf } from "./system-error.ts";
 import { describeFailure, failureOf } from "./terminal/failure.ts";
 import { formatLogLines } from "./terminal/terminal-text.ts";
-import { version } from "./version.ts";
 
 /** The function passed to `start` by main.ts: nothing else ends the process. */
 let exit: (exitCode: number) => never;
@@ -100,12 +99,6 @@ function ownCommandLine(words: readonly string[] = process.argv.slice(2)): strin
   return [...self, ...words];
 }
 
-function identifyProgram(): string | undefined {
-  if (!Bun.main.startsWith("/$bunfs/")) return undefined;
-  const { dev, ino, size, mtimeMs, ctimeMs } = process.getBuiltinModule("node:fs").statSync(process.execPath);
-  return [version, dev, ino, size, mtimeMs, ctimeMs].join(" ");
-}
-
 function runInBackground(
   environment: Readonly<Record<string, string>>,
   rewrite: (words: readonly string[]) => readonly string[],
@@ -155,7 +148,6 @@ const runtime: Runtime = {
   running: new Set(),
   views: new Set(),
   fetch: (input, init) => fetch(input, init),
-  identifyProgram,
   runInBackground,
   replaceProcess,
 };

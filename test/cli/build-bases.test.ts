@@ -27,7 +27,7 @@ async function start(options: FakeServiceOptions = {}): Promise<void> {
 async function build(dockerfile: string, ...options: string[]) {
   const imports = countImports();
   writeFiles(context, { Dockerfile: dockerfile });
-  const ended = await boughOn(service, ["build", ".", "-f", "json", ...options], { context, state });
+  const ended = await boughOn(service, ["build", ".", "--format", "json", ...options], { context, state });
   return { ...ended, imports: countImports() - imports };
 }
 

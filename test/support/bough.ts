@@ -22,8 +22,6 @@ export interface BoughOptions {
   clock?: Clock;
   fetch?: Fetch;
   platform?: NodeJS.Platform;
-  /** The identity of the program; `undefined` if it is run from its source. */
-  program?: string | undefined;
   /** Piped standard input; by default nothing is piped. */
   stdin?: string | Uint8Array | AsyncIterable<Uint8Array>;
   /** True if standard input is a terminal. */
@@ -52,7 +50,6 @@ export async function runBough(words: readonly string[], options: BoughOptions):
     workingDirectory: options.workingDirectory,
     platform: options.platform ?? process.platform,
     userId: 0,
-    identifyProgram: () => ("program" in options ? options.program : "test"),
     stdin: {
       isTerminal: options.hasInputTerminal === true,
       isPiped: options.stdin !== undefined && options.hasInputTerminal !== true,

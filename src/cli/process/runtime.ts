@@ -22,8 +22,6 @@ export interface Runtime {
   running: Set<string>;
   views: Set<View>;
   fetch: Fetch;
-  /** Identifies the build of this program; `undefined` if it runs from its source, which may change meanwhile. */
-  identifyProgram(): string | undefined;
   /**
    * Runs this command line again in a background process, which may outlive this one. It has its own session, so that neither
    * Ctrl-C nor the end of the terminal reaches it. Standard input is passed on if it is piped. `rewrite` turns this command

@@ -228,8 +228,8 @@ describe("invalid ids", () => {
 
   test("an id with slashes is escaped in paths", async () => {
     const context = contextOf(`FROM ${image}\nRUN make\n`);
-    const escaped = "GET /v1/operations/..%2F..%2F..%2Fetc%2Fpasswd%3Fx%23y";
-    const spawned = json({ uuid: "../../../etc/passwd?x#y" });
+    const escaped = "GET /v1/operations/..%2F..%2F..%2Fetc%2Fpasswd%252Fx";
+    const spawned = json({ uuid: "../../../etc/passwd%2Fx" });
     const attacks = { "POST /v1/instances": spawned, [escaped]: json(record()) };
     const { service } = await attack(["build", "."], attacks, context);
     expect(service.requests).toContain(escaped);
