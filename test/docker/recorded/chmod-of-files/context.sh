@@ -1,0 +1,2 @@
+echo 1 > file
+chmod 644 file
