@@ -163,14 +163,16 @@ describe("crun is used only after a successful trial", () => {
   });
 
   test("the next engine removes control groups that a killed engine has made ahead", async () => {
-    const engine = await TestEngine.open();
+    // Such an engine gets no result of another one's trial.
+    const environment = { PATH: process.env.PATH };
+    const engine = await TestEngine.open({ environment });
     await engine.engine.close();
     const left = join(engine.directory, "containers", "0-0.1.1.trial");
     // This engine would not make groups there.
     const group = join(temporaryDirectory(), "0-0.1.1.trial");
     for (const made of [left, group]) mkdirSync(made);
     writeFileSync(join(left, "state.json"), JSON.stringify({ cgroup_paths: { "": group } }));
-    const next = await TestEngine.open({ directory: engine.directory });
+    const next = await TestEngine.open({ environment, directory: engine.directory });
     await next.recover();
     for (const made of [left, group]) expect(existsSync(made)).toBe(false);
     expect(existsSync(trialOf(engine))).toBe(false);
