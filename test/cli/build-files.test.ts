@@ -67,6 +67,8 @@ test("the files are written after a successful build, and the metadata has every
     session: expect.stringMatching(/^build:[0-9a-f]{16}$/),
     seconds: expect.any(Number),
     uploaded: { files: 1, bytes: 7 },
+    exported: [],
+    "image.name": "app:latest",
     steps: [
       { line: 1, instruction: "FROM base:1", layer, image, operation: null, cached: true },
       { line: 2, instruction: "ENV A=1", ...none },
