@@ -97,7 +97,10 @@ describe("--progress json", () => {
 });
 
 test.each([
-  ["fancy", '[ERROR] --progress takes auto, tty, compact, plain, json, rawjson, quiet or none, not "fancy"\n'],
+  [
+    "fancy",
+    '[ERROR] --progress takes auto, tty, compact, plain, json, rawjson, quiet or none, not "fancy"\n',
+  ],
   ["tty", "[ERROR] --progress tty needs a terminal on standard error\n"],
   ["compact", "[ERROR] --progress compact needs a terminal on standard error\n"],
 ])("--progress %s is refused if standard error is not a terminal", async (mode, message) => {
