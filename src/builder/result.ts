@@ -20,7 +20,7 @@ export interface BuildResult {
 /** An image that has left the service. */
 export interface ExportedAs {
   destination: string;
-  /** Of its manifest, or of the index of it and its attestations. */
+  /** The descriptor of its manifest, or of the index of it and its attestations. */
   descriptor: { mediaType: string; digest: string; size: number };
 }
 

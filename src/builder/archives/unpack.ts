@@ -84,7 +84,7 @@ async function supportedEntries(
       programs,
       ": give them with setcap in a RUN, or unpack it there",
     );
-  /** With the reasons. */
+  /** What was left out, with the reasons. */
   const leftOut = new Map<CopiedEntry, string>();
   for (const entry of special) {
     const reason = await whyUnmade(entry, build.service);

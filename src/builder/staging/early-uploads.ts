@@ -39,7 +39,7 @@ export interface EarlyUploads {
   stop(): Promise<void>;
 }
 
-/** For a service to which nothing is sent. */
+/** Sends nothing: a service in this process reads files where they are. */
 export const noEarlyUploads: EarlyUploads = {
   contents: undefined,
   offer() {},

@@ -1,7 +1,7 @@
 import { isRoot } from "../owners/ownership.ts";
 import type { Staged, StagedEntry, StagedFile } from "./staged.ts";
 
-export type StagedOther = Exclude<StagedEntry, StagedFile>;
+type StagedOther = Exclude<StagedEntry, StagedFile>;
 
 /**
  * Returns all entries except files and directories that the service makes itself, as parents of other entries. `withTimes`: those

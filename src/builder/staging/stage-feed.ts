@@ -14,7 +14,6 @@ export interface StageFeed {
 
 export function openFeed(running: RunningBuild, contents: SmallContents): StageFeed {
   const { service, store } = running;
-  // A service in this process reads files where they are.
   const early =
     service.lendFiles === undefined
       ? createEarlyUploads({ ...running, uploads: store.uploads, contents })

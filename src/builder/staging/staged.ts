@@ -58,7 +58,7 @@ export interface StagedSymlink extends Staging {
 }
 
 /** A named pipe or a device. Staged only for a service with the extension `entry-attributes`. */
-export type StagedSpecial = Staging & { type: "special"; mode: number } & SpecialKind;
+type StagedSpecial = Staging & { type: "special"; mode: number } & SpecialKind;
 
 /** The source of a file's bytes, if the service turns out to lack them. */
 export type StagedContent =

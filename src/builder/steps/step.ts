@@ -6,10 +6,10 @@ import type { RunMounts } from "../mounts/run-mounts.ts";
  * `run`: a RUN. `files`: places files without a command, so that it depends on them and on the layer below alone. `commit`: a
  * command of bough's own for files that no RUN has taken over, on a service that makes no layer without one.
  */
-export type StepKind = "run" | "files" | "commit";
+type StepKind = "run" | "files" | "commit";
 
-export interface StepSource {
-  /** As `--from` names it. */
+interface StepSource {
+  /** The stage or image, as `--from` names it. */
   from: string;
   /** The chain hash of the stage or image. */
   hash: string;

@@ -83,7 +83,7 @@ function unreadable({ path }: DockerfilePlace, error: unknown): BoughError {
   const reason = errorCode(error) === "ENOENT" ? "there is no such file" : reasonOf(error);
   return new BoughError(`cannot read the Dockerfile ${path}: ${reason}`, {
     kind: "usage",
-    hint: ["json", "table", "csv", "tsv"].includes(path)
+    hint: ["json", "table"].includes(path)
       ? `With --docker, -f is the Dockerfile, as in docker build: write --format ${path}.`
       : "Give its path with --dockerfile PATH, or the context directory that contains it.",
     cause: error,

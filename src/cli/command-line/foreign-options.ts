@@ -12,7 +12,7 @@ export type ForeignOption = readonly [
   ignoredValue?: string,
 ];
 
-export type FoundOption = { outcome: "ignored" | "refused"; text: string };
+type FoundOption = { outcome: "ignored" | "refused"; text: string };
 
 export interface ForeignOptions {
   /** Their shapes, by their first names. */

@@ -20,7 +20,7 @@ export interface AskedRun extends Omit<RunRequest, "command" | "title" | "place"
 }
 
 /** The image's own command, as `docker run` changes it. */
-export interface ImageCommand {
+interface ImageCommand {
   form: "image";
   /** Replaces the image's ENTRYPOINT and CMD. */
   entrypoint: string | undefined;

@@ -31,7 +31,7 @@ export interface SkillFile {
 /** The sections of the manual that an agent needs before it asks for the rest. */
 const shortSections = 4;
 
-export function skillText(): string {
+function skillText(): string {
   const sections = manual.split(/^(?=## )/m).slice(1, shortSections);
   return `---
 name: bough

@@ -24,7 +24,7 @@ interface SourceOptions {
   exclude?: readonly string[];
   /** `--parents` */
   parents?: boolean;
-  /** For pipes, sockets and devices. Default: all are left out. */
+  /** Decides about pipes, sockets and devices. Default: all are left out. */
   whyLeftOut?: WhyLeftOut | undefined;
   signal?: AbortSignal;
   files: FileSystem;

@@ -4,7 +4,7 @@ import { closeSync, openSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { closeOnExec, libc, numericCalls } from "../system/libc.ts";
 
-export interface EmptyNetwork {
+interface EmptyNetwork {
   /** The open file of the namespace. */
   namespace: number;
   /** A socket that listens on the namespace's loopback, which nothing else uses. */

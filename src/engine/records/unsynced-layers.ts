@@ -87,12 +87,6 @@ export function noteFailedSync(database: Database, failure: FailedSync): void {
   });
 }
 
-/** Returns a number that grows with each failed sync, of any process. */
-export function latestFailedSync(database: Database): number {
-  const query = database.query<{ id: number }, []>("SELECT coalesce(max(id), 0) AS id FROM failed_syncs");
-  return query.get()?.id ?? 0;
-}
-
 /** Returns the layers that are lost by a failed sync, of all processes. */
 export function layersLostBy(database: Database, { layers, startedAt }: FailedSync): number[] {
   return database

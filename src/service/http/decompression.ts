@@ -25,7 +25,7 @@ export function decompressed(response: Response): Response {
 }
 
 /** Decompresses a response's body alone. */
-export function decompressedBody({
+function decompressedBody({
   headers,
   body,
 }: {

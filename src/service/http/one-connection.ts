@@ -4,7 +4,7 @@
  */
 import { type Clock, steadyTime } from "../../clock.ts";
 
-export interface ConnectionsOptions {
+interface ConnectionsOptions {
   clock: Clock;
   /** Sends a request that changes nothing, over an idle connection if there is one, which the server closes after its answer. */
   closeIdle: (signal: AbortSignal) => Promise<unknown>;

@@ -32,7 +32,7 @@ export interface Images
   removeImage(uuid: string): Promise<RemovedImage>;
 }
 
-export interface RemovedImage {
+interface RemovedImage {
   freedBytes: number;
   /** Bytes of its layers that stay for builds, although no image with a tag needs them. */
   cachedBytes: number;
