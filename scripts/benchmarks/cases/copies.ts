@@ -88,7 +88,7 @@ export async function measureChangedCopy(bench: Bench): Promise<Row[]> {
         `${name}, push`,
         { bough: median(pushed.bough), other: median(pushed.docker) },
         "docker push",
-        0.4,
+        2,
       ),
       {
         case: `${name}, push`,
