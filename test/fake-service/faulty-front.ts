@@ -72,7 +72,7 @@ export async function startFaultyFront(
   const refusing = async (input: string | URL | Request, init?: RequestInit) => {
     const request = new URL(input instanceof Request ? input.url : input);
     const method = init?.method ?? (input instanceof Request ? input.method : "GET");
-    const call = `${method} ${request.pathname}`;
+    const call = `${method} ${request.pathname}${ofConnections(request.search)}`;
     last.signal = init?.signal ?? undefined;
     if (options.refuses?.(call) !== true) {
       const answer = fetch(input, init);
@@ -206,8 +206,13 @@ function readHead(socket: Socket, use: (head: Buffer, rest: Buffer) => void): vo
 
 function callOf(head: Buffer, prefix: string): string {
   const [method = "", target = ""] = head.toString("latin1").split(" ", 2);
-  const { pathname } = new URL(target, "http://service");
-  return `${method} ${prefix === "/" ? pathname : pathname.slice(prefix.length)}`;
+  const { pathname, search } = new URL(target, "http://service");
+  return `${method} ${prefix === "/" ? pathname : pathname.slice(prefix.length)}${ofConnections(search)}`;
+}
+
+/** Keeps requests apart that close idle connections: when a server is silent, chance decides how many there are. */
+function ofConnections(search: string): string {
+  return search === "?limit=1" ? search : "";
 }
 
 function read(answer: Buffer): WholeAnswer {
