@@ -119,7 +119,6 @@ export function createService(options: ServiceOptions): Service {
       const { uploadStream } = await import("./files/upload-stream.ts");
       return uploadStream({ transport, clock, signal }, body, stream);
     },
-    newRequestId: operations.newRequestId,
     spawn: operations.spawn,
     findSpawned: operations.findSpawned,
     follow: operations.follow,

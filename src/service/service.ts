@@ -94,14 +94,14 @@ export interface ImageService extends ImageFiles {
   ): Promise<UploadedFile>;
 
   /**
-   * Starts an instance and returns the operation's id. If the response is lost, the operation is looked for by its `requestId`
-   * (see request-id.ts). If it isn't found, the request is sent again if it `mayRunTwice`, else the call rejects with an
-   * UnknownOutcomeError.
+   * Starts an instance and returns the operation's id. If the response is lost, the operation is looked for by its request id
+   * (see request-id.ts), by default one that no other request has. If it isn't found, the request is sent again if it
+   * `mayRunTwice`, else the call rejects with an UnknownOutcomeError.
    */
-  spawn(request: InstanceRequest, options?: { requestId?: number; mayRunTwice?: boolean }): Promise<string>;
-
-  /** Returns a new request id for `spawn`. */
-  newRequestId(): number;
+  spawn(
+    request: InstanceRequest,
+    options?: Partial<Pick<SentRequest, "requestId" | "repeats">> & { mayRunTwice?: boolean },
+  ): Promise<string>;
 
   /** Finds the operation of a request that an earlier process has sent, or was about to send. Needs `operationList`. */
   findSpawned(sent: SentRequest): Promise<string | undefined>;
@@ -156,8 +156,15 @@ export interface Capabilities {
   extensions(): Promise<ReadonlySet<string>>;
 }
 
+/** A request id that other requests have, too: of the same step, earlier or by other clients. */
+export interface RepeatedId {
+  /** True if an operation is that of another request. */
+  isOfAnother(operation: string): boolean;
+}
+
 interface SentRequest {
   requestId: number;
+  repeats?: RepeatedId;
   /** The `truncate_output_at` of the request, without the request id. */
   truncateAt: number;
   /** Milliseconds since the epoch: a time before it was sent. */

@@ -223,4 +223,14 @@ const migrations = [
   `
   ALTER TABLE url ADD COLUMN fetched_at INTEGER;
   `,
+  `
+  -- Operations by the id of their requests, which those of the same step share.
+  CREATE TABLE started (
+    mark INTEGER NOT NULL,
+    operation TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    PRIMARY KEY (mark, operation)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX started_at ON started (started_at);
+  `,
 ];

@@ -18,7 +18,9 @@ export interface UnfinishedEntry {
 /** Records of operations, written before and after their start, so that a later build finds those of a killed build. */
 export interface UnfinishedStore {
   begin(entry: UnfinishedEntry): void;
-  setOperation(entry: Pick<UnfinishedEntry, "session" | "step" | "owner">, operation: string): void;
+  setOperation(entry: Omit<UnfinishedEntry, "operation">, operation: string): void;
+  /** True if a request with this id is known to have started the operation, for a day. */
+  wasStarted(requestId: number, operation: string): boolean;
   finish(session: string, steps: readonly string[], owner: string): void;
   /** Makes `owner` the owner of a step's operation that a dead process has left; the newest of several. */
   takeOver(
@@ -31,6 +33,8 @@ export interface UnfinishedStore {
 
 /** No service remembers an operation for longer. */
 const keptMilliseconds = 30 * 24 * 3600 * 1000;
+/** Longer than a lost operation is looked for. */
+const knownMilliseconds = 24 * 3600 * 1000;
 
 export function createUnfinishedStore(database: Database): UnfinishedStore {
   const drop = (session: string, step: string, owner: string) =>
@@ -41,6 +45,7 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
   const begin = database.transaction((entry: UnfinishedEntry): void => {
     const { session, step, owner, requestId, operation, startedAt } = entry;
     database.query("DELETE FROM unfinished WHERE started_at < ?").run(startedAt - keptMilliseconds);
+    database.query("DELETE FROM started WHERE started_at < ?").run(startedAt - knownMilliseconds);
     database
       .query(
         `INSERT OR REPLACE INTO unfinished (session, step, owner, mark, operation, started_at)
@@ -48,6 +53,18 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
       )
       .run(session, step, owner, requestId, operation, startedAt);
   });
+
+  const setOperation = database.transaction(
+    (entry: Omit<UnfinishedEntry, "operation">, operation: string): void => {
+      const { session, step, owner, requestId, startedAt } = entry;
+      database
+        .query("UPDATE unfinished SET operation = ? WHERE session = ? AND step = ? AND owner = ?")
+        .run(operation, session, step, owner);
+      database
+        .query("INSERT OR REPLACE INTO started (mark, operation, started_at) VALUES (?, ?, ?)")
+        .run(requestId, operation, startedAt);
+    },
+  );
 
   const takeOver = database.transaction(
     (session: string, step: string, owner: string, left: readonly UnfinishedEntry[]) => {
@@ -61,11 +78,10 @@ export function createUnfinishedStore(database: Database): UnfinishedStore {
 
   return {
     begin: (entry) => begin.immediate(entry),
-    setOperation({ session, step, owner }, operation) {
-      database
-        .query("UPDATE unfinished SET operation = ? WHERE session = ? AND step = ? AND owner = ?")
-        .run(operation, session, step, owner);
-    },
+    setOperation: (entry, operation) => setOperation.immediate(entry, operation),
+    wasStarted: (requestId, operation) =>
+      database.query("SELECT 1 FROM started WHERE mark = ? AND operation = ?").get(requestId, operation) !==
+      null,
     finish(session, steps, owner) {
       for (const step of steps) drop(session, step, owner);
     },

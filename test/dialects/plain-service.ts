@@ -10,6 +10,8 @@ interface PlainService {
   readonly calls: string[];
   /** Commands of instances that were started; those of `disposable` ones are in parentheses. */
   readonly commands: string[];
+  /** The bodies of their requests. */
+  readonly bodies: string[];
   readonly tags: ReadonlyMap<string, string>;
   /** Paths of requests with a body of unknown length. */
   readonly chunked: string[];
@@ -23,6 +25,7 @@ interface PlainService {
 export function startPlainService(dialect: Dialect): PlainService {
   const calls: string[] = [];
   const commands: string[] = [];
+  const bodies: string[] = [];
   const chunked: string[] = [];
   const images = new Set<string>();
   const tags = new Map<string, string>();
@@ -92,7 +95,9 @@ export function startPlainService(dialect: Dialect): PlainService {
       );
     },
     "POST /v1/instances": async (request) => {
-      const body = (await request.json()) as Record<string, unknown> & { image: string; command: string };
+      const text = await request.text();
+      bodies.push(text);
+      const body = JSON.parse(text) as Record<string, unknown> & { image: string; command: string };
       if (imageOf(body.image) === undefined)
         return Response.json({ error: `no such image: ${body.image}` }, { status: 404 });
       const missing = Object.values((body.files ?? {}) as Record<string, { uuid: string }>).find(
@@ -176,6 +181,7 @@ export function startPlainService(dialect: Dialect): PlainService {
     url: `http://127.0.0.1:${server.port}`,
     calls,
     commands,
+    bodies,
     tags,
     chunked,
     base,

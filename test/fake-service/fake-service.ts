@@ -43,7 +43,7 @@ export async function startFakeService(options: FakeServiceOptions = {}): Promis
     recorded.inFlight = requests.filter((other) => !other.answered).length;
     try {
       const intercepted = await service.intercept?.(request, recorded);
-      const answer = intercepted ?? (await route(request, recorded));
+      const answer = intercepted ?? state.dated(await route(request, recorded));
       const response = service.overrule?.(recorded) ?? answer;
       recorded.status = response.status;
       return options.gzip === true ? answerWith.gzip(request, response) : response;

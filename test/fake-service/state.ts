@@ -108,6 +108,10 @@ export interface FakeState {
   treeOf(uuid: string): FakeTree;
   /** Returns a record for each tag, so an image with several tags has several records. */
   imageRecords(): ImageRecord[];
+  /** Lets time pass by the clock of the records. */
+  pass(seconds: number): void;
+  /** Adds the time by that clock. */
+  dated(response: Response): Response;
   /** Finds an image by its id or `tag:<name>`. */
   findImage(reference: string): ImageRecord | undefined;
   fileId(sha256: string): string;
@@ -120,12 +124,20 @@ export function createState(run: RunScript = () => undefined): FakeState {
   const files = new Map<string, FakeFile>();
   const operations = new Map<string, FakeOperation>();
   let counter = 0;
+  let passedSeconds = 0;
   // Ids contain the kind of the thing, and are the same in every run.
   const uuid = (kind: "a" | "f" | "0") =>
     `${kind}0000000-0000-4000-8000-${String(++counter).padStart(12, "0")}`;
-  const now = () => new Date(Date.UTC(2026, 0, 1) + counter * 1000).toISOString();
+  const now = () => new Date(Date.UTC(2026, 0, 1) + (counter + passedSeconds) * 1000).toISOString();
 
   return {
+    pass(seconds) {
+      passedSeconds += seconds;
+    },
+    dated(response) {
+      response.headers.set("date", new Date(now()).toUTCString());
+      return response;
+    },
     images,
     tags,
     files,

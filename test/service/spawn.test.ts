@@ -184,6 +184,35 @@ describe("a lost response", () => {
     });
   });
 
+  describe("of a step that was run before", () => {
+    const step = { requestId: 7, mayRunTwice: true };
+    /** `seconds`: the time between the earlier operation and the lost request. */
+    test.each([
+      { title: "by this machine just now, and not received", seconds: 0, isKnown: true, isReceived: false },
+      { title: "by another machine, and not received", seconds: 10, isKnown: false, isReceived: false },
+      { title: "by this machine just now, and received", seconds: 0, isKnown: true, isReceived: true },
+      { title: "by another machine, and received", seconds: 10, isKnown: false, isReceived: true },
+    ])("$title is the operation of that request", async ({ seconds, isKnown, isReceived }) => {
+      const { fake, request } = await start();
+      const clock = createManualClock((milliseconds) => milliseconds < 15_000);
+      const { service, notices } = clientOf(fake.url, { clock });
+      const earlier = await service.spawn(request, step);
+      fake.state.pass(seconds);
+      await clock.advance(seconds * 1000);
+      let lost = 0;
+      fake.intercept = async (received, { method }) => {
+        if (method !== "POST" || lost++ > 0) return undefined;
+        if (isReceived) await fake.handle(received);
+        return new Response("", { status: 502 });
+      };
+      const repeats = { isOfAnother: (operation: string) => isKnown && operation === earlier };
+      const operation = await service.spawn(request, { ...step, repeats });
+      expect([...fake.state.operations.keys()]).toEqual([earlier, operation]);
+      const isUncertain = notices.some(({ text }) => text.includes("it may run twice there"));
+      expect(isUncertain).toBe(!isKnown && !isReceived);
+    });
+  });
+
   test("after an interruption makes bough find and cancel the operation", async () => {
     const { fake, request } = await start({ run: () => ({ until: new Promise(() => {}) }) });
     const clock = createManualClock();

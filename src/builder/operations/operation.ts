@@ -3,7 +3,8 @@ import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/
 import { watchForDiskFull } from "../../service/operations/disk-full.ts";
 import { describeLimitHits } from "../../service/operations/limits.ts";
 import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
-import type { CapturedOutput, OperationOutcome, OutputChunk } from "../../service/service.ts";
+import { requestIdOfStep } from "../../service/operations/request-id.ts";
+import type { CapturedOutput, OperationOutcome, OutputChunk, RepeatedId } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { EmitInStep } from "../events.ts";
@@ -164,12 +165,13 @@ export async function startOperation(
   build: BuildJob,
 ): Promise<string> {
   const { service, store, session, owner, clock, signal, limits } = build;
-  const entry = { session, step: key, owner: owner.id, requestId: service.newRequestId() };
-  store.unfinished.begin({ ...entry, operation: null, startedAt: clock.now() });
+  const requestId = requestIdOfStep(`${key} ${request.image}`);
+  const entry = { session, step: key, owner: owner.id, requestId, startedAt: clock.now() };
+  store.unfinished.begin({ ...entry, operation: null });
   try {
     // It starts from the same image each time, so a second run costs time but has the same result.
     const bounds = limits === undefined ? {} : { resources_limits: limits };
-    const options = { requestId: entry.requestId, mayRunTwice: true };
+    const options = { requestId, repeats: otherOperations(requestId, build), mayRunTwice: true };
     const operation = await service.spawn(
       { ...request, ...bounds, truncate_output_at: outputLimit },
       options,
@@ -180,6 +182,11 @@ export async function startOperation(
     if (!(error instanceof UnknownOutcomeError) && !signal.aborted) forgetFailed(key, build);
     throw error;
   }
+}
+
+/** Steps are often run again: their operations have the same request id. */
+export function otherOperations(requestId: number, { store }: BuildJob): RepeatedId {
+  return { isOfAnother: (operation) => store.unfinished.wasStarted(requestId, operation) };
 }
 
 /**

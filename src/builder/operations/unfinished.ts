@@ -9,6 +9,7 @@ import {
   followOperation,
   isSuccess,
   type OperationStep,
+  otherOperations,
   outputLimit,
 } from "./operation.ts";
 
@@ -41,10 +42,17 @@ export async function resumeOperation(
 async function findLostOperation(
   { requestId, startedAt }: UnfinishedEntry,
   { title }: OperationStep,
-  { service, clock, signal, emit }: BuildJob,
+  build: BuildJob,
 ): Promise<string | undefined> {
+  const { service, clock, signal, emit } = build;
+  const repeats = otherOperations(requestId, build);
   for (;;) {
-    const found = await service.findSpawned({ requestId, truncateAt: outputLimit, since: startedAt });
+    const found = await service.findSpawned({
+      requestId,
+      repeats,
+      truncateAt: outputLimit,
+      since: startedAt,
+    });
     if (service.capabilities.lacks("operationList")) {
       const message = `an earlier build ended while starting ${title}, and the service can't tell whether that is still running`;
       emit({ type: "warning", message, line: undefined });

@@ -14,7 +14,7 @@ import { withTimeLimit } from "./overdue.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
-import { newRequestId } from "./request-id.ts";
+import { uniqueRequestId } from "./request-id.ts";
 import { reportSilence } from "./silence.ts";
 import { spawnInstance } from "./spawn.ts";
 import { searchSpawned } from "./spawned.ts";
@@ -35,7 +35,7 @@ interface OperationsOptions {
 }
 
 export interface Operations
-  extends Pick<ImageService, "newRequestId" | "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
+  extends Pick<ImageService, "spawn" | "findSpawned" | "follow" | "hasEnded" | "cancel"> {
   /** Waits as `follow` does, but only by polling, for operations without output. */
   poll(operation: string): Promise<OperationOutcome>;
   /**
@@ -83,14 +83,13 @@ export function createOperations(options: OperationsOptions): Operations {
       expected.set(operation, { kind, timeoutSeconds, ...request, ...(isNew && { startedAt: clock.now() }) });
     },
 
-    newRequestId: () => newRequestId(random()),
-
-    async spawn(request, { requestId = operations.newRequestId(), mayRunTwice = false } = {}) {
+    async spawn(request, { mayRunTwice = false, ...id } = {}) {
       const { cancel } = operations;
       const unnamed = "an operation that was being started";
       running.add(unnamed);
       const operation = await spawnInstance({ ...options, cancel }, request, {
-        requestId,
+        requestId: uniqueRequestId(random()),
+        ...id,
         mayRunTwice,
       }).finally(() => running.delete(unnamed));
       running.add(nameOf(operation));
@@ -100,8 +99,8 @@ export function createOperations(options: OperationsOptions): Operations {
       return operation;
     },
 
-    async findSpawned({ requestId, truncateAt, since }) {
-      const search = await searchSpawned(options, { limit: truncateAt + requestId, at: since });
+    async findSpawned({ requestId, repeats, truncateAt, since }) {
+      const search = await searchSpawned(options, { limit: truncateAt + requestId, repeats, at: since });
       return search.kind === "found" ? search.operation : undefined;
     },
 

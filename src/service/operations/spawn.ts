@@ -7,6 +7,7 @@ import type { Answer } from "../http/answer.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { withDeadline } from "../http/deadline.ts";
 import { UnknownOutcomeError } from "../http/errors.ts";
+import type { RepeatedId } from "../service.ts";
 import type { InstanceRequest } from "../wire/instance.ts";
 import { withRequestId } from "./request-id.ts";
 import {
@@ -39,11 +40,12 @@ const lastSearchMilliseconds = 5000;
 export async function spawnInstance(
   options: SpawnOptions,
   request: InstanceRequest,
-  { requestId, mayRunTwice }: { requestId: number; mayRunTwice: boolean },
+  { requestId, repeats, mayRunTwice }: { requestId: number; repeats?: RepeatedId; mayRunTwice: boolean },
 ): Promise<string> {
   const { clock, signal } = options;
   const identified = withRequestId(request, requestId);
-  const sent: Sent = { limit: identified.truncate_output_at ?? 0, at: clock.now(), command: request.command };
+  const limit = identified.truncate_output_at ?? 0;
+  const sent: Sent = { limit, repeats, at: clock.now(), command: request.command };
   let resends = 0;
   try {
     for (;;) {

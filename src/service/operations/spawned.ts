@@ -3,6 +3,7 @@ import type { Clock } from "../../clock.ts";
 import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
 import { asRecord, asText } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
+import type { RepeatedId } from "../service.ts";
 import { readOperationPages } from "./operation-pages.ts";
 import { getRecord } from "./polling.ts";
 import { outputLimitIn } from "./request-id.ts";
@@ -10,6 +11,8 @@ import { outputLimitIn } from "./request-id.ts";
 export interface Sent {
   /** Its `truncate_output_at`, the request id included. */
   limit: number;
+  /** Undefined if no other request has its id. */
+  repeats?: RepeatedId | undefined;
   /** Milliseconds since the epoch, by this machine's clock. */
   at: number;
   command?: string;
@@ -17,7 +20,7 @@ export interface Sent {
 
 export type SpawnSearch =
   | { kind: "found"; operation: string }
-  /** `similar`: operations of the same command whose records have no request id. */
+  /** `similar`: operations that may be of this request, but also of another that runs the same command. */
   | { kind: "not there"; similar: readonly string[] }
   /** This service has no list of operations. */
   | { kind: "unsupported" };
@@ -31,6 +34,8 @@ export interface SearchOptions {
 
 /** Maximum error of what the service's responses tell about its clock. */
 const clockSkewMilliseconds = 15 * 60_000;
+/** Maximum time between the clock that a service notes an operation with and the one that its responses tell. */
+const noteSkewMilliseconds = 2000;
 const maxListed = 1000;
 /** Maximum number of records that are read one by one if the list has no request ids. */
 const maxLookedAt = 25;
@@ -49,13 +54,26 @@ export async function searchSpawned(options: SearchOptions, sent: Sent): Promise
         looks++;
         record = (await getRecord(transport, operation, { handles: unavailableStatuses, signal })).body;
       }
-      if (outputLimitIn(record) === sent.limit) return { kind: "found", operation };
+      const limit = outputLimitIn(record);
+      if (limit === sent.limit) {
+        if (sent.repeats === undefined) return { kind: "found", operation };
+        if (sent.repeats.isOfAnother(operation)) continue;
+        // By the service's clock, as the response that has just come tells it.
+        const earliest = sent.at + transport.clockOffset() - noteSkewMilliseconds;
+        if (createdAt(record, listed) >= earliest) return { kind: "found", operation };
+      }
       const command = asText(asRecord(asRecord(record)?.metadata)?.command);
-      if (outputLimitIn(record) === undefined && command !== undefined && command === sent.command)
-        similar.push(operation);
+      const isSimilar = limit === undefined && command !== undefined && command === sent.command;
+      if (isSimilar || limit === sent.limit) similar.push(operation);
     }
   }
   return capabilities.lacks("operationList") ? { kind: "unsupported" } : { kind: "not there", similar };
+}
+
+/** Returns NaN if no record tells the time. */
+function createdAt(...records: readonly unknown[]): number {
+  const times = records.map((record) => Date.parse(asText(asRecord(record)?.created_at) ?? ""));
+  return times.find((time) => !Number.isNaN(time)) ?? Number.NaN;
 }
 
 /** Time for an operation to appear: a proxy that has given up does not stop the service behind it. */
