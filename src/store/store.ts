@@ -13,6 +13,7 @@ import { createImportMemory, type ImportMemory } from "./imports.ts";
 import { createScopeCopies, type ScopeCopies } from "./scope-copies.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
 import { createStepStore, type StepStore } from "./steps.ts";
+import { createSurroundingsStore, type SurroundingsStore } from "./surroundings.ts";
 import { createUnfinishedStore, type UnfinishedStore } from "./unfinished.ts";
 import { createUploadCache, type UploadCache } from "./uploads.ts";
 import { createUrlCache, type UrlCache } from "./urls.ts";
@@ -22,6 +23,7 @@ export interface Store extends Disposable {
   readonly path: string;
   readonly sessions: SessionStore;
   readonly branches: BranchStore;
+  readonly surroundings: SurroundingsStore;
   readonly urls: UrlCache;
   readonly uploads: UploadCache;
   readonly copies: CopyMemory;
@@ -57,6 +59,7 @@ export function openStore(path: string, clock: Clock, options: OpenOptions = {})
     path,
     sessions,
     branches: createBranchStore(database, clock, sessions),
+    surroundings: createSurroundingsStore(database),
     urls: createUrlCache(database, clock),
     uploads,
     copies: createCopyMemory(database, clock),
@@ -232,5 +235,10 @@ const migrations = [
     PRIMARY KEY (mark, operation)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX started_at ON started (started_at);
+  `,
+  `
+  -- With which commands in the session's image begin.
+  ALTER TABLE session ADD COLUMN directory TEXT;
+  ALTER TABLE session ADD COLUMN variables TEXT NOT NULL DEFAULT '{}';
   `,
 ];

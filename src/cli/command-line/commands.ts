@@ -10,6 +10,14 @@ export const commands: CommandTable = {
     summary: "Set, or show, the image that the session works in",
     load: async () => (await import("../sessions/use.ts")).use,
   },
+  cd: {
+    summary: "Set, or show, the directory in which the session's commands begin",
+    load: async () => (await import("../sessions/cd.ts")).cd,
+  },
+  env: {
+    summary: "Set, or list, variables of the session's commands",
+    load: async () => (await import("../sessions/env.ts")).env,
+  },
   run: {
     summary: "Run a command in an image",
     load: async () => (await import("../run/run.ts")).run,

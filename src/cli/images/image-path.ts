@@ -12,7 +12,7 @@ export interface ImagePath {
   meansContents: boolean;
 }
 
-/** Resolves `IMAGE:/path`, or a path alone, which is in the session's image. No tag contains `:/`. */
+/** Resolves `IMAGE:/path`, or a path alone, which is in the session's image and directory. No tag contains `:/`. */
 export async function resolveImagePath(
   given: string,
   key: string,
@@ -26,12 +26,13 @@ export async function resolveImagePath(
     });
   const path = colon < 0 ? given : given.slice(colon + 1);
   const reference = referenceIn(given);
+  const { directory } = reference === undefined ? connection.store.surroundings.get(key) : {};
   return {
     image:
       reference === undefined
         ? requireSessionImage(connection.store, key)
         : await resolveImageArgument(connection, reference),
-    path: posix.resolve("/", path),
+    path: posix.resolve("/", directory ?? "/", path),
     meansContents: /(^|\/)\.$/.test(path),
   };
 }

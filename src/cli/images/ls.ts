@@ -15,7 +15,7 @@ export const ls = command({
       type: "positional",
       completes: "image-path",
       required: false,
-      description: `${pathDescription} (default: /)`,
+      description: `${pathDescription} (default: the session's directory, else /)`,
     },
   },
   run: listFiles,
@@ -30,7 +30,7 @@ export const ls = command({
 async function listFiles(invocation: Invocation): Promise<void> {
   const { values } = invocation;
   await using connection = await connectQuietly(invocation);
-  const given = values.positionals[0] ?? "/";
+  const given = values.positionals[0] ?? ".";
   const { image, path } = await resolveImagePath(given, sessionKey(invocation), connection);
   const listed = await withRunHint(
     given,

@@ -6,7 +6,7 @@ import { printResult } from "../command-line/result.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { secretsByEnvironment } from "./environment.ts";
-import { type AskedRun, withCommand, withStep } from "./image-command.ts";
+import { type AskedRun, withCommand, withStored } from "./image-command.ts";
 import { startImage, withInstance } from "./request.ts";
 
 /** Set for the background process that contains the engine. */
@@ -26,7 +26,7 @@ export async function runDetached(asked: AskedRun, invocation: Invocation): Prom
 }
 
 async function start(given: AskedRun, invocation: Invocation, connection: Connection): Promise<string> {
-  const asked = withStep(given, connection.store);
+  const asked = withStored(given, connection.store);
   const image = await startImage(asked, connection);
   const request = await withCommand(asked, image, invocation, connection);
   return await withInstance(request, image, invocation, connection, (instance) =>

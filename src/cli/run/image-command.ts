@@ -33,13 +33,17 @@ export interface LatestStep {
   kind: "latest step";
 }
 
-/** A run whose step is resolved. */
+/** A run whose step is resolved, with what its session keeps. */
 export type ReadyRun = AskedRun & Pick<RunRequest, "place">;
 
-export function withStep(asked: AskedRun, store: Connection["store"]): ReadyRun {
+/** Adds what the store has: the failed step, or the directory and the variables of the session whose image the run begins with. */
+export function withStored(asked: AskedRun, store: Connection["store"]): ReadyRun {
   const { place, key } = asked;
-  const isLatest = place.kind === "latest step";
-  return { ...asked, place: isLatest ? { kind: "step", step: requireFailedStep(key, store) } : place };
+  if (place.kind === "latest step")
+    return { ...asked, place: { kind: "step", step: requireFailedStep(key, store) } };
+  if (place.kind !== "session") return { ...asked, place };
+  const { directory, variables } = store.surroundings.get(key);
+  return { ...asked, place, cwd: asked.cwd ?? directory, env: { ...variables, ...asked.env } };
 }
 
 /** Returns the request with its command, which may be made from the image's ENTRYPOINT and CMD, and its timeout. */

@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
 import { sessionKey } from "../sessions/session-key.ts";
-import { type AskedRun, withStep } from "./image-command.ts";
+import { type AskedRun, withStored } from "./image-command.ts";
 import { startImage } from "./request.ts";
 import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
 import { requireTerminal } from "./terminal.ts";
@@ -62,7 +62,7 @@ async function openShell(invocation: Invocation): Promise<number> {
   };
   if (isDisposable) {
     // Checks first that the image exists.
-    await startImage(withStep(asked, connection.store), connection);
+    await startImage(withStored(asked, connection.store), connection);
     log.info("changes are thrown away when you leave; --keep keeps them");
   }
   return await runToItsEnd(asked, invocation, connection);

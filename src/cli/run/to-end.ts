@@ -13,7 +13,7 @@ import { roomHint, withRoomHint } from "../engine/room-hint.ts";
 import { isEmbedded } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
 import { appendEntries, type WorkingBranch, workingBranch } from "../sessions/working-branch.ts";
-import { type AskedRun, type ReadyRun, withCommand, withStep } from "./image-command.ts";
+import { type AskedRun, type ReadyRun, withCommand, withStored } from "./image-command.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, startImage, stepOf, withInstance } from "./request.ts";
@@ -38,7 +38,7 @@ export async function runToItsEnd(
 async function runAsked(given: AskedRun, invocation: Invocation, connection: Connection): Promise<number> {
   const { runtime, globals, log } = invocation;
   const { store } = connection;
-  const asked = withStep(given, store);
+  const asked = withStored(given, store);
   const from = startBranch(asked, store);
   const image = await startImage(asked, connection);
   const request = await withCommand(asked, image, invocation, connection);
