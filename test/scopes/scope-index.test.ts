@@ -35,18 +35,6 @@ test("decoding returns the index that was encoded, with all kinds of characters"
   index.layers.set(hashOf(1), layer("image-1", { title: 'RUN echo "é\n\u2028"', bytes: null, by: null }));
   index.copies.set(hashOf(2), { place: hashOf(3), source: "image-2", layer: hashOf(1), usedAt: now });
   index.contents.set("image-2\n[]", { sources: "[]", usedAt: now });
-  index.urls.set("https://host.test/f", {
-    ...{
-      etag: '"1"',
-      lastModified: null,
-      contentMd5: null,
-      fetchedAt: 1,
-      sha256: hashOf(4),
-      size: 0,
-      usedAt: now,
-    },
-  });
-  index.facts.set("image-2\ndirectory /app", { answer: "no", usedAt: now });
   index.steps.set("Dockerfile\nRUN make", {
     ordinal: 0,
     hash: hashOf(1),

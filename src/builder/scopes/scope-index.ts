@@ -26,20 +26,11 @@ export const sections = {
   }),
   /** Layers of COPYs between images, by the hash of all inputs; see store/copy-layers.ts. */
   copies: section(sha256, 10_000, unbounded, { place: sha256, source: id, layer: sha256 }),
-  /** The sources of such copies as JSON, by image and words; see store/copies.ts. */
+  /**
+   * The sources of a COPY from an image as JSON, by image and words; see store/copies.ts. Without them, on a service that cannot
+   * copy between images, every new machine would download all that a COPY takes, only to find its layer.
+   */
   contents: section(text, 1000, 4 * 1024 * 1024, { sources: text }),
-  /** Downloads by URL. */
-  urls: section(text, 10_000, 1024 * 1024, {
-    etag: orNull(text),
-    lastModified: orNull(text),
-    contentMd5: orNull(text),
-    // Indexes of earlier versions do not have it.
-    fetchedAt: (value: unknown) => orNull(number)(value ?? null),
-    sha256,
-    size: number,
-  }),
-  /** Answers by image and question. */
-  facts: section(text, 10_000, 1024 * 1024, { answer: text }),
   /** The inputs of steps, for `--explain`, by Dockerfile and instruction. They are in a file of their own. */
   steps: section(text, 1000, 4 * 1024 * 1024, { ordinal: number, hash: sha256, title: text, inputs: text }),
 };
@@ -53,14 +44,7 @@ export type ScopeIndex = { readonly [Name in SectionName]: Map<string, Entry<Nam
 export const sectionNames = Object.keys(sections) as SectionName[];
 
 export function emptyIndex(): ScopeIndex {
-  return {
-    layers: new Map(),
-    copies: new Map(),
-    contents: new Map(),
-    urls: new Map(),
-    facts: new Map(),
-    steps: new Map(),
-  };
+  return { layers: new Map(), copies: new Map(), contents: new Map(), steps: new Map() };
 }
 
 /** Returns all entries of both. */

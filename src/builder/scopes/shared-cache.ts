@@ -18,15 +18,15 @@ export interface FoundScope {
 }
 
 /**
- * Returns a store that asks this machine's store first, then the scopes in order. Answers from a scope are stored here, too. All
- * answers are noted for the scope that the build writes.
+ * Returns a store that asks this machine's store first, then the scopes in order, for what COPYs between images have found.
+ * Answers from a scope are stored here, too. All are noted for the scope that the build writes.
  */
 export function shareStore(
   store: Store,
   scopes: readonly FoundScope[],
   used: UsedEntries | undefined,
 ): Store {
-  const { copyLayers, copies, urls, facts } = store;
+  const { copyLayers, copies } = store;
   const shared = <Name extends SectionName>(section: Name, key: string) =>
     findShared(scopes, section, key)?.entry;
   return {
@@ -62,36 +62,6 @@ export function shareStore(
       set(image, words, sources) {
         copies.set(image, words, sources);
         noteSources(image, words, sources, used);
-      },
-    },
-
-    urls: {
-      get(url) {
-        const local = urls.get(url);
-        const found = local ?? shared("urls", url);
-        if (local === undefined && found !== undefined) urls.set(url, found);
-        if (found !== undefined) used?.note("urls", url, found);
-        return found;
-      },
-      set(url, entry) {
-        urls.set(url, entry);
-        used?.note("urls", url, entry);
-      },
-    },
-
-    facts: {
-      ...facts,
-      get(image, question) {
-        const local = facts.get(image, question);
-        if (!isOfFiles(question)) return local;
-        const answer = local ?? shared("facts", `${image}\n${question}`)?.answer;
-        if (local === undefined && answer !== undefined) facts.set(image, question, answer);
-        if (answer !== undefined) noteFact(image, question, answer, used);
-        return answer;
-      },
-      set(image, question, answer) {
-        facts.set(image, question, answer);
-        if (isOfFiles(question)) noteFact(image, question, answer, used);
       },
     },
   };
@@ -207,18 +177,6 @@ function latestCopy(scopes: readonly FoundScope[], place: string): Entry<"copies
     if (latest !== undefined) return latest;
   }
   return undefined;
-}
-
-/** Returns true for facts about an image's files, which never change. Other facts are this machine's own notes. */
-function isOfFiles(question: string): boolean {
-  return /^(directory|file|type|link|text|digest) /.test(question);
-}
-
-/** Longer answers are not shared. An image's table of users is shorter. */
-const maxAnswerCharacters = 16 * 1024;
-
-function noteFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {
-  if (answer.length <= maxAnswerCharacters) used?.note("facts", `${image}\n${question}`, { answer });
 }
 
 /** Returns false for what ADD has unpacked: on another machine, its contents may not have been sent. */
