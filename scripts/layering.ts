@@ -32,11 +32,8 @@ const allowed: Record<string, readonly string[]> = {
 
 /** Files that every folder may import. */
 const shared = [
-  "columns/grow-buffer.ts",
   "columns/persistent-map.ts",
   "columns/text-column.ts",
-  "columns/text-index.ts",
-  "columns/text-map.ts",
   "account-rows.ts",
   "boot-id.ts",
   "system-error.ts",

@@ -1,5 +1,3 @@
-import { TextMap } from "./text-map.ts";
-
 /**
  * An immutable map. A changed version costs about as much as the change, however large the map is, and the old version stays
  * valid. Keys may be paths, with `/` between names. Keys keep their order, as in a plain map.
@@ -35,9 +33,8 @@ export class PersistentMap<Value extends NonNullable<unknown>> implements Readon
 
   /** Returns a map without some keys. Takes time linear in the map's size. */
   without(isRemoved: (key: string) => boolean): PersistentMap<Value> {
-    const flat = this.#flat();
-    const rest = emptyLike([flat]);
-    for (const [key, value] of flat) if (!isRemoved(key)) rest.set(key, value);
+    const rest = new Map<string, Value>();
+    for (const [key, value] of this) if (!isRemoved(key)) rest.set(key, value);
     return PersistentMap.of(rest);
   }
 
@@ -127,22 +124,9 @@ function merge<Value>(top: Layer<Value>, end: Layer<Value> | undefined): Readonl
   const stack: ReadonlyMap<string, Value>[] = [];
   for (let layer: Layer<Value> | undefined = top; layer !== undefined && layer !== end; layer = layer.below)
     stack.push(layer.entries);
-  const bottom = stack.pop();
-  const merged = bottom instanceof TextMap ? bottom.copy() : emptyLike(stack, bottom);
+  const merged = new Map(stack.pop());
   for (const entries of stack.reverse()) for (const [key, value] of entries) merged.set(key, value);
   return merged;
-}
-
-/** Returns a new map with the entries of `start`: a TextMap if one of `maps` is, so that a large map keeps its columns. */
-function emptyLike<Value>(
-  maps: readonly ReadonlyMap<string, Value>[],
-  start: ReadonlyMap<string, Value> = new Map(),
-): Map<string, Value> | TextMap<Value> {
-  const columns = maps.find((map) => map instanceof TextMap);
-  if (columns === undefined) return new Map(start);
-  const made = columns.empty();
-  for (const [key, value] of start) made.set(key, value);
-  return made;
 }
 
 function directoriesOf(entries: ReadonlyMap<string, unknown>): ReadonlySet<string> {

@@ -1,5 +1,3 @@
-import { growBuffer } from "./grow-buffer.ts";
-
 /** A list of texts in one UTF-8 buffer, which takes much less memory than strings if there are very many. */
 export class TextColumn implements Iterable<string> {
   #bytes = noBytes;
@@ -83,12 +81,6 @@ export class TextColumn implements Iterable<string> {
     if (end !== all) throw new Error("the lengths of the texts do not match their bytes");
   }
 
-  copy(): TextColumn {
-    const copy = new TextColumn();
-    copy.append(this.bytes, lengthsOf(this.ends));
-    return copy;
-  }
-
   clear(): void {
     this.#written = 0;
     this.#latest = [];
@@ -131,3 +123,18 @@ const emptyEnds = new Uint32Array();
 const batchTexts = 1000;
 /** The maximum length in UTF-8 of a UTF-16 code unit. */
 const maxBytesOfUnit = 3;
+
+/**
+ * Returns a longer buffer with the same content, of at least `bytes`. The old one is freed at once: the garbage collector notices
+ * the memory of buffers too late.
+ */
+export function growBuffer(buffer: ArrayBufferLike, bytes: number): ArrayBuffer {
+  // Empty columns share one buffer.
+  if (buffer.byteLength === 0) return new ArrayBuffer(Math.max(bytes, firstBytes));
+  const half = Math.ceil(buffer.byteLength / 2 / largestNumber) * largestNumber;
+  return (buffer as ArrayBuffer).transfer(Math.max(bytes, buffer.byteLength + half));
+}
+
+const firstBytes = 64;
+/** A buffer's length must be a multiple of every number's size. */
+const largestNumber = Float64Array.BYTES_PER_ELEMENT;

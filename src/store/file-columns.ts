@@ -1,5 +1,4 @@
-import { growBuffer } from "../columns/grow-buffer.ts";
-import { lengthsOf, TextColumn } from "../columns/text-column.ts";
+import { growBuffer, lengthsOf, TextColumn } from "../columns/text-column.ts";
 
 /** The parts of `stat` that change when a file does. */
 export interface FileState {

@@ -1,4 +1,3 @@
-import { TextIndex } from "../columns/text-index.ts";
 import type { FileColumns, FileState } from "./file-columns.ts";
 
 /** The remembered files of a context. */
@@ -15,12 +14,12 @@ export function createFileTable(columns: FileColumns): FileTable {
   const queried = new Uint8Array(columns.length);
   let count = 0;
   let next = 0;
-  let rows: TextIndex | undefined;
+  let rows: ReadonlyMap<string, number> | undefined;
   /** If nothing has changed, files are queried in the order in which they were written, which needs no index. */
   function rowOf(path: string): number | undefined {
     if (next < columns.length && columns.paths.at(next) === path) return next++;
-    rows ??= rowsByPath(columns);
-    const row = rows.find(path);
+    rows ??= new Map(Array.from(columns.paths, (each, row) => [each, row]));
+    const row = rows.get(path);
     if (row !== undefined) next = row + 1;
     return row;
   }
@@ -38,10 +37,4 @@ export function createFileTable(columns: FileColumns): FileTable {
       return columns.isInState(row, state) ? columns.hashAt(row) : undefined;
     },
   };
-}
-
-function rowsByPath({ paths }: FileColumns): TextIndex {
-  const rows = new TextIndex(paths);
-  for (let row = 0; row < paths.length; row++) rows.set(paths.at(row), row);
-  return rows;
 }

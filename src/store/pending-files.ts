@@ -1,10 +1,9 @@
-import { TextIndex } from "../columns/text-index.ts";
 import { FileColumns, type FileState } from "./file-columns.ts";
 
 /** Files in the order in which they were added. A path that is added again gets a new row, which replaces the old one. */
 export class PendingFiles {
   readonly columns = new FileColumns();
-  readonly #rows = new TextIndex(this.columns.paths);
+  readonly #rows = new Map<string, number>();
   readonly #replaced = new Set<number>();
 
   add(path: string, state: FileState, sha256: string): void {
@@ -13,7 +12,7 @@ export class PendingFiles {
   }
 
   find(path: string): number | undefined {
-    return this.#rows.find(path);
+    return this.#rows.get(path);
   }
 
   /** Returns false if the path was added again. */
@@ -30,7 +29,8 @@ export class PendingFiles {
   }
 
   #index(path: string, row: number): void {
-    const before = this.#rows.set(path, row);
+    const before = this.#rows.get(path);
+    this.#rows.set(path, row);
     if (before !== undefined) this.#replaced.add(before);
   }
 }

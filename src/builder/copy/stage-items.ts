@@ -1,5 +1,4 @@
 import { posix } from "node:path";
-import { TextColumn } from "../../columns/text-column.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
@@ -10,7 +9,6 @@ import { beginAddition } from "../staging/add-staged.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import { takesAttributes } from "../staging/request-fields.ts";
 import type { GivenOwner, Staged, StagedContent, StagedEntry } from "../staging/staged.ts";
-import { StagedColumn } from "../staging/staged-column.ts";
 import type { Destination } from "./destination.ts";
 import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
 
@@ -48,8 +46,7 @@ export async function stageItems(
   const roots: string[] = [];
   const implied: string[] = [];
   const rootTimes = new Map<string, number>();
-  const paths = new TextColumn();
-  const entries = new StagedColumn();
+  const found: [string, StagedEntry][] = [];
   const amount = { files: 0, bytes: 0 };
   const pace = createPace(build.signal);
   for (const item of items) {
@@ -71,29 +68,28 @@ export async function stageItems(
       )
         entry = { ...entry, isExplicit: true };
     }
-    paths.push(path);
-    entries.push(entry);
+    found.push([path, entry]);
     if (entry.type !== "file") continue;
     amount.files += 1;
     amount.bytes += entry.size;
   }
-  if (!isRoot(owner) && paths.length + roots.length > 0) isIntoExisting ??= await isDirectoryInImage(place);
+  if (!isRoot(owner) && found.length + roots.length > 0) isIntoExisting ??= await isDirectoryInImage(place);
   // Collected before more is allocated.
   collectGarbage(amount.files);
-  const made = directoriesToMake(roots, paths, owner).filter(
+  const made = directoriesToMake(roots, found, owner).filter(
     (path) => !(isIntoExisting === true && isSameOrAbove(path, place)),
   );
-  const addition = beginAddition(staged, paths.length);
+  const addition = beginAddition(staged);
   const unknown = implied.filter((path) => !staged.has(path));
   for (const [path, entry] of stageDirectories(unknown, root, line, stage)) addition.add(path, entry);
   for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
   if (rootTimes.size > 0 && (await takesAttributes(build)))
     for (const [path, entry] of stageDirectories(rootTimes.keys(), root, line, stage))
       addition.add(path, { ...entry, mtime: rootTimes.get(path) });
-  for (let row = 0; row < paths.length; row++) {
+  for (const [path, entry] of found) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
-    addition.add(paths.at(row), entries.at(row));
+    addition.add(path, entry);
   }
   return { staged: addition.end(), ...amount };
 }
@@ -131,11 +127,15 @@ export function stageCopied(
 }
 
 /** Parents that belong to root are left out: the service makes them. */
-function directoriesToMake(roots: readonly string[], paths: TextColumn, owner: Owner): string[] {
+function directoriesToMake(
+  roots: readonly string[],
+  found: readonly (readonly [string, StagedEntry])[],
+  owner: Owner,
+): string[] {
   if (isRoot(owner)) return [...roots];
   return [
     ...roots.flatMap((path) => [...parentDirectories(path), path]),
-    ...Array.from(paths).flatMap((path) => parentDirectories(path)),
+    ...found.flatMap(([path]) => parentDirectories(path)),
   ];
 }
 

@@ -1,33 +1,26 @@
 import { PersistentMap } from "../../columns/persistent-map.ts";
 import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
 import type { Staged, StagedEntry } from "./staged.ts";
-import { stagedMap } from "./staged-column.ts";
 
 /** Adds entries. A later entry replaces an earlier one at the same path; if that was a directory, also everything below it. */
 export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {
-  const addition = beginAddition(staged, 0);
+  const addition = beginAddition(staged);
   for (const [path, entry] of additions) addition.add(path, entry);
   return addition.end();
 }
 
-/**
- * Does the same as `addStaged`, one entry at a time: for a large context, a list of all pairs takes noticeable memory. `count`:
- * the minimum number of entries.
- */
-export function beginAddition(
-  staged: Staged,
-  count: number,
-): {
+/** Does the same as `addStaged`, one entry at a time. */
+export function beginAddition(staged: Staged): {
   add(path: string, entry: StagedEntry): void;
   end(): Staged;
 } {
   let before = PersistentMap.of(staged);
-  let added = stagedMap(count);
+  let added = new Map<string, StagedEntry>();
   /** Paths that were directories before. What was staged below them is removed before anything new comes there, or at the end. */
   let replaced = new Set<string>();
   const clear = () => {
     before = before.with(added).without((path) => isBelow(path, replaced));
-    added = stagedMap(count);
+    added = new Map();
     replaced = new Set();
   };
   return {

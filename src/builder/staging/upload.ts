@@ -5,7 +5,6 @@ import { collectGarbage, createUploadCollector } from "./gc.ts";
 import { uploadImageFiles } from "./image-upload.ts";
 import { localFiles } from "./request-fields.ts";
 import type { Staged, StagedFile } from "./staged.ts";
-import { stagedMap } from "./staged-column.ts";
 
 /**
  * Makes sure that the service has the content of every staged file; returns the files' ids by SHA-256. Contents sent before the
@@ -17,7 +16,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
     const { uploadArchives } = await import("../archives/upload-archives.ts");
     for (const [sha256, id] of await uploadArchives(staged, build)) known.set(sha256, id);
   }
-  const [local, early] = [stagedMap(staged.size), stagedMap(staged.size)];
+  const [local, early] = [new Map<string, StagedFile>(), new Map<string, StagedFile>()];
   let bytes = 0;
   for (const entry of staged.values()) {
     if (entry.type !== "file") continue;

@@ -1,7 +1,6 @@
 import { constants, type Stats } from "node:fs";
 import { posix } from "node:path";
-import { growBuffer } from "../../columns/grow-buffer.ts";
-import { TextColumn } from "../../columns/text-column.ts";
+import { growBuffer, TextColumn } from "../../columns/text-column.ts";
 import type { ContextEntry, EntryPaths, FileEntry, SpecialKind } from "./entry.ts";
 
 /**
