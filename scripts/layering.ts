@@ -1,7 +1,7 @@
 /**
- * Checks the structure of src/: which folder may import which, the number of files in a folder, no cycles between files, one
- * place that exits, no reading of the environment and no writing to the terminal below the command line. Also checks that the
- * map, src/README.md, names every folder, and only files that exist. Prints violations and exits with 1.
+ * Checks the structure of src/: which folder may import which, the order of a folder's parts, the number of files in a folder, no
+ * cycles between files, one place that exits, no reading of the environment and no writing to the terminal below the command line.
+ * Also checks that the map, src/README.md, names every folder, and only files that exist. Prints violations and exits with 1.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
@@ -28,6 +28,43 @@ const allowed: Record<string, readonly string[]> = {
   check: ["dockerfile", "context", "builder", "service", "image/file-mode.ts"],
   terminal: ["builder", "service/service.ts"],
   cli: ["check", "builder", "dockerfile", "context", "service", "store", "image", "engine", "terminal"],
+};
+
+/** The parts of a folder, from top to bottom: its subfolders, and the files beside them. Each may import only those below it. */
+const orders: Record<string, readonly string[]> = {
+  engine: [
+    "engine.ts",
+    "prune",
+    "routes",
+    "reserve.ts",
+    "recovery.ts",
+    "remove-image.ts",
+    "inspect",
+    "export",
+    "instances",
+    "unpack",
+    "import",
+    "mounts",
+    "router.ts",
+    "copies",
+    "run-operation.ts",
+    "cancel.ts",
+    "lost-layers.ts",
+    "repair.ts",
+    "check",
+    "state.ts",
+    "import-limits.ts",
+    "processes",
+    "terminal",
+    "sandbox",
+    "network",
+    "engine-directory.ts",
+    "records",
+    "http",
+    "faults.ts",
+    "layout.ts",
+    "system",
+  ],
 };
 
 /** Files that every folder may import. */
@@ -86,6 +123,7 @@ const files = readdirSync("src", { recursive: true, withFileTypes: true })
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 const problems = [
   ...files.flatMap(layerProblems),
+  ...Object.entries(orders).flatMap(([folder, order]) => orderProblems(folder, order)),
   ...files.flatMap(ruleProblems),
   ...crowdedFolders(),
   ...mapProblems(),
@@ -116,6 +154,32 @@ function layerProblems(file: string): string[] {
       return [];
     return [`src/${file}: ${folder}/ may not import ${target}`];
   });
+}
+
+function orderProblems(folder: string, order: readonly string[]): string[] {
+  const partOf = (file: string) => (file.startsWith(`${folder}/`) ? file.split("/")[1] : undefined);
+  const parts = new Set(files.flatMap((file) => partOf(file) ?? []));
+  const unnamed = [...parts].filter((part) => !order.includes(part));
+  const missing = order.filter((part) => !parts.has(part));
+  const upward = files.flatMap((file) => {
+    const part = partOf(file);
+    if (part === undefined) return [];
+    return (imports.get(file) ?? []).flatMap((target) => {
+      const imported = partOf(target);
+      return imported === undefined || imported === part || order.indexOf(imported) > order.indexOf(part)
+        ? []
+        : [
+            `src/${file}: ${folder}/${part} may not import ${target}, which is above it in the order of ${folder}/`,
+          ];
+    });
+  });
+  return [
+    ...unnamed.map((part) => `scripts/layering.ts: the order of ${folder}/ does not name ${part}`),
+    ...missing.map(
+      (part) => `scripts/layering.ts: the order of ${folder}/ names ${part}, which does not exist`,
+    ),
+    ...upward,
+  ];
 }
 
 function ruleProblems(file: string): string[] {

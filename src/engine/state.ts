@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { LentFile } from "../service/wire/file.ts";
-import type { ImportLimits } from "./import/limits.ts";
+import type { ImportLimits } from "./import-limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
 import type { LayerSync } from "./records/layer-sync.ts";

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeFault, describeUnusable, findDiskError } from "../../src/engine/faults.ts";
-import { makeRouter } from "../../src/engine/http/router.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
+import { makeRouter } from "../../src/engine/router.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import { SyncedEngine } from "../support/synced-engine.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ProcessInput } from "../../src/engine/processes/process-input.ts";
+import { ProcessInput } from "../../src/engine/sandbox/process-input.ts";
 import type { InputSink } from "../../src/engine/system/helper.ts";
 
 /** Fails later, because a pipe reports its error after the write. */

@@ -2,7 +2,7 @@ import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { openForReading } from "../../open-for-reading.ts";
 import { creating } from "../system/owner-and-mode.ts";
-import { bytesOf, type Path } from "./path.ts";
+import { bytesOf, type Path } from "../system/path.ts";
 
 /** A smaller copy takes less time than handing it to another thread. */
 const smallBytes = 256 * 1024;

@@ -3,8 +3,8 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
+import { typeOf } from "../system/path.ts";
 import { ImageCopier, type ImageCopyJob, type Slot } from "./image-copier.ts";
-import { typeOf } from "./path.ts";
 import type { SelectedSource } from "./select-sources.ts";
 import { giveTimes, type Ids, type UpperDirectory, type UpperTree } from "./upper-tree.ts";
 

@@ -3,9 +3,9 @@ import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../contex
 import { namesIn } from "../../image/copy-sources.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import type { Pace } from "../../pace.ts";
+import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "../system/path.ts";
 import { readAttributes } from "../system/xattrs.ts";
 import { imageTreeOf, type LayerTree, type MergedDirectory, type MergedEntry } from "./layer-tree.ts";
-import { bytesOf, joinPath, type Path, typeOf, withinPathLimit } from "./path.ts";
 import { type Selection, selectSources, textOf } from "./select-sources.ts";
 
 /**

@@ -1,19 +1,29 @@
 import { createPace } from "../../pace.ts";
-import type { Instance } from "../instances/spec.ts";
+import type { LentFile } from "../../service/wire/file.ts";
 import { type Image, layersOf } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";
+import { withinPathLimit } from "../system/path.ts";
 import { copyFromImage } from "./copy-from-image.ts";
+import type { ImageCopySpec } from "./copy-spec.ts";
 import { EarlySync } from "./early-sync.ts";
-import { placedFiles } from "./file-spec.ts";
+import type { PlacedEntry } from "./entry-spec.ts";
+import { type PlacedUpload, placedFiles } from "./file-spec.ts";
 import { imageTreeOf, LayerTree } from "./layer-tree.ts";
 import { LinkPolicies, linkedFiles } from "./link-policy.ts";
 import { createLinker } from "./linker.ts";
-import { withinPathLimit } from "./path.ts";
 import { placeEntries } from "./place-entries.ts";
 import { placeFiles } from "./place-files.ts";
 import { selectSources } from "./select-sources.ts";
 import { UpperTree } from "./upper-tree.ts";
+
+/** What a request puts into a layer, over its image. */
+interface Filling {
+  image: Image;
+  spec: { entries: readonly PlacedEntry[]; files: readonly PlacedUpload[] };
+  lent: Iterable<LentFile>;
+  copies: readonly { spec: ImageCopySpec; image: Image }[];
+}
 
 /**
  * Fills an upper directory over the instance's image: first directories and links, then files, then copies from images.
@@ -24,7 +34,7 @@ import { UpperTree } from "./upper-tree.ts";
 export async function fillUpper(
   state: EngineState,
   upper: string,
-  { image, spec, lent, copies }: Instance,
+  { image, spec, lent, copies }: Filling,
   { runsCommand, signal }: { runsCommand: boolean; signal: AbortSignal },
 ): Promise<{ linkedLayers: ReadonlySet<number> }> {
   const pace = createPace(signal);

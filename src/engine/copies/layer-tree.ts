@@ -1,8 +1,8 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { type ImageTree, namesIn } from "../../image/copy-sources.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
-import { isOpaque } from "../system/xattrs.ts";
-import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "./path.ts";
+import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../system/path.ts";
+import { isOpaque, isWhiteout } from "../system/xattrs.ts";
 
 /** A file or directory of one layer. */
 interface LayerPart {
@@ -110,9 +110,4 @@ function listPart({ layer, path }: LayerPart): MergedEntry[] {
 /** False for whiteouts, which overlayfs stores as devices. */
 function isVisible({ type, path }: MergedEntry): boolean {
   return type !== "other" || !isWhiteout(lstatSync(path));
-}
-
-/** True for overlayfs's mark that hides an entry of the layers below: a character device 0:0. */
-export function isWhiteout(stats: Stats): boolean {
-  return stats.isCharacterDevice() && stats.rdev === 0;
 }

@@ -2,7 +2,7 @@ import { lstatSync, type Stats } from "node:fs";
 import type { Pace } from "../../pace.ts";
 import { layerDirectory, layersWithLinks } from "../records/layers.ts";
 import type { Records } from "../records/records.ts";
-import { joinPath, listDirectory, type Path } from "./path.ts";
+import { joinPath, listDirectory, type Path } from "../system/path.ts";
 
 /** Decides which files of layers are hard-linked instead of copied. */
 export interface LinkPolicy {

@@ -1,6 +1,6 @@
 import type { Pace } from "../../pace.ts";
+import type { Path } from "../system/path.ts";
 import { createBatchSharing } from "./batch-sharing.ts";
-import type { Path } from "./path.ts";
 import { type LinkJob, linkBatch } from "./try-link.ts";
 
 /** Makes hard links on several threads, this one included, in no particular order. */

@@ -3,10 +3,10 @@ import { basename, dirname } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { Pace } from "../../pace.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
+import type { Path } from "../system/path.ts";
 import { deviceNumber, makeNode } from "../system/xattrs.ts";
 import { createDirectoryMaker } from "./directory-maker.ts";
 import type { PlacedEntry } from "./entry-spec.ts";
-import type { Path } from "./path.ts";
 import { giveExtendedAttributes, type UpperTree } from "./upper-tree.ts";
 
 /**

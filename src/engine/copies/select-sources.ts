@@ -4,7 +4,7 @@ import { excludeFilters, type Filter, includeFilters } from "../../context/patte
 import { hasWildcard } from "../../context/patterns/glob.ts";
 import type { Rule } from "../../context/patterns/rules.ts";
 import { type ImageTree, type ResolvedSource, resolveCopySources } from "../../image/copy-sources.ts";
-import type { Path } from "./path.ts";
+import type { Path } from "../system/path.ts";
 
 /** The files of an image that a COPY names. */
 export interface Selection {

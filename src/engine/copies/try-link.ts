@@ -1,7 +1,7 @@
 import { linkSync } from "node:fs";
 import { errorCode } from "../../system-error.ts";
+import type { Path } from "../system/path.ts";
 import type { Problems } from "./batch-sharing.ts";
-import type { Path } from "./path.ts";
 
 /** A hard link to make: the file, and its new name. */
 export type LinkJob = readonly [existing: Path, path: Path];

@@ -12,10 +12,10 @@ import type { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
 import { lookUp, UnreachablePathError } from "../sandbox/root/root-path.ts";
 import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
+import { joinPath, keyOf, type Path } from "../system/path.ts";
 import { isForeign, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { PlacedAttributes } from "./file-spec.ts";
 import type { LayerTree, MergedDirectory } from "./layer-tree.ts";
-import { joinPath, keyOf, type Path } from "./path.ts";
 
 /** An owner. */
 export interface Ids {

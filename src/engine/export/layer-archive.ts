@@ -6,9 +6,8 @@ import { padding } from "../../image/tar-header.ts";
 import { endBytes } from "../../image/tar-writer.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import { createPace } from "../../pace.ts";
-import { isWhiteout } from "../copies/layer-tree.ts";
-import { bytesOf, joinPath, listDirectory, type Path } from "../copies/path.ts";
-import { isOpaque, readAttributes } from "../system/xattrs.ts";
+import { bytesOf, joinPath, listDirectory, type Path } from "../system/path.ts";
+import { isOpaque, isWhiteout, readAttributes } from "../system/xattrs.ts";
 
 export interface LayerArchiveOptions {
   /** True if overlayfs's marks are `user.overlay.*`. */

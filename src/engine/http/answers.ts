@@ -25,3 +25,8 @@ export function errorResponse(
   const body: ErrorBody = { error: message, status };
   return jsonResponse(body, status, headers);
 }
+
+/** Responds that an operation was started. `request`: fields of the request to include. */
+export function respondStarted(uuid: string, request: Record<string, unknown> = {}): Response {
+  return jsonResponse({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
+}

@@ -4,9 +4,9 @@ import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { decompress } from "../../image/compression.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
+import { type Budget, maxArchiveEntries } from "../import-limits.ts";
 import { type ImportFile, type ImportFiles, openRegular, quoteName, readPart } from "./image-files.ts";
 import { detectLayerCompression } from "./layer-compression.ts";
-import { type Budget, maxArchiveEntries } from "./limits.ts";
 
 /** The decompressed archive, in the operation's directory. */
 export const archiveFile = "archive.tar";

@@ -2,10 +2,10 @@ import { BoughError } from "../../errors.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { sha256Of } from "../../sha256.ts";
+import { maxLayers } from "../import-limits.ts";
 import type { ImageParts } from "./image-parts.ts";
 import { requireDigest } from "./image-parts.ts";
 import { asObject, asTexts, optionalText, parseJson } from "./json-file.ts";
-import { maxLayers } from "./limits.ts";
 
 /** The contents of an image's configuration. */
 export interface ImportedConfig {

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
+import { maxJsonBytes } from "../import-limits.ts";
 import { type ImportFile, readPart } from "./image-files.ts";
-import { maxJsonBytes } from "./limits.ts";
 
 export type Json = Record<string, unknown>;
 

@@ -1,11 +1,11 @@
 import { BoughError } from "../../errors.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
+import type { Budget } from "../import-limits.ts";
 import { openArchiveFiles } from "./archive-files.ts";
 import { openDirectoryFiles } from "./directory-files.ts";
 import type { ImageParts } from "./image-parts.ts";
 import type { LocalSource } from "./image-source.ts";
-import type { Budget } from "./limits.ts";
 import { readDockerArchive } from "./read-docker-archive.ts";
 import { readOciLayout, readSkopeoDirectory } from "./read-oci.ts";
 

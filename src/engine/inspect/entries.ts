@@ -1,8 +1,8 @@
 import { lstatSync, readlinkSync, type Stats } from "node:fs";
 import { basename } from "node:path";
 import { formatMode } from "../../image/file-mode.ts";
-import type { Path } from "../copies/path.ts";
 import { accountNames } from "../sandbox/root/accounts.ts";
+import type { Path } from "../system/path.ts";
 import type { UnmountedView } from "./image-path.ts";
 
 /** One item of `GET /v1/inspect/{uuid}/list`. */

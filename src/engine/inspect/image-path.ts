@@ -3,9 +3,9 @@ import { openLayerTree } from "../copies/fill-upper.ts";
 import type { LayerTree } from "../copies/layer-tree.ts";
 import { RequestError } from "../http/answers.ts";
 import { readText } from "../http/query.ts";
-import type { Call } from "../http/router.ts";
 import { layersOf, requireImage } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
+import type { Call } from "../router.ts";
 import {
   type Locate,
   type ResolvedPath,

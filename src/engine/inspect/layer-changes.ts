@@ -1,9 +1,9 @@
 import { lstatSync, type Stats } from "node:fs";
 import type { ChangedAmount } from "../../service/wire/layer-changes.ts";
-import { isWhiteout, type LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
-import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../copies/path.ts";
+import type { LayerTree, MergedDirectory } from "../copies/layer-tree.ts";
 import { hasSameOwnerAndMode } from "../system/owner-and-mode.ts";
-import { isOpaque } from "../system/xattrs.ts";
+import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../system/path.ts";
+import { isOpaque, isWhiteout } from "../system/xattrs.ts";
 
 /** A layer's change to one path. */
 export interface Change {

@@ -7,7 +7,6 @@ import { withVariables } from "../../image/config.ts";
 import { type HistoryLine, type ImageOrigin, withinLimit } from "../../image/history.ts";
 import { createPace } from "../../pace.ts";
 import { type LimitHit, sandboxSpid } from "../../service/wire/operation.ts";
-import { joinPath, type Path } from "../copies/path.ts";
 import { addImage, type Image } from "../records/images.ts";
 import { countMarks, noMarks } from "../records/layer-marks.ts";
 import { addLayer, findLayer, layerDirectory } from "../records/layers.ts";
@@ -15,6 +14,7 @@ import type { OperationRun } from "../run-operation.ts";
 import { countedSize } from "../sandbox/limits/counted-size.ts";
 import { isUnchanged } from "../sandbox/root/mount-points.ts";
 import type { EngineState } from "../state.ts";
+import { joinPath, type Path } from "../system/path.ts";
 import type { InstanceSpec } from "./spec.ts";
 
 /** Throws if the layer is over the limit. Watching may have missed that if the command was short. */

@@ -1,7 +1,7 @@
 import { octalMode } from "../../image/file-mode.ts";
 import type { PlacedEntry } from "../copies/entry-spec.ts";
+import { hideSecrets } from "../processes/hidden-secrets.ts";
 import type { Image } from "../records/images.ts";
-import { hideSecrets } from "./hidden-secrets.ts";
 import type { InstanceSpec } from "./spec.ts";
 
 /** A command's working directory if neither the request nor the image has one; the service's default. */

@@ -1,10 +1,9 @@
 import type { LentFile } from "../../service/wire/file.ts";
-import { RequestError } from "../http/answers.ts";
+import { RequestError, respondStarted } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
-import type { Call } from "../http/router.ts";
 import { imageOf } from "../mounts/mount-spec.ts";
 import { requireImage } from "../records/images.ts";
-import { respondStarted } from "../routes/operations.ts";
+import type { Call } from "../router.ts";
 import { startOperation } from "../run-operation.ts";
 import { maxUlimits, requireUlimits } from "../sandbox/limits/ulimits.ts";
 import type { EngineState } from "../state.ts";

@@ -10,6 +10,7 @@ import {
   refuse,
   refuseUnknown,
 } from "../http/fields.ts";
+import type { InputSpec } from "../sandbox/process-input.ts";
 
 /** A process to run, as an instance's main process or beside it: checked and with its defaults. */
 export interface ExecSpec {
@@ -24,12 +25,6 @@ export interface ExecSpec {
   gid: number | undefined;
   stdin: InputSpec;
   truncateOutputAt: number;
-}
-
-/** Bytes to write to a standard input, and whether to close it afterwards. */
-export interface InputSpec {
-  bytes: Uint8Array;
-  close: boolean;
 }
 
 export const execFields = [

@@ -5,6 +5,7 @@ import { errorCode } from "../../system-error.ts";
 import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { StartupStderr } from "../sandbox/failed-start.ts";
 import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
+import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
 import { crunDescriptors, crunVariables } from "../sandbox/runtime/crun.ts";
 import { execCommand } from "../sandbox/runtime/runtime.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
@@ -22,8 +23,6 @@ import {
 import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
 import { sendSignal } from "../system/send-signal.ts";
-import type { InputSpec } from "./exec-spec.ts";
-import { ProcessInput } from "./process-input.ts";
 
 interface ExecRequest {
   /** The process's unique name in the sandbox. */

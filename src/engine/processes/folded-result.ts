@@ -4,8 +4,8 @@ import {
   mainProcessSpid,
   type OperationEvent,
 } from "../../service/wire/operation.ts";
-import { encodeBytes } from "../instances/output.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
+import { encodeBytes } from "./output.ts";
 import type { RecordedResult } from "./process-events.ts";
 
 /**

@@ -2,15 +2,15 @@ import type { TerminalSize } from "../../service/wire/instance.ts";
 import { mainProcessSpid } from "../../service/wire/operation.ts";
 import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
+import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
 import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { type CommandTerminal, openCommandTerminal } from "../terminal/command-terminal.ts";
 import { type ExecProcess, notifyResize, signalCommand, startInSandbox } from "./exec.ts";
-import { commandLine, type ExecSpec, type InputSpec } from "./exec-spec.ts";
+import { commandLine, type ExecSpec } from "./exec-spec.ts";
 import { ProcessEvents } from "./process-events.ts";
-import { ProcessInput } from "./process-input.ts";
 import { signalOf } from "./signals.ts";
 
 /** Maximum number of processes beside the main one. */

@@ -1,8 +1,8 @@
 import type { InstanceResult, LimitHit } from "../../service/wire/operation.ts";
-import { hideSecrets } from "../instances/hidden-secrets.ts";
-import { CapturedStream, encodeBytes } from "../instances/output.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
+import { hideSecrets } from "./hidden-secrets.ts";
+import { CapturedStream, encodeBytes } from "./output.ts";
 
 /** The end of a process. `signal` is -1 unless a signal has ended it. */
 interface ProcessEnd {

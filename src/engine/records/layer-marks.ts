@@ -2,10 +2,9 @@ import type { Database } from "bun:sqlite";
 import { lstatSync } from "node:fs";
 import type { Pace } from "../../pace.ts";
 import { errorCode } from "../../system-error.ts";
-import { isWhiteout } from "../copies/layer-tree.ts";
-import { joinPath, listDirectory, type Path } from "../copies/path.ts";
+import { joinPath, listDirectory, type Path } from "../system/path.ts";
 import { isInUserNamespace } from "../system/user-namespace.ts";
-import { isOpaque } from "../system/xattrs.ts";
+import { isOpaque, isWhiteout } from "../system/xattrs.ts";
 
 /**
  * How many of overlayfs's marks a layer has: what it deletes from the layers below. A copy of the engine's directory can lose

@@ -1,6 +1,6 @@
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readNumber } from "../http/query.ts";
-import type { Route } from "../http/router.ts";
+import type { Route } from "../router.ts";
 import { unpackedLayers } from "./layers.ts";
 
 /** The response is held in memory as a whole. */

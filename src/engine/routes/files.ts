@@ -1,9 +1,9 @@
 import { statfsSync } from "node:fs";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readPage, readText, readTime } from "../http/query.ts";
-import type { Route } from "../http/router.ts";
 import type { Layout } from "../layout.ts";
 import { findFile, listFiles, storeFile } from "../records/files.ts";
+import type { Route } from "../router.ts";
 
 /** Throws the error of a full disk before the disk is full: an archive of a few kilobytes may have a file of any size. */
 function requireRoom(bytes: number, { files }: Pick<Layout, "files">): void {

@@ -1,8 +1,8 @@
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readChoice, readNumber, readTexts } from "../http/query.ts";
-import type { Route } from "../http/router.ts";
 import { grepFiles } from "../inspect/grep.ts";
 import { findInView, viewImage } from "../inspect/image-path.ts";
+import type { Route } from "../router.ts";
 
 const maxMatches = 10_000;
 const defaultMatches = 1000;

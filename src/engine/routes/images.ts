@@ -3,7 +3,7 @@ import { messageOf } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
 import { isTag } from "../../service/wire/image.ts";
-import { jsonResponse, RequestError } from "../http/answers.ts";
+import { jsonResponse, RequestError, respondStarted } from "../http/answers.ts";
 import {
   optionalFields,
   optionalNumber,
@@ -14,14 +14,13 @@ import {
   refuseUnknown,
 } from "../http/fields.ts";
 import { readFlag, readPage, readText, readTime } from "../http/query.ts";
-import type { Route } from "../http/router.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
 import { describeImage, listImages } from "../records/image-list.ts";
 import { configureImage, removeTags, requireImage, setTag } from "../records/images.ts";
 import { removeImage } from "../remove-image.ts";
+import type { Route } from "../router.ts";
 import { startOperation } from "../run-operation.ts";
 import { type Environment, findProgram, requireRuntime } from "../system/programs.ts";
-import { respondStarted } from "./operations.ts";
 
 export const imageRoutes: readonly Route[] = [
   {
@@ -68,7 +67,7 @@ export const imageRoutes: readonly Route[] = [
         kind: "image_import",
         metadata: { registry: { url }, tag: tag ?? null, timeout: spec.timeoutSeconds },
         // Loaded with the first import: most builds find their base image in the engine.
-        perform: async (run) => (await import("../import/import-image.ts")).performImport(state, spec, run),
+        perform: async (run) => (await import("../unpack/import-image.ts")).performImport(state, spec, run),
       });
       return respondStarted(uuid);
     },

@@ -6,12 +6,12 @@ import { openLayerTree } from "../copies/fill-upper.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
 import { readFlag, readText } from "../http/query.ts";
-import type { Route } from "../http/router.ts";
 import { streamArchive } from "../inspect/archive.ts";
 import { describeEntries, formatEntries } from "../inspect/entries.ts";
 import { findPath, readLayers, viewImage } from "../inspect/image-path.ts";
 import { describeImage } from "../records/image-list.ts";
 import { findTag, requireImage } from "../records/images.ts";
+import type { Route } from "../router.ts";
 
 /** Routes that read images without starting an instance. Links are followed inside the image. */
 export const inspectRoutes: readonly Route[] = [

@@ -1,4 +1,4 @@
-import type { Route } from "../http/router.ts";
+import type { Route } from "../router.ts";
 
 export const instanceRoutes: readonly Route[] = [
   {

@@ -4,12 +4,12 @@ import { streamOf } from "../../streams.ts";
 import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/query.ts";
-import type { Route } from "../http/router.ts";
 import { contentDigestOf } from "../import/image-config.ts";
 import { requireImage } from "../records/images.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
+import type { Route } from "../router.ts";
 import type { EngineState } from "../state.ts";
 
 /** Routes of the extension `layers`: an image's layers as they are exported. */

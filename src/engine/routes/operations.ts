@@ -2,11 +2,11 @@ import { operationStatuses } from "../../service/wire/operation.ts";
 import { cancelOperation } from "../cancel.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readChoice, readPage, readTime } from "../http/query.ts";
-import type { Route } from "../http/router.ts";
 import { withOutput } from "../processes/folded-result.ts";
 import { listOperations } from "../records/operation-list.ts";
 import { describeOperation, summarizeOperation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
+import type { Route } from "../router.ts";
 
 export const operationRoutes: readonly Route[] = [
   {
@@ -46,8 +46,3 @@ export const operationRoutes: readonly Route[] = [
     },
   },
 ];
-
-/** Responds that an operation was started. `request`: fields of the request to include. */
-export function respondStarted(uuid: string, request: Record<string, unknown> = {}): Response {
-  return jsonResponse({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
-}

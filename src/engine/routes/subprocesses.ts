@@ -2,13 +2,13 @@ import { mainProcessSpid } from "../../service/wire/operation.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody, refuseUnknown } from "../http/fields.ts";
 import { readText } from "../http/query.ts";
-import type { Call, Route } from "../http/router.ts";
 import { execFields, readExecSpec, readInput } from "../processes/exec-spec.ts";
 import { foldResult } from "../processes/folded-result.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";
 import { readSignal } from "../processes/signals.ts";
 import type { Operation } from "../records/operations.ts";
 import { requireOperation } from "../recovery.ts";
+import type { Call, Route } from "../router.ts";
 
 /** Routes for further processes in a running instance. */
 export const subprocessRoutes: readonly Route[] = [

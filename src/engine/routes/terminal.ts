@@ -1,8 +1,8 @@
 import { RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
-import type { Call, Route } from "../http/router.ts";
 import { unbuffered } from "../http/unbuffered.ts";
 import { requireOperation } from "../recovery.ts";
+import type { Call, Route } from "../router.ts";
 import { readSize } from "../terminal/terminal-spec.ts";
 import { requireProcesses } from "./subprocesses.ts";
 

@@ -1,9 +1,9 @@
 /** Extended attributes and device files, by the C library's functions: neither Bun nor Node has calls for them. */
-import { constants } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
-import { bytesOf, type Path } from "../copies/path.ts";
 import { openLibrary } from "./libc.ts";
 import { once } from "./once.ts";
+import { bytesOf, type Path } from "./path.ts";
 
 /** The kernel's limits (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */
 const maxBytes = 65_536;
@@ -114,3 +114,8 @@ const library = once(() => {
     });
   }
 });
+
+/** True for overlayfs's mark that hides an entry of the layers below: a character device 0:0. */
+export function isWhiteout(stats: Stats): boolean {
+  return stats.isCharacterDevice() && stats.rdev === 0;
+}

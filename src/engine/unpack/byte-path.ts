@@ -2,7 +2,7 @@
  * Paths in a layer as text with one character per byte (latin1). A name that is not UTF-8 loses nothing, and parts can be
  * compared and joined.
  */
-import type { Path } from "../copies/path.ts";
+import type { Path } from "../system/path.ts";
 
 export type BytePath = string;
 

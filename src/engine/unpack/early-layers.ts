@@ -1,6 +1,6 @@
 import { constants, lstatSync } from "node:fs";
 import { join } from "node:path";
-import type { Room } from "../import/limits.ts";
+import type { Room } from "../import-limits.ts";
 import { type LayerThreads, needsThread } from "./layer-threads.ts";
 import type { UnpackedLayer } from "./unpack-layer.ts";
 

@@ -1,10 +1,9 @@
 import { mkdirSync, readlinkSync, rmSync, type Stats, unlinkSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
-import { isWhiteout } from "../copies/layer-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
-import { markOpaque } from "../system/xattrs.ts";
+import { isWhiteout, markOpaque } from "../system/xattrs.ts";
 import { type BytePath, fromText, namesIn, showPath, toPath } from "./byte-path.ts";
 
 /** Linux's limit of symbolic links for one path. */

@@ -17,10 +17,16 @@ import { whiteoutPrefix } from "../../image/archive-limits.ts";
 import { opaqueMark } from "../../image/layer-header.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
-import { isWhiteout } from "../copies/layer-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
-import { deviceNumber, isForeign, makeNode, makeWhiteout, writeAttributes } from "../system/xattrs.ts";
+import {
+  deviceNumber,
+  isForeign,
+  isWhiteout,
+  makeNode,
+  makeWhiteout,
+  writeAttributes,
+} from "../system/xattrs.ts";
 import { type BytePath, showPath, toPath } from "./byte-path.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";
 

@@ -1,8 +1,8 @@
 import { lstatSync, renameSync, rmSync } from "node:fs";
 import type { Pace } from "../../pace.ts";
-import { joinPath, listDirectory, type Path } from "../copies/path.ts";
 import { copyMetadata } from "../copies/upper-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
+import { joinPath, listDirectory, type Path } from "../system/path.ts";
 import { isOpaque, markOpaque } from "../system/xattrs.ts";
 
 /**

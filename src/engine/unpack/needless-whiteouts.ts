@@ -1,8 +1,9 @@
 import { lstatSync, type Stats, unlinkSync } from "node:fs";
 import type { Pace } from "../../pace.ts";
-import { isWhiteout, LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
-import { joinPath, listDirectory } from "../copies/path.ts";
+import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { giveTimes } from "../copies/upper-tree.ts";
+import { joinPath, listDirectory } from "../system/path.ts";
+import { isWhiteout } from "../system/xattrs.ts";
 
 /**
  * Removes whiteouts for names that the layers below do not have. overlayfs lists them as broken entries in a directory that it

@@ -9,7 +9,7 @@ import { errorCode } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
 import { detectLayerCompression } from "../import/layer-compression.ts";
-import { checkRoom, type Room } from "../import/limits.ts";
+import { checkRoom, type Room } from "../import-limits.ts";
 import { showPath } from "./byte-path.ts";
 import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
 import type { Totals } from "./totals.ts";

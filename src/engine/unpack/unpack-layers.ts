@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createPace } from "../../pace.ts";
 import type { ImportedConfig } from "../import/image-config.ts";
 import type { ImageParts, LayerFile } from "../import/image-parts.ts";
-import type { Room } from "../import/limits.ts";
+import type { Room } from "../import-limits.ts";
 import { gatherBlobs, type ImportedBlob } from "../records/imported-blobs.ts";
 import { countMarks, type LayerMarks, noMarks } from "../records/layer-marks.ts";
 import { layerDirectory } from "../records/layers.ts";

@@ -2,9 +2,9 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../../errors.ts";
-import { ProcessInput } from "../../processes/process-input.ts";
 import { ownHierarchies } from "../limits/hierarchies.ts";
 import { groupVersion } from "../limits/own-groups.ts";
+import { ProcessInput } from "../process-input.ts";
 import { NamespaceSupply } from "../root/namespace-supply.ts";
 import { runInSandbox } from "../sandbox.ts";
 import type { LiveSandbox, PlacedMounts, SandboxHost, SandboxRequest } from "../sandbox-request.ts";

@@ -1,5 +1,10 @@
 import type { InputSink } from "../system/helper.ts";
-import type { InputSpec } from "./exec-spec.ts";
+
+/** Bytes to write to a standard input, and whether to close it afterwards. */
+export interface InputSpec {
+  bytes: Uint8Array;
+  close: boolean;
+}
 
 /** Maximum bytes that wait in memory for a process to read them. */
 const maxWaitingBytes = 16 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
-import { BoughError } from "../../errors.ts";
-import { maxUnpackedBytes } from "../../image/archive-limits.ts";
+import { BoughError } from "../errors.ts";
+import { maxUnpackedBytes } from "../image/archive-limits.ts";
 
 /** Limits for an image's contents, so that a decompression bomb is stopped before it fills the disk. */
 export interface ImportLimits {

@@ -1,7 +1,7 @@
-import { describeFault, findDiskError, meansUnwritable } from "../faults.ts";
-import type { EngineState } from "../state.ts";
-import { MissingProgramError } from "../system/programs.ts";
-import { errorResponse, RequestError } from "./answers.ts";
+import { describeFault, findDiskError, meansUnwritable } from "./faults.ts";
+import { errorResponse, RequestError } from "./http/answers.ts";
+import type { EngineState } from "./state.ts";
+import { MissingProgramError } from "./system/programs.ts";
 
 /** Values of a path's open segments, by name. */
 export type Parameters = Readonly<Record<string, string>>;
