@@ -36,6 +36,7 @@ export function createCapabilities(transport: Transport): LearntCapabilities {
     lacks: (call) => served[call] === false,
     has: (call) => served[call] === true,
     maxTimeoutSeconds: async () => asNumber(asRecord((await account())?.limits)?.instance_max_timeout),
+    takesUserNumbers: async () => (await account()) !== undefined,
     platform: async () => asText((await account())?.platform),
     async extensions() {
       const names = (await account())?.extensions;

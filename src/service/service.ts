@@ -146,6 +146,12 @@ export interface Capabilities {
    */
   platform(): Promise<string | undefined>;
 
+  /**
+   * True if a request may give the user of its process as numbers. A service that does not describe accounts
+   * (`GET /v1/whoami`) may know no field that the specification does not name, and run the command as root.
+   */
+  takesUserNumbers(): Promise<boolean>;
+
   /** Returns the maximum `timeout` of an instance, if the service reports it. */
   maxTimeoutSeconds(): Promise<number | undefined>;
 

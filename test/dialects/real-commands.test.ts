@@ -79,11 +79,30 @@ test("an owner that the image lacks is an error of its line", async () => {
   expect(stderr).toContain("Create the user and its group in a RUN before this line, or write numbers.");
 });
 
-test("WORKDIR, COPY and RUN after USER run no command of bough's own", async () => {
-  const dockerfile = `${accounts}USER app\nWORKDIR /srv\nCOPY a.txt .\nRUN cat a.txt; id -u; pwd\n`;
-  const { stderr, exitCode } = await build(dockerfile);
+test("a command runs as a user by number, whether the image has it or not", async () => {
+  const show = "RUN echo $(id -u) $(id -g) $A $PWD; test ! -t 0; touch /tmp/$(id -u)\n";
+  const { stderr, exitCode } = await build(
+    `${accounts}ENV A="b c"\nWORKDIR /srv\nUSER 77\n${show}USER 77:79\n${show}USER 1234\n${show}USER 1234:5\nRUN ["id", "-g"]\nUSER 0\n${show}USER root\nRUN ls -a / | grep bough; echo $?; tail -n 1 /etc/passwd; stat -c %u /tmp/77 /tmp/1234\n`,
+  );
+  expect(stderr.match(/(?<=stdout:\n)[^[]+/g)).toEqual([
+    "77 78 b c /srv\n",
+    "77 79 b c /srv\n",
+    "1234 0 b c /srv\n",
+    "5\n",
+    "0 0 b c /srv\n",
+    "1\napp:x:77:78::/:/bin/sh\n77\n1234\n",
+  ]);
   expect(exitCode).toBe(0);
-  expect(stderr).toContain("[WARN] line 4: the service can't say who app is, so /srv belongs to root");
-  expect(stderr).toContain("stdout:\na\n77\n/srv\n");
-  expect(started).toHaveLength(2);
 });
+
+test.each(["77", "app"])(
+  "WORKDIR, COPY and RUN after USER %s run no command of bough's own",
+  async (user) => {
+    const dockerfile = `${accounts}USER ${user}\nWORKDIR /srv\nCOPY a.txt .\nRUN cat a.txt; id -u; pwd\n`;
+    const { stderr, exitCode } = await build(dockerfile);
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain("so /srv belongs to root if the image lacks it: make it in a RUN before USER\n");
+    expect(stderr).toContain("stdout:\na\n77\n/srv\n");
+    expect(started).toHaveLength(2);
+  },
+);

@@ -48,7 +48,10 @@ export async function stageWorkdir(
   return { ...next, staged: addStaged(stage.staged, made) };
 }
 
-/** Returns root, with a warning, if the service can't say who USER is. */
+/**
+ * Returns root, with a warning, if the service can't say who USER is, or if a command of bough's own would have to make the
+ * directory on a service that may know nothing but the calls of the specification.
+ */
 async function resolveWorkdirOwner(
   path: string,
   line: number,
@@ -58,8 +61,14 @@ async function resolveWorkdirOwner(
   const user = stage.config.User;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
   const owner = await resolveFileOwner(user, line, stage, build);
-  if (owner.names === undefined) return owner;
-  const message = `the service can't say who ${user} is, so ${path} belongs to root if the image lacks it: make it in a RUN before USER, or write USER as a number`;
+  const isServed = build.mode === "docker" || (await build.service.capabilities.takesUserNumbers());
+  if (owner.names === undefined && isServed) return owner;
+  const why =
+    owner.names === undefined
+      ? `the service makes the directory of a WORKDIR`
+      : `the service can't say who ${user} is`;
+  const otherwise = isServed ? ", or write USER as a number" : "";
+  const message = `${why}, so ${path} belongs to root if the image lacks it: make it in a RUN before USER${otherwise}`;
   build.emit({ type: "warning", message, line });
   return root;
 }

@@ -40,7 +40,7 @@ if [ "$_bough_gid" != "$_bough_own" ]; then
   if [ -e /etc/passwd ]; then cp -p /etc/passwd ${store}/passwd; else : > ${store}/no-passwd; fi
   printf '\\n_bough:x:${uid}:%s::/:/bin/sh\\n' "$_bough_gid" >> /etc/passwd
 fi
-_bough_as=$(command -v su) || { echo "RUN --mount: the image has no setpriv, chroot --userspec or su to run as user ${uid}" >&2; exit 125; }
+_bough_as=$(command -v su) || { echo "the image has no setpriv, chroot --userspec or su to run as user ${uid}" >&2; exit 125; }
 PATH=$_bough_path
 exec "$_bough_as" -p -s /bin/sh -c ${quote(line)} "$_bough_name"`;
 }

@@ -74,8 +74,9 @@ async function contentOf(
 }
 
 /**
- * Wraps the request's command in a script that puts the mounts in place, runs the command, and removes the mounts, so that they
- * are not in the result. Existing files are moved aside meanwhile. The command's exit code is kept.
+ * Wraps the request's command in a script that puts the mounts in place, runs the command as `user`, also one that `su` does not
+ * know, and removes the mounts, so that they are not in the result. Existing files are moved aside meanwhile. The command's exit
+ * code is kept.
  */
 export function mountByScript(
   request: InstanceRequest,
@@ -84,10 +85,10 @@ export function mountByScript(
     store,
     user,
     command,
-  }: { mounts: RunMounts; store: string; user: string | undefined; command: ExpandedCommand },
+  }: { mounts: readonly RunMount[]; store: string; user: string | undefined; command: ExpandedCommand },
 ): InstanceRequest {
   const { uid: _, gid: __, ...rest } = request;
-  const script = mountScript(mounts.mounts, {
+  const script = mountScript(mounts, {
     store,
     cwd: request.cwd,
     program: programOf(command, user, store),

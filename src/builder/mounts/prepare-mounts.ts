@@ -1,6 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { detectLoss, retryAfterLoss } from "../cache/missing-image.ts";
+import { numericUser } from "../commands/command.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/add-staged.ts";
@@ -14,8 +15,7 @@ import type { RunMounts } from "./run-mounts.ts";
 interface Mounting {
   /** The stage for the RUN. If the service has no mounts, their contents are staged, too. */
   stage: StageState;
-  /** `user`: as `requestOf` takes it. */
-  addTo(request: InstanceRequest, spec: Step, user: string | undefined): Promise<MountedRequest>;
+  addTo(request: InstanceRequest, step: Step): Promise<MountedRequest>;
   /** Works like the function of that name, also for the mounts' uploads and for images that are mounted. */
   retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
 }
@@ -26,18 +26,34 @@ interface MountedRequest {
   loans: readonly StagedLoan[];
 }
 
-/** `hash`: the chain hash of the RUN's layer. */
+/** `hash`: the chain hash of the RUN's layer. `user`: as `requestOf` takes it. */
 export async function prepareMounts(
   mounts: RunMounts | undefined,
-  { hash, stage }: { hash: string; stage: StageState },
+  { hash, stage, user }: { hash: string; stage: StageState; user: string | undefined },
   build: BuildJob,
 ): Promise<Mounting> {
-  if (mounts === undefined)
+  const store = `/.bough-mounts-${hash.slice(0, 12)}`;
+  const byScript = async (request: InstanceRequest, { command }: Step): Promise<MountedRequest> => {
+    const { mountByScript } = await import("./mount-script.ts");
+    return {
+      request: mountByScript(request, { mounts: mounts?.mounts ?? [], store, user, command }),
+      loans: [],
+    };
+  };
+  if (mounts === undefined) {
+    const number = user === undefined ? undefined : numericUser(user);
+    const isPlain = number !== undefined && !(await build.service.capabilities.takesUserNumbers());
+    const isRoot = number?.uid === 0 && (number.gid ?? 0) === 0;
     return {
       stage,
-      addTo: async (request) => ({ request, loans: [] }),
+      async addTo(request, step) {
+        if (!isPlain) return { request, loans: [] };
+        const { uid: _, gid: __, ...asRoot } = request;
+        return isRoot ? { request: asRoot, loans: [] } : byScript(request, step);
+      },
       retryAfterLoss: (action) => retryAfterLoss(stage, build, action),
     };
+  }
   // The Dockerfile's own mounts were checked before anything was run, but these may belong to a trigger.
   const support = await mountSupport(build.service);
   const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
@@ -55,15 +71,11 @@ export async function prepareMounts(
       retryAfterLoss: (action) => isLost(() => retryAfterLoss(needed, build, action)),
     };
   }
-  const { mountByScript, stageMounts } = await import("./mount-script.ts");
-  const store = `/.bough-mounts-${hash.slice(0, 12)}`;
+  const { stageMounts } = await import("./mount-script.ts");
   const staged = await isLost(() => stageMounts(mounts, { store, stage }, build));
   return {
     stage: staged,
-    addTo: async (request, spec, user) => ({
-      request: mountByScript(request, { mounts, store, user, command: spec.command }),
-      loans: [],
-    }),
+    addTo: byScript,
     retryAfterLoss: (action) => isLost(() => retryAfterLoss(staged, build, action)),
   };
 }

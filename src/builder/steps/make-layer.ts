@@ -42,7 +42,7 @@ export async function makeLayer(
   const isRun = step.kind === "run";
   const user = isRun ? await resolveUser(stage, step.line, build) : undefined;
   const env = { ...(isRun ? await findHome(stage, build) : {}), ...step.env };
-  const mounting = await prepareMounts(step.mounts, { hash, stage }, build);
+  const mounting = await prepareMounts(step.mounts, { hash, stage, user }, build);
   let place: StepEnvironment | undefined;
   const outcome = await mounting.retryAfterLoss(async () => {
     const { loan, ...placed } = await placeStaged(hash, mounting.stage, build);
@@ -50,7 +50,7 @@ export async function makeLayer(
     try {
       const copies = await step.copies?.();
       const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
-      const { request, loans } = await mounting.addTo(requestOf({ ...step, env }, user, given), step, user);
+      const { request, loans } = await mounting.addTo(requestOf({ ...step, env }, user, given), step);
       mounted = loans;
       const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(step, build)) };
       const whole = { ...withEntries(request, step), ...beside };
