@@ -25,7 +25,6 @@ import { operationRoutes } from "./routes/operations.ts";
 import { subprocessRoutes } from "./routes/subprocesses.ts";
 import { terminalRoutes } from "./routes/terminal.ts";
 import { whoamiRoutes } from "./routes/whoami.ts";
-import { NamespaceSupply } from "./sandbox/root/namespace-supply.ts";
 import { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { EngineState } from "./state.ts";
 import type { Environment } from "./system/programs.ts";
@@ -126,7 +125,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   };
 
   async function closeState(): Promise<void> {
-    await Promise.all([state.namespaces.close().then(() => state.runtime.close()), state.layerSync.close()]);
+    await Promise.all([state.runtime.close(), state.layerSync.close()]);
     closing.abort();
     database.close();
     await closeLayout(layout);
@@ -154,7 +153,6 @@ function openState(
     ...{ layout, database, clock, environment, isServer, allowsLocalFetch, importLimits },
     ...{ inUserNamespace, boot, closing },
     runtime: new RuntimeChoice(),
-    namespaces: new NamespaceSupply({ layout, environment, clock, inUserNamespace }),
     networks: new Networks({ environment, clock, warn }),
     events: new EventFiles(layout, clock),
     layerSync,

@@ -103,7 +103,7 @@ async function removeAbandoned(state: EngineState): Promise<void> {
 /** Milliseconds. Opening the engine must not wait for a slow disk; a container that remains stays noted. */
 const shortWaitMilliseconds = 500;
 
-/** Control groups that are made in advance are named after their engine, with a further ID; containers after their operation. */
+/** A container is named after its operation, or after its engine with a further ID: that of a trial. */
 async function removeAbandonedContainers(state: EngineState): Promise<void> {
   const names = readdirSync(state.layout.containers);
   const unfinished = new Set(unfinishedOperations(state.database).map(({ uuid }) => uuid));

@@ -6,7 +6,6 @@ import { systemClock } from "../../src/clock.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { Networks } from "../../src/engine/network/networks.ts";
 import { layerDirectory } from "../../src/engine/records/layers.ts";
-import { NamespaceSupply } from "../../src/engine/sandbox/root/namespace-supply.ts";
 import { findCrun, groupProblem, RuntimeChoice } from "../../src/engine/sandbox/runtime/choice.ts";
 import { recallTrial } from "../../src/engine/sandbox/runtime/remembered-trial.ts";
 import { tinyProgram, unexpected } from "../../src/engine/sandbox/runtime/tiny-program.ts";
@@ -61,15 +60,10 @@ describe("crun is used only after a successful trial", () => {
       const programs = temporaryDirectory();
       const go = join(programs, "go");
       const { environment, times } = writeCrun(programs, `until [ -e ${go} ]; do sleep 0.01; done`);
-      const shared = {
-        layout: makeLayout(temporaryDirectory()),
-        environment,
-        clock: systemClock,
-        inUserNamespace: false,
-      };
+      const layout = makeLayout(temporaryDirectory());
       const networks = new Networks({ environment, clock: systemClock, warn() {} });
-      const host = { ...shared, networks, namespaces: new NamespaceSupply(shared) };
-      mkdirSync(layerDirectory(shared.layout, 1));
+      const host = { layout, environment, clock: systemClock, inUserNamespace: false, networks };
+      mkdirSync(layerDirectory(layout, 1));
       const choice = new RuntimeChoice();
       const [cancelled, waiting] = [new AbortController(), new AbortController()];
       const take = ({ signal }: AbortController) => choice.take(host, [1], { hasTerminal: false, signal });
@@ -81,7 +75,7 @@ describe("crun is used only after a successful trial", () => {
       writeFileSync(go, "");
       expect((await second).kind).toBe("runc");
       expect(times()).toBe(2);
-      await Promise.all([choice.close(), networks.close(), host.namespaces.close()]);
+      await Promise.all([choice.close(), networks.close()]);
     },
   );
 
@@ -162,7 +156,7 @@ describe("crun is used only after a successful trial", () => {
     expect(keys[0]).not.toBe(keys[1]);
   });
 
-  test("the next engine removes control groups that a killed engine has made ahead", async () => {
+  test("the next engine removes control groups of a killed engine's trial", async () => {
     // Such an engine gets no result of another one's trial.
     const environment = { PATH: process.env.PATH };
     const engine = await TestEngine.open({ environment });

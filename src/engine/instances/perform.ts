@@ -72,8 +72,6 @@ async function runCommand(
     ulimits: spec.limits.ulimits,
     signal: run.signal,
   });
-  // The network may have failed and been replaced meanwhile.
-  if (!hasTerminal) state.namespaces.prepare({ network: state.networks.start(spec.network), runtime });
   run.begin(runtime.kind);
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),

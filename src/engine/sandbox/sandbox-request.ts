@@ -9,7 +9,6 @@ import type { EventResources } from "./limits/usage.ts";
 import type { InputSpec, ProcessInput } from "./process-input.ts";
 import type { MountPoints } from "./root/mount-points.ts";
 import type { NamespaceMount } from "./root/namespace-mount.ts";
-import type { NamespaceSupply } from "./root/namespace-supply.ts";
 import type { Locate } from "./root/root-path.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import type { SandboxMount } from "./sandbox-mounts.ts";
@@ -21,7 +20,6 @@ export interface SandboxHost {
   clock: Clock;
   inUserNamespace: boolean;
   networks: Networks;
-  namespaces: NamespaceSupply;
 }
 
 /** Further mounts of a sandbox while its command runs. */

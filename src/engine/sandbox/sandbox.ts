@@ -7,17 +7,18 @@ import type { Helper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
-import { removeContainer } from "./containers.ts";
+import { noteContainer, removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
-import type { OwnGroups } from "./limits/own-groups.ts";
+import { ownHierarchies } from "./limits/hierarchies.ts";
+import { makeGroups, type OwnGroups } from "./limits/own-groups.ts";
 import type { LimitSettings } from "./limits/settings.ts";
 import { chrootState } from "./root/chroot.ts";
-import { enterMountNamespace } from "./root/mount-namespace.ts";
+import { enterMountNamespace, startNamespace } from "./root/mount-namespace.ts";
 import { type MountPoints, provideMountPoints, removeMountPoints } from "./root/mount-points.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
 import { runCommand, runtimeMounts } from "./runtime/runtime.ts";
-import { sandboxConfig } from "./sandbox-config.ts";
+import { openDevices, sandboxConfig } from "./sandbox-config.ts";
 import type { SandboxMount } from "./sandbox-mounts.ts";
 import { processConfig, type SandboxProcess } from "./sandbox-process.ts";
 import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
@@ -37,11 +38,15 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const guard = new LimitGuard(host, request);
   const kill = new KillSwitch(request.signal, request.onKill);
   const network = host.networks.provide(request.network);
-  const next = { network: network.shared, runtime };
   let helper: Helper | undefined;
-  let groups: OwnGroups | undefined;
   try {
-    ({ helper, groups } = host.namespaces.take(next, request.terminal));
+    const groups = runtime.kind === "crun" ? makeOwnGroups(host, request.id) : undefined;
+    helper = startNamespace(layout, environment, {
+      forCommand: true,
+      descriptor: network.shared?.namespaces,
+      terminal: request.terminal,
+      crun: runtime.kind === "crun" ? { ...runtime, entries: groups?.entries ?? [] } : undefined,
+    });
     recordHelper(request.directory, helper.pid);
     kill.arm(helper);
     const entering = enterMountNamespace(layout, environment, helper, {
@@ -76,40 +81,36 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     const configure = writeBundle(host, request, placed, bundle, { ...prepared, points, mounts });
     const { id, directory } = request;
     const [program = ""] = placed.args;
-    const outcome = await supervise(
-      host,
-      request,
-      { namespace, kill, guard, program },
-      {
-        // While the runtime starts, this process has nothing else to do.
-        onProceed: () => host.namespaces.prepare(next, request.terminal),
-        onStart(pid) {
-          // The runtime has read it: it must not be left behind if this process is killed. In memory, it vanishes with the
-          // command.
-          const configurations = bundleDirectory(request);
-          if (configurations === directory) rmSync(join(directory, bundleConfig), { force: true });
-          request.onStart({
-            id,
-            directory,
-            configurations,
-            pid,
-            process: placed,
-            configure,
-            locate,
-            runtime,
-            guard,
-          });
-        },
-      },
-    ).finally(request.onEnd);
+    const outcome = await supervise(host, request, { namespace, kill, guard, program }, (pid) => {
+      // The runtime has read it: it must not be left behind if this process is killed. In memory, it vanishes with the command.
+      const configurations = bundleDirectory(request);
+      if (configurations === directory) rmSync(join(directory, bundleConfig), { force: true });
+      request.onStart({
+        id,
+        directory,
+        configurations,
+        pid,
+        process: placed,
+        configure,
+        locate,
+        runtime,
+        guard,
+      });
+    }).finally(request.onEnd);
     removeMountPoints(upper, points);
     return outcome;
   } finally {
     kill.disarm();
     helper?.discard?.();
-    if (groups !== undefined) host.namespaces.release(groups);
-    else await removeContainer(host, request.id);
+    await removeContainer(host, request.id);
   }
+}
+
+/** Makes the control groups of a runtime that makes none. */
+function makeOwnGroups({ layout, inUserNamespace }: SandboxHost, id: string): OwnGroups {
+  return makeGroups(id, ownHierarchies(), inUserNamespace ? undefined : openDevices, (directories) =>
+    noteContainer(layout, id, directories),
+  );
 }
 
 /** The OCI runtime specification prescribes this name. */

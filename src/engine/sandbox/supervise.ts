@@ -12,12 +12,12 @@ import type { MountNamespace } from "./root/mount-namespace.ts";
 import { explainMemoryFiles } from "./runtime/memory-files.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 
-/** Starts the prepared command and waits for its end. Calls `onProceed` when it is starting, and `onStart` when it runs. */
+/** Starts the prepared command and waits for its end. Calls `onStart` when it runs. */
 export async function supervise(
   host: SandboxHost,
   request: SandboxRequest,
   sandbox: { namespace: MountNamespace; kill: KillSwitch; guard: LimitGuard; program: string },
-  { onProceed, onStart }: { onProceed: () => void; onStart: (pid: number) => void },
+  onStart: (pid: number) => void,
 ): Promise<SandboxOutcome> {
   const { clock, layout } = host;
   const { namespace, kill, guard, program } = sandbox;
@@ -71,7 +71,6 @@ export async function supervise(
   beside.catch(() => undefined);
   try {
     await namespace.proceed();
-    onProceed();
     await Promise.all([
       request.input.connect(helper.stdin, request.stdin),
       forEachChunk(namespace.stdout, async (chunk) => {

@@ -77,11 +77,6 @@ function pidOf(helper: string): number {
   return Number(helper.split(".")[1]);
 }
 
-/** False if a child of this process has ended, also before this process has noticed that. */
-export function hasProcess(pid: number): boolean {
-  return startTime(pid) !== undefined;
-}
-
 /** True if the recorded helper runs, as far as this process can see it. */
 function isRunning(helper: string): boolean {
   const [boot, pid, started, namespace] = helper.split(".");

@@ -5,7 +5,6 @@ import { messageOf } from "../../../errors.ts";
 import { ownHierarchies } from "../limits/hierarchies.ts";
 import { groupVersion } from "../limits/own-groups.ts";
 import { ProcessInput } from "../process-input.ts";
-import { NamespaceSupply } from "../root/namespace-supply.ts";
 import { runInSandbox } from "../sandbox.ts";
 import type { LiveSandbox, PlacedMounts, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import { improveFilter } from "./compiled-filter.ts";
@@ -68,20 +67,17 @@ export async function tryCrun(
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {
-  // The engine's own supply has namespaces for its requests' commands.
-  const namespaces = new NamespaceSupply(host);
-  const own = { ...host, namespaces };
   try {
     let compiled: Uint8Array | undefined;
     // It waits for input, so that it still runs when its filter is read.
     const waiting = [{ x64: 0, arm64: 63, args: [0, { zeros: 8 }, 8] }];
-    const looked = await run(own, { ...crun, filter: undefined }, layers, signal, waiting, (live) => {
+    const looked = await run(host, { ...crun, filter: undefined }, layers, signal, waiting, (live) => {
       compiled = readFileSync(`/proc/${live.pid}/root${crun.state}/${live.id}/seccomp.bpf`);
     });
     if (looked !== 0 || compiled === undefined) return { problem: `it exited with code ${looked}` };
     const filter = Buffer.from(improveFilter(compiled)).toString("base64");
     const tried = calls().filter(({ isForRoot = false }) => !(isForRoot && host.inUserNamespace));
-    const ended = await run(own, { ...crun, filter }, layers, signal, tried);
+    const ended = await run(host, { ...crun, filter }, layers, signal, tried);
     if (ended === 0) return { filter };
     const call = tried[ended - unexpected]?.name;
     return {
@@ -91,8 +87,6 @@ export async function tryCrun(
   } catch (error) {
     signal.throwIfAborted();
     return { problem: messageOf(error) };
-  } finally {
-    await namespaces.close();
   }
 }
 
@@ -105,7 +99,7 @@ async function run(
   calls: readonly SystemCall[],
   look?: (live: LiveSandbox) => void,
 ): Promise<number> {
-  const id = crypto.randomUUID();
+  const id = `${host.layout.owner}.${crypto.randomUUID()}`;
   const directory = join(host.layout.scratch, id);
   const input = new ProcessInput();
   mkdirSync(directory);
