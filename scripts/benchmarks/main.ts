@@ -108,7 +108,9 @@ function report(rows: readonly Row[], path: string): void {
     describeGoal(row.goal),
     isMet(row) ? "met" : "MISSED",
   ]);
-  process.stdout.write(renderTable(["CASE", "BOUGH", "AGAINST", "FIGURE", "GOAL", ""], shown));
+  process.stdout.write(
+    renderTable({ header: ["CASE", "BOUGH", "AGAINST", "FIGURE", "GOAL", ""], rows: shown }),
+  );
   const machine = {
     cpu: cpus()[0]?.model,
     cores: cpus().length,

@@ -64,7 +64,9 @@ async function makeRelease(names: readonly string[]): Promise<void> {
   const list = sums.map(([name, digest]) => `${digest}  ${name}\n`).join("");
   put("SHA256SUMS", list);
   if (key !== undefined) put("SHA256SUMS.minisig", signFile(list, describeSource(source), key));
-  process.stdout.write(renderTable(["TARGET", "EXECUTABLE", "BOUGH'S PART", "ARCHIVE", "FILE"], rows, {}));
+  process.stdout.write(
+    renderTable({ header: ["TARGET", "EXECUTABLE", "BOUGH'S PART", "ARCHIVE", "FILE"], rows }),
+  );
   process.stderr.write(
     key === undefined
       ? `NOT SIGNED: install.sh takes this release only with --unsigned. ${keyVariable} names the file with the key.\n`

@@ -6,7 +6,7 @@ import { jsonText } from "./json-text.ts";
 /** Returns the text for standard error and the exit code for anything that was thrown. */
 export function describeFailure(
   error: unknown,
-  format: "table" | "json",
+  format: "table" | "json" | "csv" | "tsv",
 ): { text: string; exitCode: number } {
   const known = failureOf(error);
   if (format === "json") {

@@ -1,7 +1,7 @@
 import { visible } from "../visible.ts";
 import { paintHeading } from "./color.ts";
 import { fitWidths, truncateToWidth } from "./fit.ts";
-import { formatAge } from "./quantity.ts";
+import { formatAge, formatBytes, formatDuration } from "./quantity.ts";
 import { createIdShortener } from "./short-id.ts";
 
 /** The style of a table. */
@@ -14,20 +14,38 @@ export interface TableStyle {
 }
 
 /**
- * A text, a text to copy, which is never cut off, an ID that is shortened, or a time (ISO 8601, or milliseconds since the epoch)
- * that is shown as an age.
+ * A text, nothing, a text to copy, which is never cut off, an ID that is shortened, a time (ISO 8601, or milliseconds since the
+ * epoch) that is shown as an age, or a value that people see in another form.
  */
-export type Cell = string | { whole: string } | { id: string } | { time: string | number };
+export type Cell =
+  | string
+  | null
+  | { whole: string }
+  | { id: string }
+  | { time: string | number }
+  | { shown: string; value: string | number | null };
+
+/** A result of columns and rows. */
+export interface Table {
+  header: readonly string[];
+  rows: readonly (readonly Cell[])[];
+}
+
+/** A number of bytes; programs get it as it is. */
+export function sizeCell(bytes: number | null | undefined): Cell {
+  return bytes === null || bytes === undefined ? null : { shown: formatBytes(bytes), value: bytes };
+}
+
+/** Seconds; programs get them as they are. */
+export function durationCell(seconds: number | null): Cell {
+  return seconds === null ? null : { shown: formatDuration(seconds), value: seconds };
+}
 
 /**
  * Renders a table, its columns padded to their widest cell, two spaces apart. Without a style nothing is cut off, for tools. A row
  * whose whole cells do not fit the terminal becomes a line for each cell, if it is the only one; else the terminal wraps it.
  */
-export function renderTable(
-  header: readonly string[],
-  rows: readonly (readonly Cell[])[],
-  style: TableStyle = {},
-): string {
+export function renderTable({ header, rows }: Table, style: TableStyle = {}): string {
   const lines = [header, ...formatCells(rows, style)].map((cells) => cells.map(printable));
   const natural = header.map((_, column) =>
     lines.reduce((widest, cells) => Math.max(widest, Bun.stringWidth(cells[column] ?? "")), 0),
@@ -68,8 +86,10 @@ function formatCells(rows: readonly (readonly Cell[])[], { now }: TableStyle): s
   const shorten = now === undefined ? (id: string) => id : createIdShortener(ids);
   return rows.map((cells) =>
     cells.map((cell) => {
+      if (cell === null) return "-";
       if (typeof cell === "string") return cell;
       if ("whole" in cell) return cell.whole;
+      if ("shown" in cell) return cell.shown;
       return "id" in cell ? shorten(cell.id) : formatTime(cell.time, now);
     }),
   );
@@ -83,11 +103,11 @@ export function formatTime(time: string | number, now: number | undefined): stri
 }
 
 function idIn(cell: Cell | undefined): string | undefined {
-  return typeof cell === "object" && "id" in cell ? cell.id : undefined;
+  return typeof cell === "object" && cell !== null && "id" in cell ? cell.id : undefined;
 }
 
 function hasKey(cell: Cell | undefined, key: string): boolean {
-  return typeof cell === "object" && key in cell;
+  return typeof cell === "object" && cell !== null && key in cell;
 }
 
 function pad(cell: string, width: number): string {

@@ -169,19 +169,19 @@ describe("an invalid command line is refused with exit code 2", () => {
     ],
     [
       "build -f Dockerfile",
-      '[ERROR] --format takes table or json, not "Dockerfile"\nFor a Dockerfile, write: --dockerfile Dockerfile\n',
+      '[ERROR] --format takes table, json, csv or tsv, not "Dockerfile"\nFor a Dockerfile, write: --dockerfile Dockerfile\n',
     ],
     [
       "images -f dangling=true",
-      '[ERROR] --format takes table or json, not "dangling=true"\n`bough images NAME`, --tag PREFIX, --tagged, --since and --until choose images.\n',
+      '[ERROR] --format takes table, json, csv or tsv, not "dangling=true"\n`bough images NAME`, --tag PREFIX, --tagged, --since and --until choose images.\n',
     ],
     [
       "inspect -f '{{.Config.Cmd}}' app",
-      '[ERROR] --format takes table or json, not "{{.Config.Cmd}}"\nThere are no templates: -f json prints everything, for example for jq: bough inspect -f json ... | jq .config.Cmd\n',
+      '[ERROR] --format takes table, json, csv or tsv, not "{{.Config.Cmd}}"\nThere are no templates: -f json prints everything, for example for jq: bough inspect -f json ... | jq .config.Cmd\n',
     ],
     [
       "images --format '{{.ID}}'",
-      '[ERROR] --format takes table or json, not "{{.ID}}"\nThere are no templates: -f json prints everything, for example for jq: bough images -f json ... | jq .\n',
+      '[ERROR] --format takes table, json, csv or tsv, not "{{.ID}}"\nThere are no templates: -f json prints everything, for example for jq: bough images -f json ... | jq .\n',
     ],
     [
       "images export app",
@@ -192,7 +192,7 @@ describe("an invalid command line is refused with exit code 2", () => {
       '[ERROR] bough images: unexpected argument "b"\n`bough images -h` shows how it is used.\n',
     ],
     ["rmi -f", "[ERROR] bough rmi: IMAGE is missing\n`bough rmi -h` shows how it is used.\n"],
-    ["images -f yaml", '[ERROR] --format takes table or json, not "yaml"\n'],
+    ["images -f yaml", '[ERROR] --format takes table, json, csv or tsv, not "yaml"\n'],
     [
       "build --timeout 1 --timeout 2",
       "[ERROR] bough build: --timeout is given twice, but takes one value\n`bough build -h` shows how it is used.\n",

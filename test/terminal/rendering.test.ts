@@ -30,7 +30,7 @@ test("a table's columns are as wide as the visible text of their widest cell", (
     ["1", "日本", "x"],
     ["200", "-", "steer\u001b[2J\nthe terminal"],
   ];
-  expect(renderTable(["ID", "TITLE", "END"], rows)).toBe(
+  expect(renderTable({ header: ["ID", "TITLE", "END"], rows })).toBe(
     ["ID   TITLE  END", "1    日本   x", "200  -      steer [2J the terminal", ""].join("\n"),
   );
 });

@@ -15,7 +15,7 @@ describe("a table on a terminal of", () => {
     [50, "0d0f6a54-6e0b-4b6e-9f0e-6f3a2b…  app:dev  make --…"],
     [10, "0d0f6a5… …"],
   ])("%d columns", (columns, line) => {
-    const shown = renderTable(header, rows, { columns }).split("\n");
+    const shown = renderTable({ header, rows }, { columns }).split("\n");
     expect(shown[1]).toBe(line);
     if (columns > 10)
       expect(Math.max(...shown.map((text) => Bun.stringWidth(text)))).toBeLessThanOrEqual(columns);
@@ -25,11 +25,7 @@ describe("a table on a terminal of", () => {
 describe("in short cells", () => {
   const now = Date.parse("2026-02-03T04:05:06Z");
   const cellsOf = (cells: Cell[]) =>
-    renderTable(
-      ["A"],
-      cells.map((cell) => [cell]),
-      { now },
-    )
+    renderTable({ header: ["A"], rows: cells.map((cell) => [cell]) }, { now })
       .trimEnd()
       .split("\n")
       .slice(1);
@@ -68,20 +64,23 @@ describe("in short cells", () => {
 });
 
 test("a time is whole if cells are not short", () => {
-  expect(renderTable(["A"], [[{ time: 0 }]])).toBe("A\n1970-01-01T00:00:00.000Z\n");
+  expect(renderTable({ header: ["A"], rows: [[{ time: 0 }]] })).toBe("A\n1970-01-01T00:00:00.000Z\n");
 });
 
 test("a table can have more rows than a call has arguments", () => {
   const rows = Array.from({ length: 1_000_000 }, () => ["x"]);
-  expect(renderTable(["A"], rows)).toHaveLength(2_000_002);
+  expect(renderTable({ header: ["A"], rows })).toHaveLength(2_000_002);
 });
 
 test("a pipe or a file gets everything", () => {
-  expect(renderTable(header, rows)).toContain("to be made\n");
+  expect(renderTable({ header, rows })).toContain("to be made\n");
 });
 
 test("two long columns are cut equally", () => {
-  const line = renderTable(["A", "B"], [["a".repeat(60), "b".repeat(50)]], { columns: 42 }).split("\n")[1];
+  const line = renderTable(
+    { header: ["A", "B"], rows: [["a".repeat(60), "b".repeat(50)]] },
+    { columns: 42 },
+  ).split("\n")[1];
   expect(line).toBe(`${"a".repeat(19)}…  ${"b".repeat(19)}…`);
 });
 
@@ -90,25 +89,28 @@ describe("texts to copy", () => {
   const pushed = ["docker://registry.example/app:1", digest].map((whole) => ({ whole }));
 
   test("stand on a line each, whole, if the only row does not fit", () => {
-    expect(renderTable(["DESTINATION", "DIGEST"], [pushed], { columns: 80 })).toBe(
+    expect(renderTable({ header: ["DESTINATION", "DIGEST"], rows: [pushed] }, { columns: 80 })).toBe(
       `DESTINATION  docker://registry.example/app:1\nDIGEST       ${digest}\n`,
     );
-    expect(renderTable(["DESTINATION", "DIGEST"], [pushed], { columns: 120 }).split("\n")[1]).toBe(
-      `docker://registry.example/app:1  ${digest}`,
-    );
+    expect(
+      renderTable({ header: ["DESTINATION", "DIGEST"], rows: [pushed] }, { columns: 120 }).split("\n")[1],
+    ).toBe(`docker://registry.example/app:1  ${digest}`);
   });
 
   test("are whole in several rows, too, and the others are cut", () => {
     const rows = ["app", "team"].map((name) => [{ whole: `${name}:${"1".repeat(30)}` }, "x".repeat(30)]);
-    expect(renderTable(["TAG", "REST"], rows, { columns: 40 }).split("\n").slice(1, 3)).toEqual([
-      `app:${"1".repeat(30)}   xx…`,
-      `team:${"1".repeat(30)}  xx…`,
-    ]);
+    expect(
+      renderTable({ header: ["TAG", "REST"], rows }, { columns: 40 })
+        .split("\n")
+        .slice(1, 3),
+    ).toEqual([`app:${"1".repeat(30)}   xx…`, `team:${"1".repeat(30)}  xx…`]);
   });
 });
 
 test("the header is bold if there are colours, and the columns stay aligned", () => {
-  expect(renderTable(["A", "B"], [["1", "2"]], { hasColor: true })).toBe("\u001b[1mA  B\u001b[0m\n1  2\n");
+  expect(renderTable({ header: ["A", "B"], rows: [["1", "2"]] }, { hasColor: true })).toBe(
+    "\u001b[1mA  B\u001b[0m\n1  2\n",
+  );
 });
 
 test.each([

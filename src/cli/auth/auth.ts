@@ -3,7 +3,6 @@ import { addressOf, parseBaseUrl } from "../../service/http/address.ts";
 import type { Account } from "../../service/profiles/account.ts";
 import { checkProfileName, saveProfile, switchProfile } from "../../service/profiles/profile-editor.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
@@ -79,12 +78,10 @@ async function saveCommand(invocation: Invocation): Promise<void> {
       active: isActive,
       expires: account?.expires ?? null,
     },
-    table: (style) =>
-      renderTable(
-        ["PROFILE", "ACTIVE", "URL", "TYPE", "PROJECT"],
-        [[name, isActive ? "*" : "", url, profile.type ?? "-", project ?? "-"]],
-        style,
-      ),
+    table: () => ({
+      header: ["PROFILE", "ACTIVE", "URL", "TYPE", "PROJECT"],
+      rows: [[name, isActive ? "*" : "", url, profile.type ?? null, project ?? null]],
+    }),
   });
 }
 

@@ -1,7 +1,6 @@
 import { messageOf } from "../../errors.ts";
 import { RefusedTokenError } from "../../service/http/errors.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -45,19 +44,17 @@ async function listProfiles(invocation: Invocation): Promise<void> {
       project: project ?? null,
       ...status,
     })),
-    table: (style) =>
-      renderTable(
-        ["PROFILE", "ACTIVE", "URL", "TYPE", "PROJECT", "STATUS"],
-        rows.map(({ profile: { name, url, type, project }, status }) => [
-          name,
-          name === active ? "*" : "",
-          url ?? "-",
-          type ?? "-",
-          project ?? "-",
-          status,
-        ]),
-        style,
-      ),
+    table: () => ({
+      header: ["PROFILE", "ACTIVE", "URL", "TYPE", "PROJECT", "STATUS"],
+      rows: rows.map(({ profile: { name, url, type, project }, status }) => [
+        name,
+        name === active ? "*" : "",
+        url ?? null,
+        type ?? null,
+        project ?? null,
+        status,
+      ]),
+    }),
   });
 }
 

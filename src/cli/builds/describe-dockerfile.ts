@@ -36,11 +36,13 @@ function printTargets({ stages, lines }: Dockerfile, _: BuildInputs, invocation:
     json: { targets },
     table: (style) =>
       renderTable(
-        ["TARGET", "DESCRIPTION"],
-        targets.map(({ name, description, default: isDefault }, index) => [
-          `${name ?? (isDefault ? "" : index)}${isDefault ? " (default)" : ""}`.trim(),
-          description ?? "",
-        ]),
+        {
+          header: ["TARGET", "DESCRIPTION"],
+          rows: targets.map(({ name, description, default: isDefault }, index) => [
+            `${name ?? (isDefault ? "" : index)}${isDefault ? " (default)" : ""}`.trim(),
+            description ?? "",
+          ]),
+        },
         style,
       ),
   });
@@ -83,8 +85,10 @@ function printOutline(dockerfile: Dockerfile, inputs: BuildInputs, invocation: I
       [
         byName.length > 0 &&
           renderTable(
-            ["BUILD ARG", "VALUE", "DESCRIPTION"],
-            byName.map((arg) => [arg.name, arg.value ?? "", arg.description ?? ""]),
+            {
+              header: ["BUILD ARG", "VALUE", "DESCRIPTION"],
+              rows: byName.map((arg) => [arg.name, arg.value ?? "", arg.description ?? ""]),
+            },
             style,
           ),
         ...(
@@ -96,8 +100,10 @@ function printOutline(dockerfile: Dockerfile, inputs: BuildInputs, invocation: I
           ([title, rows]) =>
             rows.length > 0 &&
             renderTable(
-              [title, "REQUIRED"],
-              rows.map((row) => [row.name, row.required ? "true" : ""]),
+              {
+                header: [title, "REQUIRED"],
+                rows: rows.map((row) => [row.name, row.required ? "true" : ""]),
+              },
               style,
             ),
         ),

@@ -1,5 +1,4 @@
 import type { BuildResult } from "../../builder/result.ts";
-import { renderTable } from "../../terminal/table.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 
@@ -15,11 +14,11 @@ export function printImage(invocation: Invocation, { image, tags, session, expor
       digest: exported[0]?.descriptor.digest ?? null,
       exported,
     },
-    table: (style) => {
-      const rows = (tags.length === 0 ? ["-"] : tags).map((tag) =>
-        [image, tag, session].map((whole) => ({ whole })),
+    table: () => {
+      const rows = (tags.length === 0 ? [null] : tags).map((tag) =>
+        [image, tag, session].map((whole) => whole && { whole }),
       );
-      return renderTable(["IMAGE", "TAG", "SESSION"], rows, style);
+      return { header: ["IMAGE", "TAG", "SESSION"], rows };
     },
   });
 }

@@ -1,7 +1,7 @@
 import { requireImageList } from "../../builder/scopes/index-images.ts";
 import { type ReadScope, readScope } from "../../builder/scopes/read-scope.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
-import { type Cell, renderTable } from "../../terminal/table.ts";
+import type { Cell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
@@ -37,18 +37,16 @@ async function listScopes(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: names,
     json: rows,
-    table: (style) =>
-      renderTable(
-        ["SCOPE", "LAYERS", "SIGNED", "WRITTEN", "BY"],
-        rows.map(({ scope, layers, signed, writtenAt, by }): Cell[] => [
-          scope,
-          String(layers),
-          signed ? "yes" : "no",
-          writtenAt === null ? "-" : { time: writtenAt },
-          by ?? "-",
-        ]),
-        style,
-      ),
+    table: () => ({
+      header: ["SCOPE", "LAYERS", "SIGNED", "WRITTEN", "BY"],
+      rows: rows.map(({ scope, layers, signed, writtenAt, by }): Cell[] => [
+        scope,
+        String(layers),
+        signed ? "yes" : "no",
+        writtenAt === null ? null : { time: writtenAt },
+        by ?? null,
+      ]),
+    }),
   });
 }
 

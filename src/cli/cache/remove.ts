@@ -1,5 +1,4 @@
 import { listIndexImages } from "../../builder/scopes/index-images.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
@@ -30,6 +29,6 @@ async function removeScope(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: name,
     json: { removed: name },
-    table: (style) => renderTable(["REMOVED"], [[name]], style),
+    table: () => ({ header: ["REMOVED"], rows: [[name]] }),
   });
 }

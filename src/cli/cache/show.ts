@@ -1,7 +1,6 @@
 import { readScope } from "../../builder/scopes/read-scope.ts";
 import type { Entry } from "../../builder/scopes/scope-index.ts";
-import { formatBytes, formatDuration } from "../../terminal/quantity.ts";
-import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
+import { type Cell, durationCell, sizeCell, type Table } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
@@ -36,26 +35,27 @@ async function showScope(invocation: Invocation): Promise<void> {
       ...{ madeAt: new Date(madeAt).toISOString(), usedAt: new Date(usedAt).toISOString() },
       ...{ seconds, bytes, by },
     })),
-    table: (style) => renderLayers(layers, style),
+    table: () => tableOf(layers, invocation.globals),
   });
 }
 
 type ShownLayer = Entry<"layers">;
 
-/** Renders the layers. Omits a column that is empty for all of them: a service may report no sizes or durations. */
-function renderLayers(layers: readonly ShownLayer[], style: TableStyle): string {
+/** For people, a column that is empty for all layers is left out: a service may report no sizes or durations. */
+function tableOf(layers: readonly ShownLayer[], { format }: Invocation["globals"]): Table {
   const columns: [title: string, cell: (layer: ShownLayer) => Cell][] = [
     ["IMAGE", ({ image }) => ({ id: image })],
     ["MADE", ({ madeAt }) => ({ time: madeAt })],
     ["USED", ({ usedAt }) => ({ time: usedAt })],
-    ["TOOK", ({ seconds }) => (seconds === null ? "-" : formatDuration(seconds))],
-    ["SIZE", ({ bytes }) => (bytes === null ? "-" : formatBytes(bytes))],
+    ["TOOK", ({ seconds }) => durationCell(seconds)],
+    ["SIZE", ({ bytes }) => sizeCell(bytes)],
     ["STEP", ({ title }) => title],
   ];
-  const shown = columns.filter(([, cell]) => layers.some((layer) => cell(layer) !== "-"));
-  return renderTable(
-    (shown.length === 0 ? columns : shown).map(([title]) => title),
-    layers.map((layer) => shown.map(([, cell]) => cell(layer))),
-    style,
+  const shown = columns.filter(
+    ([, cell]) => format !== "table" || layers.some((layer) => cell(layer) !== null),
   );
+  return {
+    header: (shown.length === 0 ? columns : shown).map(([title]) => title),
+    rows: layers.map((layer) => shown.map(([, cell]) => cell(layer))),
+  };
 }

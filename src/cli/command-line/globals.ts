@@ -5,7 +5,7 @@ import type { ArgumentDefinitions } from "./definitions.ts";
 import { oneOf } from "./option-values.ts";
 
 /** The values of `--format`. */
-export const formats = ["table", "json"] as const;
+export const formats = ["table", "json", "csv", "tsv"] as const;
 
 /** Options that every command takes, before its name or after it. */
 export const globalDefinitions = {
@@ -38,10 +38,10 @@ export const globalDefinitions = {
   local: { type: "boolean", description: "Use the embedded engine, even if a service is configured" },
   format: {
     type: "string",
-    completes: ["table", "json"],
+    completes: formats,
     alias: "f",
-    valueHint: "table|json",
-    description: "How results are printed (default: table)",
+    valueHint: "FORMAT",
+    description: "How results are printed: table, json, csv or tsv (default: table)",
   },
   wide: { type: "boolean", description: "Show full ids and times in tables, without cutting long cells" },
   "log-level": {
@@ -70,7 +70,7 @@ export interface GlobalOptions {
   token: string | undefined;
   project: string | undefined;
   local: boolean;
-  format: "table" | "json";
+  format: (typeof formats)[number];
   wide: boolean;
   logLevel: LogLevel;
   quiet: boolean;

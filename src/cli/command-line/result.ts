@@ -1,15 +1,17 @@
+import { renderDelimited, renderRecords } from "../../terminal/delimited.ts";
 import { jsonText } from "../../terminal/json-text.ts";
-import type { TableStyle } from "../../terminal/table.ts";
-import { visible } from "../../visible.ts";
+import { renderTable, type Table, type TableStyle } from "../../terminal/table.ts";
+import { visible, visibleLines } from "../../visible.ts";
 import type { Invocation } from "./command.ts";
 
-/** A command's result in its three forms, for standard output. */
+/** A command's result in its forms, for standard output. */
 export interface Result {
   /** All that `--quiet` prints, each id on a separate line. */
   id: string | readonly string[];
   /** The result of `-f json`: one object or one array, with stable keys. */
   json: unknown;
-  table: (style: TableStyle) => string;
+  /** A table, or a text for people: for `-f csv` and `-f tsv` a line for each record of `json` stands in for it. */
+  table: (style: TableStyle) => Table | string;
 }
 
 export function printResult(
@@ -19,10 +21,19 @@ export function printResult(
   const { stdout, clock } = runtime;
   if (globals.quiet) stdout.write(linesOf(result.id, stdout.isTerminal));
   else if (globals.format === "json") stdout.write(`${jsonText(result.json, { indent: 2 })}\n`);
-  else {
+  else if (globals.format === "table") {
     const { isTerminal, columns, hasColor } = stdout;
     const narrow = { now: clock.now(), ...(isTerminal ? { columns } : {}) };
-    stdout.write(result.table({ hasColor, ...(globals.wide ? {} : narrow) }));
+    const style = { hasColor, ...(globals.wide ? {} : narrow) };
+    const shown = result.table(style);
+    stdout.write(typeof shown === "string" ? shown : renderTable(shown, style));
+  } else {
+    const table = result.table({});
+    const text =
+      typeof table === "string"
+        ? renderRecords(result.json, globals.format)
+        : renderDelimited(table, globals.format);
+    stdout.write(stdout.isTerminal ? visibleLines(text) : text);
   }
 }
 

@@ -87,15 +87,15 @@ function render(report: EngineCheckReport, findings: readonly Finding[]): string
       : left.length === 0
         ? `${findings.length} damaged, and dropped`
         : `${left.length} damaged`;
-  const table = renderTable(
-    ["WHAT", "NAME", "PROBLEM", "AFFECTS"],
-    findings.map(({ kind, name, problem, images, tags, branches }) => [
+  const table = renderTable({
+    header: ["WHAT", "NAME", "PROBLEM", "AFFECTS"],
+    rows: findings.map(({ kind, name, problem, images, tags, branches }) => [
       kind,
       kind === "file" ? name.slice(0, 12) : name,
       problem,
       [formatCount(images.length, "image"), ...tags, ...branches].join(", "),
     ]),
-  );
+  });
   const advice = left.some(({ kind }) => kind === "database")
     ? "The database cannot be repaired: move the engine's directory away. Its images can be imported and built again.\n"
     : left.length > 0

@@ -1,6 +1,6 @@
 import type { EngineUsage, LayerOwner } from "../../engine/prune/usage.ts";
-import { formatBytes, formatCount } from "../../terminal/quantity.ts";
-import { renderTable } from "../../terminal/table.ts";
+import { formatCount } from "../../terminal/quantity.ts";
+import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
@@ -38,13 +38,15 @@ async function showUsage(invocation: Invocation): Promise<void> {
         ...totals,
         owners: owners.map((owner) => ({ ...owner, context: contexts.get(owner.name) ?? null })),
       },
-      table: (style) =>
-        renderTable(["WHAT", "COUNT", "SIZE", "RECLAIMABLE", ""], rowsOf(usage, contexts), style),
+      table: () => ({
+        header: ["WHAT", "COUNT", "SIZE", "RECLAIMABLE", "NOTE"],
+        rows: rowsOf(usage, contexts),
+      }),
     });
   });
 }
 
-function rowsOf(usage: EngineUsage, contexts: ReadonlyMap<string, string | null>): string[][] {
+function rowsOf(usage: EngineUsage, contexts: ReadonlyMap<string, string | null>): Cell[][] {
   const { images, owners, blobs, files, operations, caches } = usage;
   const parts: [what: string, of: EngineUsage["layers"], note: string][] = [
     ...owners.map((owner): [string, LayerOwner, string] => [
@@ -60,8 +62,8 @@ function rowsOf(usage: EngineUsage, contexts: ReadonlyMap<string, string | null>
   const sum = (key: "bytes" | "reclaimableBytes") => parts.reduce((total, [, part]) => total + part[key], 0);
   const total = { bytes: sum("bytes"), reclaimableBytes: sum("reclaimableBytes") };
   const sizes = ({ bytes, reclaimableBytes }: typeof total) => [
-    formatBytes(bytes),
-    reclaimableBytes === 0 ? "-" : formatBytes(reclaimableBytes),
+    sizeCell(bytes),
+    reclaimableBytes === 0 ? { shown: "-", value: 0 } : sizeCell(reclaimableBytes),
   ];
   return [
     ...parts.map(([what, part, note]) => [what, String(part.count), ...sizes(part), note]),

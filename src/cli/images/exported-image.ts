@@ -1,4 +1,3 @@
-import { renderTable } from "../../terminal/table.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { findPlace } from "../command-line/result-place.ts";
@@ -38,7 +37,9 @@ export async function exportNamedImage(
   printResult(invocation, {
     id: digest ?? name,
     json: { image: image.uuid, destination: name, digest },
-    table: (style) =>
-      renderTable(["DESTINATION", "DIGEST"], [[{ whole: name }, { whole: digest ?? "-" }]], style),
+    table: () => ({
+      header: ["DESTINATION", "DIGEST"],
+      rows: [[{ whole: name }, digest === null ? null : { whole: digest }]],
+    }),
   });
 }

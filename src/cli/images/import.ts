@@ -5,7 +5,6 @@ import { takesTag } from "../../service/images/tag.ts";
 import type { ImageImport } from "../../service/service.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatCount } from "../../terminal/quantity.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { askSecret, canAsk, readSecretLine } from "../auth/secret.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
@@ -107,12 +106,10 @@ async function importImages(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: imported.map(({ image }) => image),
     json: imported.length === 1 && given.length === 1 ? imported[0] : imported,
-    table: (style) =>
-      renderTable(
-        ["IMAGE", "TAG"],
-        imported.map(({ image, tag }) => [{ whole: image }, { whole: tag ?? "-" }]),
-        style,
-      ),
+    table: () => ({
+      header: ["IMAGE", "TAG"],
+      rows: imported.map(({ image, tag }) => [{ whole: image }, tag === null ? null : { whole: tag }]),
+    }),
   });
   if (failures.length === 0) return;
   throw new BoughError(

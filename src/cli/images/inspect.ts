@@ -1,8 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { formatMode, octalMode } from "../../image/file-mode.ts";
 import type { LayerChange } from "../../service/wire/layer-changes.ts";
-import { formatBytes } from "../../terminal/quantity.ts";
-import { renderTable } from "../../terminal/table.ts";
+import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
@@ -140,18 +139,18 @@ async function listFiles(
     json: changes.map(({ kind: change, path, type, mode, size, hidden }) => ({
       ...{ change, path, type, mode: octalMode(mode), size, hidden },
     })),
-    table: (style) => renderTable(["CHANGE", "MODE", "BEFORE", "SIZE", "PATH"], changes.map(rowOf), style),
+    table: () => ({ header: ["CHANGE", "MODE", "BEFORE", "SIZE", "PATH"], rows: changes.map(rowOf) }),
   });
   if (limit === undefined && total > changes.length)
     invocation.log.warn(`these are the ${changes.length} largest of ${total}`);
 }
 
-function rowOf({ kind, path, type, mode, size, hidden }: LayerChange): string[] {
+function rowOf({ kind, path, type, mode, size, hidden }: LayerChange): Cell[] {
   return [
     kind,
     formatMode(mode, type),
-    hidden.files === 0 ? "-" : formatBytes(hidden.bytes),
-    kind === "deleted" || type === "directory" ? "-" : formatBytes(size),
+    hidden.files === 0 ? null : sizeCell(hidden.bytes),
+    kind === "deleted" || type === "directory" ? null : sizeCell(size),
     type === "directory" ? `${path}/` : path,
   ];
 }

@@ -99,7 +99,7 @@ function renderMeasured(layers: readonly InspectedLayer[], style: TableStyle): s
     ];
   });
   const header = ["LAYER", "SIZE", "", ...kinds.map((kind) => kind.toUpperCase()), "INSTRUCTION"];
-  return renderTable(header, rows, style);
+  return renderTable({ header, rows }, style);
 }
 
 function renderRecorded(layers: readonly InspectedLayer[], style: TableStyle): string {
@@ -108,7 +108,7 @@ function renderRecorded(layers: readonly InspectedLayer[], style: TableStyle): s
     { time: createdAt },
     instruction,
   ]);
-  return renderTable(["LAYER", "CREATED", "INSTRUCTION"], rows, style);
+  return renderTable({ header: ["LAYER", "CREATED", "INSTRUCTION"], rows }, style);
 }
 
 /** Describes space taken by files that later layers hide, for layers where it is over 1% of the image. */

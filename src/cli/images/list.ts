@@ -2,8 +2,7 @@ import { scopeOfTag } from "../../builder/scopes/scope-name.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
-import { formatBytes } from "../../terminal/quantity.ts";
-import { type Cell, renderTable, type TableStyle } from "../../terminal/table.ts";
+import { type Cell, sizeCell, type Table } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
@@ -87,7 +86,7 @@ async function listImages(invocation: Invocation): Promise<void> {
         ...{ uuid, tag: image.tag, created_at, operation_uuid, size, own_size, sessions: image.sessions },
       }),
     ),
-    table: (style) => renderImages(images, style, globals.wide),
+    table: () => tableOf(images, globals),
   });
 }
 
@@ -113,24 +112,25 @@ function sessionsByImage({ sessions, branches }: Store): Map<string, string[]> {
   return keys;
 }
 
-/** Columns that are empty for all images are left out: a service may not know sizes, and no session may use the images. */
-function renderImages(images: readonly ListedImage[], style: TableStyle, isWide: boolean): string {
+/** Columns that are empty for all images are left out for people: a service may not know sizes, and no session may use the images. */
+function tableOf(images: readonly ListedImage[], { wide, format }: Invocation["globals"]): Table {
   const columns: [title: string, cell: (image: ListedImage) => Cell][] = [
     ["IMAGE", ({ uuid }) => ({ id: uuid })],
-    ["TAG", ({ tag }) => ({ whole: tag ?? "-" })],
-    ["SESSION", ({ sessions }) => sessions.join(" ") || "-"],
-    ["SIZE", ({ size }) => (size === undefined ? "-" : formatBytes(size))],
+    ["TAG", ({ tag }) => (tag === null ? null : { whole: tag })],
+    ["SESSION", ({ sessions }) => sessions.join(" ") || null],
+    ["SIZE", ({ size }) => sizeCell(size)],
     // What no other image with a tag has.
-    ["OWN", ({ own_size: own }) => (own === undefined || !isWide ? "-" : formatBytes(own))],
+    ["OWN", ({ own_size: own }) => (wide || format !== "table" ? sizeCell(own) : null)],
     ["CREATED", ({ created_at }) => ({ time: created_at })],
   ];
   const shown = columns.filter(
     ([title, cell]) =>
-      !["SESSION", "SIZE", "OWN"].includes(title) || images.some((image) => cell(image) !== "-"),
+      format !== "table" ||
+      !["SESSION", "SIZE", "OWN"].includes(title) ||
+      images.some((image) => cell(image) !== null),
   );
-  return renderTable(
-    shown.map(([title]) => title),
-    images.map((image) => shown.map(([, cell]) => cell(image))),
-    style,
-  );
+  return {
+    header: shown.map(([title]) => title),
+    rows: images.map((image) => shown.map(([, cell]) => cell(image))),
+  };
 }

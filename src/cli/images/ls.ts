@@ -1,5 +1,4 @@
 import { formatMode, octalMode } from "../../image/file-mode.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connectQuietly } from "../service/connection.ts";
@@ -46,18 +45,16 @@ async function listFiles(invocation: Invocation): Promise<void> {
       mode: file.mode === null ? null : octalMode(file.mode),
       modified: new Date(file.modified * 1000).toISOString(),
     })),
-    table: (style) =>
-      renderTable(
-        ["MODE", "UID", "GID", "SIZE", "MODIFIED", "NAME"],
-        files.map((file) => [
-          file.mode === null ? "-" : formatMode(file.mode, file.type),
-          String(file.uid),
-          String(file.gid),
-          String(file.size),
-          new Date(file.modified * 1000).toISOString().slice(0, 19),
-          file.target === null ? file.name : `${file.name} -> ${file.target}`,
-        ]),
-        style,
-      ),
+    table: () => ({
+      header: ["MODE", "UID", "GID", "SIZE", "MODIFIED", "NAME"],
+      rows: files.map((file) => [
+        file.mode === null ? null : formatMode(file.mode, file.type),
+        String(file.uid),
+        String(file.gid),
+        String(file.size),
+        new Date(file.modified * 1000).toISOString().slice(0, 19),
+        file.target === null ? file.name : { shown: `${file.name} -> ${file.target}`, value: file.name },
+      ]),
+    }),
   });
 }

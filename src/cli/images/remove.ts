@@ -1,6 +1,5 @@
 import { BoughError, messageOf } from "../../errors.ts";
-import { formatBytes } from "../../terminal/quantity.ts";
-import { renderTable } from "../../terminal/table.ts";
+import { sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { formats } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
@@ -61,17 +60,15 @@ async function removeImages(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: removals.map(({ image }) => image),
     json: removals,
-    table: (style) =>
-      renderTable(
-        ["IMAGE", "UNTAGGED", "FREED", "CACHED"],
-        removals.map(({ image, untagged, removed, freedBytes, cachedBytes }) => [
-          { id: image },
-          untagged.join(" ") || "-",
-          removed ? formatBytes(freedBytes) : "the image stays: it has other tags",
-          cachedBytes === 0 ? "-" : formatBytes(cachedBytes),
-        ]),
-        style,
-      ),
+    table: () => ({
+      header: ["IMAGE", "UNTAGGED", "FREED", "CACHED"],
+      rows: removals.map(({ image, untagged, removed, freedBytes, cachedBytes }) => [
+        { id: image },
+        untagged.join(" ") || null,
+        removed ? sizeCell(freedBytes) : { shown: "the image stays: it has other tags", value: null },
+        cachedBytes === 0 ? { shown: "-", value: 0 } : sizeCell(cachedBytes),
+      ]),
+    }),
   });
   if (removals.some(({ cachedBytes }) => cachedBytes > 0))
     log.info(

@@ -1,6 +1,5 @@
 import { rememberTag } from "../../builder/bases/remembered-images.ts";
 import { parseTag } from "../../service/images/tag.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
@@ -41,6 +40,6 @@ async function tagImage(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: image,
     json: { image, tag: name },
-    table: (style) => renderTable(["IMAGE", "TAG"], [[{ whole: image }, { whole: name }]], style),
+    table: () => ({ header: ["IMAGE", "TAG"], rows: [[{ whole: image }, { whole: name }]] }),
   });
 }

@@ -1,5 +1,4 @@
 import { withLatest } from "../../service/images/tag.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
@@ -41,7 +40,9 @@ async function untagImage(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: image,
     json: { image, removed },
-    table: (style) =>
-      renderTable(["IMAGE", "REMOVED"], [[{ whole: image }, { whole: removed.join(" ") || "-" }]], style),
+    table: () => ({
+      header: ["IMAGE", "REMOVED"],
+      rows: [[{ whole: image }, removed.length === 0 ? null : { whole: removed.join(" ") }]],
+    }),
   });
 }

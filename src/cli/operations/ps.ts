@@ -1,7 +1,6 @@
 import type { OperationFilter } from "../../service/operations/operation-records.ts";
 import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
-import { formatDuration } from "../../terminal/quantity.ts";
-import { renderTable } from "../../terminal/table.ts";
+import { durationCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { oneOf, positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
@@ -69,19 +68,17 @@ async function listOperations(invocation: Invocation): Promise<void> {
   printResult(invocation, {
     id: operations.map(({ uuid }) => uuid),
     json: operations,
-    table: (style) =>
-      renderTable(
-        ["OPERATION", "KIND", "STATUS", "CREATED", "DURATION", "COMMAND"],
-        operations.map((operation) => [
-          { id: operation.uuid },
-          kindOf(operation),
-          statusOf(operation),
-          { time: operation.createdAt ?? "" },
-          operation.durationSeconds === null ? "-" : formatDuration(operation.durationSeconds),
-          operation.command ?? "-",
-        ]),
-        style,
-      ),
+    table: () => ({
+      header: ["OPERATION", "KIND", "STATUS", "CREATED", "DURATION", "COMMAND"],
+      rows: operations.map((operation) => [
+        { id: operation.uuid },
+        kindOf(operation),
+        statusOf(operation),
+        { time: operation.createdAt ?? "" },
+        durationCell(operation.durationSeconds),
+        operation.command,
+      ]),
+    }),
   });
 }
 

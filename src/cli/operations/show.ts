@@ -49,7 +49,9 @@ async function showOperation(invocation: Invocation): Promise<void> {
     json: values.positionals.length === 1 ? operations[0] : operations,
     table: (style) =>
       operations
-        .map((operation) => renderTable(["OPERATION", operation.uuid], rowsOf(operation), style))
+        .map((operation) =>
+          renderTable({ header: ["OPERATION", operation.uuid], rows: rowsOf(operation) }, style),
+        )
         .join("\n"),
   });
   if (problem !== undefined) throw problem;

@@ -1,8 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
-import { formatDuration } from "../../terminal/quantity.ts";
-import { renderTable } from "../../terminal/table.ts";
+import { durationCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
@@ -71,18 +70,16 @@ function printEnds(invocation: Invocation, operations: readonly OperationDetails
   printResult(invocation, {
     id: operations.map(({ uuid }) => uuid),
     json: operations,
-    table: (style) =>
-      renderTable(
-        ["OPERATION", "STATUS", "DURATION", "RESULT IMAGE", "COMMAND"],
-        operations.map((operation) => [
-          { id: operation.uuid },
-          statusOf(operation),
-          operation.durationSeconds === null ? "-" : formatDuration(operation.durationSeconds),
-          operation.resultImage === null ? "-" : { id: operation.resultImage },
-          operation.command ?? "-",
-        ]),
-        style,
-      ),
+    table: () => ({
+      header: ["OPERATION", "STATUS", "DURATION", "RESULT IMAGE", "COMMAND"],
+      rows: operations.map((operation) => [
+        { id: operation.uuid },
+        statusOf(operation),
+        durationCell(operation.durationSeconds),
+        operation.resultImage === null ? null : { id: operation.resultImage },
+        operation.command,
+      ]),
+    }),
   });
 }
 

@@ -1,4 +1,3 @@
-import { renderTable } from "../../terminal/table.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { shortLayer } from "./working-branch.ts";
@@ -11,7 +10,9 @@ export function printBranch(
   printResult(invocation, {
     id: image,
     json: { session, branch, image },
-    table: (style) =>
-      renderTable(["SESSION", "BRANCH", "IMAGE"], [[session, shortLayer(branch, style), image]], style),
+    table: (style) => ({
+      header: ["SESSION", "BRANCH", "IMAGE"],
+      rows: [[session, { shown: shortLayer(branch, style), value: branch }, image]],
+    }),
   });
 }

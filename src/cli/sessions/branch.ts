@@ -1,7 +1,6 @@
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -62,18 +61,16 @@ function list(invocation: Invocation, store: Store, key: string): void {
   printResult(invocation, {
     id: branches.map(({ name }) => name),
     json: branches,
-    table: (style) =>
-      renderTable(
-        ["BRANCH", "ACTIVE", "IMAGE", "ID", "TITLE"],
-        branches.map(({ name, isActive, image, entry, title }) => [
-          shortLayer(name, style),
-          isActive ? "*" : "",
-          { id: image },
-          String(entry),
-          title,
-        ]),
-        style,
-      ),
+    table: (style) => ({
+      header: ["BRANCH", "ACTIVE", "IMAGE", "ID", "TITLE"],
+      rows: branches.map(({ name, isActive, image, entry, title }) => [
+        { shown: shortLayer(name, style), value: name },
+        isActive ? "*" : "",
+        { id: image },
+        String(entry),
+        title,
+      ]),
+    }),
   });
 }
 
@@ -98,7 +95,7 @@ function make(
   printResult(invocation, {
     id: name,
     json: { session: key, branch: name, image },
-    table: (style) => renderTable(["SESSION", "BRANCH", "IMAGE"], [[key, name, image]], style),
+    table: () => ({ header: ["SESSION", "BRANCH", "IMAGE"], rows: [[key, name, image]] }),
   });
 }
 

@@ -1,6 +1,5 @@
 import { quote } from "../../builder/commands/command.ts";
 import { usageError } from "../../errors.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireSessionImage } from "../images/image-argument.ts";
@@ -50,7 +49,7 @@ function changeVariables(invocation: Invocation): void {
   printResult(invocation, {
     id: rows.map(([name, value]) => `${name}=${value}`),
     json: variables,
-    table: (style) => renderTable(["VARIABLE", "VALUE"], rows, style),
+    table: () => ({ header: ["VARIABLE", "VALUE"], rows: rows }),
   });
 }
 

@@ -1,4 +1,3 @@
-import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
@@ -31,17 +30,15 @@ function listSessions(invocation: Invocation): void {
   printResult(invocation, {
     id: sessions.map(({ key }) => key),
     json: sessions.map((session) => ({ ...session, updatedAt: new Date(session.updatedAt).toISOString() })),
-    table: (style) =>
-      renderTable(
-        ["SESSION", "BRANCHES", "IMAGES", "UPDATED", "CONTEXT"],
-        sessions.map(({ key, branches, entries, updatedAt, context }) => [
-          key,
-          String(branches),
-          String(entries),
-          { time: updatedAt },
-          context ?? "-",
-        ]),
-        style,
-      ),
+    table: () => ({
+      header: ["SESSION", "BRANCHES", "IMAGES", "UPDATED", "CONTEXT"],
+      rows: sessions.map(({ key, branches, entries, updatedAt, context }) => [
+        key,
+        String(branches),
+        String(entries),
+        { time: updatedAt },
+        context,
+      ]),
+    }),
   });
 }

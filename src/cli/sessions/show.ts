@@ -1,5 +1,5 @@
 import type { HistoryEntry } from "../../store/sessions.ts";
-import { renderTable, type TableStyle } from "../../terminal/table.ts";
+import type { Table, TableStyle } from "../../terminal/table.ts";
 import { drawTree } from "../../terminal/tree.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -46,23 +46,22 @@ function showSession(invocation: Invocation): void {
       activeBranch: branch,
       history: history.map((entry) => ({ ...entry, createdAt: new Date(entry.createdAt).toISOString() })),
     },
-    table: (style) => renderHistory(history, branch, style),
+    table: (style) => tableOf(history, branch, style),
   });
 }
 
-function renderHistory(history: readonly HistoryEntry[], active: string, style: TableStyle): string {
+function tableOf(history: readonly HistoryEntry[], active: string, style: TableStyle): Table {
   const name = (branch: string) => `${shortLayer(branch, style)}${branch === active ? " (active)" : ""}`;
   const rows = drawTree(history.map((entry) => ({ ...entry, isHead: entry.branches.includes(active) })));
-  return renderTable(
-    ["ID", "IMAGE", "PARENT", "KIND", "TITLE", "BRANCHES"],
-    rows.map(({ graph, node: { id, image, parent, kind, title, branches } }) => [
-      `${graph} ${id}`,
+  return {
+    header: ["ID", "IMAGE", "PARENT", "KIND", "TITLE", "BRANCHES"],
+    rows: rows.map(({ graph, node: { id, image, parent, kind, title, branches } }) => [
+      { shown: `${graph} ${id}`, value: id },
       { id: image },
-      parent === null ? "-" : String(parent),
+      parent === null ? null : String(parent),
       kind,
       title,
-      branches.length === 0 ? "-" : branches.map(name).join(" "),
+      branches.length === 0 ? null : { shown: branches.map(name).join(" "), value: branches.join(" ") },
     ]),
-    style,
-  );
+  };
 }

@@ -1,5 +1,4 @@
 import { BoughError } from "../../errors.ts";
-import { renderTable } from "../../terminal/table.ts";
 import { version } from "../../version.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
@@ -104,11 +103,9 @@ function print(invocation: Invocation, skills: readonly SkillFile[]): void {
       version: found,
       isCurrent: found === version,
     })),
-    table: (style) =>
-      renderTable(
-        ["AGENT", "VERSION", "PATH"],
-        skills.map((skill) => [skill.agent, stateOf(skill), { whole: skill.path }]),
-        style,
-      ),
+    table: () => ({
+      header: ["AGENT", "VERSION", "PATH"],
+      rows: skills.map((skill) => [skill.agent, stateOf(skill), { whole: skill.path }]),
+    }),
   });
 }
