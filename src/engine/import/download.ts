@@ -86,7 +86,7 @@ export async function downloadImage(
       runSkopeo(state, run, args, signal, guard),
     );
   } catch (error) {
-    throw guard?.refused(messageOf(error)) ?? error;
+    throw guard?.reasonOf(messageOf(error)) ?? error;
   }
   await rm(join(run.directory, authFileName), { force: true });
   return readOciLayout(openDirectoryFiles(layout, true), "import", source.name);
@@ -105,10 +105,7 @@ function createByteReport({ events, clock }: EngineState, run: OperationRun): (b
   };
 }
 
-/**
- * Refuses a registry at a local address. Where the machine has a proxy of its own, only the registry itself is checked: the proxy
- * makes all connections but those of a redirect to `localhost` or a literal loopback address.
- */
+/** Refuses a registry at a local address, and whatever that leads there. */
 async function guardFetch(registry: string, environment: Environment) {
   try {
     await resolveRemote(new URL(`https://${registry}`).hostname);
@@ -116,8 +113,7 @@ async function guardFetch(registry: string, environment: Environment) {
     if (error instanceof LocalAddressError) throw error;
     // skopeo reports a registry that can't be found.
   }
-  const hasProxy = Object.entries(environment).some(([name, value]) => /^https?_proxy$/i.test(name) && value);
-  return hasProxy ? undefined : await startFetchGuard();
+  return startFetchGuard(environment);
 }
 
 /** Writes credentials for skopeo to a file that only root can read, since others could see its arguments. */

@@ -1,31 +1,36 @@
 /**
- * A proxy for skopeo that refuses to connect to local addresses, whichever name or redirect of a registry leads there. Go, and so
- * skopeo, connects to `localhost` and literal loopback addresses without any proxy. So skopeo gets a network in which nothing but
- * the proxy is on loopback.
+ * A proxy for skopeo that refuses to connect to local addresses, whichever name or redirect of a registry leads there. It connects
+ * through the machine's own proxy, if there is one. Go, and so skopeo, connects to `localhost` and literal loopback addresses
+ * without any proxy. So skopeo gets a network in which nothing but this proxy is on loopback.
  */
 
 import { timingSafeEqual } from "node:crypto";
 import { closeSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
+import { BoughError } from "../../errors.ts";
 import { makeEmptyNetwork } from "../network/empty-network.ts";
+import type { Environment } from "../system/programs.ts";
 import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
+import { type MachineProxy, machineProxy } from "./machine-proxy.ts";
 
 interface FetchGuard extends AsyncDisposable {
   /** The open file of skopeo's network namespace. */
   namespace: number;
   /** Variables for the environment of skopeo. */
   environment: Readonly<Record<string, string>>;
-  /** Returns the first connection that was refused, or one to loopback that skopeo's message names. */
-  refused(message: string): LocalAddressError | undefined;
+  /** Returns the reason of a failure: a connection that was refused, one to loopback that skopeo's message names, or the proxy's. */
+  reasonOf(message: string): BoughError | undefined;
 }
 
 const maxHeadBytes = 64 * 1024;
 
-export async function startFetchGuard(): Promise<FetchGuard> {
+/** `environment`: the machine's, with its proxy. */
+export async function startFetchGuard(environment: Environment): Promise<FetchGuard> {
   const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("base64url");
   const authorization = `Basic ${Buffer.from(`bough:${password}`).toString("base64")}`;
   const sockets = new Set<Socket>();
   let refused: LocalAddressError | undefined;
+  let lost: BoughError | undefined;
 
   const track = (socket: Socket) => {
     sockets.add(socket);
@@ -38,11 +43,22 @@ export async function startFetchGuard(): Promise<FetchGuard> {
       const request = parseRequest(head);
       if (request === undefined || !isAuthorized(head, authorization)) return refuse(client, 407);
       try {
-        const upstream = connect(request.port, await resolveRemote(request.host));
+        const proxy = machineProxy(request, environment);
+        const address = await resolveRemote(request.host).catch((error: unknown) => {
+          // Behind a proxy a machine may know no names.
+          if (proxy === undefined || error instanceof LocalAddressError) throw error;
+          return request.host;
+        });
+        const upstream = proxy?.connect() ?? connect(request.port, address);
         track(upstream);
+        if (proxy !== undefined)
+          upstream.once("error", ({ message }) => {
+            lost ??= new BoughError(`the connection to this machine's proxy failed: ${message}`);
+          });
         upstream.on("connect", () => {
-          if (request.forwarded === undefined) client.write("HTTP/1.1 200 Connection established\r\n\r\n");
-          else upstream.write(request.forwarded);
+          const sent = headFor(request, proxy);
+          if (sent === undefined) client.write("HTTP/1.1 200 Connection established\r\n\r\n");
+          else upstream.write(sent);
           upstream.write(rest);
           client.pipe(upstream);
           upstream.pipe(client);
@@ -65,9 +81,9 @@ export async function startFetchGuard(): Promise<FetchGuard> {
   return {
     namespace,
     environment: { HTTP_PROXY: url, HTTPS_PROXY: url, http_proxy: url, https_proxy: url, ...none },
-    refused(message) {
+    reasonOf(message) {
       const [, dialled] = /dial tcp (127\.[\d.]+|\[::1\]):\d+/.exec(message) ?? [];
-      return refused ?? (dialled === undefined ? undefined : new LocalAddressError(dialled, dialled));
+      return refused ?? (dialled === undefined ? lost : new LocalAddressError(dialled, dialled));
     },
     async [Symbol.asyncDispose]() {
       server.close();
@@ -97,21 +113,41 @@ function readHead(socket: Socket, onHead: (head: string, rest: Buffer) => void):
 interface ProxyRequest {
   host: string;
   port: number;
-  /** The head to send on: of a request by plain HTTP, which ends its connection. `undefined` for a tunnel. */
-  forwarded?: string;
+  isTunnel: boolean;
+  method: string;
+  url: URL;
+  /** Header lines to send on. */
+  kept: readonly string[];
 }
 
 function parseRequest(head: string): ProxyRequest | undefined {
   const [, method = "", target = ""] = /^(\S+) (\S+) HTTP\/1\.[01]\r\n/.exec(head) ?? [];
   const text = method === "CONNECT" ? `https://${target}` : target;
   if (!URL.canParse(text)) return undefined;
-  const { protocol, hostname: host, port, pathname, search } = new URL(text);
-  if (method === "CONNECT") return { host, port: Number(port || 443) };
-  if (protocol !== "http:") return undefined;
+  const url = new URL(text);
+  const { protocol, hostname: host, port } = url;
+  const isTunnel = method === "CONNECT";
+  if (!isTunnel && protocol !== "http:") return undefined;
   const lines = head.split("\r\n").slice(1, -2);
   const kept = lines.filter((line) => !/^(proxy-[a-z]+|connection|keep-alive):/i.test(line));
-  const forwarded = [`${method} ${pathname}${search} HTTP/1.1`, ...kept, "Connection: close", "", ""];
-  return { host, port: Number(port || 80), forwarded: forwarded.join("\r\n") };
+  return { host, port: Number(port || (isTunnel ? 443 : 80)), isTunnel, method, url, kept };
+}
+
+/** Returns what is sent first; `undefined` for a tunnel without a further proxy. A plain request ends its connection. */
+function headFor(
+  { host, port, isTunnel, method, url, kept }: ProxyRequest,
+  proxy: MachineProxy | undefined,
+): string | undefined {
+  const authorization = proxy?.authorization ?? [];
+  if (isTunnel) {
+    const place = `${host}:${port}`;
+    const lines = [`CONNECT ${place} HTTP/1.1`, `Host: ${place}`, ...authorization, "", ""];
+    return proxy === undefined ? undefined : lines.join("\r\n");
+  }
+  const target = proxy === undefined ? `${url.pathname}${url.search}` : url.href;
+  return [`${method} ${target} HTTP/1.1`, ...kept, ...authorization, "Connection: close", "", ""].join(
+    "\r\n",
+  );
 }
 
 function isAuthorized(head: string, expected: string): boolean {

@@ -1,5 +1,6 @@
 /** Registries that lead `bough serve` to its own loopback and link-local addresses. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect, createServer, type Server } from "node:net";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { writeFiles } from "../../support/files.ts";
@@ -13,6 +14,7 @@ let registry: Bun.Server<undefined>;
 let redirect: (path: string) => Response;
 let machine: ReturnType<typeof findMachineAddress>;
 let engine: TestEngine;
+let home: string;
 const asked: string[] = [];
 
 beforeAll(async () => {
@@ -34,19 +36,53 @@ beforeAll(async () => {
       return pathname === "/v2/" ? new Response("{}") : redirect(pathname);
     },
   });
-  const home = temporaryDirectory();
+  home = temporaryDirectory();
   const host = `${machine.address}:${registry.port}`;
   writeFiles(home, {
     ".config/containers/registries.conf": `[[registry]]\nlocation = "${host}"\ninsecure = true\n`,
   });
+  proxy = await startProxy();
   engine = await TestEngine.open({ environment: { PATH: process.env.PATH, HOME: home }, isServer: true });
 });
 afterAll(async () => {
   await engine.close();
   await secret.stop(true);
   await registry.stop(true);
+  proxy.close();
   machine.release();
 });
+
+const requests: string[] = [];
+let proxy: Server;
+
+/** A proxy of the server's machine, which notes the first line of each request. */
+function startProxy(): Promise<Server> {
+  const server = createServer((client) => {
+    client.on("error", () => undefined);
+    client.once("data", (head) => {
+      const [line = ""] = head.toString("latin1").split("\r\n", 1);
+      requests.push(line);
+      const [method, target = ""] = line.split(" ");
+      const { hostname, port } = new URL(method === "CONNECT" ? `http://${target}` : target);
+      const upstream = connect(Number(port), hostname, () => {
+        if (method === "CONNECT") client.write("HTTP/1.1 200 OK\r\n\r\n");
+        else upstream.write(head.toString("latin1").replace(target, new URL(target).pathname), "latin1");
+        client.pipe(upstream).pipe(client);
+      });
+      upstream.on("error", () => client.destroy());
+    });
+  });
+  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
+}
+
+/** An engine on a machine with a proxy. */
+function openBehindProxy(port: number, more: Record<string, string> = {}) {
+  const url = `http://user:p%40ss@127.0.0.1:${port}`;
+  return TestEngine.open({
+    environment: { PATH: process.env.PATH, HOME: home, HTTPS_PROXY: url, http_proxy: url, ...more },
+    isServer: true,
+  });
+}
 
 async function importing(url: string, from = engine) {
   const body = { registry: { url }, timeout: 60 };
@@ -85,6 +121,50 @@ test.each([
   });
   expect(asked).toContain("/v2/x/manifests/1");
   expect(reached).toEqual([]);
+});
+
+test("behind a proxy of the machine, redirects to loopback are refused, and all else goes through it", async () => {
+  const address = proxy.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const behind = await openBehindProxy(port);
+  const host = `${machine.address}:${registry.port}`;
+  try {
+    for (const target of [
+      `http://127.0.0.1:${secret.port}/secret`,
+      `http://localhost:${secret.port}/secret`,
+    ]) {
+      redirect = () => new Response(null, { status: 307, headers: { Location: target } });
+      expect(await importing(`docker://${host}/x:1`, behind)).toMatchObject({
+        status: "FAILED",
+        error: expect.stringMatching(
+          /^a client of this server cannot make it connect to .*--allow-local-fetch/,
+        ),
+      });
+    }
+    expect(reached).toEqual([]);
+    expect(requests).toContain(`CONNECT ${host} HTTP/1.1`);
+    expect(requests).toContain(`GET http://${host}/v2/x/manifests/1 HTTP/1.1`);
+  } finally {
+    await behind.close();
+  }
+  requests.length = 0;
+  asked.length = 0;
+  const direct = await openBehindProxy(port, { NO_PROXY: `example.com, ${machine.address}/32` });
+  try {
+    redirect = () => new Response("none", { status: 404 });
+    await importing(`docker://${host}/x:1`, direct);
+    expect(asked).toContain("/v2/x/manifests/1");
+    expect(requests).toEqual([]);
+  } finally {
+    await direct.close();
+  }
+  const dead = await openBehindProxy(1);
+  try {
+    const { error } = await importing(`docker://${host}/x:1`, dead);
+    expect(error).toStartWith("the connection to this machine's proxy failed: ");
+  } finally {
+    await dead.close();
+  }
 });
 
 test("an import from elsewhere passes through", async () => {
