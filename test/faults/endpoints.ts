@@ -106,6 +106,7 @@ export const endpoints: readonly Endpoint[] = [
     calls: /^GET \/v1\/operations\/[^/]+$/,
     prepare: async (service, fake) => {
       const operation = await spawn(service, fake);
+      fake.intercept = ({ url }) => (url.includes("/events") ? new Response("", { status: 404 }) : undefined);
       return () => service.follow(operation);
     },
   },

@@ -348,7 +348,8 @@ describe("a caller that takes all output", () => {
     ["no image", stdout(1, big) + ended(2, { code: 0 }, { status: "SUCCESS" })],
     ["an unknown status", stdout(1, big) + ended(2, { code: 0 }, { ...success, status: "NEW" })],
     ["a gap", stdout(1, big) + ended(3, { code: 0 }, success)],
-    ["little output", stdout(1, "0") + ended(2, { code: 0 }, success)],
+    ["a later beginning and little output", stdout(2, "0") + ended(3, { code: 0 }, success)],
+    ["a failure and little output", stdout(1, "0") + ended(2, { code: 1 }, success)],
   ])("causes a request for the record if the events have %s", async (_, text) => {
     expect((await take({ streams: [{ text }], record: { stdout: big } })).looks).toBe(1);
   });

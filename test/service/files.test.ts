@@ -94,18 +94,36 @@ describe("a file's content is sent", () => {
 });
 
 describe("concurrent requests:", () => {
-  /** Returns the maximum of concurrent requests for `count` files if each takes `milliseconds` of the client's clock. */
-  async function maxConcurrent(
-    { calls = 1, count = 200, bytes = 10, milliseconds = 0 },
+  interface Line {
+    calls?: number;
+    count?: number;
+    bytes?: number;
+    /** The time of the client's clock that each response takes: all those under way at once, or one after the other. */
+    milliseconds?: number;
+    isSerial?: boolean;
+  }
+
+  /** Returns the number of concurrent requests at each request. */
+  async function concurrent(
+    { calls = 1, count = 200, bytes = 10, milliseconds = 0, isSerial = false }: Line,
     answer: (number: number) => Response | undefined = () => undefined,
-  ): Promise<number> {
-    const clock = createManualClock((wait) => wait < 10_000);
+  ): Promise<number[]> {
+    // A wait for the first response ends with time, a wait before a repeat at once.
+    const clock = createManualClock((wait) => wait < 10_000 && wait !== 20 && wait !== 40);
     let number = 0;
+    let tick: Promise<void> | undefined;
+    let queue = Promise.resolve();
+    const pass = async () => {
+      await Bun.sleep(isSerial ? 1 : 5);
+      await clock.advance(milliseconds);
+      tick = undefined;
+    };
     const fake = await start({
       intercept: async () => {
         const own = number++;
-        await Bun.sleep(5);
-        await clock.advance(milliseconds);
+        if (isSerial) queue = queue.then(pass);
+        else tick ??= pass();
+        await (isSerial ? queue : tick);
         return answer(own);
       },
     });
@@ -117,30 +135,37 @@ describe("concurrent requests:", () => {
       );
       expect((await service.uploadFiles(files)).size).toBe(count);
     }
-    return Math.max(...posts(fake).map(({ inFlight }) => inFlight));
+    return posts(fake).map(({ inFlight }) => inFlight);
   }
 
   test("eight to a service that responds at once", async () => {
-    expect(await maxConcurrent({})).toBe(8);
+    expect(Math.max(...(await concurrent({})))).toBe(8);
   });
 
-  test("up to 32 for small files if the service is far away", async () => {
-    expect(await maxConcurrent({ milliseconds: 30 })).toBe(32);
+  test("up to 208 for small files if the service is far away", async () => {
+    expect(Math.max(...(await concurrent({ milliseconds: 30, count: 1000 })))).toBe(208);
   });
 
   test("the next upload starts with as many as the previous one reached", async () => {
-    expect(await maxConcurrent({ milliseconds: 30, count: 24 })).toBeLessThan(24);
-    expect(await maxConcurrent({ milliseconds: 30, count: 24, calls: 6 })).toBe(24);
+    expect(Math.max(...(await concurrent({ milliseconds: 30, count: 60 })))).toBeLessThan(55);
+    expect(Math.max(...(await concurrent({ milliseconds: 30, count: 60, calls: 6 })))).toBeGreaterThan(55);
+  });
+
+  test("no more if responses take longer the more there are", async () => {
+    const numbers = await concurrent({ milliseconds: 30, isSerial: true, count: 400 });
+    expect(Math.max(...numbers)).toBeLessThan(100);
   });
 
   test("eight for larger files, even if the service is far away", async () => {
-    expect(await maxConcurrent({ milliseconds: 30, bytes: 65 * 1024, count: 40 })).toBe(8);
+    const numbers = await concurrent({ milliseconds: 30, bytes: 65 * 1024, count: 40 });
+    expect(Math.max(...numbers)).toBe(8);
   });
 
   test("eight to a service that refused some", async () => {
     const refuse = (number: number) =>
       number < 8 ? Response.json({ error: "busy" }, { status: 429 }) : undefined;
-    expect(await maxConcurrent({ milliseconds: 30 }, refuse)).toBe(8);
+    const numbers = await concurrent({ milliseconds: 30 }, refuse);
+    expect(Math.max(...numbers.slice(-60))).toBe(8);
   });
 });
 

@@ -106,8 +106,9 @@ describe("an image that stays unknown", () => {
   test("is missing at once if a command without changes has returned it", async () => {
     const { fake, service, request, base, hide, counts } = await start(100);
     const operation = await service.spawn({ ...request, image: base });
-    const record = fake.state.operations.get(operation)?.record;
-    if (record !== undefined) Object.assign(record, { result_image_uuid: base, result: { image: base } });
+    const { record, events } = fake.state.operations.get(operation) ?? {};
+    for (const result of [record, events?.at(-1)?.data])
+      Object.assign(result ?? {}, { result_image_uuid: base, result: { image: base } });
     const { image } = await service.follow(operation);
     expect(image).toBe(base);
     hide(base);

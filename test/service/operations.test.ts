@@ -190,10 +190,16 @@ describe("events", () => {
     expect(await outcome).toMatchObject({ stdout: { text: "1\né\n" }, stderr: { text: "warning\n" } });
   });
 
-  test("need one stream and one request for the record", async () => {
+  test("need one stream, and no request for the record if they have everything", async () => {
     const { fake, service, spawn } = await start();
     await service.follow(await spawn());
     expect(connections(fake)).toHaveLength(1);
+    expect(looks(fake)).toHaveLength(0);
+  });
+
+  test("leave it to the record why a command has failed", async () => {
+    const { fake, service, spawn } = await start(doing({ exitCode: 3 }));
+    expect(await service.follow(await spawn())).toMatchObject({ exitCode: 3 });
     expect(looks(fake)).toHaveLength(1);
   });
 

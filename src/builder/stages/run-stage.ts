@@ -16,6 +16,9 @@ import { commitPending } from "../steps/commit-step.ts";
 import { abandonmentOf } from "./abandoned.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
 
+/** A service nearby has found an image by then, and what is certain to be needed is known. */
+const promptMilliseconds = 50;
+
 /** Performs an ARG before the first FROM. */
 export async function performGlobal(
   step: Step,
@@ -111,7 +114,8 @@ async function performStep(
   const world = createLiveWorld(job, stages.ordinals.ofStep(step));
   const state = await withFailure(job, instruction, () =>
     detectLoss(before?.layer, job, async () => {
-      if (instruction.name === "FROM") return interpretFrom(instruction, globals, world);
+      if (instruction.name === "FROM")
+        return meanwhile(() => interpretFrom(instruction, globals, world), job);
       if (before === undefined) throw new Error("a stage begins with a FROM");
       return interpretInStage(instruction, before, globals, world);
     }),
@@ -122,6 +126,17 @@ async function performStep(
   records.push(record);
   job.emit({ type: "step-end", record });
   return state;
+}
+
+/** If the service takes long to find or import the image, new contents of the context are sent meanwhile. */
+async function meanwhile<Result>(find: () => Promise<Result>, job: BuildJob): Promise<Result> {
+  if (job.layers.hasOthers) return find();
+  const found = new AbortController();
+  job.clock.sleep(promptMilliseconds, found.signal).then(
+    () => job.early.markNew(),
+    () => undefined,
+  );
+  return find().finally(() => found.abort());
 }
 
 /** Reports at once that the step has failed. The error itself is thrown only after the other stages have ended. */

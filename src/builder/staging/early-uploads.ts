@@ -26,6 +26,11 @@ export interface EarlyUploads {
   ): Promise<string | undefined>;
   /** Declares that everything offered since the last `markUncertain` will be needed. */
   markNeeded(): void;
+  /**
+   * Declares that contents which the service is not known to have will be needed: no layer of this machine can have them. A large
+   * file is not sent before its hash is known.
+   */
+  markNew(): void;
   /** Declares that it is uncertain whether the next offers are needed. Drops earlier offers that have not been sent. */
   markUncertain(): void;
   /** Returns true if the content has been sent or is being sent, and no step has taken it over yet. */
@@ -45,6 +50,7 @@ export const noEarlyUploads: EarlyUploads = {
   offer() {},
   hashOnTheWay: async () => undefined,
   markNeeded() {},
+  markNew() {},
   markUncertain() {},
   has: () => false,
   finish: async () => ({ files: 0, sentBytes: 0, reused: 0 }),
@@ -72,8 +78,6 @@ interface WaitingStep {
 
 /** The queue's limit: a longer one is not worth its memory. */
 const maxWaiting = 10_000;
-/** The number of files looked up at once, to skip those that the service has already. */
-const maxBatch = 500;
 
 export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   const { service, uploads, contents } = options;
@@ -83,6 +87,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   const begun = new Map<string, Content>();
   const collect = createUploadCollector();
   let waiting: LocalFile[] = [];
+  let sendsNew = false;
   let sending: Promise<void> | undefined;
   let sendingUnhashed: Promise<void> | undefined;
   /** Bytes sent of files that are not complete yet. */
@@ -100,19 +105,21 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       onProgress({ ...done, sentBytes: done.sentBytes + bytesUnderWay + unhashedBytes });
   }
 
-  function takeBatch(): LocalFile[] {
-    return waiting.splice(0, maxBatch).filter(({ sha256, size }) => {
-      if (begun.has(sha256) || uploads.get(sha256) !== undefined) return false;
+  /** Yields what waits and the service is not known to have, until a step takes over. */
+  function* takeWaiting(taken: string[]): Generator<LocalFile, undefined> {
+    while (waitingSteps.size === 0) {
+      const file = waiting.shift();
+      if (file === undefined) return;
+      const { sha256, size } = file;
+      if (begun.has(sha256) || uploads.get(sha256) !== undefined) continue;
       begun.set(sha256, { size, outcome: "under way" });
-      return true;
-    });
+      taken.push(sha256);
+      yield { ...file, content: contents.take(sha256) };
+    }
   }
 
-  function* withContents(batch: readonly LocalFile[]): Generator<LocalFile, undefined> {
-    for (const file of batch) yield { ...file, content: contents.take(file.sha256) };
-  }
-
-  async function send(batch: readonly LocalFile[]): Promise<void> {
+  async function send(): Promise<void> {
+    const taken: string[] = [];
     let whole = 0;
     const onFile = (sha256: string, isReused: boolean) => {
       const content = begun.get(sha256);
@@ -127,10 +134,11 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       onChange();
     };
     try {
-      await service.uploadFiles(withContents(batch), progress, { signal, onFile });
+      await service.uploadFiles(takeWaiting(taken), progress, { signal, onFile });
     } catch {
       // The step that needs them gets the error.
-      for (const { sha256 } of batch) if (begun.get(sha256)?.outcome === "under way") begun.delete(sha256);
+      for (const sha256 of taken) if (begun.get(sha256)?.outcome === "under way") begun.delete(sha256);
+      sendsNew = false;
       need.withdraw();
     }
     bytesUnderWay = 0;
@@ -175,8 +183,14 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
   }
 
   function sendNext(): void {
-    if (!need.isCertain || sending !== undefined || waiting.length === 0) return;
-    sending = send(takeBatch()).then(() => {
+    if (
+      !(need.isCertain || sendsNew) ||
+      sending !== undefined ||
+      waiting.length === 0 ||
+      waitingSteps.size > 0
+    )
+      return;
+    sending = send().then(() => {
       sending = undefined;
       sendNext();
     });
@@ -198,8 +212,13 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       need.declare();
       sendNext();
     },
+    markNew() {
+      sendsNew = true;
+      sendNext();
+    },
     markUncertain() {
       need.withdraw();
+      sendsNew = false;
       waiting = [];
     },
     has: (sha256) => begun.has(sha256),
@@ -212,9 +231,12 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       }
       const waitingStep: WaitingStep = { contents: taken, done, onProgress };
       waitingSteps.add(waitingStep);
+      // The step sends the rest of its contents itself.
+      waiting = waiting.filter(({ sha256 }) => !taken.has(sha256));
       if ((sending ?? sendingUnhashed) !== undefined && taken.size > 0) onChange();
       await Promise.all([sending, sendingUnhashed]);
       waitingSteps.delete(waitingStep);
+      sendNext();
       for (const sha256 of taken) begun.delete(sha256);
       return done;
     },

@@ -34,26 +34,42 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   if (files === 0) return known;
 
   build.emit({ type: "uploading", files, bytes });
-  const report = (done: UploadProgress) => build.emit({ type: "upload-progress", ...done });
-  const before = await build.early.finish(early.keys(), report);
+  const nothing: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
+  let [before, now] = [nothing, nothing];
+  const collect = createUploadCollector();
+  const total = (): UploadProgress => ({
+    files: before.files + now.files,
+    sentBytes: before.sentBytes + now.sentBytes,
+    reused: before.reused + now.reused,
+  });
+  const report = () => build.emit({ type: "upload-progress", ...total() });
+  const send = (entries: typeof local) => {
+    const done = now;
+    return build.service.uploadFiles(localFiles(entries.values(), build.early.contents), (sent) => {
+      now = {
+        files: done.files + sent.files,
+        sentBytes: done.sentBytes + sent.sentBytes,
+        reused: done.reused + sent.reused,
+      };
+      collect(now.files);
+      report();
+    });
+  };
+  const finished = build.early.finish(early.keys(), (done) => {
+    before = done;
+    report();
+  });
+  const ids = await send(local);
+  before = await finished;
+  const again: typeof early = new Map();
   for (const [sha256, entry] of early) {
     const id = build.store.uploads.get(sha256);
-    if (id === undefined) local.set(sha256, entry);
+    if (id === undefined) again.set(sha256, entry);
     else known.set(sha256, id);
   }
-  let last = before;
-  const collect = createUploadCollector();
-  const progress = (done: UploadProgress) => {
-    last = {
-      files: before.files + done.files,
-      sentBytes: before.sentBytes + done.sentBytes,
-      reused: before.reused + done.reused,
-    };
-    collect(done.files);
-    report(last);
-  };
-  const sent = localFiles(local.values(), build.early.contents);
-  const ids = await build.service.uploadFiles(sent, progress);
+  // What could not be sent early: if it fails again, the step gets the error.
+  if (again.size > 0) for (const [sha256, id] of await send(again)) ids.set(sha256, id);
+  const last = total();
   build.emit({ type: "uploaded", ...last });
   for (const [sha256, id] of known) ids.set(sha256, id);
   collectGarbage(staged.size);

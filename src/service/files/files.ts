@@ -42,11 +42,11 @@ export function createFiles({ transport, clock, signal, knownFiles }: FilesOptio
     return canAsk ? await findFile(transport, sha256, stop, () => (canAsk = false)) : undefined;
   }
 
-  async function sendSmall(file: LocalFile, { stop, deadline }: UploadWorker): Promise<SentFile> {
+  async function sendSmall(file: LocalFile, { stop, deadline, onRepeat }: UploadWorker): Promise<SentFile> {
     const bytes = file.content ?? readChecked(file);
     let requests = 0;
     const body = () => {
-      requests++;
+      if (++requests > 1) onRepeat();
       return bytes;
     };
     const stored = await postFile(transport, { body, signal: stop, deadline });

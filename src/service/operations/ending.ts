@@ -41,13 +41,19 @@ function imageOf({ results, others }: ImageCandidates, named: readonly string[])
   return results.find(isOther) ?? results[0] ?? others.find(isOther) ?? others[0];
 }
 
-/** Output up to this length is always read from the record, which takes precedence. */
+/** Output up to this length is read from the record if there may be more than the events have brought. */
 const maxRepeatedCharacters = 256 * 1024;
 
-/** Returns the end as the events report it, if they report all of it and the record would repeat much output. */
+/**
+ * Returns the end as the events report it, if they report all of it: the record would cost a round trip for nothing, or repeat
+ * much output. Of a failure, the record may say more.
+ */
 export function endedView(log: ReceivedEvents): EndedView | undefined {
   const characters = log.output("stdout").characters + log.output("stderr").characters;
-  const record = characters > maxRepeatedCharacters ? log.record() : undefined;
+  const isLong = characters > maxRepeatedCharacters;
+  const record = isLong || log.isWhole ? log.record() : undefined;
   const view = record && readOperation(record);
-  return view?.ended === undefined ? undefined : { ...view, ended: view.ended };
+  if (view?.ended === undefined) return undefined;
+  const hasSucceeded = view.ended === "SUCCESS" && view.exitCode === 0 && !view.timedOut;
+  return isLong || hasSucceeded ? { ...view, ended: view.ended } : undefined;
 }

@@ -31,6 +31,8 @@ export interface ReceivedEvents extends Pick<ReplayedEvents, "connect"> {
   end(): OutputChunk[];
   /** Returns the output so far. */
   output(stream: StreamName): LoggedOutput;
+  /** True if the numbers of the events prove that these are all events from the first to `completion`, with all output. */
+  readonly isWhole: boolean;
   /** The state of the process as its `exit` event reports it, in the form of the record. */
   readonly exitState: JsonRecord | undefined;
   /**
@@ -65,12 +67,15 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
   const streams: Record<StreamName, Stream> = { stdout: newStream(listener), stderr: newStream(listener) };
   let lastId: string | undefined;
   let lastNumber: number | undefined;
+  let beginsWithFirst = false;
   const replayed = createReplayedEvents();
   let skipped = false;
   let completed = false;
   let exited = false;
   let exit: JsonRecord | undefined;
   let completion: JsonRecord | undefined;
+  /** When the service sent `completion`, by its own clock. */
+  let completedAt: string | undefined;
 
   function take(stream: StreamName, text: string): OutputChunk | undefined {
     const kept = streams[stream];
@@ -93,7 +98,7 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
     } else if (lastNumber !== undefined) {
       if (number <= lastNumber) return false;
       if (number > lastNumber + 1) skipped = true;
-    }
+    } else beginsWithFirst = number <= 1;
     lastId = id ?? lastId;
     lastNumber = number ?? lastNumber;
     return true;
@@ -142,11 +147,17 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
           return undefined;
         case "completion":
           completion = data;
+          completedAt = asText(event?.ts);
           completed = true;
           return undefined;
         default:
           return undefined;
       }
+    },
+    get isWhole() {
+      return (
+        beginsWithFirst && completed && !skipped && !streams.stdout.truncated && !streams.stderr.truncated
+      );
     },
     end() {
       const names: StreamName[] = ["stdout", "stderr"];
@@ -170,9 +181,9 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
       if (skipped || exit === undefined || completion === undefined) return undefined;
       if (asInteger(exit.code) === undefined || asId(completion.result_image_uuid) === undefined)
         return undefined;
-      const { status, error, result_image_uuid } = completion;
+      const { status, error, result_image_uuid, image_size_bytes: image_size } = completion;
       const metadata = { result: { state: stateIn(exit), limits_hit: exit.limits_hit } };
-      return { status, error, result_image_uuid, metadata };
+      return { status, error, result_image_uuid, image_size, metadata, ...timeOf(completion, completedAt) };
     },
   };
 }
@@ -192,6 +203,14 @@ export function mergeOutput(log: LoggedOutput, record: CapturedOutput | undefine
   if (isHeld) return { text: record.text, truncated };
   // If lost events have left a gap, all of the record is passed on.
   return { text: log.begins(record.text) ? record.text.slice(characters) : record.text, truncated };
+}
+
+/** Returns the time that the operation took in the form of the record. */
+function timeOf({ duration_ms }: JsonRecord, completedAt: string | undefined): JsonRecord {
+  const [milliseconds, end] = [asNumber(duration_ms), Date.parse(completedAt ?? "")];
+  const since = new Date(end - (milliseconds ?? Number.NaN));
+  if (milliseconds === undefined || Number.isNaN(since.getTime())) return {};
+  return { created_at: since.toISOString(), duration: milliseconds / 1000 };
 }
 
 /** Returns the state of the process in the form of the record. */
