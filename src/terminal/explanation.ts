@@ -35,8 +35,12 @@ export function renderExplanation(explanation: Explanation): string {
         path === undefined ? `--from=${visible(from)}` : `${visible(path)} in --from=${visible(from)}`;
       return `${what} has changed`;
     }
+    case "mount": {
+      const { from, path } = explanation;
+      return `--from=${visible(from)} has changed, of which it mounts ${visible(path)}`;
+    }
     case "command":
-      return "the values of its variables have changed, or options such as --network and --add-host, or what its --mount takes from a stage";
+      return "the values of its variables have changed, or options such as --network and --add-host";
     case "parent": {
       const { before, now, title } = explanation;
       const what = isImage(before) && isImage(now) ? "base image" : "parent layer";

@@ -98,7 +98,8 @@ test("the text of a step's inputs is their JSON", async () => {
     ["/d", { type: "directory", mode: 0o700, uid: 1, gid: 2, isExplicit: true }],
   ]);
   const stage = { ...withVariables({ TOKEN: "hunter2", A: "1" }, { B: "2" }), staged };
-  const mounts = { files: new Map([["/m", { ...file, mode: 0o600 }]]) };
+  const images = [{ from: "one", path: "/hunter2", hash: "ab" }];
+  const mounts = { files: new Map([["/m", { ...file, mode: 0o600 }]]), images };
   for (const each of [step, { ...step, mounts }]) {
     const text = new TextDecoder().decode(await inputsText(stage, each, "salt"));
     expect(JSON.parse(text)).toEqual(inputsOf(stage, each, "salt"));

@@ -75,7 +75,9 @@ describe.each(places)("on %s", (place) => {
     expect(first.stderr).toContain("\nfirst\n");
     expect(runs(await build(context))).toBe(0);
     write("second");
-    expect((await build(context)).stderr).toContain("\nsecond\n");
+    const { stderr } = await build(context, ["--explain"]);
+    expect(stderr).toContain("\nsecond\n");
+    expect(stderr).toContain("cat /m: --from=one has changed, of which it mounts /made\n");
   });
 
   test("an image can be mounted, and a second build is cached", async () => {

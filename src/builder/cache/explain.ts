@@ -20,6 +20,8 @@ export type Difference =
   | { reason: "USER" | "WORKDIR"; before: string | null; now: string | null }
   | FileDifference
   | SourceDifference
+  /** The stage or image that a RUN mounts is another one. */
+  | { reason: "mount"; from: string; path: string }
   /** The same text, which results in another command. */
   | { reason: "command" }
   | ParentDifference;
@@ -72,6 +74,7 @@ export function findDifference(before: StepInputs, now: StepInputs): Difference 
   return (
     fileDifference(before.files, now.files) ??
     sourceDifference(before.source, now.source) ??
+    mountDifference(before.mounted, now.mounted) ??
     (before.command === now.command ? undefined : { reason: "command" }) ??
     (before.parent === now.parent ? undefined : { reason: "parent", before: before.parent, now: now.parent })
   );
@@ -80,6 +83,14 @@ export function findDifference(before: StepInputs, now: StepInputs): Difference 
 function sourceDifference(was: StepInputs["source"], is: StepInputs["source"]): Difference | undefined {
   if (was === undefined || is === undefined || was.hash === is.hash) return undefined;
   return { reason: "source", from: is.from };
+}
+
+function mountDifference(
+  was: StepInputs["mounted"] = [],
+  is: StepInputs["mounted"] = [],
+): Difference | undefined {
+  const changed = is.find(({ hash }, index) => was[index] !== undefined && was[index].hash !== hash);
+  return changed && { reason: "mount", from: changed.from, path: changed.path };
 }
 
 function fileDifference(was: StepInputs["files"], is: StepInputs["files"]): Difference | undefined {

@@ -22,8 +22,20 @@ export interface StepInputs {
   workdir: string;
   /** The stage or image of a `COPY --from`, and its chain hash. Earlier versions stored none. */
   source?: { from: string; hash: string };
+  /** What a RUN mounts of stages and images. Earlier versions stored none. */
+  mounted?: readonly MountedImage[];
   /** Type, mode, owner and the beginning of the hash, by the path in the image or of the mount. */
   files: Readonly<Record<string, string>>;
+}
+
+/** What a mount takes from a stage or image. */
+export interface MountedImage {
+  /** As written. */
+  from: string;
+  /** Absolute. */
+  path: string;
+  /** The chain hash of the stage or image. */
+  hash: string;
 }
 
 /** Values by name; `null`: declared without a value. */
@@ -40,7 +52,10 @@ export function inputsOf(
     directive,
     source,
     mounts,
-  }: Pick<StepInputs, "title" | "source"> & { directive: readonly string[]; mounts?: { files: Staged } },
+  }: Pick<StepInputs, "title" | "source"> & {
+    directive: readonly string[];
+    mounts?: { files: Staged; images: readonly MountedImage[] };
+  },
   salt: string,
 ): StepInputs {
   const { args, env } = variablesOf(stage);
@@ -63,8 +78,13 @@ export function inputsOf(
     user: User === undefined ? null : secrets.mask(User),
     workdir: secrets.mask(WorkingDir),
     ...(source && { source: { from: source.from, hash: source.hash } }),
+    ...(mounts && mounts.images.length > 0 && { mounted: masked(mounts.images, secrets) }),
     files: describeFiles(stagedIn(stage, mounts), secrets),
   };
+}
+
+function masked(images: readonly MountedImage[], secrets: Secrets): MountedImage[] {
+  return images.map((image) => ({ ...image, path: secrets.mask(image.path) }));
 }
 
 /** A row is garbage right away; without collections, rows would pile up. */
@@ -80,7 +100,8 @@ export async function inputsText(
   salt: string,
   signal?: AbortSignal,
 ): Promise<Uint8Array> {
-  const { mounts, ...plain } = step;
+  const { mounts } = step;
+  const plain = { ...step, ...(mounts && { mounts: { ...mounts, files: new Map() } }) };
   const { files: _, ...inputs } = inputsOf({ ...stage, staged: new Map() }, plain, salt);
   const { args, env } = variablesOf(stage);
   const secrets = secretsAmong([...args, ...env]);

@@ -4,6 +4,7 @@ import { visible } from "../../visible.ts";
 import { findImageSource, type ImageSource } from "../bases/image-source.ts";
 import { stagedDigest } from "../cache/chain-hash.ts";
 import type { LosableImage } from "../cache/layer-cache.ts";
+import type { MountedImage } from "../cache/step-inputs.ts";
 import { inDirectory } from "../contexts/in-directory.ts";
 import { lookUp } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
@@ -23,6 +24,8 @@ export interface RunMounts {
   key: string;
   /** Files of the context, by the path at which the command sees them. */
   files: Staged;
+  /** Mounted stages and images. */
+  images: readonly MountedImage[];
   /** Mounted images that the service may have lost. */
   losable: readonly LosableImage[];
 }
@@ -56,6 +59,7 @@ export async function findMounts(
     mounts,
     key: JSON.stringify(parts),
     files: new Map(mounts.flatMap(filesOf)),
+    images: mounts.flatMap(imagesOf),
     losable: mounts.flatMap(({ source }) => (source?.kind === "image" ? (source.losable ?? []) : [])),
   };
 }
@@ -109,6 +113,11 @@ async function keyOf({ spec, source }: RunMount, signal: AbortSignal): Promise<u
   // The path in the context makes no difference.
   const content = own.filter(([key]) => key !== "source");
   return [type, target, content, await stagedDigest(source.files, signal)];
+}
+
+function imagesOf({ spec, source }: RunMount): MountedImage[] {
+  if (source?.kind !== "image" || !("from" in spec)) return [];
+  return [{ from: spec.from ?? "", path: spec.source, hash: source.hash }];
 }
 
 function filesOf({ spec, source }: RunMount): [string, StagedEntry][] {

@@ -3,7 +3,7 @@
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { isSha256 } from "../../sha256.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
-import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
+import type { MountedImage, StepInputs, Value, Variables } from "../cache/step-inputs.ts";
 
 /** Returns `undefined` for an invalid text. */
 export function readSources(text: string | undefined): readonly CopiedSource[] | undefined {
@@ -69,10 +69,17 @@ export function readInputs(text: string): StepInputs | undefined {
     (entry): entry is [string, string] => typeof entry[1] === "string",
   );
   const source = readStepSource(record?.source);
+  const mounted = Array.isArray(record?.mounted) ? record.mounted.flatMap(readMounted) : [];
   return {
     ...{ parent, title, command: "", args, env, user, workdir, files: Object.fromEntries(described) },
     ...(source && { source }),
+    ...(mounted.length > 0 && { mounted }),
   };
+}
+
+function readMounted(value: unknown): MountedImage[] {
+  const [source, path] = [readStepSource(value), asText(asRecord(value)?.path)];
+  return source === undefined || path === undefined ? [] : [{ ...source, path }];
 }
 
 function readStepSource(value: unknown): StepInputs["source"] {

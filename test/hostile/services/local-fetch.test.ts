@@ -123,24 +123,20 @@ test.each([
   expect(reached).toEqual([]);
 });
 
-test("behind a proxy of the machine, redirects to loopback are refused, and all else goes through it", async () => {
+test("behind a proxy of the machine, a redirect to loopback is refused, and all else goes through it", async () => {
   const address = proxy.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
   const behind = await openBehindProxy(port);
   const host = `${machine.address}:${registry.port}`;
   try {
-    for (const target of [
-      `http://127.0.0.1:${secret.port}/secret`,
-      `http://localhost:${secret.port}/secret`,
-    ]) {
-      redirect = () => new Response(null, { status: 307, headers: { Location: target } });
-      expect(await importing(`docker://${host}/x:1`, behind)).toMatchObject({
-        status: "FAILED",
-        error: expect.stringMatching(
-          /^a client of this server cannot make it connect to .*--allow-local-fetch/,
-        ),
-      });
-    }
+    const headers = { Location: `http://127.0.0.1:${secret.port}/secret` };
+    redirect = () => new Response(null, { status: 307, headers });
+    expect(await importing(`docker://${host}/x:1`, behind)).toMatchObject({
+      status: "FAILED",
+      error: expect.stringMatching(
+        /^a client of this server cannot make it connect to .*--allow-local-fetch/,
+      ),
+    });
     expect(reached).toEqual([]);
     expect(requests).toContain(`CONNECT ${host} HTTP/1.1`);
     expect(requests).toContain(`GET http://${host}/v2/x/manifests/1 HTTP/1.1`);
