@@ -8,7 +8,6 @@ import { Networks } from "../../src/engine/network/networks.ts";
 import { layerDirectory } from "../../src/engine/records/layers.ts";
 import { findCrun, groupProblem, RuntimeChoice } from "../../src/engine/sandbox/runtime/choice.ts";
 import { recallTrial } from "../../src/engine/sandbox/runtime/remembered-trial.ts";
-import { tinyProgram, unexpected } from "../../src/engine/sandbox/runtime/tiny-program.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
 import { usableRuntimes } from "../support/runtimes.ts";
@@ -96,29 +95,6 @@ describe("crun is used only after a successful trial", () => {
       await engine.close();
     },
   );
-
-  const unknownCall = { x64: 9999, arm64: 9999 };
-  test.each([
-    [
-      "succeeds if calls end as expected",
-      [
-        { ...unknownCall, expects: 38 },
-        { x64: 39, arm64: 172, expects: 0 },
-      ],
-      0,
-    ],
-    ["fails if a call ends without the expected error", [{ x64: 39, arm64: 172, expects: 38 }], unexpected],
-    [
-      "fails if a call ends with another error",
-      [unknownCall, { ...unknownCall, expects: 1 }],
-      unexpected + 1,
-    ],
-    ["fails if a call ends with an unexpected error", [{ ...unknownCall, expects: 0 }], unexpected],
-  ])("a trial's program %s", (_, calls, exitCode) => {
-    const program = join(temporaryDirectory(), "program");
-    writeFileSync(program, tinyProgram(calls), { mode: 0o755 });
-    expect(Bun.spawnSync([program]).exitCode).toBe(exitCode);
-  });
 
   test.each<[string, unknown, number, object | undefined]>([
     ["of success is kept", { key: "k", at: 0, result: { filter: "f" } }, 1e12, { filter: "f" }],

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { seccompFilter } from "../../src/engine/sandbox/seccomp.ts";
+import fc from "fast-check";
+import { callFilter } from "../../src/engine/sandbox/sandbox-config.ts";
+import { invertedFilter, seccompFilter } from "../../src/engine/sandbox/seccomp.ts";
+import { runs } from "../support/random.ts";
 
 /** Some capabilities of Docker's default set. */
 const capabilities = ["CAP_CHOWN", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SYS_CHROOT", "CAP_KILL"];
@@ -67,4 +70,51 @@ test("a capability allows its calls", () => {
 
 test("an architecture without a filter is an error", () => {
   expect(() => seccompFilter("s390x", [])).toThrow("there is no filter of system calls for s390x");
+});
+
+describe("the filter for crun, which fails unknown calls with ENOSYS,", () => {
+  type Filter = ReturnType<typeof seccompFilter>;
+
+  /** Returns the results of all rules for a call, "allowed" or an error number: there must be no more than one. */
+  function resultsOf({ syscalls, defaultErrnoRet }: Filter, name: string, argument: number): unknown[] {
+    const fits = ({ value, valueTwo = 0, op }: { value: number; valueTwo?: number; op: string }) =>
+      ({
+        SCMP_CMP_LT: argument < value,
+        SCMP_CMP_EQ: argument === value,
+        SCMP_CMP_GT: argument > value,
+        SCMP_CMP_MASKED_EQ: (argument & value) >>> 0 === valueTwo,
+      })[op];
+    const found = syscalls.filter(({ names, args = [] }) => names.includes(name) && args.every(fits));
+    const results = found.map(({ action, errnoRet }) => (action === "SCMP_ACT_ALLOW" ? "allowed" : errnoRet));
+    return results.length === 0 ? [defaultErrnoRet] : [...new Set(results)];
+  }
+
+  const architectures = ["amd64", "arm64"] as const;
+  const bits = fc.array(fc.integer({ min: 0, max: 31 }), { maxLength: 4 });
+  const number = fc.oneof(
+    fc.constantFrom(0, 8, 37, 38, 39, 40, 41, 0x20000, 0x20008, 0xffff_ffff),
+    bits.map((set) => set.reduce((sum, bit) => (sum | (1 << bit)) >>> 0, 0)),
+    bits.map((clear) => clear.reduce((sum, bit) => (sum & ~(1 << bit)) >>> 0, 0xffff_ffff)),
+  );
+
+  test.each(architectures)("has the same result for every known call: %s", (architecture) => {
+    const filter = seccompFilter(architecture, capabilities);
+    const inverted = invertedFilter(architecture, capabilities);
+    const names = inverted.syscalls.flatMap(({ names }) => names);
+    const call = fc.oneof(fc.constantFrom(...names), fc.constantFrom("socket", "clone", "personality"));
+    fc.assert(
+      fc.property(call, number, (name, argument) => {
+        expect(resultsOf(inverted, name, argument)).toEqual(resultsOf(filter, name, argument));
+      }),
+      { numRuns: runs(1000) },
+    );
+  });
+
+  test("is the same for commands of every network, although some have one more capability", () => {
+    for (const architecture of architectures)
+      for (const kind of ["private", "host"] as const)
+        expect(callFilter("crun", architecture, { kind })).toEqual(
+          callFilter("crun", architecture, { kind: "none" }),
+        );
+  });
 });

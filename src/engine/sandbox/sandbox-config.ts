@@ -1,9 +1,10 @@
 import type { SandboxNetwork } from "../network/networks.ts";
 import { thermalThrottleDirectories } from "../system/machine.ts";
 import type { LimitSettings } from "./limits/settings.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { type MountOptions, mountsOf } from "./sandbox-mounts.ts";
 import { grantedWith, type ProcessOptions, processConfig } from "./sandbox-process.ts";
-import { seccompFilter } from "./seccomp.ts";
+import { invertedFilter, seccompFilter } from "./seccomp.ts";
 
 /** Docker's list. */
 const maskedPaths = [
@@ -84,7 +85,7 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
       maskedPaths: [...maskedPaths, ...thermalThrottleDirectories()],
       readonlyPaths: [...readonlyPaths, ...furtherReadonlyPaths[runtime.kind]],
       ...networkSettings(options.inUserNamespace, network),
-      seccomp: compiled === undefined ? callFilter(options.architecture, network) : refuseAll,
+      seccomp: compiled === undefined ? callFilter(runtime.kind, options.architecture, network) : refuseAll,
     },
     ...(compiled === undefined ? {} : { annotations: { "run.oci.seccomp_bpf_data": compiled } }),
   };
@@ -99,8 +100,12 @@ function resourcesOf({ resources }: LimitSettings): object {
 const refuseAll = { defaultAction: "SCMP_ACT_ERRNO" };
 
 /** Returns the system call filter. Only the network "none" changes it, by one capability. */
-export function callFilter(architecture: string, network: Pick<SandboxNetwork, "kind">): object {
-  return seccompFilter(architecture, grantedWith(network));
+export function callFilter(
+  runtime: ContainerRuntime["kind"],
+  architecture: string,
+  network: Pick<SandboxNetwork, "kind">,
+): object {
+  return { runc: seccompFilter, crun: invertedFilter }[runtime](architecture, grantedWith(network));
 }
 
 /**

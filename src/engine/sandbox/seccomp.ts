@@ -6,6 +6,8 @@ import {
   conditionalCalls,
   missingCalls,
   operationNotPermitted,
+  refusedArguments,
+  unnamedCalls,
 } from "./system-calls.ts";
 
 /** `linux.seccomp` of the OCI runtime specification. */
@@ -53,21 +55,40 @@ function makeFilter(architecture: string, capabilities: readonly string[]): Secc
     architectures: machine.names,
     syscalls: [
       { names: [...allowed].sort(), action: "SCMP_ACT_ALLOW" },
-      ...conditionalCalls.filter(isNeeded).map(
-        ({ name, operator, value, mask }): SeccompRule => ({
-          names: [name],
-          action: "SCMP_ACT_ALLOW",
-          // A masked comparison takes the mask first.
-          args: [
-            mask === undefined
-              ? { index: 0, value, op: `SCMP_CMP_${operator}` }
-              : { index: 0, value: mask, valueTwo: value, op: `SCMP_CMP_${operator}` },
-          ],
-        }),
-      ),
+      ...conditionalCalls
+        .filter(isNeeded)
+        .map((call): SeccompRule => ({ ...conditionOf(call), action: "SCMP_ACT_ALLOW" })),
       ...[missingCalls]
         .filter(isNeeded)
         .map((): SeccompRule => ({ names, action: "SCMP_ACT_ERRNO", errnoRet: errorNumber })),
     ],
   };
+}
+
+/**
+ * Returns the same filter the other way round, for a runtime that adds no rule for unknown calls: these fail with ENOSYS by default,
+ * and known ones with EPERM by name.
+ */
+export function invertedFilter(architecture: string, capabilities: readonly string[]): Seccomp {
+  const filter = seccompFilter(architecture, capabilities);
+  const named = new Set(filter.syscalls.flatMap(({ names }) => names));
+  const known = [...Object.values(callsOfCapabilities).flat(), ...unnamedCalls];
+  const refusal = { action: "SCMP_ACT_ERRNO", errnoRet: operationNotPermitted } as const;
+  return {
+    ...filter,
+    defaultErrnoRet: missingCalls.errorNumber,
+    syscalls: [
+      ...filter.syscalls.filter(({ action }) => action === "SCMP_ACT_ALLOW"),
+      { ...refusal, names: [...new Set(known)].filter((name) => !named.has(name)).sort() },
+      ...refusedArguments
+        .filter(({ name }) => !filter.syscalls[0]?.names.includes(name))
+        .map((call): SeccompRule => ({ ...refusal, ...conditionOf(call) })),
+    ],
+  };
+}
+
+function conditionOf({ name, operator, value, mask }: (typeof refusedArguments)[number]) {
+  // A masked comparison takes the mask first.
+  const compared = mask === undefined ? { value } : { value: mask, valueTwo: value };
+  return { names: [name], args: [{ index: 0, ...compared, op: `SCMP_CMP_${operator}` }] };
 }

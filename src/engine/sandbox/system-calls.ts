@@ -3,8 +3,8 @@
  * github.com/moby/profiles, seccomp/default.json, at commit cd3bed8061c7b7378b61fc6827c7885779417a75 (30 June 2026).
  * /usr/share/containers/seccomp.json of Debian's containers packages is Podman's profile, which allows making namespaces.
  *
- * All other calls fail with EPERM; those newer than the profile with ENOSYS (runc adds that rule, and `compiled-filter.ts` for
- * crun).
+ * All other calls fail with EPERM, but those that the runtime's library does not know with ENOSYS: a C library that tries a new call
+ * then falls back to an old one. runc adds that rule; crun gets the calls to refuse by name.
  */
 
 /** Always allowed. Docker allows `ptrace` and its kind from Linux 4.8 on (before, they bypass filters); bough needs 5.11. */
@@ -105,10 +105,45 @@ export const conditionalCalls: readonly {
   { name: "clone", operator: "MASKED_EQ", mask: 0x7e020000, value: 0, unlessCapability: "CAP_SYS_ADMIN" },
 ];
 
+/** The other arguments of the same calls, of which each matches one of these rules at least, and no allowed one does. */
+export const refusedArguments: readonly Pick<
+  (typeof conditionalCalls)[number],
+  "name" | "operator" | "value" | "mask"
+>[] = [
+  { name: "socket", operator: "EQ", value: 38 },
+  { name: "socket", operator: "EQ", value: 40 },
+  ...bits(0x7e020000).map(
+    (bit) => ({ name: "clone", operator: "MASKED_EQ", mask: bit, value: bit }) as const,
+  ),
+  // Somewhere in the circle of its 32 bits, each number but 0 and 0xffffffff has a bit whose next one is not set. The bits 3 and 17
+  // may be set alone.
+  ...bits(0xffffffff).map((bit) => {
+    const next = bit === 2 ** 31 ? 1 : bit * 2;
+    const value = bit === 0x8 || bit === 0x20000 ? bit + bit / 2 : bit;
+    return { name: "personality", operator: "MASKED_EQ", mask: value + next, value } as const;
+  }),
+];
+
+/** Calls of Linux that the profile does not name, as libseccomp 2.5.4 spells them. */
+export const unnamedCalls = words(`
+  _sysctl add_key afs_syscall bdflush break create_module ftime get_kernel_syms get_tls getpmsg gtty idle io_uring_enter
+  io_uring_register io_uring_setup kexec_file_load kexec_load keyctl lock migrate_pages move_pages mpx nfsservctl nice oldfstat
+  oldlstat oldolduname oldstat olduname pciconfig_iobase pciconfig_read pciconfig_write pivot_root prof profil putpmsg
+  query_module readdir request_key security sgetmask sigaction signal sigpending sigsuspend ssetmask stty swapoff swapon sysfs
+  tuxcall ulimit uselib userfaultfd usr26 usr32 ustat vm86 vm86old vserver
+`);
+
 export const operationNotPermitted = 1;
 
 /** Filters can't read the flags of `clone3`, which are in memory. C libraries use `clone` if it is missing (ENOSYS). */
 export const missingCalls = { names: ["clone3"], errorNumber: 38, unlessCapability: "CAP_SYS_ADMIN" };
+
+/** Returns the powers of two of which a number is the sum. */
+function bits(number: number): number[] {
+  return Array.from({ length: 32 }, (_, index) => 2 ** index).filter(
+    (bit) => Math.floor(number / bit) % 2 === 1,
+  );
+}
 
 function words(text: string): string[] {
   return text.trim().split(/\s+/);

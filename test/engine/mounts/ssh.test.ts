@@ -3,11 +3,11 @@ import { lstatSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { openAgentSocket } from "../../../src/engine/mounts/agent-socket.ts";
-import { tinyProgram } from "../../../src/engine/sandbox/runtime/tiny-program.ts";
 import type { InstanceMount } from "../../../src/service/wire/mount.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { leftOpen } from "../../support/descriptors.ts";
 import { openSharedEngine } from "../../support/shared-engine.ts";
+import { tinyProgram } from "../../support/tiny-program.ts";
 
 type SshMount = Extract<InstanceMount, { type: "ssh" }>;
 

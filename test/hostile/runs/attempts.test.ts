@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { tinyProgram } from "../../../src/engine/sandbox/runtime/tiny-program.ts";
+import { tinyProgram } from "../../support/tiny-program.ts";
 import { type Attacker, makeAttacker, users, type WatchedCanary } from "../attacker.ts";
 
 /** Shell commands that succeed if the sandbox does not stop them. */

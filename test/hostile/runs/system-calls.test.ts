@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type SystemCall, tinyProgram } from "../../../src/engine/sandbox/runtime/tiny-program.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
+import { type SystemCall, tinyProgram } from "../../support/tiny-program.ts";
 import { type Attacker, makeAttacker, users } from "../attacker.ts";
 
 const [refused, missing] = [1, 38];

@@ -144,9 +144,6 @@ interface Candidate {
   key: string;
 }
 
-/** The version of bough's changes to a compiled filter. Increase it with each change to discard remembered filters. */
-const filterForm = 2;
-
 export function findCrun(
   layout: Pick<Layout, "containers">,
   environment: Environment,
@@ -161,9 +158,9 @@ export function findCrun(
   const path = realpathSync(program);
   const { size, mtimeMs } = statSync(path);
   const crun = { kind: "crun", program, state: statePlace(layout, hierarchies) } as const;
-  const filter = callFilter(machineArchitecture(), { kind: "none" });
+  const filter = callFilter("crun", machineArchitecture(), { kind: "none" });
   const groups = [groupVersion(hierarchies), controllers];
-  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter, filterForm, groups];
+  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter, groups];
   const key = sha256Of(JSON.stringify(parts));
   return { crun, key };
 }

@@ -20,7 +20,8 @@ export function runCommand(
   const files = ["--bundle", bundle, "--pid-file", join(directory, "pid")];
   // The control groups must stay until bough has read which limits the command ran into.
   const keep = runtime.kind === "runc" ? ["--keep"] : [];
-  return [...commandLine(runtime, layout, join(directory, "log")), "run", ...keep, ...files, id];
+  const verb = runtime.kind === "crun" && runtime.onlyCreates ? "create" : "run";
+  return [...commandLine(runtime, layout, join(directory, "log")), verb, ...keep, ...files, id];
 }
 
 /** Returns the command line that starts a process beside a container's command and waits for its end. */
