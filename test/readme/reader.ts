@@ -110,9 +110,15 @@ interface Job {
   variables?: Record<string, string>;
 }
 
+/** What GitLab reads as a setting of the whole file: a job of that name is an error (https://docs.gitlab.com/ci/jobs/#job-names). */
+const gitlabSettings = ["image", "services", "stages", "before_script", "after_script", "variables", "cache"];
+
 /** The jobs of a pipeline: GitLab's entries with a list `script`, or GitHub's below `jobs`, with a `run` in each step. */
 function jobsOf(yaml: string): { script: string; variables: Record<string, string> }[] {
   const document = Bun.YAML.parse(yaml) as { jobs?: Record<string, Job> } & Record<string, Job>;
+  for (const name of gitlabSettings) {
+    if (document[name]?.script !== undefined) throw new Error(`GitLab takes no job of the name ${name}`);
+  }
   const found = Object.values(document.jobs ?? document).flatMap(({ script, steps, variables = {} }) => {
     const lines = script ?? steps?.flatMap(({ run }) => run ?? []);
     return lines === undefined ? [] : [{ script: lines.join("\n"), variables }];
