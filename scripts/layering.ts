@@ -111,6 +111,12 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
     meaning: "only src/engine/system/helper.ts starts a program, with a deadline; a pager has none",
     except: /^(start|cli\/process\/pager|engine\/system\/helper)\.ts$/,
   },
+  {
+    pattern:
+      /\b(mode|name|dialect) [!=]== "(docker|default)"|\bdialect [!=]==|[!=]== dialects\b|\bisDocker\b/,
+    meaning: "only src/builder/dialect.ts knows what --docker changes; ask a policy of the Dialect",
+    except: /^(engine|cli\/command-line)\/|\/dialect\.ts$/,
+  },
 ];
 
 /** The largest number of files that a reader can take in at a glance. */

@@ -53,7 +53,7 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       await tagTarget(target, running);
       const { image } = target.stage.layer;
       const { uploaded, uploadedFor } = counted;
-      const missing = build.mode === "default" ? counted.missing() : [];
+      const missing = build.dialect.keepsConfiguration ? [] : counted.missing();
       const seconds = (clock.now() - startedAt) / 1000;
       const added = build.measuresLayers ? await measure(target, running) : undefined;
       const steps = target.steps.map((record) => ({

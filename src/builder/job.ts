@@ -20,6 +20,7 @@ import type { ImageFacts } from "./cache/image-facts.ts";
 import type { Layer, LayerCache } from "./cache/layer-cache.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type { NamedContexts } from "./contexts/named-context.ts";
+import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { InputObserver } from "./input-observer.ts";
 import type { StageState } from "./interpreter/state.ts";
@@ -35,9 +36,6 @@ export interface BuildProcess {
   id: string;
   isAlive(id: string): boolean;
 }
-
-/** `default`: as the specification says. `docker`: as `docker build` does it. */
-export type BuildMode = "default" | "docker";
 
 /** The other stages of a build, for the steps of one stage. Each stage runs once, however many steps ask for it. */
 export interface StageResults {
@@ -65,7 +63,7 @@ export interface SharedWork {
 
 /** The build to perform, and everything that one of its steps needs. */
 export interface BuildJob {
-  mode: BuildMode;
+  dialect: Dialect;
   /** The name or number of the stage to build. `undefined`: the last. */
   target: string | undefined;
   /** The number of steps that may run at once. */

@@ -127,10 +127,10 @@ async function unsupportedMounts(
 
 function badReferences(
   dockerfile: Dockerfile,
-  { buildArgs, target, mode, contexts }: CheckOptions,
+  { buildArgs, target, dialect, contexts }: CheckOptions,
 ): Finding[] {
   const graph = graphOf(dockerfile, staticGlobals(dockerfile, { buildArgs, target }), contexts);
-  return findBadReferences(dockerfile, graph, mode).map((problem) => errorOf("InvalidStage", problem));
+  return findBadReferences(dockerfile, graph, dialect).map((problem) => errorOf("InvalidStage", problem));
 }
 
 /** Returns an error if Docker's rules are violated. bough's own rules do not count: the directive asks Docker to be strict. */

@@ -9,11 +9,11 @@ import {
   sourceDirectory,
 } from "../builder/contexts/named-context.ts";
 import { planCopy } from "../builder/copy/plan.ts";
+import type { Dialect } from "../builder/dialect.ts";
 import { pathInImage } from "../builder/interpreter/path-in-image.ts";
 import { createIsKnown, lookUp } from "../builder/interpreter/scope.ts";
 import { describeExcluded } from "../builder/interpreter/warnings.ts";
 import type { World } from "../builder/interpreter/world.ts";
-import type { BuildMode } from "../builder/job.ts";
 import { expandMounts, wordsOfMount } from "../builder/mounts/expand-mounts.ts";
 import type { MountSupport } from "../builder/mounts/mount-support.ts";
 import { mountedDirectory } from "../builder/mounts/mounted-directory.ts";
@@ -36,7 +36,7 @@ import type { PlannedFile } from "./planned-file.ts";
 import { isWarningRule } from "./rules.ts";
 
 export interface DryOptions {
-  mode: BuildMode;
+  dialect: Dialect;
   context: BuildContext;
   ignore: IgnoreRules;
   contexts: NamedContexts;
@@ -79,7 +79,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
   const { contexts, signal, buildArgs } = options;
   const files = rememberFiles(localFileSystem);
   const world: World<DryStage> = {
-    mode: options.mode,
+    dialect: options.dialect,
     escape,
     buildArgs,
     contexts,
@@ -127,7 +127,7 @@ export function createDryWorld(options: DryOptions, escape: EscapeCharacter, not
       return {
         ...{ context, ignore, files, signal, workdir, staged },
         // Only a build asks the service what it can make.
-        whyLeftOut: world.mode === "docker" ? async () => undefined : undefined,
+        whyLeftOut: world.dialect.copiesAsBuildKit ? async () => undefined : undefined,
         isDirectoryInImage: async () => false,
         readLinkInImage: async () => undefined,
       };

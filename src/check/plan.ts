@@ -28,7 +28,7 @@ interface Plan extends Notes {
 /** Interprets a Dockerfile as a build does, without a service. Notes errors, and goes on after them. */
 export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): Promise<Plan> {
   const plan: Plan = { files: [], warnings: [], errors: [] };
-  const { buildArgs, mode } = options;
+  const { buildArgs, dialect } = options;
   const { escape } = dockerfile;
   const pace = createPace(options.signal);
   const attempt = async <Result>(instruction: Instruction, before: Result, action: () => Promise<Result>) => {
@@ -57,10 +57,10 @@ export async function planBuild(dockerfile: Dockerfile, options: PlanOptions): P
   const triggersOf = (from: FromInstruction) => triggers.get(from) ?? [];
   const world = createDryWorld({ ...options, baseOf, triggersOf }, escape, plan);
   const needed = new Set(
-    mode === "docker" ? reachableFrom(graph, requireTarget(dockerfile, options.target)) : [],
+    dialect.buildsNeededStages ? reachableFrom(graph, requireTarget(dockerfile, options.target)) : [],
   );
   for (const { index, from, instructions } of dockerfile.stages) {
-    if (mode === "docker" && !needed.has(index)) continue;
+    if (dialect.buildsNeededStages && !needed.has(index)) continue;
     // A FROM that fails starts a stage anyway: the instructions after it are not a part of the stage before.
     let stage = await attempt(from, startDryStage(), () => interpretFrom(from, globals, world));
     for (const instruction of instructions)

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
 import { join, relative } from "node:path";
+import { dialects } from "../../src/builder/dialect.ts";
 import { createLookAhead } from "../../src/builder/staging/look-ahead.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
@@ -27,7 +28,7 @@ async function lookAhead(text: string, clock: Clock = systemClock) {
   const hashes = store.hashes.open(directory);
   const offered: string[] = [];
   const ahead = createLookAhead({
-    mode: "default",
+    dialect: dialects.default,
     dockerfile,
     context: await openBuildContext(directory, "/"),
     files: localFileSystem,

@@ -1,5 +1,6 @@
 /** The numbers that identify the steps of a Dockerfile from build to build, and the stage of each. */
 import { expect, test } from "bun:test";
+import { dialects } from "../../src/builder/dialect.ts";
 import { ordinalsOf } from "../../src/builder/stages/ordinals.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
@@ -36,7 +37,7 @@ test.each<[mode: "default" | "docker", makers: [instruction: number, ordinal: nu
   ],
 ])("numbers the steps in the mode %s", (mode, makers) => {
   const dockerfile = parseDockerfile(text, "Dockerfile");
-  const ordinals = ordinalsOf({ dockerfile, mode });
+  const ordinals = ordinalsOf({ dockerfile, dialect: dialects[mode] });
   const steps = stepsOf(dockerfile);
   const last = makers.length - 1;
   const [one, two] = [steps[1], steps[4]].map((step) => (step === undefined ? 0 : ordinals.ofStep(step)));

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { defaultPlatform, parsePlatform } from "../../src/builder/bases/platform.ts";
+import { dialects } from "../../src/builder/dialect.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
 import { describeReport } from "../../src/check/report-json.ts";
 import { renderReport } from "../../src/check/report-text.ts";
@@ -106,7 +107,7 @@ test("a check of random instructions ends with a report in both formats", async 
           contexts: new Map(),
           buildArgs: new Map([["A", "x"]]),
           allowsLocalFrom: false,
-          mode: "default",
+          dialect: dialects.default,
           target: undefined,
           uncachedStages: [],
           network: { mode: "default", allowsHost: false, hosts: [] },

@@ -22,7 +22,9 @@ export async function startFromImage(
   const { uuid, origin } = image;
   // Docker's empty image has this directory, which the engine's does not say.
   const config =
-    reference === scratch && build.mode === "docker" ? { WorkingDir: "/", ...image.config } : image.config;
+    reference === scratch && build.dialect.keepsConfiguration
+      ? { WorkingDir: "/", ...image.config }
+      : image.config;
   if (reference !== scratch) noteReference(uuid, reference, build.store);
   build.emit({ type: "resolved", reference, image: uuid });
   const layer = baseLayer(image, instruction, build);
@@ -54,9 +56,9 @@ function warnOfConfiguration(
   reference: string,
   { OnBuild = [], Shell = [] }: ImageConfig,
   { range }: FromInstruction,
-  { emit, mode }: BuildJob,
+  { emit, dialect }: BuildJob,
 ): void {
-  if (mode === "docker") return;
+  if (dialect.keepsConfiguration) return;
   const ignored = [
     ...OnBuild.map((trigger) => `its trigger ONBUILD ${trigger} is not run`),
     ...(Shell.length === 0

@@ -1,8 +1,9 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { referencesIn, referencesOf } from "../../dockerfile/words/references.ts";
+import type { Dialect } from "../dialect.ts";
 import { lookUp } from "../interpreter/scope.ts";
 import type { StageState } from "../interpreter/state.ts";
-import type { BuildJob, BuildMode } from "../job.ts";
+import type { BuildJob } from "../job.ts";
 import { wordsOfMount } from "../mounts/expand-mounts.ts";
 
 /**
@@ -23,14 +24,14 @@ const expanding: readonly Instruction["name"][] = ["ADD", "ARG", "COPY", "ENV", 
 const ofConfiguration: readonly Instruction["name"][] = ["EXPOSE", "LABEL", "STOPSIGNAL", "VOLUME"];
 
 /** Returns true if the build, not a shell, replaces the variables of an instruction. */
-export function expandsVariables(name: Instruction["name"], mode: BuildMode): boolean {
-  return expanding.includes(name) || (mode === "docker" && ofConfiguration.includes(name));
+export function expandsVariables(name: Instruction["name"], dialect: Dialect): boolean {
+  return expanding.includes(name) || (dialect.keepsConfiguration && ofConfiguration.includes(name));
 }
 
 function usesUnknownVariable(
   instruction: Instruction,
   stage: StageState,
-  { mode, dockerfile }: BuildJob,
+  { dialect, dockerfile }: BuildJob,
 ): boolean {
   const lookup = lookUp({ env: stage.env, args: stage.args });
   const { escape } = dockerfile;
@@ -38,12 +39,12 @@ function usesUnknownVariable(
     instruction.name === "RUN"
       ? instruction.mounts.flatMap(wordsOfMount).flatMap((word) => referencesIn(word, escape))
       : referencesOf(instruction, escape);
-  const isExpanded = instruction.name === "RUN" || expandsVariables(instruction.name, mode);
+  const isExpanded = instruction.name === "RUN" || expandsVariables(instruction.name, dialect);
   return (
     isExpanded &&
     references().some(
       ({ name }) =>
-        lookup(name) === undefined && (mode === "docker" || mayBeOfImage(name, instruction, stage)),
+        lookup(name) === undefined && (dialect.hasDockersVariables || mayBeOfImage(name, instruction, stage)),
     )
   );
 }

@@ -23,7 +23,7 @@ export function explainStep(
     build.emit({ type: "explained", title, line, explanation: { reason } });
     return;
   }
-  const titles = layerMakers(build.dockerfile, build.mode).map(titleOf);
+  const titles = layerMakers(build.dockerfile, build.dialect).map(titleOf);
   const withPath = (explanation: Explanation): Explanation =>
     explanation.reason === "source" && source?.changed !== undefined
       ? { ...explanation, path: source.changed }

@@ -60,17 +60,18 @@ export function hostsKey(hosts: readonly ExtraHost[]): string[] {
 }
 
 /** Returns the host name that a RUN sees: BuildKit's with `--docker`, or that of its build argument. */
-export function hostNameOf({ mode, buildArgs }: Pick<BuildJob, "mode" | "buildArgs">): string | undefined {
-  return mode === "docker" ? buildArgs.get(hostNameArgument) || dockersHostName : undefined;
+export function hostNameOf({
+  dialect,
+  buildArgs,
+}: Pick<BuildJob, "dialect" | "buildArgs">): string | undefined {
+  return dialect.hostName && (buildArgs.get(hostNameArgument) || dialect.hostName);
 }
 
 /** Returns the host name's part of a RUN's chain hash. */
-export function hostNameKey(build: Pick<BuildJob, "mode" | "buildArgs">): string[] {
+export function hostNameKey(build: Pick<BuildJob, "dialect" | "buildArgs">): string[] {
   const name = hostNameOf(build);
-  return name === undefined || name === dockersHostName ? [] : [`--hostname=${name}`];
+  return name === undefined || name === build.dialect.hostName ? [] : [`--hostname=${name}`];
 }
-
-const dockersHostName = "buildkitsandbox";
 
 /** Returns the network of bough's own operations in an image: they need none, and get none if the build has none. */
 export function ownOperationNetwork(mode: NetworkMode): Pick<InstanceRequest, "networking"> {

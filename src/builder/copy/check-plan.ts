@@ -33,7 +33,7 @@ export function checkPlan(
     build.emit({ type: "warning", message, line });
   }
   // A source that Docker does not find in the context it is sent. By default there is only a warning.
-  if (build.mode === "docker" && plan.refusal !== undefined) throw plan.refusal;
+  if (build.dialect.copiesAsBuildKit && plan.refusal !== undefined) throw plan.refusal;
   if (plan.isOneFile) requireFiles(instruction, plan, build);
   if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
   if (largeContext !== undefined) {
@@ -47,11 +47,11 @@ export function checkPlan(
 function requireFiles(
   { name, range }: CopyInstruction | AddInstruction,
   plan: CopyPlan,
-  { mode, emit }: BuildJob,
+  { dialect, emit }: BuildJob,
 ): void {
   const { path } = plan.destination;
   const hint = `Write ${path}/ instead.`;
-  if (mode === "default")
+  if (!dialect.copiesAsBuildKit)
     throw new BoughError(
       `${name} with several sources needs a directory as its destination: ${path} is not a directory and does not end with a slash`,
       { kind: "usage", hint },

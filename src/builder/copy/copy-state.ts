@@ -32,7 +32,7 @@ const states = new WeakMap<Staged, CopyState>();
 export function copyState(
   { words, plan, owner }: { words: CopyWords; plan: CopyPlan; owner: Owner },
   { layer, config, workdirIsPending, staged }: StageState,
-  { mode, inputs, service }: BuildJob,
+  { dialect, inputs, service }: BuildJob,
 ): CopyState | undefined {
   const { matches, others } = plan.items;
   const isAlone = others.length === 0 && staged.size === 0;
@@ -43,7 +43,7 @@ export function copyState(
   const image = [layer.image, service.capabilities.lacks("inspect")];
   const place = [path, isDirectory, config.WorkingDir, workdirIsPending];
   const owned = [owner.uid, owner.gid, ...(owner.names === undefined ? [] : [owner.names])];
-  const given = [formatVersion, sources, mode, words.chmod, ...owned, place, image];
+  const given = [formatVersion, sources, dialect.name, words.chmod, ...owned, place, image];
   return { sources, copy: sha256Of(JSON.stringify(given)) };
 }
 

@@ -46,19 +46,19 @@ export async function stageCopy(
     return { areSettled, ...(await stageItems(arriving, destination, { owner, line }, before, build)) };
   };
   const stageBetween = async (some: Iterable<PlannedItem>, before: StageState) => {
-    if (build.mode === "docker") await requirePlaces(some, destination, before, build);
+    if (build.dialect.copiesAsBuildKit) await requirePlaces(some, destination, before, build);
     return stagePlain(some, before);
   };
   const unpacking = { destination, owner, line, words, stageBetween };
   // Of the whole plan: what may be beside an archive becomes a plain list, which can not find them.
-  if (build.mode === "docker") groupLinks(plan.items);
+  if (build.dialect.copiesAsBuildKit) groupLinks(plan.items);
   const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
 
   const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
   const known =
     state !== undefined && build.useCache && build.fileStates.hasCopy(state.copy) ? state : undefined;
   // A known state has been checked before.
-  if (build.mode === "docker" && known === undefined)
+  if (build.dialect.copiesAsBuildKit && known === undefined)
     await requirePlaces(items, destination, unpacked.stage, build);
   const amount = amountOf(items);
   build.emit({ type: "hashing", ...amount });

@@ -14,9 +14,9 @@ export async function warnOfLinking(
   { link, range: { start: line } }: CopyInstruction | AddInstruction,
   { destination, found, isFile }: { destination: string; found?: Destination; isFile: boolean },
   { layer, staged, config }: StageState,
-  { facts, emit, mode }: BuildJob,
+  { facts, emit, dialect }: BuildJob,
 ): Promise<void> {
-  if (link !== true || mode === "default") return;
+  if (link !== true || !dialect.copiesAsBuildKit) return;
   const path = pathInImage(config.WorkingDir, destination);
   const warn = (what: string, advice: string) => {
     const message = `--link: ${what}, as in Docker's own builder; BuildKit replaces it if it links layers: ${advice}`;

@@ -12,7 +12,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
-import type { BuildMode } from "../job.ts";
+import type { Dialect } from "../dialect.ts";
 import { redactUrl } from "../remote-files/source-url.ts";
 import {
   type Destination,
@@ -47,7 +47,7 @@ export interface CopyPlan {
 
 /** Everything except the words that a plan depends on. */
 export interface PlanOptions extends DestinationPlace {
-  mode: BuildMode;
+  dialect: Dialect;
   context: BuildContext;
   ignore: IgnoreRules;
   /** The file system through which the context is read. */
@@ -84,7 +84,7 @@ export async function planCopy(
           whyLeftOut: options.whyLeftOut,
           signal: options.signal,
         }));
-  const sources = destinationSources(matches, words, instruction, options.mode);
+  const sources = destinationSources(matches, words, instruction, options.dialect);
   const destination = await resolveDestination(words.destination, sources, options);
   const change = words.changeMode;
   const others = [
@@ -119,10 +119,10 @@ function destinationSources(
   matches: readonly SourceMatch[],
   { remote, documents }: CopyWords,
   { name, parents, sources }: CopyInstruction | AddInstruction,
-  mode: BuildMode,
+  dialect: Dialect,
 ): DestinationSources {
   const count = matches.length + remote.length + documents.length;
-  const isPattern = mode === "default" && sources.length === 1 && count > 1;
+  const isPattern = !dialect.copiesAsBuildKit && sources.length === 1 && count > 1;
   const isUnpacked = name === "ADD" && matches.some(({ source }) => isArchive(source));
   const isDirectoryFirst =
     remote[0]?.position === 0 ? remote[0].kind === "repository" : matches[0]?.isDirectory === true;

@@ -25,7 +25,7 @@ export async function stageTrees(
 ): Promise<{ items: Iterable<PlannedItem>; stage: StageState; files: number; bytes: number }> {
   const done = { stage, files: 0, bytes: 0 };
   const isTree = (item: PlannedItem) =>
-    item.kind === "repository" || mayUnpack(instruction, item, build.mode);
+    item.kind === "repository" || mayUnpack(instruction, item, build.dialect);
   if (instruction.name === "COPY" || !items[Symbol.iterator]().some(isTree)) return { items, ...done };
   const add = ({ staged, files, bytes }: StagedItems) => {
     done.stage = { ...done.stage, staged };

@@ -3,6 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { type ModeChange, parseMode } from "../../image/mode-change.ts";
+import type { Dialect } from "../dialect.ts";
 import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
 import { isUrl, redactUrl } from "../remote-files/source-url.ts";
 import {
@@ -43,7 +44,7 @@ export function expandCopyWords(
   instruction: CopyInstruction | AddInstruction,
   lookup: Lookup,
   escape: EscapeCharacter,
-  mode: "default" | "docker",
+  dialect: Dialect,
 ): CopyWords {
   const expand = (word: string) => expandWord(word, lookup, escape);
   const sources = instruction.sources.flatMap((source) =>
@@ -59,8 +60,8 @@ export function expandCopyWords(
     path: paths = [],
   } = Object.groupBy(sources, (word) => (isAdd ? kindOf(word) : "path"));
   const given = isAdd ? expand(instruction.checksum ?? "") : "";
-  if (isAdd) requireAddable({ repositories, urls, paths }, given, mode);
-  else if (mode === "docker" && instruction.from === undefined) requireLocal(paths);
+  if (isAdd) requireAddable({ repositories, urls, paths }, given, dialect);
+  else if (dialect.copiesAsBuildKit && instruction.from === undefined) requireLocal(paths);
   const options = { checksum: given, keepGitDir: isAdd ? instruction.keepGitDir : undefined };
   const destination = expand(instruction.destination);
   const chmod = expand(instruction.chmod ?? "");
@@ -103,10 +104,10 @@ export function isArchive(source: string): boolean {
 function requireAddable(
   { repositories, urls, paths }: Record<"repositories" | "urls" | "paths", readonly string[]>,
   checksum: string,
-  mode: "default" | "docker",
+  dialect: Dialect,
 ): void {
   const [repository] = repositories;
-  if (repository !== undefined && mode === "default") {
+  if (repository !== undefined && !dialect.copiesAsBuildKit) {
     throw new BoughError(`ADD ${redactUrl(repository)}: git repositories are not fetched without --docker`, {
       kind: "usage",
       hint: "Build with --docker, clone it in a RUN, or ADD an archive of it by its URL and unpack that in a RUN.",
@@ -121,7 +122,7 @@ function requireAddable(
       },
     );
   }
-  if (checksum !== "" && mode === "docker" && repositories.length + urls.length > 1)
+  if (checksum !== "" && dialect.copiesAsBuildKit && repositories.length + urls.length > 1)
     throw new BoughError("ADD --checksum requires a single source", { kind: "usage" });
   const bad = urls.find((source) => !URL.canParse(source));
   if (bad !== undefined) throw new BoughError(`ADD ${redactUrl(bad)}: invalid address`, { kind: "usage" });

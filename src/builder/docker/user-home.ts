@@ -11,7 +11,7 @@ const homeExtension = "home";
  */
 export async function findHome(stage: StageState, build: BuildJob): Promise<{ HOME?: string }> {
   const user = stage.config.User;
-  if (build.mode === "default" || user === undefined || stage.inherited?.has("HOME")) return {};
+  if (!build.dialect.looksUpUsers || user === undefined || stage.inherited?.has("HOME")) return {};
   if ((await build.service.capabilities.extensions()).has(homeExtension)) return {};
   const HOME = await homeOf(user, stage, build);
   return HOME === undefined ? {} : { HOME };

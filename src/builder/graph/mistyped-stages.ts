@@ -8,14 +8,14 @@ import { staticGlobals } from "./static-globals.ts";
 /** Warns of each `--from` that names an image, but is nearly the name of a stage, before a registry is asked for it. */
 export function mistypedStages(
   dockerfile: Dockerfile,
-  { mode, buildArgs, target, contexts }: Pick<BuildJob, "mode" | "buildArgs" | "target" | "contexts">,
+  { dialect, buildArgs, target, contexts }: Pick<BuildJob, "dialect" | "buildArgs" | "target" | "contexts">,
 ): (BuildWarning & { range: LineRange })[] {
   const names = dockerfile.stages.flatMap(({ name }) => name ?? []);
   if (names.length === 0) return [];
   const graph = graphOf(dockerfile, staticGlobals(dockerfile, { buildArgs, target }), contexts);
   return graph.nodes.flatMap(({ edges }) =>
     edges.flatMap(({ kind, reference, target, instruction }) => {
-      const isSkipped = kind === "from" || (kind === "copy" && mode === "default");
+      const isSkipped = kind === "from" || (kind === "copy" && !dialect.copiesFromImages);
       if (isSkipped || target.kind !== "image" || !/^[\w-]+$/.test(reference)) return [];
       const meant = nearest(reference, names);
       // A stage that is defined later is an error of its own.

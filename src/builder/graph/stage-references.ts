@@ -5,8 +5,9 @@ import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
+import type { Dialect } from "../dialect.ts";
 import { type Arguments, lookUp } from "../interpreter/scope.ts";
-import type { BuildJob, BuildMode } from "../job.ts";
+import type { BuildJob } from "../job.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
 import { staticGlobals } from "./static-globals.ts";
 
@@ -49,19 +50,19 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
  */
 export function refuseBadStages(
   dockerfile: Dockerfile,
-  { mode, buildArgs, target, contexts }: Pick<BuildJob, "mode" | "buildArgs" | "target" | "contexts">,
+  { dialect, buildArgs, target, contexts }: Pick<BuildJob, "dialect" | "buildArgs" | "target" | "contexts">,
 ): void {
   const graph = graphOf(dockerfile, staticGlobals(dockerfile, { buildArgs, target }), contexts);
-  const problems = findBadReferences(dockerfile, graph, mode);
+  const problems = findBadReferences(dockerfile, graph, dialect);
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
-  if (mode === "docker") requireTarget(dockerfile, target);
+  if (dialect.buildsNeededStages) requireTarget(dockerfile, target);
 }
 
 /** Finds bad references. By default only those of mounts count: every other `--from` is skipped then. */
-export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph, mode: BuildMode): Problem[] {
+export function findBadReferences({ lines }: Dockerfile, graph: BuildGraph, dialect: Dialect): Problem[] {
   return graph.nodes.flatMap(({ stage, edges }) =>
     edges.flatMap((edge): Problem[] => {
-      if (mode === "default" && edge.kind !== "mount") return [];
+      if (!dialect.copiesFromImages && edge.kind !== "mount") return [];
       const problem = findProblem(edge, stage.index, graph);
       if (problem === undefined) return [];
       const { range } = edge.instruction;

@@ -15,14 +15,14 @@ export async function interpretCopy<Stage extends StageScope>(
   world: World<Stage>,
 ): Promise<Stage> {
   const isFromImage = instruction.name === "COPY" && instruction.from !== undefined;
-  if (isFromImage && world.mode === "default") {
+  if (isFromImage && !world.dialect.copiesFromImages) {
     world.warn(skippedCopyFrom(instruction.from ?? ""), instruction);
     return stage;
   }
   if (!areSourcesKnown(instruction, isKnown)) return stage;
   const { escape } = world;
-  const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape, world.mode);
-  if (world.mode === "default") for (const warning of words.warnings) world.warn(warning, instruction);
+  const words = expandCopyWords(withoutUnknown(instruction, isKnown), lookup, escape, world.dialect);
+  if (!world.dialect.unpacksArchives) for (const warning of words.warnings) world.warn(warning, instruction);
   if (isFromImage && sourceDirectory(instruction, world.contexts) === undefined)
     return world.copyFromImage(instruction, words, stage);
   const options = await world.copyOptions(instruction, stage);
@@ -35,7 +35,7 @@ export async function interpretCopy<Stage extends StageScope>(
     isImageAsked = true;
     return options.isDirectoryInImage(path);
   };
-  const place = { mode: world.mode, workdir, isDirectoryInImage };
+  const place = { dialect: world.dialect, workdir, isDirectoryInImage };
   const plan = await world.planCopy(known, instruction, { ...options, ...place, lookup, escape });
   for (const warning of plan.warnings) world.warn(warning, instruction);
   return world.copy(instruction, { words, plan, isPlaceKnown, isImageAsked }, stage);

@@ -42,7 +42,7 @@ export async function interpretFrom<Stage extends StageScope>(
   const context = findContext(reference, world.contexts);
   if (context?.kind === "directory") return startFromDirectory(context, from, world);
   const stage = base ?? (await world.startFromImage(context?.reference ?? reference, from));
-  if (world.mode === "default") return stage;
+  if (!world.dialect.keepsConfiguration) return stage;
   const triggers = base === undefined ? imageTriggers(reference, stage.config, from) : world.triggersOf(from);
   return runTriggers({ reference, triggers, from }, startAsDocker(stage), globals, world);
 }
@@ -92,7 +92,7 @@ export async function interpretInStage<Stage extends StageScope>(
   world: World<Stage>,
 ): Promise<Stage> {
   const loaded = await world.loadImageEnv(instruction, before);
-  const { escape, buildArgs } = world;
+  const { escape, buildArgs, dialect } = world;
   const scope = { ...loaded, inherited: loaded.inherited ?? world.assumed };
   const lookup = lookUp(scope);
   const stage = world.noteStep(instruction, loaded, lookup);
@@ -113,8 +113,9 @@ export async function interpretInStage<Stage extends StageScope>(
       let declared = scope.args;
       for (const { key, value } of declarations)
         declared = declareArgument(declared, key, value, buildArgs, globals);
-      const args =
-        world.mode === "default" ? declared : keepEarlierArguments(declarations, scope.args, declared);
+      const args = dialect.hasDockersVariables
+        ? keepEarlierArguments(declarations, scope.args, declared)
+        : declared;
       return { ...stage, args, unknown: updateUnknown(stage.unknown, given, isKnown) };
     }
     case "ENV": {
@@ -124,7 +125,7 @@ export async function interpretInStage<Stage extends StageScope>(
         pairs.map(({ key, value }) => [key, value]),
       );
       const unknown = updateUnknown(stage.unknown, instruction.pairs, isKnown);
-      const args = world.mode === "default" ? stage.args : overrideArguments(stage.args, pairs);
+      const args = dialect.hasDockersVariables ? overrideArguments(stage.args, pairs) : stage.args;
       return { ...stage, args, env, unknown };
     }
     case "WORKDIR": {
@@ -153,7 +154,7 @@ export async function interpretInStage<Stage extends StageScope>(
     case "HEALTHCHECK":
     case "ONBUILD":
     case "SHELL": {
-      if (world.mode === "docker") {
+      if (dialect.keepsConfiguration) {
         const ownsCmd = stage.ownsCmd === true;
         const config = configure(stage.config, instruction, { lookup, isKnown, escape, ownsCmd });
         const { name } = instruction;

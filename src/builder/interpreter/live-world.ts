@@ -9,6 +9,7 @@ import { stageCopy } from "../copy/copy.ts";
 import { warnOfLinking } from "../copy/link-flag.ts";
 import { planCopy } from "../copy/plan.ts";
 import { bringsDirectory } from "../copy/planned-items.ts";
+import type { Dialect } from "../dialect.ts";
 import type { BuildJob } from "../job.ts";
 import { stageDeferred } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
@@ -38,13 +39,13 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     return directory === undefined ? build : inDirectory(build, directory);
   };
   const world: World<StageState> = {
-    mode: build.mode,
+    dialect: build.dialect,
     escape,
     buildArgs,
     contexts,
     assumed: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
-    warnsAboutUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.mode),
+    warnsAboutUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.dialect),
 
     requirePlatform: (from, globals) =>
       requirePlatform(from, build.platform, lookUp({ args: globals }), escape),
@@ -69,7 +70,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       ahead = await build.ahead.take(instruction);
       // By default a link in the image is replaced, so no request is spent on finding one.
       const readLinkInImage = async (path: string) =>
-        build.mode === "docker" ? build.facts.readLink(layer.image, path) : undefined;
+        build.dialect.copiesAsBuildKit ? build.facts.readLink(layer.image, path) : undefined;
       const { context, ignore } = await jobOf(instruction);
       return {
         ...{ context, files, ignore, signal, staged },
@@ -112,18 +113,18 @@ function noteStep(
   instruction: Instruction,
   stage: StageState,
   lookup: Lookup,
-  { mode, buildArgs, dockerfile: { escape } }: BuildJob,
+  { dialect, buildArgs, dockerfile: { escape } }: BuildJob,
 ): StageState {
-  if (mode === "default" && isSkipped(instruction)) return stage;
+  if (isSkipped(instruction, dialect)) return stage;
   const line = createdBy(instruction, { stage, lookup, escape, buildArgs });
   if (line === undefined) return stage;
   return { ...stage, steps: addStep(stage.steps, line, changesFiles(instruction)) };
 }
 
-/** Returns true for an instruction that the default mode skips: one that is not in the specification's list. */
-function isSkipped(instruction: Instruction): boolean {
-  if (instruction.name === "COPY") return instruction.from !== undefined;
-  return !["ADD", "ARG", "ENV", "RUN", "USER", "WORKDIR"].includes(instruction.name);
+/** Returns true for an instruction that is skipped: by default, one that is not in the specification's list. */
+function isSkipped(instruction: Instruction, { copiesFromImages, keepsConfiguration }: Dialect): boolean {
+  if (instruction.name === "COPY") return instruction.from !== undefined && !copiesFromImages;
+  return !keepsConfiguration && !["ADD", "ARG", "ENV", "RUN", "USER", "WORKDIR"].includes(instruction.name);
 }
 
 /** Returns true if an instruction may look at files that were copied before. A RUN looks for its layer first. */

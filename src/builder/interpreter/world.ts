@@ -11,7 +11,7 @@ import type { Lookup } from "../../dockerfile/words/words.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { CopyPlan, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
-import type { BuildMode } from "../job.ts";
+import type { Dialect } from "../dialect.ts";
 import type { Arguments, StageScope } from "./scope.ts";
 
 /** A COPY or ADD with its words and the plan of what goes where. */
@@ -24,7 +24,7 @@ export interface PlannedCopy {
   isImageAsked: boolean;
 }
 
-type CopyOptions = Omit<PlanOptions, "mode" | "lookup" | "escape" | "workdir"> & {
+type CopyOptions = Omit<PlanOptions, "dialect" | "lookup" | "escape" | "workdir"> & {
   workdir: string | undefined;
 };
 
@@ -33,7 +33,7 @@ type CopyOptions = Omit<PlanOptions, "mode" | "lookup" | "escape" | "workdir"> &
  * an image and notes what a build would do.
  */
 export interface World<Stage extends StageScope> {
-  readonly mode: BuildMode;
+  readonly dialect: Dialect;
   readonly escape: EscapeCharacter;
   readonly buildArgs: ReadonlyMap<string, string>;
   /** `--build-context`. */

@@ -20,12 +20,12 @@ export async function stageMountedFiles(
   instruction: RunInstruction,
   build: BuildJob,
 ): Promise<Staged> {
-  const { signal, clock, hashes: cache, early, inputs, emit, mode } = build;
+  const { signal, clock, hashes: cache, early, inputs, emit, dialect } = build;
   const { match, warnings, excluded } = await findMountedFiles(path, build);
   const line = instruction.range.start;
   for (const warning of warnings) emit({ type: "warning", ...warning, line });
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });
-  if (mode === "docker") match.entries.groupLinks();
+  if (dialect.copiesAsBuildKit) match.entries.groupLinks();
   await hashMatches([match], { signal, clock, cache, early, inputs });
   // Owned by root, as BuildKit sends a context.
   const owned = { ...root, line };

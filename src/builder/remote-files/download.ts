@@ -130,7 +130,7 @@ type Validators = Pick<UrlEntry, "etag" | "lastModified" | "contentMd5">;
 async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promise<boolean> {
   if (known.etag === null && known.contentMd5 === null) {
     if (known.lastModified === null) return false;
-    if (build.mode === "docker" && !isStrong(known)) return false;
+    if (build.dialect.copiesAsBuildKit && !isStrong(known)) return false;
   }
   const headers: Record<string, string> = {};
   if (known.etag !== null) headers["If-None-Match"] = known.etag;

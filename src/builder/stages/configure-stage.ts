@@ -32,7 +32,8 @@ export async function configureLayer(
     }
     return layer;
   }
-  const path: [string, string][] = build.mode === "docker" || env.size > 0 ? [["PATH", defaultPath]] : [];
+  const path: [string, string][] =
+    build.dialect.keepsConfiguration || env.size > 0 ? [["PATH", defaultPath]] : [];
   const config = configurationOf(stage, [...path, ...variablesIn(stage.config), ...kept]);
   // The failed step is not part of the image's history.
   const storedOrigin = keeps.origin && occasion === "result" ? origin : undefined;
@@ -56,8 +57,8 @@ export async function configurationSupport({
 }
 
 /** Returns the variables to store with the image: by default no secrets. Docker keeps them, and its checks warn. */
-function keptVariables({ env, args }: StageState, { mode }: BuildJob): StageState["env"] {
-  if (mode === "docker") return env;
+function keptVariables({ env, args }: StageState, { dialect }: BuildJob): StageState["env"] {
+  if (dialect.hasDockersVariables) return env;
   const declared = Array.from(args, ([name, { value }]): [string, string | undefined] => [name, value]);
   const secrets = secretsAmong([...declared, ...env]);
   return new Map([...env].filter(([name, value]) => !secrets.has(name) && secrets.mask(value) === value));

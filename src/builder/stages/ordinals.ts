@@ -16,9 +16,9 @@ export interface Ordinals {
 /** The maximum number of triggers of an image. Their ordinals are negative, below those of all instructions. */
 const maxTriggers = 10_000;
 
-export function ordinalsOf({ dockerfile, mode }: Pick<RunningBuild, "dockerfile" | "mode">): Ordinals {
+export function ordinalsOf({ dockerfile, dialect }: Pick<RunningBuild, "dockerfile" | "dialect">): Ordinals {
   const { length } = dockerfile.stages;
-  const makers = layerMakers(dockerfile, mode);
+  const makers = layerMakers(dockerfile, dialect);
   const byInstruction = new Map<Instruction, number>(
     makers.map((instruction, ordinal) => [instruction, ordinal]),
   );

@@ -39,7 +39,7 @@ export interface BuiltTarget {
 
 /** Runs every stage, one after the other. With `--docker`, runs only those that the target needs, concurrently if possible. */
 export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
-  const { dockerfile, mode } = running;
+  const { dockerfile, dialect } = running;
   const platform = await findPlatform(running);
   const steps = stepsOf(dockerfile);
   const records: StepRecord[] = [];
@@ -51,8 +51,9 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   }
   const graph = graphOf(dockerfile, globals, running.contexts);
   const target = requireTarget(dockerfile, running.target);
-  const needed =
-    mode === "docker" ? reachableFrom(graph, target) : dockerfile.stages.map(({ index }) => index);
+  const needed = dialect.buildsNeededStages
+    ? reachableFrom(graph, target)
+    : dockerfile.stages.map(({ index }) => index);
   await requireBases(graph, needed, running);
 
   const edges = edgesByInstruction(graph);
@@ -62,7 +63,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const failures = watchStages(running);
   const stateOf = once((index) => {
     const state = runStage(index, stages);
-    if (mode === "docker") void failures.watch(state);
+    if (dialect.buildsNeededStages) void failures.watch(state);
     return state;
   });
   const committed = once(async (index) => commitStage(index, await stateOf(index), stages));
@@ -109,7 +110,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     },
     waitFor: (instruction) =>
       Promise.all(
-        mode === "docker"
+        dialect.buildsNeededStages
           ? [instruction, ...triggersOf(instruction)].flatMap(sourcesOf)
           : instruction.name === "RUN"
             ? sourcesOf(instruction)
@@ -117,10 +118,10 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
       ),
     needsOf: (instruction) => [...new Set([instruction, ...triggersOf(instruction)].flatMap(stagesOf))],
     takeSlot: slots.take,
-    areMany: () => mode === "docker" && Math.max(needed.length, stateOf.begun.size) > 1,
+    areMany: () => dialect.buildsNeededStages && Math.max(needed.length, stateOf.begun.size) > 1,
   };
   try {
-    if (mode === "docker") await failures.finish([...needed.map(stateOf), committed(target)]);
+    if (dialect.buildsNeededStages) await failures.finish([...needed.map(stateOf), committed(target)]);
     else for (const index of needed) await stateOf(index);
     const stage = await committed(target);
     const isLeftOut = (index: number | undefined) => index !== undefined && !stateOf.begun.has(index);
@@ -165,7 +166,7 @@ async function requireBases(
   for (const index of needed) {
     for (const { instruction, reference, target, kind } of nodes[index]?.edges ?? []) {
       const require = (image: string) => requireBase(image, running.service);
-      const isSkipped = kind !== "from" && running.mode === "default";
+      const isSkipped = kind !== "from" && !running.dialect.copiesFromImages;
       if (isSkipped || (target.kind !== "image" && target.kind !== "context")) continue;
       await withLocation(running, instruction, async () => {
         if (target.kind === "image") await require(reference);

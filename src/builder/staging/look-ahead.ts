@@ -11,6 +11,7 @@ import type { FileStates } from "../../store/file-states.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import { hashMatches } from "../copy/hash-sources.ts";
 import { expandCopyWords } from "../copy/words.ts";
+import type { Dialect } from "../dialect.ts";
 import type { InputObserver } from "../input-observer.ts";
 import { isUrl } from "../remote-files/source-url.ts";
 import type { EarlyUploads } from "./early-uploads.ts";
@@ -36,8 +37,7 @@ export interface FoundSources {
 }
 
 interface LookAheadOptions {
-  /** The build's mode. */
-  mode: "default" | "docker";
+  dialect: Dialect;
   dockerfile: Dockerfile;
   context: BuildContext;
   files: FileSystem;
@@ -68,7 +68,7 @@ const maxAhead = 16;
 
 export function createLookAhead(options: LookAheadOptions): LookAhead {
   const {
-    mode,
+    dialect,
     dockerfile,
     context,
     files,
@@ -95,7 +95,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
     await last;
     // Lets the request to the service go first.
     await new Promise<void>((resolve) => setImmediate(resolve));
-    const words = expandCopyWords(instruction, () => undefined, dockerfile.escape, mode);
+    const words = expandCopyWords(instruction, () => undefined, dockerfile.escape, dialect);
     const { paths: sources, exclude } = words;
     const { parents } = instruction;
     return resolveSources({ context, files, ignore, sources, exclude, parents, whyLeftOut, signal });
@@ -129,7 +129,7 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
 
   return {
     begin(index) {
-      waiting = literalCopies(dockerfile, index, mode);
+      waiting = literalCopies(dockerfile, index, dialect);
       searchOn();
     },
     async take(instruction) {
@@ -160,12 +160,12 @@ export function createLookAhead(options: LookAheadOptions): LookAhead {
 function* literalCopies(
   { instructions }: Dockerfile,
   index: number,
-  mode: LookAheadOptions["mode"],
+  dialect: Dialect,
 ): Generator<CopyInstruction | AddInstruction, undefined> {
   for (let at = index; at < instructions.length; at++) {
     const instruction = instructions[at];
     if (instruction?.name === "FROM" || instruction?.name === "RUN") return;
-    if ((instruction?.name === "COPY" || instruction?.name === "ADD") && isLiteral(instruction, mode))
+    if ((instruction?.name === "COPY" || instruction?.name === "ADD") && isLiteral(instruction, dialect))
       yield instruction;
   }
 }
@@ -178,10 +178,10 @@ function settled(promise: Promise<unknown>): Promise<void> {
 }
 
 /** Returns true if the words are known in advance and all sources are in the context. */
-function isLiteral(instruction: CopyInstruction | AddInstruction, mode: LookAheadOptions["mode"]): boolean {
+function isLiteral(instruction: CopyInstruction | AddInstruction, dialect: Dialect): boolean {
   if (instruction.name === "COPY" && instruction.from !== undefined) return false;
   // For an archive that is unpacked, its entries are sent instead.
-  if (instruction.name === "ADD" && (instruction.unpack ?? mode === "docker")) return false;
+  if (instruction.name === "ADD" && (instruction.unpack ?? dialect.unpacksArchives)) return false;
   const { sources, exclude, destination, chmod = "", chown = "" } = instruction;
   const paths = sources.flatMap((source) => (source.kind === "path" ? [source.path] : []));
   const words = [...paths, ...exclude, destination, chmod, chown];

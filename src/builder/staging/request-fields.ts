@@ -9,8 +9,8 @@ import type { SmallContents } from "./small-contents.ts";
 import { type Staged, type StagedEntry, type StagedFile, wireTime } from "./staged.ts";
 
 /** A default build does not ask a service that returned no configuration of the image, which saves one request a build. */
-export async function takesEntries({ mode, service: { capabilities } }: BuildJob): Promise<boolean> {
-  if (mode === "default" && !capabilities.has("config")) return false;
+export async function takesEntries({ dialect, service: { capabilities } }: BuildJob): Promise<boolean> {
+  if (!dialect.keepsConfiguration && !capabilities.has("config")) return false;
   return (await capabilities.extensions()).has("entries");
 }
 

@@ -7,10 +7,10 @@ import type { BuildJob } from "../job.ts";
  * root. A socket becomes an empty file. By default all are left out.
  */
 export function specialFilesOf({
-  mode,
+  dialect,
   service,
-}: Pick<BuildJob, "mode" | "service">): WhyLeftOut | undefined {
-  return mode === "default" ? undefined : (special) => whyUnmade(special, service);
+}: Pick<BuildJob, "dialect" | "service">): WhyLeftOut | undefined {
+  return dialect.copiesAsBuildKit ? (special) => whyUnmade(special, service) : undefined;
 }
 
 /** Returns why a service can't make a special file; `undefined` if it can. */

@@ -4,9 +4,9 @@ import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 
 /** Returns the variables of a command of this stage. */
-export function environmentFor(stage: StageState, { mode, buildArgs }: BuildJob): Record<string, string> {
+export function environmentFor(stage: StageState, { dialect, buildArgs }: BuildJob): Record<string, string> {
   const proxies = predefinedArguments(buildArgs);
-  return mode === "docker"
+  return dialect.hasDockersVariables
     ? { ...environmentOf(stage, new Map()), ...proxiesAsDocker(proxies) }
     : environmentOf(stage, proxies);
 }

@@ -49,8 +49,8 @@ function runStepOf(
     line: instruction.range.start,
     ordinal,
     directive: [
-      // `su`, which the default mode needs for a user name, sets variables of its own.
-      ...(build.mode === "docker" && isUserName(stage.config.User) ? ["without su"] : []),
+      // `su`, which the default dialect needs for a user name, sets variables of its own.
+      ...(build.dialect.looksUpUsers && isUserName(stage.config.User) ? ["without su"] : []),
       name,
       ...wordsOf(whole),
     ],
@@ -68,9 +68,9 @@ function commandsOf(
   instruction: RunInstruction,
   env: Readonly<Record<string, string>>,
   stage: StageState,
-  { mode, dockerfile: { escape } }: BuildJob,
+  { dialect, dockerfile: { escape } }: BuildJob,
 ): { whole: ExpandedCommand; command: ExpandedCommand } {
-  if (mode === "docker") {
+  if (dialect.hasDockersVariables) {
     const command = commandAsWritten(instruction, stage.config.Shell ?? []);
     return { whole: command, command };
   }

@@ -15,12 +15,12 @@ export async function readCheckedDockerfile(
   inputs: BuildInputs,
   invocation: Invocation,
 ): Promise<{ dockerfile: Dockerfile; directive: CheckDirective }> {
-  const { mode, buildArgs, target, contexts } = inputs;
+  const { dialect, buildArgs, target, contexts } = inputs;
   const parsed = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
   const dockerfile = overrideStages(parsed, contexts);
   refuseUnsupported(dockerfile, inputs.network);
   refuseBadMounts(dockerfile, idsOf(inputs.secrets), contexts);
-  refuseBadStages(dockerfile, { mode, buildArgs, target, contexts });
+  refuseBadStages(dockerfile, { dialect, buildArgs, target, contexts });
   // The comments of a replaced stage must not count for the next one.
   const directive = readCheckDirective(parsed);
   if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);

@@ -3,7 +3,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { Platform } from "../../builder/bases/platform.ts";
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
-import type { BuildMode } from "../../builder/job.ts";
+import type { Dialect } from "../../builder/dialect.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore-file.ts";
 import { BoughError } from "../../errors.ts";
@@ -16,7 +16,7 @@ import { sourceDateEpoch } from "../export/times.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfile-file.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
-import { chooseMode } from "./options/build-mode.ts";
+import { chooseDialect } from "./options/dialect.ts";
 import { splitKeyValue } from "./options/key-value.ts";
 import { readLabels } from "./options/labels.ts";
 import { readPlatform } from "./options/platform-option.ts";
@@ -33,7 +33,7 @@ export interface BuildInputs extends OpenedContext {
   /** True if FROM may name an image on this machine. */
   allowsLocalFrom: boolean;
   network: NetworkPolicy;
-  mode: BuildMode;
+  dialect: Dialect;
   /** `--platform`, which must be the platform of the service. */
   platform: Platform | undefined;
   /** `--target`. */
@@ -68,12 +68,12 @@ export async function readBuildInputs(
 ): Promise<BuildInputs> {
   const { values, runtime } = given;
   const network = readNetworkPolicy(values);
-  const mode = chooseMode(given);
+  const dialect = chooseDialect(given);
   const buildArgs = readBuildArgs(values.list("build-arg"), runtime.environment);
   const epoch = sourceDateEpoch(given);
   // As for docker buildx, the variable is the value of `ARG SOURCE_DATE_EPOCH`, too.
-  if (mode === "docker" && epoch !== undefined) buildArgs.set("SOURCE_DATE_EPOCH", epoch);
-  const labels = readLabels(values.list("label"), mode);
+  if (dialect.hasSourceDate && epoch !== undefined) buildArgs.set("SOURCE_DATE_EPOCH", epoch);
+  const labels = readLabels(values.list("label"), dialect);
   const allowsLocalFrom = values.flag("allow-local-from");
   const platform = readPlatform(values.text("platform"));
   const target = values.text("target");
@@ -81,7 +81,7 @@ export async function readBuildInputs(
   const secrets = readSecretOptions(given);
   const maxAddBytes = readMaxAddBytes(values.text("max-add-size"));
   const places = locateInputs(given);
-  const defaultExcludes = mode === "default" && !values.flag("no-default-excludes");
+  const defaultExcludes = dialect.filtersContexts && !values.flag("no-default-excludes");
   const settings = { buildArgs, secrets, maxAddBytes, ...options };
   const holder = new DisposableStack();
   const contexts = await openNamedContexts(
@@ -91,7 +91,7 @@ export async function readBuildInputs(
   const opened = holder.use(await open(places));
   return {
     ...{ ...opened, contexts },
-    ...{ buildArgs, labels, allowsLocalFrom, network, mode, platform, target, uncachedStages, secrets },
+    ...{ buildArgs, labels, allowsLocalFrom, network, dialect, platform, target, uncachedStages, secrets },
     maxAddBytes,
     [Symbol.dispose]: () => holder.dispose(),
   };
@@ -114,7 +114,7 @@ export async function readBuildInputs(
     return openFetchedContext(
       places.source,
       places.dockerfile,
-      { ...settings, mode, defaultExcludes },
+      { ...settings, dialect, defaultExcludes },
       given,
     );
   }

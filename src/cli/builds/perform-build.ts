@@ -44,9 +44,9 @@ export async function performBuild(
   const { log } = progress;
   const { jobsIn, outputs, attestations, annotations, timeout, ...options } = readBuildOptions(invocation);
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true });
-  const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, mode, target } = inputs;
+  const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target } = inputs;
   const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
-  if (mode === "default") requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
+  if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
 
   const secrets = inputs.secrets.load();
   const attesting =
@@ -68,13 +68,13 @@ export async function performBuild(
     const request: BuildRequest = {
       ...options,
       timeoutSeconds: await buildTimeout(timeout, service),
-      ...{ mode, target, dockerfile, context, contexts, ignore, session },
+      ...{ dialect, target, dockerfile, context, contexts, ignore, session },
       ...{ buildArgs, labels, allowsLocalFrom, uncachedStages: inputs.uncachedStages },
       ...{ service, store, layers, memory, secrets, signal },
       ...tables,
       ...machineOf(runtime),
       owner,
-      jobs: jobsIn(mode),
+      jobs: jobsIn(dialect),
       files: localFileSystem,
       network: inputs.network.mode,
       hosts: inputs.network.hosts,
@@ -95,7 +95,7 @@ export async function performBuild(
       const { writeBuildOutputs } = await import("../export/write-outputs.ts");
       const attest = attesting?.attest(service, result.image, options.tags);
       const additions = { attest, annotations: annotations?.parts };
-      const timed = mode === "docker" ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
+      const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;
       exported = await writeBuildOutputs(timed, result.image, connection, invocation, log, additions);
     }
     await connection.requireKept(result.image);

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import type { BuildMode } from "../../builder/job.ts";
+import type { Dialect } from "../../builder/dialect.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { localFileSystem, localPath } from "../../context/file-system/local-file-system.ts";
@@ -24,7 +24,7 @@ import { accessFor, type FetchSettings, placeForContexts } from "./fetch-setting
 import type { FetchedContext, OpenedContext } from "./fetched-context.ts";
 
 interface Settings extends FetchSettings {
-  mode: BuildMode;
+  dialect: Dialect;
   defaultExcludes: boolean;
 }
 
@@ -54,7 +54,7 @@ export async function openFetchedContext(
   const context: BuildContext = {
     ...{ path: fetched.name, absolutePath: tree, realPath: localPath(realpathSync(tree)) },
     isRepository: fetched.repository !== undefined,
-    isTakenWhole: settings.mode === "docker",
+    isTakenWhole: !settings.dialect.filtersContexts,
   };
   const opened = stack.move();
   return { context, place, fetched, dockerfile, ignore, [Symbol.dispose]: () => opened.dispose() };
@@ -137,11 +137,11 @@ function twoDockerfiles(path: string, name: string): BoughError {
 function readRules(
   { name, tree }: FetchedContext,
   dockerfilePath: string,
-  { mode, defaultExcludes, log }: Settings,
+  { dialect, defaultExcludes, log }: Settings,
 ): IgnoreRules {
   const locate = (path: string) => locateIn(tree, path);
   const places = { contextPath: "", dockerfilePath };
-  if (mode === "default") return readIgnoreRules({ ...places, defaultExcludes, locate });
+  if (dialect.filtersContexts) return readIgnoreRules({ ...places, defaultExcludes, locate });
   const unread = ignoreFileCandidates(places).find((path) => existsSync(locate(path) ?? ""));
   if (unread !== undefined)
     log.warn(`${displayPath(unread)} is not applied to ${name}, as in Docker; without --docker it is`);

@@ -28,7 +28,7 @@ interface Provenance {
  * inputs give the same bytes.
  */
 export function gatherProvenance(
-  { context, contexts, dockerfile, buildArgs, labels, mode, target }: BuildInputs,
+  { context, contexts, dockerfile, buildArgs, labels, dialect, target }: BuildInputs,
   given: GivenSecrets,
   { hasArguments, builderId }: ProvenanceOptions,
 ): Provenance {
@@ -40,7 +40,7 @@ export function gatherProvenance(
   const { absolutePath } = dockerfile;
   const externalParameters = {
     dockerfile: pathWithin(context.absolutePath, absolutePath) ?? basename(absolutePath),
-    mode,
+    mode: dialect.name,
     ...(target === undefined ? {} : { target }),
     ...withoutSecrets(buildArgs, given, hasArguments),
     ...(labels.size === 0 ? {} : { labels: Object.fromEntries(inOrder(labels)) }),

@@ -6,6 +6,7 @@ import { createLayerCache } from "../../../src/builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../../src/builder/cache/step-memory.ts";
 import { stageImageCopy } from "../../../src/builder/copy/from-image.ts";
 import { expandCopyWords } from "../../../src/builder/copy/words.ts";
+import { dialects } from "../../../src/builder/dialect.ts";
 import type { StepEvent } from "../../../src/builder/events.ts";
 import { type StageState, startStage } from "../../../src/builder/interpreter/state.ts";
 import type { BuildJob } from "../../../src/builder/job.ts";
@@ -61,7 +62,7 @@ export function createImageCopyBuild(
   });
   const session = "build:test";
   const job: BuildJob = {
-    mode: "docker",
+    dialect: dialects.docker,
     contexts: new Map(),
     target: undefined,
     uncachedStages: [],
@@ -112,7 +113,7 @@ export function createImageCopyBuild(
     fileStates,
     early,
     ahead: createLookAhead({
-      mode: "default",
+      dialect: dialects.default,
       dockerfile,
       context,
       files: localFileSystem,
@@ -139,7 +140,7 @@ export function createImageCopyBuild(
       const text = lines.map((line) => `COPY --from=source ${line}\n`).join("");
       for (const instruction of parseDockerfile(`FROM base\n${text}`, "Dockerfile").instructions) {
         if (instruction.name !== "COPY") continue;
-        const words = expandCopyWords(instruction, () => undefined, "\\", "docker");
+        const words = expandCopyWords(instruction, () => undefined, "\\", dialects.docker);
         state = await stageImageCopy(
           instruction,
           { words, source: { image: source, losable: undefined } },

@@ -1,5 +1,6 @@
 /** Dependencies of stages: edges, the stages that a target needs, and invalid references. */
 import { describe, expect, test } from "bun:test";
+import { dialects } from "../../../src/builder/dialect.ts";
 import {
   type BuildGraph,
   buildGraph,
@@ -153,7 +154,7 @@ describe("an invalid --from is an error:", () => {
     ],
   ])("%s", (_, text, line, why) => {
     const dockerfile = parseDockerfile(text, "Dockerfile");
-    const problems = findBadReferences(dockerfile, graphOf(text), "docker");
+    const problems = findBadReferences(dockerfile, graphOf(text), dialects.docker);
     expect(problems.map(({ range, message }) => [range.start, message.replace(/^--from=\S+: /, "")])).toEqual(
       [[line, why]],
     );

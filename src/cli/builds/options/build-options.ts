@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
-import type { BuildMode, BuildRequest } from "../../../builder/job.ts";
+import type { Dialect } from "../../../builder/dialect.ts";
+import type { BuildRequest } from "../../../builder/job.ts";
 import { usageError } from "../../../errors.ts";
 import { parseTag } from "../../../service/images/tag.ts";
 import type { Values } from "../../command-line/arguments.ts";
@@ -23,7 +24,7 @@ interface BuildOptions
   /** `--annotation`. */
   annotations: AnnotationOptions | undefined;
   /** The number of steps that run concurrently. */
-  jobsIn(mode: BuildMode): number;
+  jobsIn(dialect: Dialect): number;
 }
 
 /** @throws BoughError of kind `usage` for an invalid value, or for options that exclude each other */
@@ -59,8 +60,8 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
     useCache: !values.flag("no-cache"),
     pullsImages: values.flag("pull"),
     measuresLayers: values.text("metadata-file") !== undefined,
-    jobsIn(mode) {
-      if (mode === "default") return 1;
+    jobsIn(dialect) {
+      if (!dialect.buildsNeededStages) return 1;
       // The embedded engine has this machine's processors, a remote service its own machines.
       return jobs ?? (isEmbedded(runtime, globals) ? availableParallelism() : 4);
     },

@@ -1,12 +1,12 @@
-import type { BuildMode } from "../../../builder/job.ts";
+import { type Dialect, dialects } from "../../../builder/dialect.ts";
 import { BoughError } from "../../../errors.ts";
 import type { Invocation } from "../../command-line/command.ts";
 
-/** Returns the mode that `--docker`, `--no-docker`, `--target`, `--no-cache-filter` or `--build-context` selects, else `BOUGH_DOCKER`. */
-export function chooseMode({
+/** Returns the dialect that `--docker`, `--no-docker`, `--target`, `--no-cache-filter` or `--build-context` selects, else `BOUGH_DOCKER`. */
+export function chooseDialect({
   values,
   runtime: { environment },
-}: Pick<Invocation, "values" | "runtime">): BuildMode {
+}: Pick<Invocation, "values" | "runtime">): Dialect {
   const [isDocker, isNotDocker] = [values.flag("docker"), values.flag("no-docker")];
   const implied = [
     ...(isDocker ? ["--docker"] : []),
@@ -24,11 +24,11 @@ export function chooseMode({
           : "Without --docker every stage is built.",
     });
   }
-  if (isNotDocker) return "default";
-  if (chosen !== undefined) return "docker";
+  if (isNotDocker) return dialects.default;
+  if (chosen !== undefined) return dialects.docker;
   const { BOUGH_DOCKER: given = "" } = environment;
-  if (given === "" || given === "0") return "default";
-  if (given === "1") return "docker";
+  if (given === "" || given === "0") return dialects.default;
+  if (given === "1") return dialects.docker;
   throw new BoughError(`BOUGH_DOCKER must be 1 or 0, not ${JSON.stringify(given)}`, {
     kind: "usage",
     hint: "1 means --docker: build as docker build does.",

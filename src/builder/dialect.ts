@@ -1,0 +1,64 @@
+/**
+ * What `--docker` changes, each as a policy with a name. Chosen once, where a build begins; whoever needs to know asks a policy,
+ * and nobody compares names (`scripts/layering.ts`).
+ */
+export interface Dialect {
+  /** For provenance, and for keys of results that differ. */
+  readonly name: "default" | "docker";
+  /** Builds only the stages that the target needs, concurrently. By default all, in the order of the Dockerfile. */
+  readonly buildsNeededStages: boolean;
+  /** A `COPY --from` copies. By default it is skipped. */
+  readonly copiesFromImages: boolean;
+  /**
+   * COPY and ADD do as BuildKit: they fetch repositories, follow the image's links, keep hard links and special files, and refuse
+   * what BuildKit refuses.
+   */
+  readonly copiesAsBuildKit: boolean;
+  /** ADD unpacks local archives without being asked. */
+  readonly unpacksArchives: boolean;
+  /** The image gets what CMD, LABEL and their like say, and a base image's triggers run. By default they are skipped. */
+  readonly keepsConfiguration: boolean;
+  /**
+   * The later one of ENV and ARG wins, and a RUN's shell replaces its variables. By default `--build-arg` wins, bough replaces them,
+   * and no secret of ENV is stored.
+   */
+  readonly hasDockersVariables: boolean;
+  /** The names in USER and `--chown` are looked up in the image's tables. By default `su` knows what a USER means. */
+  readonly looksUpUsers: boolean;
+  /** The host name of a RUN; `undefined`: whatever the service sets. */
+  readonly hostName: string | undefined;
+  /** Default excludes apply, and so does the ignore file of a fetched context. */
+  readonly filtersContexts: boolean;
+  /** SOURCE_DATE_EPOCH is a build argument and the time of images. */
+  readonly hasSourceDate: boolean;
+}
+
+/** `default`: as the specification says. `docker`: as `docker build` does it. */
+export const dialects: Readonly<Record<Dialect["name"], Dialect>> = {
+  default: {
+    name: "default",
+    buildsNeededStages: false,
+    copiesFromImages: false,
+    copiesAsBuildKit: false,
+    unpacksArchives: false,
+    keepsConfiguration: false,
+    hasDockersVariables: false,
+    looksUpUsers: false,
+    hostName: undefined,
+    filtersContexts: true,
+    hasSourceDate: false,
+  },
+  docker: {
+    name: "docker",
+    buildsNeededStages: true,
+    copiesFromImages: true,
+    copiesAsBuildKit: true,
+    unpacksArchives: true,
+    keepsConfiguration: true,
+    hasDockersVariables: true,
+    looksUpUsers: true,
+    hostName: "buildkitsandbox",
+    filtersContexts: false,
+    hasSourceDate: true,
+  },
+};
