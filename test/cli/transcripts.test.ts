@@ -27,7 +27,8 @@ describe("a person at the command line:", () => {
 
 /** Keeps comments and command lines, and replaces the output by that of the commands. */
 async function play(transcript: string): Promise<string> {
-  const importError = (url: string) => (url.includes("broken") ? "manifest unknown" : undefined);
+  const importError = (url: string) =>
+    /broken|nosuch|\/(ap|ls):/.test(url) ? "manifest unknown" : undefined;
   const service = await startFakeService({ run: perform, importError });
   for (const tag of ["base:1", "app:dev", "app:latest"]) service.state.addImage(tag);
   service.state.tree.set("/etc", { type: "directory" });

@@ -87,7 +87,6 @@ export const dockerRun: readonly ForeignOption[] = [
   ["--privileged", "refused", capabilities],
   ["-p, --publish PORTS", "refused", ports],
   ["-P, --publish-all", "refused", ports],
-  ["--pull WHEN", "refused", "`bough images import REFERENCE` imports an image first."],
   [
     "--read-only",
     "refused",

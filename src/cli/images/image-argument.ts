@@ -43,15 +43,37 @@ async function resolve(
   reference: string,
   { takesEqualNames, otherwise }: { takesEqualNames: boolean; otherwise?: string | undefined },
 ): Promise<string> {
-  const { service, store } = connection;
+  const found = await find(connection, reference, takesEqualNames);
+  if (found !== undefined) return found;
+  throw await noSuchImage(connection, reference, otherwise);
+}
+
+/** Finds an image as `resolveImageArgument` does; returns `undefined` if there is none. */
+export function findImageArgument(connection: Known, reference: string): Promise<string | undefined> {
+  return find(connection, reference, true);
+}
+
+async function find(
+  connection: Known,
+  reference: string,
+  takesEqualNames: boolean,
+): Promise<string | undefined> {
   const found = await findNamedImage(connection, reference, takesEqualNames);
   if (found === "unsupported") {
     // What this machine has tagged may have another image by now, which must not be removed by mistake.
-    const known = takesEqualNames ? recallImage(reference, store) : undefined;
+    const known = takesEqualNames ? recallImage(reference, connection.store) : undefined;
     return known ?? `tag:${withLatest(reference.replace(/^tag:/, ""))}`;
   }
-  if (found !== undefined) return found.uuid;
-  throw new BoughError(`${service.address} has no image ${reference}`, {
+  return found?.uuid;
+}
+
+/** `otherwise`: the hint if there is no similar tag. */
+export async function noSuchImage(
+  { service }: Pick<Known, "service">,
+  reference: string,
+  otherwise?: string,
+): Promise<BoughError> {
+  return new BoughError(`${service.address} has no image ${reference}`, {
     hint: await hintFor(service, reference, otherwise),
   });
 }

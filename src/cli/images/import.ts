@@ -3,7 +3,6 @@ import { BoughError, messageOf, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { takesTag } from "../../service/images/tag.ts";
 import type { ImageImport } from "../../service/service.ts";
-import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import { askSecret, canAsk, readSecretLine } from "../auth/secret.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -11,9 +10,9 @@ import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { credentialsDefinition, readCredentials, registryOptions } from "../export/registry-options.ts";
-import { watchedTerminal } from "../process/watched-terminal.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
+import { importOne } from "./import-one.ts";
 import { namedInArchive, type Reference, readReferences } from "./import-references.ts";
 
 export const importCommand = command({
@@ -130,27 +129,6 @@ async function chooseTag(
   const found = await service.findImage(tag);
   if (found === undefined || found === "unsupported") return { tag, keeper: undefined };
   return { tag: undefined, keeper: found.uuid };
-}
-
-async function importOne(
-  request: ImageImport,
-  service: Service,
-  { runtime, globals, log }: Invocation,
-): Promise<string> {
-  const progress = startImportProgress({
-    url: request.url,
-    clock: runtime.clock,
-    log,
-    terminal: watchedTerminal(runtime, globals),
-  });
-  try {
-    const image = await service.importImage({ ...request, onProgress: progress.message });
-    progress.end("imported");
-    return image;
-  } catch (error) {
-    progress.end("failed");
-    throw error;
-  }
 }
 
 /** A service fetches images itself, and checks certificates as it likes. */

@@ -27,7 +27,7 @@ export async function runDetached(asked: AskedRun, invocation: Invocation): Prom
 
 async function start(given: AskedRun, invocation: Invocation, connection: Connection): Promise<string> {
   const asked = withStored(given, connection.store);
-  const image = await startImage(asked, connection);
+  const image = await startImage(asked, invocation, connection);
   const request = await withCommand(asked, image, invocation, connection);
   return await withInstance(request, image, invocation, connection, (instance) =>
     connection.service.spawn(instance),

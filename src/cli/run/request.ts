@@ -9,7 +9,7 @@ import { refuseMissing } from "../../service/operations/outcome.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { describeGone } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
+import { requireSessionImage } from "../images/image-argument.ts";
 import { readPipedInput } from "../process/piped-input.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
@@ -17,6 +17,7 @@ import type { FileArgument } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import type { LentAgain } from "./lend-again.ts";
 import { stageLocalFiles } from "./local-files.ts";
+import { findOrPull, type PullPolicy } from "./pull.ts";
 import { requireSupport, type SandboxOptions } from "./required-support.ts";
 import { findSurroundings, type GivenSurroundings, type Surroundings } from "./surroundings.ts";
 import { terminalFields } from "./terminal.ts";
@@ -44,8 +45,8 @@ export interface RunRequest extends GivenSurroundings, SandboxOptions {
 export type RunPlace =
   /** The session's image. */
   | { kind: "session" }
-  /** An image as the user named it. `otherwise`: the hint of the error if there is none. */
-  | { kind: "image"; image: string; otherwise?: string }
+  /** An image as the user named it. `otherwise`: the hint of the error if there is none. `pull`: `never` by default. */
+  | { kind: "image"; image: string; otherwise?: string; pull?: PullPolicy }
   /** A build's failed step, which the command replaces. */
   | { kind: "step"; step: FailedStep };
 
@@ -55,6 +56,7 @@ const outputLimit = 16 * 1024 * 1024;
 /** Returns the image that the command starts from. */
 export async function startImage(
   { key, place, ...options }: SandboxOptions & Pick<RunRequest, "key" | "place">,
+  invocation: Invocation,
   connection: Connection,
 ): Promise<string> {
   await requireSupport(options, connection.service);
@@ -62,7 +64,7 @@ export async function startImage(
     case "session":
       return requireSessionImage(connection.store, key);
     case "image":
-      return await resolveImageArgument(connection, place.image, place.otherwise);
+      return await findOrPull(place, invocation, connection);
     case "step":
       return place.step.fields.image;
   }

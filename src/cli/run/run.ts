@@ -9,6 +9,7 @@ import { sessionKey } from "../sessions/session-key.ts";
 import { runDetached } from "./detached.ts";
 import { type AskedRun, whichCommand } from "./image-command.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";
+import { pullPolicies, readPullPolicy } from "./pull.ts";
 import { readScript } from "./script.ts";
 import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";
 import { requireTerminal } from "./terminal.ts";
@@ -67,6 +68,12 @@ export const run = command({
       completes: "image",
       valueHint: "IMAGE",
       description: "Run COMMAND in this image as it is, as after `bough use IMAGE`: without its ENTRYPOINT",
+    },
+    pull: {
+      type: "string",
+      completes: pullPolicies,
+      valueHint: "WHEN",
+      description: "Import IMAGE from its registry: missing (default), always or never",
     },
     detach: {
       type: "boolean",
@@ -158,10 +165,11 @@ function isDisposable({ values, globals, runtime }: Invocation, place: AskedRun[
 
 function readPlace(values: Values): AskedRun["place"] {
   const use = values.text("use");
+  const asked = readPullPolicy(values.text("pull"));
   const [place] = values.positionals;
   // With --use and --script, the positional words are the script's arguments.
   if (use !== undefined && (place === undefined || values.text("script") !== undefined))
-    return { kind: "image", image: use };
+    return { kind: "image", image: use, pull: asked ?? "never" };
   if (place === undefined) return { kind: "session" };
   if (use !== undefined) {
     throw new BoughError(`bough run: two images are given, ${place} and ${use}`, {
@@ -173,7 +181,8 @@ function readPlace(values: Values): AskedRun["place"] {
   return {
     kind: "image",
     image: place,
-    otherwise: `\`bough images import ${quote(place)}\` may import it. A command for the session's image goes after --: bough run -- ${line}`,
+    pull: asked ?? "missing",
+    otherwise: `A command for the session's image goes after --: bough run -- ${line}`,
   };
 }
 

@@ -62,7 +62,7 @@ async function openShell(invocation: Invocation): Promise<number> {
   };
   if (isDisposable) {
     // Checks first that the image exists.
-    await startImage(withStored(asked, connection.store), connection);
+    await startImage(withStored(asked, connection.store), invocation, connection);
     log.info("changes are thrown away when you leave; --keep keeps them");
   }
   return await runToItsEnd(asked, invocation, connection);

@@ -40,7 +40,7 @@ async function runAsked(given: AskedRun, invocation: Invocation, connection: Con
   const { store } = connection;
   const asked = withStored(given, store);
   const from = startBranch(asked, store);
-  const image = await startImage(asked, connection);
+  const image = await startImage(asked, invocation, connection);
   const request = await withCommand(asked, image, invocation, connection);
   const outcome = await runOnce(asked, request, image, invocation, connection);
   const exitCode = requireExitCode(outcome, request.timeoutSeconds);

@@ -1,0 +1,67 @@
+import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
+import { BoughError } from "../../errors.ts";
+import { parseReference } from "../../service/images/reference.ts";
+import { takesTag } from "../../service/images/tag.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { oneOf } from "../command-line/option-values.ts";
+import { findImageArgument, noSuchImage } from "../images/image-argument.ts";
+import { importOne } from "../images/import-one.ts";
+import type { Connection } from "../service/connection.ts";
+
+/** The values of `--pull`. */
+export const pullPolicies = ["missing", "always", "never"] as const;
+export type PullPolicy = (typeof pullPolicies)[number];
+
+export function readPullPolicy(text: string | undefined): PullPolicy | undefined {
+  return text === undefined ? undefined : oneOf(text, pullPolicies, "--pull");
+}
+
+const importTimeoutSeconds = 1800;
+
+/** Finds the image that a command starts from. Like docker, imports one that is not stored. */
+export async function findOrPull(
+  { image, otherwise, pull = "never" }: { image: string; otherwise?: string; pull?: PullPolicy },
+  invocation: Invocation,
+  connection: Connection,
+): Promise<string> {
+  const stored = await findImageArgument(connection, image);
+  const source = pull === "never" ? undefined : sourceOf(image);
+  if (stored !== undefined && (pull !== "always" || source === undefined)) return stored;
+  if (source === undefined) {
+    const canImport = otherwise !== undefined && sourceOf(image) !== undefined;
+    const hint = canImport ? `--pull missing imports it. ${otherwise}` : otherwise;
+    throw await noSuchImage(connection, image, hint);
+  }
+  const { service, store } = connection;
+  const { url } = source;
+  const isTaken = source.tag !== undefined && (await takesTag(source.tag, service.capabilities));
+  const tag = isTaken ? source.tag : undefined;
+  try {
+    const imported = await importOne(
+      { url, tag, timeoutSeconds: importTimeoutSeconds, credentials: undefined },
+      service,
+      invocation,
+    );
+    rememberImage(url, imported, store);
+    if (tag !== undefined) rememberTag(tag, imported, { service, store });
+    return imported;
+  } catch (error) {
+    if (!(error instanceof BoughError) || error.kind !== "failed" || stored !== undefined) throw error;
+    const { hint } = await noSuchImage(connection, image, otherwise);
+    throw new BoughError(error.message, {
+      hint: [hint, error.hint].filter((text) => text !== undefined).join("\n"),
+      cause: error,
+    });
+  }
+}
+
+/** Returns what to import for a name; `undefined` if it can only mean an image that is stored, or is no name. */
+function sourceOf(reference: string): { url: string; tag: string | undefined } | undefined {
+  if (/^[0-9a-f]{8}[0-9a-f-]*$/i.test(reference)) return undefined;
+  try {
+    const parsed = parseReference(reference);
+    return parsed.kind === "registry" ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
