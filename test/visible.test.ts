@@ -41,7 +41,7 @@ test("JSON text has no character that controls a terminal, and parses to the sam
 });
 
 describe("a command's output", () => {
-  const stream = { isTerminal: true, hasColor: true };
+  const stream = { isTerminal: true, hasColor: true, columns: 80 };
   function show(output: string): string {
     let written = "";
     const write = (text: string) => {

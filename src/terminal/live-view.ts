@@ -70,7 +70,8 @@ export function createLiveView({
   };
   const stream = { isTerminal: true, hasColor: terminal.hasColor };
   const write: Writers = {
-    line: (text) => turns.soon(() => area.print(formatLogLines(text, stream), rows())),
+    line: (text) =>
+      turns.soon(() => area.print(formatLogLines(text, { ...stream, columns: terminal.columns }), rows())),
     output: (text) => turns.soon(() => area.print(formatOutput(text, stream), rows())),
   };
   const log = createLog(logLevel, write.line);

@@ -1,5 +1,6 @@
 /** Makes a command's output safe for a terminal on which other things are drawn. */
 import { paintLevel } from "./color.ts";
+import { wrapWords } from "./fit.ts";
 import { shortenIdsIn } from "./short-id.ts";
 
 /** Control sequences (CSI, OSC, DCS and similar) by the grammar of ECMA-48; unfinished ones end with the line. */
@@ -29,10 +30,24 @@ interface Stream {
   hasColor: boolean;
 }
 
-/** Formats log lines for a stream: for a terminal with short ids. */
-export function formatLogLines(text: string, stream: Stream): string {
-  const shown = formatOutput(stream.isTerminal ? shortenIdsIn(text) : text, stream);
+/** Formats log lines for a stream: for a terminal with short ids, and wrapped between words. */
+export function formatLogLines(text: string, stream: Stream & { columns: number }): string {
+  const formatted = formatOutput(stream.isTerminal ? shortenIdsIn(text) : text, stream);
+  const shown = stream.isTerminal ? wrapSentences(formatted, stream.columns) : formatted;
   return stream.hasColor ? paintLevel(shown) : shown;
+}
+
+/** Wraps long lines between words. Commands in backticks, indented lines and JSON stay whole, so that they can be pasted. */
+function wrapSentences(text: string, columns: number): string {
+  return text
+    .split("\n")
+    .map((line) => (/^[\s{]/.test(line) || Bun.stringWidth(line) <= columns ? line : wrapLine(line, columns)))
+    .join("\n");
+}
+
+function wrapLine(line: string, columns: number): string {
+  const words = [...line.matchAll(/(?:^| )((?:`[^`]*`|[^ ])*)/g)].map(([, word = ""]) => word);
+  return wrapWords("", words, { indent: 0, columns });
 }
 
 /** Formats a command's output for a stream: sanitized for a terminal, unchanged for a file or a pipe. */

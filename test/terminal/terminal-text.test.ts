@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { appendOutput, emptyTail, tailRows } from "../../src/terminal/output/output-tail.ts";
-import { sanitizeLines, sanitizeRow } from "../../src/terminal/terminal-text.ts";
+import { formatLogLines, sanitizeLines, sanitizeRow } from "../../src/terminal/terminal-text.ts";
 import { runs } from "../support/random.ts";
 
 test.each([
@@ -22,6 +22,44 @@ test.each([
   ["backspaces after a tab", "a\tb\b\bX", "a      Xb"],
   ["backspaces after a carriage return", "10 %\r20 %\b\b\b\b30 %", "30 %"],
 ])("log lines on a terminal: %s", (_, text, expected) => expect(sanitizeLines(text, true)).toBe(expected));
+
+test.each([
+  [
+    "a line is wrapped between words",
+    "[ERROR] there is no image of that name",
+    "[ERROR] there is no\nimage of that name",
+  ],
+  [
+    "a command in backticks stays whole",
+    "[INFO] say `bough ps -a` or wait",
+    "[INFO] say\n`bough ps -a` or\nwait",
+  ],
+  [
+    "a command that is wider than the terminal stays whole",
+    "or `bough -S build:1 shell`",
+    "or\n`bough -S build:1 shell`",
+  ],
+  [
+    "a word that is wider than the terminal stays whole",
+    "in /a/directory/of/a/user now",
+    "in\n/a/directory/of/a/user\nnow",
+  ],
+  ["spaces between words stay", "RUN printf '%s  %s' a bb", "RUN printf '%s  %s'\na bb"],
+  ["a backtick that nothing closes is a character", "a ` between many words", "a ` between many\nwords"],
+  [
+    "indented lines stay whole",
+    "failed:\n  bough -S build:1 shell --x",
+    "failed:\n  bough -S build:1 shell --x",
+  ],
+  [
+    "JSON stays whole",
+    '{"error":{"code": "usage", "hint": null}}',
+    '{"error":{"code": "usage", "hint": null}}',
+  ],
+])("log lines on a terminal of 20 columns: %s", (_, text, expected) => {
+  expect(formatLogLines(text, { isTerminal: true, hasColor: false, columns: 20 })).toBe(expected);
+  expect(formatLogLines(text, { isTerminal: false, hasColor: false, columns: 20 })).toBe(text);
+});
 
 test("colours are removed if there are none", () => {
   expect(sanitizeLines("\u001b[1;31mred\u001b[0m", false)).toBe("red");
