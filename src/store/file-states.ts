@@ -26,7 +26,6 @@ export interface FileStateRow {
 
 export interface FileStates {
   hasSources(sources: string): boolean;
-  hasCopy(copy: string): boolean;
   hashOf(copy: string, step: string): string | undefined;
   /** Call it only with files that are settled (see `isSettled`): a later change must show in a file's state. */
   set(row: FileStateRow): void;
@@ -65,7 +64,6 @@ export function createFileStateStore(database: Database, clock: Clock): FileStat
       };
       return {
         hasSources: (sources) => rows().some((row) => row.sources === sources),
-        hasCopy: (copy) => rows().some((row) => row.copy === copy),
         hashOf(copy, step) {
           const hash = rows().find((row) => isSame(row, { copy, step }))?.hash;
           isUsed ||= hash !== undefined;

@@ -34,8 +34,7 @@ test("the next build finds what was saved; only the latest rows are kept", () =>
   expect(states.isUsed).toBe(false);
   expect(states.hashOf("copy 1029", "step")).toBe("hash 1029");
   expect(states.hashOf("copy 1029", "another step")).toBeUndefined();
-  expect([states.hasCopy("copy 999"), states.hasSources("sources 999")]).toEqual([true, true]);
-  expect([states.hasCopy("copy 0"), states.hasSources("sources 0")]).toEqual([false, false]);
+  expect([states.hasSources("sources 999"), states.hasSources("sources 0")]).toEqual([true, false]);
   expect(states.isUsed).toBe(true);
 });
 
@@ -45,6 +44,6 @@ test.each(["no JSON", "{}", "[null, 1]"])("stored rows that are %p are ignored",
   using database = new Database(path);
   database.run("INSERT INTO file_state VALUES ('/context', ?, 0)", [rows]);
   using opened = openStates(path);
-  expect(opened.states.hasCopy("copy 1")).toBe(false);
+  expect(opened.states.hasSources("sources 1")).toBe(false);
   expect(opened.states.hashOf("copy 1", "step")).toBeUndefined();
 });

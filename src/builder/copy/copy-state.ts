@@ -8,22 +8,17 @@ import { chainHashHead } from "../cache/chain-hash.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
-import { DeferredFiles } from "../staging/deferred-files.ts";
-import type { Staged } from "../staging/staged.ts";
 import type { CopyPlan } from "./plan.ts";
 import type { CopyWords } from "./words.ts";
 
 /** Digests, see `FileStateRow`. */
-interface CopyState {
+export interface CopyState {
   sources: string;
   copy: string;
 }
 
 /** The version of the hashed format. A change of meaning increments it, so that earlier states are not found. */
 const formatVersion = 2;
-
-/** States of files that were staged at once, all of them in a state in which every change shows. */
-const states = new WeakMap<Staged, CopyState>();
 
 /**
  * Returns the state of the files that a COPY stages and of everything that decides how. Returns `undefined` if there are other
@@ -47,28 +42,24 @@ export function copyState(
   return { sources, copy: sha256Of(JSON.stringify(given)) };
 }
 
-export function noteState(staged: Staged, state: CopyState): void {
-  states.set(staged, state);
-}
-
 /** Returns the chain hash that a step has if nothing has changed since it was computed. */
 export function knownHash(
+  state: CopyState | undefined,
   stage: StageState,
   directive: readonly string[],
   { fileStates }: BuildJob,
 ): string | undefined {
-  if (!(stage.staged instanceof DeferredFiles)) return undefined;
-  return fileStates.hashOf(stage.staged.copy, stepState(stage, directive));
+  return state === undefined ? undefined : fileStates.hashOf(state.copy, stepState(stage, directive));
 }
 
-/** Remembers a chain hash for the next build, if the state of the staged files is known. */
+/** Remembers a chain hash for the next build. Every change of the files must show in their state. */
 export function noteHash(
   hash: string,
+  state: CopyState | undefined,
   stage: StageState,
   directive: readonly string[],
   { fileStates }: BuildJob,
 ): void {
-  const state = states.get(stage.staged);
   if (state !== undefined) fileStates.set({ ...state, step: stepState(stage, directive), hash });
 }
 

@@ -6,24 +6,33 @@ import type { StageState } from "../interpreter/state.ts";
 import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
 import { resolveFileOwner, root } from "../owners/ownership.ts";
-import { DeferredFiles } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import type { StagedFile } from "../staging/staged.ts";
 import { checkPlan, requireDirectories, requirePlaces } from "./check-plan.ts";
-import { copyState, noteState } from "./copy-state.ts";
+import { type CopyState, copyState } from "./copy-state.ts";
 import { hashMatches, hashSources } from "./hash-sources.ts";
 import { type PlannedItem, PlannedItems } from "./planned-items.ts";
 import { stageItems } from "./stage-items.ts";
-import { stageTrees } from "./stage-trees.ts";
+import { bringsTrees, stageTrees } from "./stage-trees.ts";
 import { stagedItems, stageUrl } from "./staged-items.ts";
 
-/** Stages the sources for the next RUN. Only contents of URLs are sent to the service already. */
-export async function stageCopy(
+/** The files of a COPY or ADD, found but not read: a layer in the cache needs no more. */
+export interface FoundFiles {
+  /** See `copyState`. */
+  state(): CopyState | undefined;
+  /** Reports the files as staged, without staging them. */
+  report(): void;
+  /** Stages them. Only contents of URLs are sent to the service already. `areSettled`: see `hashEach`. */
+  stage(): Promise<{ stage: StageState; areSettled: boolean }>;
+}
+
+/** Checks the plan of a COPY or ADD. */
+export async function findFiles(
   instruction: CopyInstruction | AddInstruction,
   planned: PlannedCopy,
   { ahead, stage }: { ahead: FoundSources | undefined; stage: StageState },
   build: BuildJob,
-): Promise<StageState> {
+): Promise<FoundFiles> {
   checkPlan(instruction, planned, build);
   const { words, plan } = planned;
   await requireDirectories(words.destination, stage, build);
@@ -33,11 +42,13 @@ export async function stageCopy(
   const owner = words.chown === "" ? root : await resolveFileOwner(words.chown, line, stage, build);
 
   const owned = { ...owner, line };
-  const stagePlain = async (
+  const stageItemsOf = async (
     some: Iterable<PlannedItem>,
     before: StageState,
     onProgress?: HashOptions["onProgress"],
   ) => {
+    if (build.dialect.copiesAsBuildKit) await requirePlaces(some, destination, before, build);
+    if (onProgress !== undefined) build.emit({ type: "hashing", ...amountOf(some) });
     const { areSettled } = await hashEntries(some, build, ahead, onProgress);
     const urls = new Map<PlannedItem, StagedFile>();
     for (const item of some instanceof PlannedItems ? some.others : some)
@@ -45,37 +56,29 @@ export async function stageCopy(
     const arriving = stagedItems(some, urls, owned);
     return { areSettled, ...(await stageItems(arriving, destination, { owner, line }, before, build)) };
   };
-  const stageBetween = async (some: Iterable<PlannedItem>, before: StageState) => {
-    if (build.dialect.copiesAsBuildKit) await requirePlaces(some, destination, before, build);
-    return stagePlain(some, before);
+  return {
+    state: () =>
+      bringsTrees(instruction, plan.items, build)
+        ? undefined
+        : copyState({ words, plan, owner }, stage, build),
+    report() {
+      const amount = amountOf(plan.items);
+      build.emit({ type: "hashing", ...amount });
+      build.emit({ type: "staged", title, ...amount });
+    },
+    async stage() {
+      // Of the whole plan: what may be beside an archive becomes a plain list, which can not find them.
+      if (build.dialect.copiesAsBuildKit) groupLinks(plan.items);
+      const unpacking = { destination, owner, line, words, stageBetween: stageItemsOf };
+      const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
+      const { staged, areSettled, ...copied } = await stageItemsOf(items, unpacked.stage, (done) =>
+        build.emit({ type: "hashed", ...done }),
+      );
+      const all = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
+      build.emit({ type: "staged", title, ...all });
+      return { stage: { ...stage, staged }, areSettled };
+    },
   };
-  const unpacking = { destination, owner, line, words, stageBetween };
-  // Of the whole plan: what may be beside an archive becomes a plain list, which can not find them.
-  if (build.dialect.copiesAsBuildKit) groupLinks(plan.items);
-  const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
-
-  const state = items === plan.items ? copyState({ words, plan, owner }, stage, build) : undefined;
-  const known =
-    state !== undefined && build.useCache && build.fileStates.hasCopy(state.copy) ? state : undefined;
-  // A known state has been checked before.
-  if (build.dialect.copiesAsBuildKit && known === undefined)
-    await requirePlaces(items, destination, unpacked.stage, build);
-  const amount = amountOf(items);
-  build.emit({ type: "hashing", ...amount });
-  const stageAll = async (onProgress?: HashOptions["onProgress"]) => {
-    const made = await stagePlain(items, unpacked.stage, onProgress);
-    if (state !== undefined && made.areSettled) noteState(made.staged, state);
-    return made;
-  };
-  if (known !== undefined) {
-    build.emit({ type: "staged", title, ...amount });
-    const staged = new DeferredFiles({ ...known, size: amount.files }, async () => (await stageAll()).staged);
-    return { ...stage, staged };
-  }
-  const { staged, ...copied } = await stageAll((done) => build.emit({ type: "hashed", ...done }));
-  const all = { files: copied.files + unpacked.files, bytes: copied.bytes + unpacked.bytes };
-  build.emit({ type: "staged", title, ...all });
-  return { ...stage, staged };
 }
 
 /** Finds the hard links within each directory, which BuildKit keeps. */

@@ -1,5 +1,4 @@
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
-import { mayUnpack } from "../archives/may-unpack.ts";
 import type { Unpacking } from "../archives/unpack.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
@@ -24,9 +23,7 @@ export async function stageTrees(
   build: BuildJob,
 ): Promise<{ items: Iterable<PlannedItem>; stage: StageState; files: number; bytes: number }> {
   const done = { stage, files: 0, bytes: 0 };
-  const isTree = (item: PlannedItem) =>
-    item.kind === "repository" || mayUnpack(instruction, item, build.dialect);
-  if (instruction.name === "COPY" || !items[Symbol.iterator]().some(isTree)) return { items, ...done };
+  if (!bringsTrees(instruction, items, build)) return { items, ...done };
   const add = ({ staged, files, bytes }: StagedItems) => {
     done.stage = { ...done.stage, staged };
     done.files += files;
@@ -47,9 +44,31 @@ export async function stageTrees(
     return stageArchive(item, { words, ...place }, stageBefore, build);
   };
   for (const item of items) {
-    const made = isTree(item) ? await stageTree(item) : undefined;
+    const made = isTree(instruction, item, build) ? await stageTree(item) : undefined;
     if (made === undefined) others.push(item);
     else add(made);
   }
   return { items: others, ...done };
+}
+
+/** Returns true if there may be an archive or a repository among the items. */
+export function bringsTrees(
+  instruction: CopyInstruction | AddInstruction,
+  items: PlannedItems,
+  build: Pick<BuildJob, "dialect">,
+): boolean {
+  if (instruction.name === "COPY") return false;
+  return items[Symbol.iterator]().some((item) => isTree(instruction, item, build));
+}
+
+/** An archive is unpacked with `--unpack`, or if it is local and that flag is missing, as in Docker. */
+function isTree(
+  instruction: CopyInstruction | AddInstruction,
+  item: PlannedItem,
+  { dialect }: Pick<BuildJob, "dialect">,
+): boolean {
+  if (item.kind === "repository") return true;
+  if (instruction.name !== "ADD" || !(instruction.unpack ?? dialect.unpacksArchives)) return false;
+  if (item.kind === "url") return instruction.unpack === true;
+  return item.kind === "entry" && item.entry.type === "file" && !item.isBelowSource;
 }

@@ -5,13 +5,12 @@ import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
 import { inDirectory } from "../contexts/in-directory.ts";
 import { sourceDirectory } from "../contexts/named-context.ts";
-import { stageCopy } from "../copy/copy.ts";
+import { findFiles } from "../copy/copy.ts";
 import { warnOfLinking } from "../copy/link-flag.ts";
 import { planCopy } from "../copy/plan.ts";
 import { bringsDirectory } from "../copy/planned-items.ts";
 import type { Dialect } from "../dialect.ts";
 import type { BuildJob } from "../job.ts";
-import { stageDeferred } from "../staging/deferred-files.ts";
 import type { FoundSources } from "../staging/look-ahead.ts";
 import { takesEntries } from "../staging/request-fields.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
@@ -53,10 +52,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     triggersOf: (from) => build.stages.triggersOf(from),
     noteTrigger: (trigger, from) => build.stages.noteTrigger(trigger, from),
     startFromImage: (reference, from) => startFromImage(reference, from, build),
-    async loadImageEnv(instruction, stage) {
-      const whole = needsStaged(instruction) ? await stageDeferred(stage) : stage;
-      return inheritEnvironment(instruction, whole, build);
-    },
+    loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
     noteStep: (instruction, stage, lookup) => noteStep(instruction, stage, lookup, build),
     async changeWorkdir(instruction, path = "/", stage) {
       const ordinal = nextOrdinal++;
@@ -98,8 +94,10 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       const isFile = instruction.link === true && !bringsDirectory(plan);
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
       const ordinal = nextOrdinal++;
-      const staged = await stageCopy(instruction, copy, { ahead, stage }, await jobOf(instruction));
-      return (await takesEntries(build)) ? makeFilesLayer(instruction, ordinal, staged, build) : staged;
+      const files = await findFiles(instruction, copy, { ahead, stage }, await jobOf(instruction));
+      return (await takesEntries(build))
+        ? makeFilesLayer(instruction, ordinal, stage, build, files)
+        : (await files.stage()).stage;
     },
     async run(instruction, stage) {
       return performRun(instruction, nextOrdinal++, stage, build);
@@ -125,21 +123,6 @@ function noteStep(
 function isSkipped(instruction: Instruction, { copiesFromImages, keepsConfiguration }: Dialect): boolean {
   if (instruction.name === "COPY") return instruction.from !== undefined && !copiesFromImages;
   return !keepsConfiguration && !["ADD", "ARG", "ENV", "RUN", "USER", "WORKDIR"].includes(instruction.name);
-}
-
-/** Returns true if an instruction may look at files that were copied before. A RUN looks for its layer first. */
-function needsStaged(instruction: Instruction): boolean {
-  switch (instruction.name) {
-    case "ADD":
-    case "COPY":
-    case "FROM":
-    case "WORKDIR":
-      return true;
-    case "RUN":
-      return instruction.mounts.length > 0;
-    default:
-      return false;
-  }
 }
 
 function changesFiles({ name }: Instruction): boolean {

@@ -1,20 +1,22 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
+import type { FoundFiles } from "../copy/copy.ts";
 import { titleOf } from "../interpreter/location.ts";
 import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { findOrMake } from "./find-or-make.ts";
 import type { Step } from "./step.ts";
 
-/** Makes a layer of the files that an instruction has just staged, on a service that needs no command for it. */
+/** Makes a layer of the files that an instruction has staged or found, on a service that needs no command for it. */
 export async function makeFilesLayer(
   instruction: Instruction,
   ordinal: number,
   stage: StageState,
   build: BuildJob,
+  found?: FoundFiles,
 ): Promise<StageState> {
-  if (stage.staged.size === 0) return stage;
-  return findOrMake(filesStepOf(instruction, ordinal, build), stage, build);
+  if (found === undefined && stage.staged.size === 0) return stage;
+  return findOrMake(filesStepOf(instruction, ordinal, build), stage, build, found);
 }
 
 /** Returns the step of an instruction whose files have been found and need no command. */

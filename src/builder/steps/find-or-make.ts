@@ -4,30 +4,39 @@ import type { Layer } from "../cache/layer-cache.ts";
 import { jobOn } from "../cache/rebuilt.ts";
 import { inputsOf, inputsText } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
+import type { FoundFiles } from "../copy/copy.ts";
 import { knownHash, noteHash } from "../copy/copy-state.ts";
 import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { stageDeferred } from "../staging/deferred-files.ts";
 import { collectGarbage } from "../staging/gc.ts";
 import type { Step } from "./step.ts";
 
 /**
- * Finds the layer of a step's chain hash, or makes it: once, even if several stages want it. The hash of files that have not changed is
- * known without reading them; see `copy-state.ts`.
+ * Finds the layer of a step's chain hash, or makes it: once, even if several stages want it. `files`: those that the step is to
+ * stage. If they have not changed, the hash is known without reading them; see `copy-state.ts`.
  */
-export async function findOrMake(step: Step, stage: StageState, given: BuildJob): Promise<StageState> {
+export async function findOrMake(
+  step: Step,
+  stage: StageState,
+  given: BuildJob,
+  files?: FoundFiles,
+): Promise<StageState> {
   requireStartable(stage);
   const build = jobOn([stage.layer, ...(step.mounts?.losable ?? [])], given);
-  const known = build.useCache ? knownHash(keyed(stage, step), step.directive, build) : undefined;
+  const state = files?.state();
+  const known = build.useCache ? knownHash(state, keyed(stage, step), step.directive, build) : undefined;
   if (known !== undefined && !build.memory.needsInputs(step, known)) {
     const found = build.layers.find(known, stage.layer);
-    if (found !== undefined)
+    if (found !== undefined) {
+      files?.report();
       return withLayer(stage, await findOrMakeKeyed(known, { step, found }, stage, build));
+    }
   }
-  const whole = await stageDeferred(stage);
+  const { stage: whole, areSettled } = (await files?.stage()) ?? { stage, areSettled: false };
+  if (files !== undefined && whole.staged.size === 0) return stage;
   collectGarbage(whole.staged.size);
   const hash = await chainHash(keyed(whole, step), step.directive, build.signal);
-  noteHash(hash, keyed(whole, step), step.directive, build);
+  if (areSettled) noteHash(hash, state, keyed(whole, step), step.directive, build);
   const found = build.useCache ? build.layers.find(hash, stage.layer) : undefined;
   return withLayer(stage, await findOrMakeKeyed(hash, { step, found }, whole, build));
 }
