@@ -1,6 +1,6 @@
 /** Untrusted text as it is shown. */
 import { describe, expect, test } from "bun:test";
-import { openSpoolFile } from "../src/cli/builds/spool-file.ts";
+import { openSpoolFile } from "../src/cli/builds/progress.ts";
 import { jsonText } from "../src/terminal/json-text.ts";
 import { createLog } from "../src/terminal/log.ts";
 import { createPlainProgress } from "../src/terminal/progress.ts";

@@ -1,7 +1,7 @@
 /** Parsing of `--file`, `--env`, times, branch names and partial command lines. */
 import { describe, expect, test } from "bun:test";
-import { splitPartialLine } from "../../src/cli/command-line/partial-line.ts";
 import { parseTime } from "../../src/cli/command-line/time.ts";
+import { splitPartialLine } from "../../src/cli/completion/candidates.ts";
 import { readEnvironment } from "../../src/cli/run/environment.ts";
 import { parseFileArgument } from "../../src/cli/run/file-argument.ts";
 import { refuseInteractiveShell } from "../../src/cli/run/interactive-shell.ts";

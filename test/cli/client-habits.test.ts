@@ -1,7 +1,7 @@
 /** What users of the service's own client expect: history references, several operations at once, a session for a shell. */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { statusOf } from "../../src/cli/operations/operation-words.ts";
+import { statusOf } from "../../src/cli/operations/operation-argument.ts";
 import { parseHistoryReference } from "../../src/cli/sessions/history-reference.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";

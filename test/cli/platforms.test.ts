@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { checkLocalName } from "../../src/cli/images/local-name.ts";
-import { endingSignals } from "../../src/cli/process/signals.ts";
+import { endingSignals } from "../../src/cli/process/interrupts.ts";
 import { stateDirectory } from "../../src/cli/process/state-directory.ts";
 import { runBough } from "../support/bough.ts";
 

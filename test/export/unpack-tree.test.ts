@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { unpackTree } from "../../src/cli/export/unpack-tree.ts";
+import { unpackTree } from "../../src/cli/export/export-image.ts";
 import type { Runtime } from "../../src/cli/process/runtime.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 

@@ -1,6 +1,6 @@
 /** What steps leave on the screen when they end, by default and with `--progress tty`. */
 import { expect, test } from "bun:test";
-import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
+import { openSpoolFile } from "../../src/cli/builds/progress.ts";
 import { createLiveView } from "../../src/terminal/live-view.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";

@@ -3,7 +3,7 @@ import { emitFor, type StepEvent } from "../../src/builder/events.ts";
 import { showInstruction } from "../../src/builder/interpreter/location.ts";
 import type { StepRecord } from "../../src/builder/result.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
-import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
+import { openSpoolFile } from "../../src/cli/builds/progress.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { createLiveView } from "../../src/terminal/live-view.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";

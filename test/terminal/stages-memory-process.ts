@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { createOutputCollector } from "../../src/builder/staging/gc.ts";
-import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
+import { openSpoolFile } from "../../src/cli/builds/progress.ts";
 import { createLiveView } from "../../src/terminal/live-view.ts";
 import { createLog } from "../../src/terminal/log.ts";
 import { createPlainProgress } from "../../src/terminal/progress.ts";

@@ -1,6 +1,6 @@
 /** The plain log of concurrent stages: each line has the label of its step, and no line mixes the output of two. */
 import { describe, expect, test } from "bun:test";
-import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
+import { openSpoolFile } from "../../src/cli/builds/progress.ts";
 import { createLog, type LogLevel } from "../../src/terminal/log.ts";
 import { createPlainProgress } from "../../src/terminal/progress.ts";
 import { formatOutput } from "../../src/terminal/terminal-text.ts";

@@ -2,7 +2,7 @@
  * Shows a scene of a build of several stages on the terminal: `bun stages-replay.ts SCENE`. The clock is simulated. If the
  * build does not end, the process stays.
  */
-import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
+import { openSpoolFile } from "../../src/cli/builds/progress.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { createLiveView } from "../../src/terminal/live-view.ts";
 import type { Progress } from "../../src/terminal/progress.ts";

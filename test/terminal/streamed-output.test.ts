@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { BuildEvent } from "../../src/builder/events.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
-import { openSpoolFile } from "../../src/cli/builds/spool-file.ts";
+import { openSpoolFile } from "../../src/cli/builds/progress.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import type { OutputChunk } from "../../src/service/service.ts";
 import { createLog, type LogLevel } from "../../src/terminal/log.ts";

@@ -1,4 +1,5 @@
 import { version } from "../../version.ts";
+import { command } from "../command-line/command.ts";
 
 /**
  * The manual for coding agents. Lines that begin with two spaces and `bough` are command lines, each run by a test.
@@ -136,3 +137,14 @@ CONTREE_PROJECT, else the embedded engine; --local always takes the engine. The 
   bough --local engine prune                    what is no longer needed; -y removes it
   bough --local engine prune --keep 10GB        also the least recently used, until 10 GB are left
 `;
+
+export const agent = command({
+  name: "agent",
+  description: "Print the manual for coding agents.",
+  run: ({ runtime }) => runtime.stdout.write(manual),
+  examples: [
+    ["agent", "read this first"],
+    ["agent | less", "page by page"],
+  ],
+  agentNote: "Read it once: every command line in it is run by a test of this version.",
+});

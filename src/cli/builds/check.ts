@@ -1,12 +1,14 @@
-import type { CheckReport } from "../../check/check.ts";
-import { checkDockerfile } from "../../check/check.ts";
+import { defaultPlatform, parsePlatform } from "../../builder/bases/platform.ts";
+import { type CheckReport, checkDockerfile } from "../../check/check.ts";
+import type { AssumedService } from "../../check/dry-world.ts";
 import { describeReport } from "../../check/report-json.ts";
 import { renderReport } from "../../check/report-text.ts";
-import { exitCodes } from "../../errors.ts";
+import { BoughError, exitCodes } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { type AnnotationOptions, requireSamePlatforms } from "../export/annotations.ts";
-import { assumeService } from "./assumed-service.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { readSharing } from "./build-cache.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { readBuildOptions, readOnError } from "./options/build-options.ts";
@@ -71,4 +73,34 @@ export async function checkInputs(
     given: idsOf(secrets),
     assumeService: () => assumeService(runtime, globals),
   });
+}
+
+/** Returns the platform and features of the service that a build would use, as far as they are known without a request. */
+async function assumeService(runtime: Runtime, globals: GlobalOptions): Promise<AssumedService> {
+  if (!(await usesEngine(runtime, globals)))
+    return {
+      platform: parsePlatform(defaultPlatform),
+      isCertain: false,
+      startsFromScratch: false,
+      mounts: { secrets: false, agents: false },
+    };
+  const { machineArchitecture } = await import("../../engine/system/machine.ts");
+  return {
+    platform: parsePlatform(`linux/${machineArchitecture()}`),
+    isCertain: true,
+    startsFromScratch: true,
+    mounts: { secrets: true, agents: true },
+  };
+}
+
+async function usesEngine({ environment }: Runtime, flags: GlobalOptions): Promise<boolean> {
+  const { chooseService } = await import("../../service/profiles/profile.ts");
+  const { readProfileFiles } = await import("../../service/profiles/profile-files.ts");
+  try {
+    return chooseService({ flags, environment, files: readProfileFiles(environment) }).kind === "embedded";
+  } catch (error) {
+    // The build itself reports an unusable profile.
+    if (error instanceof BoughError) return false;
+    throw error;
+  }
 }

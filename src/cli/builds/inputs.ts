@@ -8,6 +8,7 @@ import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore-file.ts";
 import { BoughError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
+import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { type DirectorySource, type FetchedSource, readContextSource } from "../contexts/context-source.ts";
 import type { OpenedContext } from "../contexts/fetched-context.ts";
@@ -18,10 +19,8 @@ import { type DockerfilePlace, dockerfileName, readDockerfile } from "./dockerfi
 import { openNamedContexts } from "./options/build-contexts.ts";
 import { chooseDialect } from "./options/dialect.ts";
 import { splitKeyValue } from "./options/key-value.ts";
-import { readLabels } from "./options/labels.ts";
 import { readPlatform } from "./options/platform-option.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
-import { readUncachedStages } from "./options/uncached-stages.ts";
 
 /** The inputs of a build, as given on the command line. */
 export interface BuildInputs extends OpenedContext {
@@ -172,4 +171,35 @@ function readMaxAddBytes(text: string | undefined): number {
   }
   const bytes = Number(digits) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " ");
   return bytes === 0 ? Number.POSITIVE_INFINITY : bytes;
+}
+
+/** Reads the values of `--label` as docker build does: a key alone has an empty value, and the last one counts. */
+function readLabels(given: readonly string[], dialect: Dialect): Map<string, string> {
+  if (given.length > 0 && !dialect.keepsConfiguration)
+    throw new BoughError("--label needs --docker", {
+      kind: "usage",
+      hint: "Without --docker an image has no labels, not even those of the Dockerfile.",
+    });
+  return new Map(
+    given.map((text): [string, string] => {
+      const [key, value = ""] = splitKeyValue(text, "--label");
+      return [key, value];
+    }),
+  );
+}
+
+/** Reads `--no-cache-filter STAGE[,STAGE...]`. As in buildx, it can't be used with `--no-cache`. */
+function readUncachedStages(values: Values): string[] {
+  const names = values.list("no-cache-filter").flatMap((text) => text.split(","));
+  if (names.includes(""))
+    throw new BoughError("--no-cache-filter takes the names of stages, separated by commas: one is empty", {
+      kind: "usage",
+      hint: "--no-cache builds all stages again.",
+    });
+  if (names.length > 0 && values.flag("no-cache"))
+    throw new BoughError("--no-cache and --no-cache-filter cannot be used together", {
+      kind: "usage",
+      hint: "--no-cache builds all stages again.",
+    });
+  return [...new Set(names)];
 }

@@ -5,7 +5,7 @@ import type { Invocation } from "../command-line/command.ts";
 import { failedStepOf } from "../run/failed-step.ts";
 import { runToItsEnd } from "../run/to-end.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-key.ts";
+import { sessionKey } from "../sessions/session-argument.ts";
 import { failedStepIn } from "./debugging.ts";
 
 /**

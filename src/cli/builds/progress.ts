@@ -1,12 +1,13 @@
+import { closeSync, constants, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
-import type { Progress } from "../../terminal/progress.ts";
-import { createPlainProgress } from "../../terminal/progress.ts";
+import type { SpoolFile } from "../../terminal/output/held-output.ts";
+import { createPlainProgress, type Progress } from "../../terminal/progress.ts";
 import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import { watchedTerminal } from "../process/watched-terminal.ts";
 import { readProgressMode } from "./progress-modes.ts";
-import { openSpoolFile } from "./spool-file.ts";
 
 type Mode = ReturnType<typeof readProgressMode>;
 
@@ -50,7 +51,7 @@ export async function createProgress(invocation: Invocation): Promise<Progress> 
 }
 
 /** Returns the mode of `--progress`, else one that suits standard error. Throws a usage BoughError if the mode is impossible. */
-export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
+function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "auto"> {
   const { stderr, environment } = runtime;
   const mode = readProgressMode(values);
   if ((mode === "tty" || mode === "compact") && !stderr.isTerminal) {
@@ -61,4 +62,39 @@ export function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mo
   }
   if (mode !== "auto") return mode;
   return watchedTerminal(runtime, globals) !== undefined && environment.TERM !== "dumb" ? "compact" : "plain";
+}
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
+
+/** Opens a file in `directory` and removes its name, so that the file disappears with the process, however that ends. */
+export function openSpoolFile(directory: string): SpoolFile {
+  const path = join(directory, `.output-${crypto.randomUUID()}`);
+  const descriptor = openSync(path, O_RDWR | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), 0o600);
+  let size = 0;
+  let isNamed = true;
+  const unname = () => {
+    if (!isNamed) return;
+    try {
+      rmSync(path);
+      isNamed = false;
+    } catch {
+      // Windows can't remove an open file: `close` removes it.
+    }
+  };
+  unname();
+  return {
+    append(text) {
+      const bytes = Buffer.from(text);
+      for (let written = 0; written < bytes.length; )
+        written += writeSync(descriptor, bytes, written, bytes.length - written, size + written);
+      // Partly written text does not count.
+      size += bytes.length;
+    },
+    read: (buffer, position) =>
+      readSync(descriptor, buffer, 0, Math.min(buffer.length, size - position), position),
+    close() {
+      closeSync(descriptor);
+      unname();
+    },
+  };
 }

@@ -4,8 +4,14 @@ import { ignoreFileCandidates } from "../../context/patterns/ignore-file.ts";
 import { BoughError } from "../../errors.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { findPlace, type ResultPlace, unusablePlace } from "../command-line/result-place.ts";
-import { removeOld, requireWritable, writeAllOrNone } from "../command-line/result-writing.ts";
+import {
+  findPlace,
+  type ResultPlace,
+  removeOld,
+  requireWritable,
+  unusablePlace,
+  writeAllOrNone,
+} from "../command-line/result.ts";
 import { isSameFile } from "../process/same-file.ts";
 import { locateInputs } from "./inputs.ts";
 

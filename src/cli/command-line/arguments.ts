@@ -1,7 +1,6 @@
 import { usageError } from "../../errors.ts";
 import { type ArgumentDefinition, type ArgumentDefinitions, isUndefined, readTokens } from "./definitions.ts";
-import { type ForeignOptions, noForeignOptions } from "./foreign-options.ts";
-import { refuseUnknown } from "./unknown-options.ts";
+import { type ForeignOptions, noForeignOptions, refuseUnknown } from "./foreign-options.ts";
 
 /**
  * The words that a command takes verbatim. `marked`: those after `--`. `behind-place`: also those after its one positional

@@ -59,12 +59,12 @@ export const commands: CommandTable = {
   },
   push: {
     summary: "Send an image to a registry",
-    load: async () => (await import("../images/push.ts")).push,
+    load: async () => (await import("../images/export.ts")).push,
   },
   tag: { summary: "Tag an image", load: async () => (await import("../images/tag.ts")).tag },
   untag: {
     summary: "Remove tags from an image",
-    load: async () => (await import("../images/untag.ts")).untag,
+    load: async () => (await import("../images/tag.ts")).untag,
   },
   session: {
     summary: "Show, branch and roll back what builds and `run` have made",
@@ -80,7 +80,7 @@ export const commands: CommandTable = {
       },
       checkout: {
         summary: "Switch to another branch",
-        load: async () => (await import("../sessions/checkout.ts")).checkout,
+        load: async () => (await import("../sessions/branch.ts")).checkout,
       },
       rollback: {
         summary: "Go back to an earlier image",
@@ -88,31 +88,31 @@ export const commands: CommandTable = {
       },
       delete: {
         summary: "Delete sessions with their history",
-        load: async () => (await import("../sessions/delete.ts")).deleteCommand,
+        load: async () => (await import("../sessions/list.ts")).deleteCommand,
       },
     },
   },
   cache: {
     summary: "Manage the layers that machines share",
     commands: {
-      list: { summary: "List the scopes", load: async () => (await import("../cache/list.ts")).list },
+      list: { summary: "List the scopes", load: async () => (await import("../cache/scopes.ts")).list },
       show: {
         summary: "Show the layers of a scope",
-        load: async () => (await import("../cache/show.ts")).show,
+        load: async () => (await import("../cache/scopes.ts")).show,
       },
-      remove: { summary: "Remove a scope", load: async () => (await import("../cache/remove.ts")).remove },
+      remove: { summary: "Remove a scope", load: async () => (await import("../cache/scopes.ts")).remove },
     },
   },
-  ls: { summary: "List files of an image", load: async () => (await import("../images/ls.ts")).ls },
-  cat: { summary: "Print files of an image", load: async () => (await import("../images/cat.ts")).cat },
+  ls: { summary: "List files of an image", load: async () => (await import("../images/files.ts")).ls },
+  cat: { summary: "Print files of an image", load: async () => (await import("../images/files.ts")).cat },
   cp: { summary: "Copy files out of an image", load: async () => (await import("../images/cp.ts")).cp },
   ps: { summary: "List operations", load: async () => (await import("../operations/ps.ts")).ps },
   show: { summary: "Show an operation", load: async () => (await import("../operations/show.ts")).show },
   logs: {
     summary: "Print an operation's output",
-    load: async () => (await import("../operations/logs.ts")).logs,
+    load: async () => (await import("../operations/show.ts")).logs,
   },
-  kill: { summary: "Cancel operations", load: async () => (await import("../operations/kill.ts")).kill },
+  kill: { summary: "Cancel operations", load: async () => (await import("../operations/wait.ts")).kill },
   wait: {
     summary: "Wait until operations have ended",
     load: async () => (await import("../operations/wait.ts")).wait,
@@ -127,15 +127,15 @@ export const commands: CommandTable = {
       },
       list: {
         summary: "List the profiles, and check that each service accepts its token",
-        load: async () => (await import("../auth/list.ts")).list,
+        load: async () => (await import("../auth/profiles.ts")).list,
       },
       switch: {
         summary: "Make another profile the active one",
-        load: async () => (await import("../auth/switch.ts")).switchCommand,
+        load: async () => (await import("../auth/profiles.ts")).switchCommand,
       },
       remove: {
         summary: "Remove a profile",
-        load: async () => (await import("../auth/remove.ts")).remove,
+        load: async () => (await import("../auth/profiles.ts")).remove,
       },
     },
   },
@@ -178,7 +178,7 @@ export const commands: CommandTable = {
   },
   agent: {
     summary: "Print the manual for coding agents",
-    load: async () => (await import("../about/agent.ts")).agent,
+    load: async () => (await import("../about/agent-manual.ts")).agent,
   },
   skill: {
     summary: "Install the manual's short form for a coding agent",

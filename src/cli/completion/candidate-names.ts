@@ -4,12 +4,12 @@ import { withDeadline } from "../../service/http/deadline.ts";
 import { activeStatuses, type OperationStatus } from "../../service/wire/operation.ts";
 import type { Log } from "../../terminal/log.ts";
 import { loadProfiles } from "../auth/profiles.ts";
-import { listScopeNames } from "../cache/scope-argument.ts";
+import { listScopeNames } from "../cache/scopes.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { CompletedKind } from "../command-line/definitions.ts";
 import { resolveImagePath } from "../images/image-path.ts";
 import { type Connection, connect, openLocalStore } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-key.ts";
+import { sessionKey } from "../sessions/session-argument.ts";
 
 /** The maximum time for a service, since the user waits for the completion. */
 const maxRequestMilliseconds = 2000;

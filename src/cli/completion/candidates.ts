@@ -8,7 +8,6 @@ import {
 } from "../command-line/definitions.ts";
 import { globalDefinitions, readGlobals } from "../command-line/globals.ts";
 import { argumentsOf } from "../command-line/help.ts";
-import { splitPartialLine } from "../command-line/partial-line.ts";
 import type { Topic } from "../help/topics.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { findNames } from "./candidate-names.ts";
@@ -199,4 +198,32 @@ function valuesOf({ options, positionals }: Place): Values {
     flag: (name) => options.has(name),
     text: (name) => (name === "format" || name === "log-level" ? undefined : options.get(name)),
   };
+}
+
+/** A command line that is still being typed, split as by a shell. */
+interface PartialLine {
+  /** Complete words, without the program's name. */
+  words: string[];
+  /** The word that the cursor is in, as far as it is typed; empty after a space. */
+  current: string;
+}
+
+export function splitPartialLine(line: string): PartialLine {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote = "";
+  for (let at = 0; at < line.length; at++) {
+    const character = line[at] ?? "";
+    if (quote === "" && /\s/.test(character)) {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+      continue;
+    }
+    word ??= "";
+    if (quote === "" && (character === "'" || character === '"')) quote = character;
+    else if (character === quote) quote = "";
+    else if (character === "\\" && quote !== "'") word += line[++at] ?? "";
+    else word += character;
+  }
+  return { words: words.slice(1), current: words.length === 0 ? "" : (word ?? "") };
 }

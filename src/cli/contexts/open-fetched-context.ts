@@ -20,8 +20,13 @@ import { isStandardInput } from "../process/same-file.ts";
 import type { FetchedSource } from "./context-source.ts";
 import { type Fetching, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
-import { accessFor, type FetchSettings, placeForContexts } from "./fetch-settings.ts";
-import type { FetchedContext, OpenedContext } from "./fetched-context.ts";
+import {
+  accessFor,
+  type FetchedContext,
+  type FetchSettings,
+  type OpenedContext,
+  placeForContexts,
+} from "./fetched-context.ts";
 
 interface Settings extends FetchSettings {
   dialect: Dialect;

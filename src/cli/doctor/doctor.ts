@@ -1,11 +1,22 @@
+import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError, messageOf } from "../../errors.ts";
+import { NotFoundError } from "../../service/http/errors.ts";
+import type { ServiceChoice } from "../../service/profiles/profile.ts";
+import { profileDirectory } from "../../service/profiles/profile-files.ts";
+import { reasonOf } from "../../system-error.ts";
+import { formatBytes } from "../../terminal/quantity.ts";
 import { commit, commitDate, version } from "../../version.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
-import type { CheckResult } from "./check-result.ts";
-import { checkCredentials, checkSecrets, findService } from "./service.ts";
-import { checkState } from "./state.ts";
+import { stateDirectory } from "../process/state-directory.ts";
+import { chooseServiceFor } from "../service/choice.ts";
+import { openLocalStore } from "../service/connection.ts";
+import { probe } from "../service/probe.ts";
+import { type CheckResult, failedCheck } from "./check-result.ts";
 
 export const doctor = command({
   name: "doctor",
@@ -72,4 +83,96 @@ function renderResults(results: readonly CheckResult[]): string {
       return fix === undefined ? line : `${line}${margin}fix: ${indented(fix)}\n`;
     })
     .join("");
+}
+
+/** Finds the service that is configured. There is no choice if the configuration is invalid. */
+function findService(
+  runtime: Runtime,
+  globals: GlobalOptions,
+): { result: CheckResult; choice?: ServiceChoice } {
+  try {
+    const choice = chooseServiceFor(runtime, globals);
+    const detail = choice.kind === "embedded" ? "the embedded engine" : `${choice.url} (${choice.source})`;
+    return { result: { check: "service", status: "ok", detail }, choice };
+  } catch (error) {
+    return { result: failedCheck("service", error) };
+  }
+}
+
+/** Checks that a remote service responds and accepts the token. */
+async function checkCredentials(
+  runtime: Runtime,
+  choice: Extract<ServiceChoice, { kind: "remote" }>,
+): Promise<CheckResult> {
+  const check = "credentials";
+  try {
+    const { expires, permissions } = await probe(choice, runtime);
+    const facts = [
+      "the service accepts the token",
+      ...(expires === undefined ? [] : [`it expires ${expires}`]),
+      ...(permissions.length === 0 ? [] : [`its permissions: ${permissions.join(", ")}`]),
+    ];
+    return { check, status: "ok", detail: facts.join("; ") };
+  } catch (error) {
+    runtime.signal.throwIfAborted();
+    // The service may implement only the requests that a build needs.
+    if (error instanceof NotFoundError) {
+      return { check, status: "warning", detail: `cannot check the token: ${messageOf(error)}` };
+    }
+    return failedCheck(check, error);
+  }
+}
+
+/** Checks that only its owner can read the file with the tokens. Returns nothing if there is none, and on Windows. */
+function checkSecrets({ environment, platform }: Runtime): CheckResult[] {
+  const path = join(profileDirectory(environment), "auth.ini");
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || platform === "win32") return [];
+  const mode = stats.mode & 0o777;
+  const check = "profiles";
+  if ((mode & 0o077) === 0) return [{ check, status: "ok", detail: `${path} is private` }];
+  const detail = `other users of this machine can read ${path} (mode 0${mode.toString(8)})`;
+  return [{ check, status: "warning", detail, fix: `chmod 600 ${path}` }];
+}
+
+/** The free space below which doctor warns: a build soon uses it up. */
+const littleRoomBytes = 1_000_000_000;
+
+/** Checks that bough can keep its state. Opens the database of the service in use, as every command does. */
+function checkState(runtime: Runtime, globals: GlobalOptions, hasService: boolean): CheckResult {
+  const check = "state directory";
+  const directory = stateDirectory(runtime);
+  try {
+    makeWritable(directory);
+    if (hasService) openLocalStore(runtime, globals).close();
+    const { mode, uid } = statSync(directory);
+    const isForeign = runtime.userId !== undefined && uid !== runtime.userId && uid !== 0;
+    const isOpen = runtime.userId !== undefined && (mode & 0o1002) === 0o002;
+    if (isForeign || isOpen) {
+      const how = isForeign ? `it belongs to uid ${uid}` : `mode 0${(mode & 0o7777).toString(8)}`;
+      const fix = isForeign ? "Set BOUGH_HOME to a directory of your own." : `chmod o-w ${directory}`;
+      const detail = `other users of this machine can write to ${directory} (${how})`;
+      return { check, status: "warning", detail, fix };
+    }
+    const { bavail, bsize } = statfsSync(directory);
+    const detail = `${directory}, ${formatBytes(bavail * bsize)} free`;
+    if (bavail * bsize >= littleRoomBytes) return { check, status: "ok", detail };
+    const fix =
+      "Free space on the disk (`bough engine prune`), or set BOUGH_HOME to a directory on another one.";
+    return { check, status: "warning", detail, fix };
+  } catch (error) {
+    return failedCheck(check, error);
+  }
+}
+
+function makeWritable(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    accessSync(directory, constants.W_OK);
+  } catch (error) {
+    throw new BoughError(`${directory} cannot be written to: ${reasonOf(error)}`, {
+      hint: "Set BOUGH_HOME to a directory of your own.",
+      cause: error,
+    });
+  }
 }

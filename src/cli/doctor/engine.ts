@@ -14,11 +14,16 @@ import {
   needsUserNamespace,
   userNamespaceEntry,
 } from "../process/user-namespace.ts";
-import { type CheckResult, failedCheck } from "./check-result.ts";
+import { type CheckResult, failedCheck, maxTrialSeconds, programVersion } from "./check-result.ts";
 import { diagnoseLimits, examineLimits, type LimitFacts } from "./limits.ts";
-import { diagnoseNetwork, examineNetwork, type NetworkFacts } from "./network.ts";
-import { maxTrialSeconds, programVersion } from "./program-version.ts";
-import { diagnoseRuntime, examineRuntime, type RuntimeFacts } from "./runtime.ts";
+import {
+  diagnoseNetwork,
+  diagnoseRuntime,
+  examineNetwork,
+  examineRuntime,
+  type NetworkFacts,
+  type RuntimeFacts,
+} from "./runtime.ts";
 
 export interface EngineFacts {
   isRoot: boolean;

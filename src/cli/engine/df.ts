@@ -5,8 +5,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
 import { beforeBuilds, defaultSelection } from "./prune-options.ts";
-import { addScopeUses, scopeOwner } from "./scope-images.ts";
-import { withSessionImages } from "./session-images.ts";
+import { addScopeUses, scopeOwner, withSessionImages } from "./session-images.ts";
 
 export const df = command({
   name: "df",

@@ -6,8 +6,7 @@ import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "./engine-directory.ts";
 import { noteRoom, roomRequest } from "./make-room.ts";
 import { beforeBuilds, pruneArguments, readSelection } from "./prune-options.ts";
-import { addScopeUses } from "./scope-images.ts";
-import { withSessionImages } from "./session-images.ts";
+import { addScopeUses, withSessionImages } from "./session-images.ts";
 
 export const prune = command({
   name: "prune",

@@ -3,10 +3,15 @@ import { accessSync, constants, existsSync, lstatSync, mkdirSync, statSync } fro
 import { dirname, join } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { compressions } from "../../image/compress.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { ArgumentDefinitions } from "../command-line/definitions.ts";
+import { oneOf } from "../command-line/option-values.ts";
 import { cannotWrite } from "../process/write-error.ts";
 import type { OutputDestination } from "./destination.ts";
 import { filePlace, requireEmpty } from "./finished-path.ts";
 import { readManifests } from "./layout-index.ts";
+import { credentialsDefinition, digestFileDefinition, registryOptions } from "./registry-options.ts";
 
 /** Throws a BoughError of kind `usage` if an output can't be written. Writes nothing. */
 export function requirePlaces(destinations: readonly OutputDestination[]): void {
@@ -90,4 +95,26 @@ function attempt<Result>(path: string, action: () => Result): Result {
   } catch (error) {
     throw cannotWrite(path, error);
   }
+}
+
+/** Options of all commands that write images. */
+export const exportOptions: ArgumentDefinitions = {
+  "digest-file": digestFileDefinition,
+  compression: {
+    type: "string",
+    completes: compressions,
+    valueHint: "gzip|zstd|none",
+    description: "How layers are compressed (default: gzip)",
+  },
+  "rewrite-timestamp": {
+    type: "boolean",
+    description: "Also limit the files' times to SOURCE_DATE_EPOCH",
+  },
+  insecure: { type: "boolean", description: "The same as --tls-verify=false" },
+  ...registryOptions,
+  creds: credentialsDefinition,
+};
+
+export function readCompression(values: Values) {
+  return oneOf(values.text("compression") ?? "gzip", compressions, "--compression");
 }

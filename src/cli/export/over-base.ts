@@ -1,16 +1,24 @@
+import { mkdirSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { notedBase } from "../../builder/bases/noted-base.ts";
-import type { Platform } from "../../builder/bases/platform.ts";
-import { messageOf } from "../../errors.ts";
+import { formatPlatform, type Platform } from "../../builder/bases/platform.ts";
+import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import { decompress } from "../../image/compression.ts";
+import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
+import { blobPath } from "../../image/digest.ts";
+import { type HistoryLine, parseOrigin } from "../../image/history.ts";
 import type { LayerContent } from "../../image/image-writer.ts";
+import type { LayerBlob } from "../../image/layer-blob.ts";
 import { layerDifference } from "../../image/layer-difference.ts";
+import { applyLayer, type TreeIndex } from "../../image/tree-index.ts";
 import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { type BaseFacts, fetchBase, indexBase, type RegistryBase } from "./registry-base.ts";
 import { openScratch } from "./scratch.ts";
+import { copyImage } from "./skopeo.ts";
 
 interface BaseOptions {
   service: Pick<Service, "openArchive">;
@@ -93,4 +101,85 @@ async function spool(chunks: ReadableStream<Uint8Array>, path: string, signal: A
     signal.throwIfAborted();
     await file.writeFile(chunk);
   }
+}
+
+/** A base image, as a registry has it. */
+interface BaseFacts {
+  /** The lowest first. */
+  layers: readonly LayerBlob[];
+  config: ImageConfig;
+  history: readonly HistoryLine[];
+}
+
+interface RegistryBase extends BaseFacts {
+  open(layer: LayerBlob): AsyncIterable<Uint8Array>;
+}
+
+/** Has skopeo fetch an image of a registry to a directory, which is made if needed. */
+async function fetchBase(
+  url: string,
+  directory: string,
+  {
+    platform,
+    onProgress,
+    runtime,
+  }: { platform: Platform; onProgress: (line: string) => void; runtime: Runtime },
+): Promise<RegistryBase> {
+  const { os, architecture, variant } = platform;
+  mkdirSync(directory, { mode: 0o700, recursive: true });
+  const takesPlain = isLoopback(registryHost(url.slice("docker://".length)));
+  const options = [
+    ...[`--override-os=${os}`, `--override-arch=${architecture}`],
+    ...(variant === "" ? [] : [`--override-variant=${variant}`]),
+    ...["copy", "--remove-signatures", "--dest-oci-accept-uncompressed-layers", "--retry-times", "2"],
+    ...(takesPlain ? ["--src-tls-verify=false"] : []),
+  ];
+  const layout = join(directory, "base");
+  await copyImage(options, [url, `oci:${layout}:base`], { directory, onLine: onProgress, runtime });
+  const place = (digest: string) => join(layout, blobPath(digest));
+  const read = (path: string) => JSON.parse(readFileSync(path, "utf8"));
+  const index = read(join(layout, "index.json")) as { manifests: { digest: string }[] };
+  const manifest = read(place(index.manifests[0]?.digest ?? "")) as Manifest;
+  const config = read(place(manifest.config.digest)) as Config;
+  const { diff_ids: diffIds } = config.rootfs;
+  const isWanted = config.os === os && config.architecture === architecture;
+  if (!isWanted) throw new BoughError(`${url} has no image for ${formatPlatform(platform)}`);
+  if (diffIds.length !== manifest.layers.length)
+    throw new BoughError(
+      `${url} is damaged: its configuration has ${diffIds.length} diff_ids for ${manifest.layers.length} layers`,
+    );
+  const layers = manifest.layers.map(({ mediaType, digest, size }, number) => {
+    return { mediaType, digest, size, diffId: diffIds[number] ?? "" };
+  });
+  const history = parseOrigin(config).history ?? [];
+  return {
+    layers,
+    config: parseImageConfig(config.config ?? {}),
+    history,
+    open: ({ digest }) => Bun.file(place(digest)).stream(),
+  };
+}
+
+interface Manifest {
+  config: { digest: string };
+  layers: { mediaType: string; digest: string; size: number }[];
+}
+
+interface Config {
+  os: string;
+  architecture: string;
+  config?: Record<string, unknown>;
+  history?: unknown;
+  rootfs: { diff_ids: string[] };
+}
+
+/** Returns all files of the base. */
+async function indexBase({ layers, open }: Pick<RegistryBase, "layers" | "open">): Promise<TreeIndex> {
+  const tree: TreeIndex = new Map();
+  for (const layer of layers) {
+    const [, suffix] = /\+(gzip|zstd)$/.exec(layer.mediaType) ?? [];
+    const compression = suffix === "gzip" || suffix === "zstd" ? suffix : "none";
+    await applyLayer(tree, decompress(open(layer), compression, layer.digest), layer.digest);
+  }
+  return tree;
 }

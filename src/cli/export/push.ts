@@ -2,23 +2,24 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
-import { registryHost } from "../../engine/import/image-source.ts";
+import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
 import { authFileText, retryOption, verifiesTls } from "../../engine/import/registry-settings.ts";
 import { findProgram } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
-import { blobPath } from "../../image/digest.ts";
+import { blobPath, digestOf } from "../../image/digest.ts";
 import { type ImageToWrite, type WrittenImage, writeOciLayout } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-blob.ts";
+import { mediaTypes } from "../../image/oci-layout.ts";
 import { writeToDirectory } from "../../image/output-files.ts";
+import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";
 import { registryHint } from "../../service/images/registry-hint.ts";
 import type { FactStore } from "../../store/facts.ts";
 import { formatPart } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { withKnownLayers } from "./image-source.ts";
-import { checkPushed } from "./pushed-manifest.ts";
 import { openScratch } from "./scratch.ts";
-import { copyImage } from "./skopeo.ts";
+import { copyImage, runSkopeo, type SkopeoJob } from "./skopeo.ts";
 
 interface PushJob {
   content: ImageToWrite;
@@ -188,4 +189,79 @@ function writtenBytes(pid: number): number | undefined {
   } catch {
     return undefined;
   }
+}
+
+interface PushedManifest {
+  reference: string;
+  digest: string;
+  /** True for a registry without TLS or with an unknown certificate. */
+  isInsecure: boolean;
+}
+
+/** The image is pushed already: a registry that doesn't respond must not hold up the build for longer. */
+const checkMilliseconds = 60_000;
+
+/**
+ * Reads a pushed image's manifest back. Throws a BoughError if the registry returns another: skopeo believes a server that responds
+ * with status 200 to everything.
+ *
+ * @returns the reason if the manifest cannot be read. That proves nothing: a token may allow only pushing, or a mirror may lag behind.
+ */
+async function checkPushed(pushed: PushedManifest, job: SkopeoJob): Promise<string | undefined> {
+  const { reference, digest } = pushed;
+  const { clock, signal: parent } = job.runtime;
+  let manifest: Uint8Array;
+  try {
+    manifest = await withDeadline({ clock, milliseconds: checkMilliseconds, parent }, async (signal) => {
+      const read = await readDirectly(pushed, job, signal);
+      if (read !== undefined && digestOf(read) === digest) return read;
+      return readWithSkopeo(pushed, { ...job, runtime: { ...job.runtime, signal } });
+    });
+  } catch (error) {
+    if (error instanceof DeadlineError) return error.message;
+    if (!(error instanceof BoughError) || error.kind !== "failed") throw error;
+    return error.message;
+  }
+  if (digestOf(manifest) === digest) return undefined;
+  const registry = registryHost(reference);
+  throw new BoughError(
+    `pushing docker://${reference} failed: ${registry} accepted the image, but returns something else for its manifest ${digest}`,
+    { hint: `Is ${registry} a registry? A proxy or another web server may respond in its place.` },
+  );
+}
+
+/**
+ * Asks a registry of this machine without skopeo, whose start takes a quarter of a small push. Returns `undefined` if it needs TLS or
+ * a login, which are skopeo's business.
+ */
+async function readDirectly(
+  { reference, digest }: PushedManifest,
+  { runtime }: SkopeoJob,
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const registry = registryHost(reference);
+  if (!isLoopback(registry)) return undefined;
+  const name = repositoryOf(reference).slice(registry.length + 1);
+  const url = `http://${registry}/v2/${name}/manifests/${digest}`;
+  const headers = { accept: `${mediaTypes.manifest}, ${mediaTypes.index}` };
+  try {
+    const response = await runtime.fetch(url, { headers, signal });
+    return response.ok ? await response.bytes() : undefined;
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  }
+}
+
+function readWithSkopeo(
+  { reference, digest, isInsecure }: PushedManifest,
+  job: SkopeoJob,
+): Promise<Uint8Array> {
+  const options = ["inspect", "--raw", ...(isInsecure ? ["--tls-verify=false"] : [])];
+  const name = `docker://${repositoryOf(reference)}@${digest}`;
+  return runSkopeo([...options, name], job, (output) => new Response(output).bytes());
+}
+
+function repositoryOf(reference: string): string {
+  return reference.replace(/:[^:/]*$/, "");
 }

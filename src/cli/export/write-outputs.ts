@@ -2,7 +2,7 @@ import type { ExportedAs } from "../../builder/result.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { copyDirectory } from "../images/copy-out.ts";
+import { copyDirectory } from "../images/cp.ts";
 import { findDescription } from "../images/description.ts";
 import type { Connection } from "../service/connection.ts";
 import type { BuildOutput } from "./build-outputs.ts";

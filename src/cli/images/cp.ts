@@ -1,14 +1,21 @@
-import { resolve } from "node:path";
+import { lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { dirname, join, posix, resolve } from "node:path";
+import { relativeEntries } from "../../builder/staging/archive-root.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError } from "../../errors.ts";
+import { readTar } from "../../image/tar-reader.ts";
+import type { Service } from "../../service/client.ts";
+import { reasonOf } from "../../system-error.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { writeChunks } from "../process/write-chunks.ts";
+import { cannotWrite, writeChunks } from "../process/write-error.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-key.ts";
-import { copyDirectory, copyFile } from "./copy-out.ts";
-import { pathDescription, resolveImagePath } from "./image-path.ts";
+import { sessionKey } from "../sessions/session-argument.ts";
+import { type Extracted, extractArchive } from "./extract.ts";
+import { type ImagePath, pathDescription, resolveImagePath } from "./image-path.ts";
+import { checkLocalName, refuseFile } from "./local-name.ts";
 import { withRunHint } from "./run-hint.ts";
 
 export const cp = command({
@@ -72,4 +79,110 @@ async function copyOut(invocation: Invocation): Promise<void> {
     `copied ${formatCount(copied.files, "file")} (${formatBytes(copied.bytes)}) to ${displayPath(copied.path)}`,
   );
   printResult(invocation, { id: copied.path, json: copied, table: () => "" });
+}
+
+/** The destination of a copy on this machine. */
+interface LocalPlace {
+  /** Absolute. */
+  local: string;
+  /** It was given as a directory. */
+  endsWithSlash: boolean;
+}
+
+/** The result of a copy, with its destination. */
+interface CopyResult extends Extracted {
+  path: string;
+}
+
+/**
+ * Copies to a temporary name and renames the complete file, so that no reader sees part of it. A link at the destination is
+ * replaced.
+ */
+async function copyFile(
+  content: ReadableStream<Uint8Array>,
+  { image, path }: ImagePath,
+  { local, endsWithSlash }: LocalPlace,
+  service: Service,
+  { runtime }: Invocation,
+): Promise<CopyResult> {
+  const isDirectory = statsOf(local)?.isDirectory() === true;
+  if (!isDirectory && endsWithSlash) throw new BoughError(`${local} is not a directory`, { kind: "usage" });
+  const name = posix.basename(path);
+  if (isDirectory) checkLocalName(name, runtime.platform);
+  const to = isDirectory ? join(local, name) : local;
+  const temporary = join(dirname(to), `.bough-${crypto.randomUUID()}`);
+  try {
+    // Only the listing has the mode.
+    const [listed] = await service.listFiles(image, path);
+    const mode = listed?.type === "file" && listed.mode !== null ? listed.mode & 0o777 : 0o666;
+    const file = await open(temporary, "wx", mode);
+    let bytes = 0;
+    try {
+      for await (const chunk of content) {
+        runtime.signal.throwIfAborted();
+        bytes += chunk.byteLength;
+        await file.writeFile(chunk);
+      }
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, to);
+    return { path: to, files: 1, bytes };
+  } catch (error) {
+    await content.cancel().catch(() => undefined);
+    await rm(temporary, { force: true });
+    throw runtime.signal.aborted ? error : cannotWrite(to, error);
+  }
+}
+
+/** Does what `cp -r` does: copies into a directory that exists, else to the directory of that name. */
+export async function copyDirectory(
+  { image, path, meansContents }: ImagePath,
+  { local }: LocalPlace,
+  service: Service,
+  { runtime, log }: Invocation,
+): Promise<CopyResult> {
+  const archive = await service.openArchive(image, path);
+  const stats = statsOf(local);
+  refuseFile(local, stats, path);
+  const name = posix.basename(path);
+  const isNamed = stats !== undefined && !meansContents;
+  if (isNamed) checkLocalName(name, runtime.platform);
+  const to = isNamed ? join(local, name) : local;
+  makeRoot(to, to === local);
+  const entries = relativeEntries(readTar(archive), path, () => service.listFiles(image, path));
+  const extracted = await extractArchive(entries, to, {
+    signal: runtime.signal,
+    platform: runtime.platform,
+    warn: log.warn,
+  });
+  return { path: to, ...extracted };
+}
+
+/** A path that the user gave may be a link. A link below it may come from an image, and is refused. */
+function makeRoot(path: string, mayBeLink: boolean): void {
+  try {
+    const stats = mayBeLink ? statsOf(path) : lstatSync(path, { throwIfNoEntry: false });
+    if (stats?.isSymbolicLink() === true) {
+      throw new BoughError(`${displayPath(path)} already exists and is a link, which is not followed`, {
+        hint: "Remove it, or give its target if you trust it.",
+      });
+    }
+    if (stats?.isDirectory() !== true) mkdirSync(path);
+  } catch (error) {
+    if (error instanceof BoughError) throw error;
+    throw new BoughError(`cannot create ${displayPath(path)}: ${reasonOf(error)}`, {
+      hint: `Check that the directory ${displayPath(dirname(path))} exists.`,
+      cause: error,
+    });
+  }
+}
+
+/** `undefined` if nothing is there, or a dangling link. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw new BoughError(`cannot use ${displayPath(path)}: ${reasonOf(error)}`, { cause: error });
+  }
 }

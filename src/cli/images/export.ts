@@ -1,8 +1,20 @@
 import { command, type Invocation } from "../command-line/command.ts";
-import { type Destination, parseDestination, refuseTerminal } from "../export/destination.ts";
-import { exportOptions } from "../export/options.ts";
-import { exportNamedImage } from "./exported-image.ts";
-import { imageDescription } from "./image-argument.ts";
+import { findPlace, printResult, writeAllOrNone } from "../command-line/result.ts";
+import { deliverImage } from "../export/deliver.ts";
+import {
+  type Destination,
+  goesToStandardOutput,
+  nameDestination,
+  parseDestination,
+  pushDestination,
+  refuseTerminal,
+  registryDestination,
+} from "../export/destination.ts";
+import { exportOptions, readCompression } from "../export/output-places.ts";
+import { readCredentials } from "../export/registry-options.ts";
+import { readTimes } from "../export/times.ts";
+import { connect } from "../service/connection.ts";
+import { imageDescription, resolveDescribedImage } from "./image-argument.ts";
 
 export const exportCommand = command({
   name: "export",
@@ -43,4 +55,68 @@ async function exportOne(invocation: Invocation): Promise<void> {
 function nameAfter(destination: Destination, tag: string | undefined): Destination {
   if (destination.kind !== "docker-archive" || destination.name !== undefined) return destination;
   return { ...destination, name: tag };
+}
+
+export const push = command({
+  name: "push",
+  description: "Send an image to a registry. Only what the registry lacks is sent.",
+  args: {
+    image: { type: "positional", completes: "image", required: true, description: imageDescription },
+    reference: {
+      type: "positional",
+      required: false,
+      description: "Destination, HOST/NAME:TAG (default: the image's own tag)",
+    },
+    ...exportOptions,
+  },
+  run: pushOne,
+  foreign: async () => (await import("../foreign/image-options.ts")).foreignPushOptions,
+  examples: [
+    ["push registry.example/team/app:1.0", "the image with this tag, to the registry that the tag names"],
+    ["push app:dev localhost:5000/app:dev", "under another name"],
+  ],
+  agentNote: [
+    "This command is mutating: it sets a tag in the registry.",
+    "Credentials are those of `docker login` or `skopeo login`.",
+  ].join("\n"),
+});
+
+async function pushOne(invocation: Invocation): Promise<void> {
+  const [reference = "", given] = invocation.values.positionals;
+  const place = given === undefined ? undefined : registryDestination(given.replace(/^docker:\/\//, ""));
+  await exportNamedImage(invocation, reference, (tag) => place ?? pushDestination(tag, reference));
+}
+
+/** Delivers the image that `reference` names to the destination chosen by its tag, and prints what was written. */
+async function exportNamedImage(
+  invocation: Invocation,
+  reference: string,
+  chooseDestination: (tag: string | undefined) => Destination,
+): Promise<void> {
+  const { values, runtime } = invocation;
+  const given = values.text("digest-file");
+  const digestFile =
+    given === undefined ? undefined : findPlace("--digest-file", given, runtime.workingDirectory);
+  const compression = readCompression(values);
+  const credentials = readCredentials(values);
+  const times = readTimes(values.flag("rewrite-timestamp"), invocation);
+  await using connection = await connect(invocation);
+  const image = await resolveDescribedImage(connection, reference);
+  const destination = chooseDestination(image.tag);
+  const isInsecure = values.flag("insecure");
+  const delivery = { image, destination, compression, times, isInsecure, credentials };
+  const written = await deliverImage(delivery, connection, invocation);
+  const digest = written?.descriptor.digest ?? null;
+  if (digestFile !== undefined) writeAllOrNone([{ ...digestFile, text: digest ?? "" }]);
+  // Standard output is taken by the archive itself.
+  if (goesToStandardOutput(destination)) return;
+  const name = nameDestination(destination);
+  printResult(invocation, {
+    id: digest ?? name,
+    json: { image: image.uuid, destination: name, digest },
+    table: () => ({
+      header: ["DESTINATION", "DIGEST"],
+      rows: [[{ whole: name }, digest === null ? null : { whole: digest }]],
+    }),
+  });
 }

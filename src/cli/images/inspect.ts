@@ -6,10 +6,9 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-key.ts";
+import { sessionKey } from "../sessions/session-argument.ts";
 import { imageDescription, recordsOf, requireSessionImage, resolveDescribedImage } from "./image-argument.ts";
-import { findLayers, type InspectedLayer, sizeOf } from "./inspected-layers.ts";
-import { renderInspection } from "./inspection.ts";
+import { findLayers, type InspectedLayer, renderInspection, sizeOf } from "./inspection.ts";
 
 export const inspect = command({
   name: "inspect",

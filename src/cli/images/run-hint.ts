@@ -2,7 +2,7 @@ import { BoughError } from "../../errors.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine } from "../command-line/documentation.ts";
-import { sessionKey } from "../sessions/session-key.ts";
+import { sessionKey } from "../sessions/session-argument.ts";
 import { referenceIn } from "./image-path.ts";
 
 /**

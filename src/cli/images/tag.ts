@@ -1,9 +1,15 @@
 import { rememberTag } from "../../builder/bases/remembered-images.ts";
-import { parseTag } from "../../service/images/tag.ts";
+import { parseTag, withLatest } from "../../service/images/tag.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { connect } from "../service/connection.ts";
-import { imageDescription, resolveImageArgument } from "./image-argument.ts";
+import {
+  imageDescription,
+  isBeginningOf,
+  recordsOf,
+  resolveImageArgument,
+  resolveRemovedImage,
+} from "./image-argument.ts";
 
 export const tag = command({
   name: "tag",
@@ -41,5 +47,48 @@ async function tagImage(invocation: Invocation): Promise<void> {
     id: image,
     json: { image, tag: name },
     table: () => ({ header: ["IMAGE", "TAG"], rows: [[{ whole: image }, { whole: name }]] }),
+  });
+}
+
+export const untag = command({
+  name: "untag",
+  description: "Remove a tag; the image stays.",
+  args: {
+    image: {
+      type: "positional",
+      completes: "tag",
+      required: true,
+      description:
+        "A tag or tag:NAME: only this tag is removed. A UUID or its first 8 digits: all tags of the image are removed",
+    },
+  },
+  run: untagImage,
+  examples: [
+    ["untag app:dev", "this tag"],
+    ["untag 0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11", "all tags of an image"],
+  ],
+  agentNote:
+    "This command is mutating. An image without a tag is named by its UUID; `bough engine prune` may remove it.",
+});
+
+async function untagImage(invocation: Invocation): Promise<void> {
+  const { values } = invocation;
+  const [reference = ""] = values.positionals;
+  await using connection = await connect(invocation);
+  const { service } = connection;
+  const image = await resolveRemovedImage(connection, reference);
+  const tags = (await recordsOf(image, connection)).flatMap(({ tag }) => tag ?? []);
+  const name = reference.replace(/^tag:/, "");
+  const named = tags.find((tag) => tag === name) ?? withLatest(name);
+  const isById = !tags.includes(named) && isBeginningOf(image, reference);
+  const removed = isById ? tags : [named];
+  await (isById ? service.untagImage(image) : service.removeTag(image, named));
+  printResult(invocation, {
+    id: image,
+    json: { image, removed },
+    table: () => ({
+      header: ["IMAGE", "REMOVED"],
+      rows: [[{ whole: image }, removed.length === 0 ? null : { whole: removed.join(" ") }]],
+    }),
   });
 }

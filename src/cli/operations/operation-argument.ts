@@ -1,16 +1,21 @@
 import { quote } from "../../builder/commands/command.ts";
+import { maskSecrets } from "../../dockerfile/mask.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isUuid, startsAlike } from "../../service/images/reference.ts";
-import type { OperationDetails } from "../../service/operations/operation-records.ts";
+import type {
+  OperationDetails,
+  OperationFilter,
+  OperationSummary,
+} from "../../service/operations/operation-records.ts";
+import { activeStatuses, type OperationStatus } from "../../service/wire/operation.ts";
 import type { Store } from "../../store/store.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import type { Connection } from "../service/connection.ts";
 import { parseHistoryReference, requireReferred } from "../sessions/history-reference.ts";
-import { sessionKey } from "../sessions/session-key.ts";
-import { findActive } from "./find-operations.ts";
+import { sessionKey } from "../sessions/session-argument.ts";
 
 /** The argument of a command that takes one operation. */
 export const operationArgument: ArgumentDefinition = {
@@ -96,4 +101,58 @@ async function findByPrefix(service: Service, given: string): Promise<string> {
   throw new BoughError(`${given} is ambiguous: the ids of ${matches.length} operations begin with it`, {
     hint: "Give more digits; `bough ps --all` lists them.",
   });
+}
+
+/** Masks secrets in an operation's command and error: services keep the command line as it was sent. */
+export function withoutSecrets<Operation extends OperationSummary>(operation: Operation): Operation {
+  const { command, error } = operation;
+  return {
+    ...operation,
+    command: command === null ? null : maskSecrets(command),
+    error: error === null ? null : maskSecrets(error),
+  };
+}
+
+/** Kinds of operations, as bough calls them. */
+export const kindNames = ["run", "import"] as const;
+
+export function kindOf({ kind }: OperationSummary): string {
+  const names: Readonly<Record<string, string>> = { instance: "run", image_import: "import" };
+  return names[kind] ?? kind;
+}
+
+/**
+ * Returns the service's status. A command that ended with another exit code than 0 has the service's status SUCCESS, but is shown
+ * as `EXIT <code>`. A cancelled command has an exit code as well on some services.
+ */
+export function statusOf({ status, timedOut, exitCode }: OperationSummary): string {
+  if (timedOut) return "TIMED OUT";
+  return exitCode === null || exitCode === 0 || status === "CANCELLED" ? status : `EXIT ${exitCode}`;
+}
+
+/**
+ * Returns operations, the newest first. Sends one request for each status, because a long list of ended operations may come
+ * before one that still runs. `statuses`: all if not given.
+ */
+export async function findOperations(
+  service: Service,
+  filter: OperationFilter,
+  statuses: readonly OperationStatus[] | undefined,
+): Promise<OperationSummary[]> {
+  const filters = statuses === undefined ? [filter] : statuses.map((status) => ({ ...filter, status }));
+  const lists = await Promise.all(filters.map((each) => service.listOperations(each)));
+  if (service.capabilities.lacks("operationList"))
+    throw new BoughError(`${service.address} does not support listing operations`);
+  return lists
+    .flat()
+    .sort((a, b) => ((a.createdAt ?? "") < (b.createdAt ?? "") ? 1 : -1))
+    .slice(0, filter.limit);
+}
+
+/** Maximum of operations that run at once. */
+const maxActive = 1000;
+
+/** Returns all operations that are under way. */
+function findActive(service: Service): Promise<OperationSummary[]> {
+  return findOperations(service, { limit: maxActive }, activeStatuses);
 }

@@ -6,9 +6,7 @@ import { oneOf, positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";
-import { findOperations } from "./find-operations.ts";
-import { kindNames, kindOf, statusOf } from "./operation-words.ts";
-import { withoutSecrets } from "./secrets.ts";
+import { findOperations, kindNames, kindOf, statusOf, withoutSecrets } from "./operation-argument.ts";
 
 export const ps = command({
   name: "ps",

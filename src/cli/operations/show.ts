@@ -4,11 +4,16 @@ import { formatDuration } from "../../terminal/quantity.ts";
 import { type Cell, renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { createOutputRelay } from "../run/output-relay.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-key.ts";
-import { operationArgument, requireOperation } from "./operation-argument.ts";
-import { kindOf, statusOf } from "./operation-words.ts";
-import { withoutSecrets } from "./secrets.ts";
+import { sessionKey } from "../sessions/session-argument.ts";
+import {
+  kindOf,
+  operationArgument,
+  requireOperation,
+  statusOf,
+  withoutSecrets,
+} from "./operation-argument.ts";
 
 export const show = command({
   name: "show",
@@ -72,4 +77,31 @@ function rowsOf(operation: OperationDetails): Cell[][] {
     ["DURATION", durationSeconds === null ? null : formatDuration(durationSeconds)],
   ];
   return rows.flatMap(([name, value]) => (value === null ? [] : [[name, { whole: value }]]));
+}
+
+export const logs = command({
+  name: "logs",
+  description: "Print an operation's output, byte for byte: stdout to stdout, stderr to stderr.",
+  args: {
+    op: operationArgument,
+    follow: { type: "boolean", alias: "f", description: "Follow the output until the operation has ended" },
+  },
+  run: printLogs,
+  examples: [
+    ["logs 5a2c3d38", "the output so far"],
+    ["logs --follow 5a2c3d38", "also the output that follows; Ctrl-C does not cancel the operation"],
+  ],
+  agentNote: "The exit code of `logs` is 0; `bough show OP` has that of the command.",
+});
+
+async function printLogs(invocation: Invocation): Promise<void> {
+  const { values, runtime, log } = invocation;
+  await using connection = await connectQuietly(invocation);
+  const { service } = connection;
+  const given = values.positionals[0] ?? "";
+  const { uuid, hasEnded } = await requireOperation(connection, given, sessionKey(invocation));
+  const relay = createOutputRelay(runtime, service, log);
+  // An operation that has ended has all its events: this returns at once.
+  if (values.flag("follow") || hasEnded) await relay.finish(await service.follow(uuid, undefined, relay));
+  else await service.readEventsSoFar(uuid, relay);
 }

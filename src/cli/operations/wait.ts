@@ -2,15 +2,14 @@ import { BoughError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { OperationDetails } from "../../service/operations/operation-records.ts";
 import { durationCell } from "../../terminal/table.ts";
+import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { processExitCode } from "../run/instance.ts";
-import { connectQuietly } from "../service/connection.ts";
-import { operationsArgument, readOperations } from "./operation-argument.ts";
-import { statusOf } from "./operation-words.ts";
-import { withoutSecrets } from "./secrets.ts";
+import { connect, connectQuietly } from "../service/connection.ts";
+import { operationsArgument, readOperations, statusOf, withoutSecrets } from "./operation-argument.ts";
 
 export const wait = command({
   name: "wait",
@@ -85,4 +84,43 @@ function printEnds(invocation: Invocation, operations: readonly OperationDetails
 
 function exitCodeOf({ status, exitCode, timedOut }: OperationDetails): number {
   return status !== "SUCCESS" || timedOut ? 1 : processExitCode(exitCode ?? 0);
+}
+
+export const kill = command({
+  name: "kill",
+  description: "Cancel operations, and wait until the service says that they have ended.",
+  args: {
+    op: operationsArgument,
+    all: { type: "boolean", alias: "a", description: "Cancel all operations that are under way" },
+  },
+  run: killOperations,
+  examples: [
+    ["kill 5a2c3d38", "one"],
+    ["kill --all", "all that are under way, also those of other users of the service"],
+  ],
+  agentNote:
+    "This command is mutating: a cancelled command leaves no image. An operation that has already ended is an error.",
+});
+
+async function killOperations(invocation: Invocation): Promise<void> {
+  const { values } = invocation;
+  await using connection = await connect(invocation);
+  const { service } = connection;
+  const operations = await readOperations(invocation, connection);
+  const killed: string[] = [];
+  const problems: string[] = [];
+  for (const operation of operations) {
+    const { uuid, hasEnded } = operation;
+    // With `--all`, an operation may have ended since it was listed.
+    if (hasEnded && values.flag("all")) continue;
+    if (hasEnded) problems.push(`operation ${uuid} has already ended (${statusOf(operation)})`);
+    else if (await service.cancel(uuid)) killed.push(uuid);
+    else problems.push(`the end of operation ${uuid} is not confirmed: it may still run`);
+  }
+  printResult(invocation, {
+    id: killed,
+    json: killed.map((uuid) => ({ operation: uuid, status: "CANCELLED" })),
+    table: () => killed.map((uuid) => `${visible(uuid)}\n`).join(""),
+  });
+  if (problems.length > 0) throw new BoughError(problems.join("\n"));
 }

@@ -1,5 +1,8 @@
 /** Interactive commands on a service without terminals: input goes to the command line by line. */
+
+import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -7,7 +10,6 @@ import type { Connection } from "../service/connection.ts";
 import { runInstance } from "./instance.ts";
 import { createOutputRelay } from "./output-relay.ts";
 import { type RunRequest, withInstance } from "./request.ts";
-import { interruptShell, promptingShell, takeProcessId } from "./shell-process.ts";
 
 /**
  * Sends typed lines to the command's standard input.
@@ -93,4 +95,97 @@ async function typeTo(
     if (error instanceof NoInputError) return "unsupported";
     throw error;
   }
+}
+
+/** A shell on pipes: finds its process, and interrupts what it runs, as a terminal would on Ctrl-C. */
+
+/**
+ * Makes the shell first print its process id, between characters that no shell prints first. `-i` makes it prompt without a
+ * terminal.
+ */
+function promptingShell({ words }: Extract<ExpandedCommand, { form: "exec" }>): ExpandedCommand {
+  const [program = "sh"] = words;
+  const shell = words.map(quote).join(" ");
+  return { form: "exec", words: [program, "-c", `printf '\\001%s\\002' $$ >&2; exec ${shell} -i`] };
+}
+
+const told = /^\u0001(\d+)\u0002/;
+const begun = /^\u0001?\d*$/;
+
+/** Takes the process id from the beginning of the shell's output, and passes the rest on. */
+function takeProcessId(write: (data: string | Uint8Array) => void) {
+  let pid: number | undefined;
+  let held: string | undefined = "";
+  return {
+    /** `undefined` until the shell has printed it. */
+    pid: () => pid,
+    write(data: string | Uint8Array): void {
+      if (held === undefined) {
+        write(data);
+        return;
+      }
+      // Latin-1 maps each byte to a character, so that the output after the id is kept unchanged.
+      held += Buffer.from(data).toString("latin1");
+      const found = told.exec(held);
+      if (found === null && begun.test(held) && held.length < 32) return;
+      pid = found === null ? undefined : Number(found[1]);
+      const rest = Buffer.from(held.slice(found?.[0].length ?? 0), "latin1");
+      held = undefined;
+      if (rest.length > 0) write(rest);
+    },
+  };
+}
+
+/**
+ * Interrupts what the shell with process id `$1` runs in the foreground: the processes of its process group that don't ignore
+ * SIGINT, as background jobs do. Interrupts the shell itself only if there are none, or if it goes on with other commands: some
+ * shells take the exit of a child that they don't wait for as the end of their input. For the same reason the youngest process
+ * comes first.
+ */
+const interruptScript = `
+look() {
+  pid= state= group= ignored=
+  while read -r name value rest; do
+    case $name in
+      State:) state=$value ;;
+      Pid:) pid=$value ;;
+      NSpgid:) group="$value $rest" ;;
+      SigIgn:) ignored=$value; break ;;
+    esac
+  done < "$1"
+}
+foreground() {
+  found=
+  for status in /proc/[0-9]*/status; do
+    look "$status"
+    [ "$group" = "$own" ] && [ "$state" != Z ] && [ "$pid" != $$ ] && [ "$pid" != "$shell" ] || continue
+    case $ignored in *[2367abef]) ;; *) found="$pid $found" ;; esac
+  done
+}
+exec 2> /dev/null
+shell=$1
+look "/proc/$shell/status"
+own=$group
+foreground
+[ "$found" ] || { kill -INT "$shell"; exit; }
+kill -INT $found
+begun=" $found "
+for pass in 1 2 3 4 5 6 7 8; do
+  foreground
+  for pid in $found; do
+    case $begun in *" $pid "*) ;; *) kill -INT "$shell" $found; exit ;; esac
+  done
+done
+`;
+
+/** False if the service can't start a process beside the command. */
+function interruptShell(
+  operation: string,
+  pid: number,
+  { uid, gid }: Pick<InstanceRequest, "uid" | "gid">,
+  service: Pick<Service, "startProcess">,
+): Promise<boolean> {
+  const user = { ...(uid === undefined ? {} : { uid }), ...(gid === undefined ? {} : { gid }) };
+  const args = ["-c", interruptScript, "sh", String(pid)];
+  return service.startProcess(operation, { command: "sh", args, shell: false, ...user });
 }

@@ -1,4 +1,4 @@
-import { instanceNetwork } from "../../builder/commands/network.ts";
+import { instanceNetwork, requireHostNetwork, requireHosts } from "../../builder/commands/network.ts";
 import { scriptFields } from "../../builder/operations/script.ts";
 import { placementScript } from "../../builder/staging/placement-script.ts";
 import { instanceFiles, localFiles } from "../../builder/staging/request-fields.ts";
@@ -6,19 +6,24 @@ import type { Staged } from "../../builder/staging/staged.ts";
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";
-import type { InstanceRequest } from "../../service/wire/instance.ts";
+import type {
+  ExtraHost,
+  InstanceRequest,
+  NetworkMode,
+  ResourcesLimits,
+} from "../../service/wire/instance.ts";
+import type { InstanceMount } from "../../service/wire/mount.ts";
 import { describeGone } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { requireSessionImage } from "../images/image-argument.ts";
 import { readPipedInput } from "../process/piped-input.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
-import type { FileArgument } from "./file-argument.ts";
+import { type FileArgument, requireVolumes } from "./file-argument.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
-import type { LentAgain } from "./lend-again.ts";
-import { stageLocalFiles } from "./local-files.ts";
+import { requireLimits } from "./limit-options.ts";
+import { type LentAgain, stageLocalFiles } from "./local-files.ts";
 import { findOrPull, type PullPolicy } from "./pull.ts";
-import { requireSupport, type SandboxOptions } from "./required-support.ts";
 import { findSurroundings, type GivenSurroundings, type Surroundings } from "./surroundings.ts";
 import { terminalFields } from "./terminal.ts";
 
@@ -98,7 +103,7 @@ export async function withInstance<Result>(
   });
   const stdin = request.input ?? (await readPipedInput(runtime, log));
   // Only a failed step needs this code.
-  const lent = step && (await (await import("./lend-again.ts")).lendAgain(step, connection, invocation));
+  const lent = step && (await (await import("./local-files.ts")).lendAgain(step, connection, invocation));
   const whole = { ...request, surroundings, lent };
   const attempt = async () => action(await makeInstance(whole, image, staged, stdin, invocation, connection));
   try {
@@ -184,4 +189,25 @@ function forgetUploads(staged: Staged, { store }: Connection): number {
   const hashes = new Set(known.map(({ sha256 }) => sha256));
   for (const sha256 of hashes) store.uploads.delete(sha256);
   return hashes.size;
+}
+
+/** Options that not every service supports. */
+interface SandboxOptions {
+  limits: ResourcesLimits | undefined;
+  /** Directories of this machine. */
+  volumes: readonly InstanceMount[];
+  network: NetworkMode;
+  /** `--add-host`. */
+  hosts: readonly ExtraHost[];
+}
+
+/** Rejects if the service cannot do what the options ask for. */
+async function requireSupport(
+  { limits, volumes, network, hosts }: SandboxOptions,
+  service: Connection["service"],
+): Promise<void> {
+  await requireLimits(service, limits);
+  await requireVolumes(service, volumes);
+  await requireHosts(hosts, service);
+  if (network === "host") await requireHostNetwork(service);
 }

@@ -5,7 +5,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { connectQuietly } from "../service/connection.ts";
 import { readTimeout } from "../service/timeout.ts";
-import { sessionKey } from "../sessions/session-key.ts";
+import { sessionKey } from "../sessions/session-argument.ts";
 import { runDetached } from "./detached.ts";
 import { type AskedRun, whichCommand } from "./image-command.ts";
 import { refuseInteractiveShell } from "./interactive-shell.ts";

@@ -4,11 +4,10 @@ import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { readEnvironment, readEnvironmentFiles } from "./environment.ts";
-import { parseFileArgument } from "./file-argument.ts";
+import { parseFileArgument, parseVolume } from "./file-argument.ts";
 import type { AskedRun, LatestStep } from "./image-command.ts";
 import { limitDefinitions, readLimitOptions } from "./limit-options.ts";
 import { hostsDefinition, networkDefinition, readHosts, readNetworkMode } from "./network-option.ts";
-import { parseVolume } from "./volume-argument.ts";
 
 export const surroundingsDefinitions: ArgumentDefinitions = {
   env: {

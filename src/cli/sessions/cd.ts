@@ -7,7 +7,7 @@ import { printResult } from "../command-line/result.ts";
 import { findDescription } from "../images/description.ts";
 import { requireSessionImage } from "../images/image-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "./session-key.ts";
+import { sessionKey } from "./session-argument.ts";
 
 export const cd = command({
   name: "cd",

@@ -4,7 +4,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { requireSessionImage } from "../images/image-argument.ts";
 import { openLocalStore } from "../service/connection.ts";
-import { sessionKey } from "./session-key.ts";
+import { sessionKey } from "./session-argument.ts";
 
 export const env = command({
   name: "env",

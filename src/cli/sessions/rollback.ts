@@ -8,8 +8,7 @@ import { positiveInteger } from "../command-line/option-values.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
 import { parseHistoryReference, requireReferred } from "./history-reference.ts";
-import { requireHistory } from "./session-argument.ts";
-import { sessionKey } from "./session-key.ts";
+import { requireHistory, sessionKey } from "./session-argument.ts";
 import { isLayerBranch, workingBranch } from "./working-branch.ts";
 
 export const rollback = command({

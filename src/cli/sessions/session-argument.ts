@@ -5,6 +5,7 @@ import { firstBranch } from "../../store/branches.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
+import type { Invocation } from "../command-line/command.ts";
 
 /** Returns the whole history of a session; throws if it does not exist. */
 export function requireHistory(store: Store, key: string): HistoryEntry[] {
@@ -75,4 +76,9 @@ function faultOf(name: string): string | undefined {
 
 function isLayerPrefix(name: string): boolean {
   return name.startsWith(layerBranch(""));
+}
+
+/** Returns the session that a command works in: `-S`, else `BOUGH_SESSION`, else `default`. */
+export function sessionKey({ globals, runtime }: Pick<Invocation, "globals" | "runtime">): string {
+  return globals.session ?? (runtime.environment.BOUGH_SESSION || "default");
 }

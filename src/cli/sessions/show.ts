@@ -4,8 +4,7 @@ import { drawTree } from "../../terminal/tree.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { openLocalStore } from "../service/connection.ts";
-import { requireHistory } from "./session-argument.ts";
-import { sessionKey } from "./session-key.ts";
+import { requireHistory, sessionKey } from "./session-argument.ts";
 import { shortLayer } from "./working-branch.ts";
 
 export const show = command({

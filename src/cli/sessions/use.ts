@@ -7,7 +7,7 @@ import { imageDescription, requireSessionImage, resolveImageArgument } from "../
 import { connect, openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
 import { parseHistoryReference, requireReferred } from "./history-reference.ts";
-import { sessionKey } from "./session-key.ts";
+import { sessionKey } from "./session-argument.ts";
 import { appendEntries, workingBranch } from "./working-branch.ts";
 
 export const use = command({

@@ -4,7 +4,7 @@ import { renderExplanation, renderShared } from "../../../terminal/explanation.t
 import { runBuildCommand } from "../../builds/run-build.ts";
 import { invocationFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
-import { createBuildReport } from "./build-report.ts";
+import { createBuildReport } from "./build.ts";
 import { buildInputs, buildWords } from "./fields.ts";
 import { inTurn } from "./in-turn.ts";
 

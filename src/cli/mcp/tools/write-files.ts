@@ -7,7 +7,7 @@ import type { InstanceRequest } from "../../../service/wire/instance.ts";
 import { formatCount } from "../../../terminal/quantity.ts";
 import { requireExitCode, runInstance } from "../../run/instance.ts";
 import type { Connection } from "../../service/connection.ts";
-import { sessionKey } from "../../sessions/session-key.ts";
+import { sessionKey } from "../../sessions/session-argument.ts";
 import { appendEntries, workingBranch } from "../../sessions/working-branch.ts";
 import { type Call, invocationFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";

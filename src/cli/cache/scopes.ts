@@ -1,0 +1,180 @@
+import { listIndexImages, requireImageList } from "../../builder/scopes/index-images.ts";
+import { type ReadScope, readScope } from "../../builder/scopes/read-scope.ts";
+import type { Entry } from "../../builder/scopes/scope-index.ts";
+import { parseScopeName, scopeOfTag, scopeTagPrefix } from "../../builder/scopes/scope-name.ts";
+import { BoughError } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
+import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import { nearest } from "../../suggest.ts";
+import { type Cell, durationCell, sizeCell, type Table } from "../../terminal/table.ts";
+import type { Values } from "../command-line/arguments.ts";
+import { command, type Invocation } from "../command-line/command.ts";
+import type { ArgumentDefinition } from "../command-line/definitions.ts";
+import { printResult } from "../command-line/result.ts";
+import { connect } from "../service/connection.ts";
+
+const scopeArgument: ArgumentDefinition = {
+  type: "positional",
+  completes: "scope",
+  required: true,
+  description: "The name of a scope, as `bough cache list` shows it",
+};
+
+/** Throws a BoughError of kind `usage` if the name is invalid. */
+function readScopeArgument({ positionals: [name = ""] }: Pick<Values, "positionals">): string {
+  return parseScopeName(name, "bough cache");
+}
+
+async function noSuchScope(name: string, service: Pick<Service, "listImages">): Promise<BoughError> {
+  const guess = nearest(name, await listScopeNames(service));
+  return new BoughError(`there is no scope ${name}`, {
+    hint:
+      guess === undefined
+        ? "`bough cache list` lists the scopes; `bough build --cache-to NAME` creates one."
+        : `Did you mean ${guess}?`,
+  });
+}
+
+/** Lists the scopes in alphabetical order. */
+export async function listScopeNames(service: Pick<Service, "listImages">): Promise<string[]> {
+  const images = await service.listImages({ tag: scopeTagPrefix });
+  const names = images.map(({ tag }) => scopeOfTag(tag ?? "")).filter((name) => name !== undefined);
+  return [...new Set(names)].sort();
+}
+
+const maxConcurrent = 4;
+
+export const list = command({
+  name: "list",
+  description: "List the scopes in which builds share their layers.",
+  run: listScopes,
+  examples: [
+    ["cache list", "all of them"],
+    ["cache list -f json", "as JSON, for other programs"],
+  ],
+  agentNote: "It reads the index of each scope: one small download each.",
+});
+
+async function listScopes(invocation: Invocation): Promise<void> {
+  const { runtime, log } = invocation;
+  await using connection = await connect(invocation);
+  const { service } = connection;
+  const names = await listScopeNames(service);
+  requireImageList(service);
+  const scopes = new Map<string, ReadScope>();
+  await forEachConcurrently(names, maxConcurrent, runtime.signal, async (name) => {
+    scopes.set(name, await readScope(name, { service, known: new Map(), warn: log.warn }));
+  });
+  const rows = names.flatMap((name) => {
+    const scope = scopes.get(name);
+    return scope === undefined ? [] : [describe(name, scope)];
+  });
+  printResult(invocation, {
+    id: names,
+    json: rows,
+    table: () => ({
+      header: ["SCOPE", "LAYERS", "SIGNED", "WRITTEN", "BY"],
+      rows: rows.map(({ scope, layers, signed, writtenAt, by }): Cell[] => [
+        scope,
+        String(layers),
+        signed ? "yes" : "no",
+        writtenAt === null ? null : { time: writtenAt },
+        by ?? null,
+      ]),
+    }),
+  });
+}
+
+function describe(name: string, { index, isSigned, images, written }: ReadScope) {
+  return {
+    scope: name,
+    layers: index.layers.size,
+    signed: isSigned,
+    writtenAt: written === undefined ? null : new Date(written.at).toISOString(),
+    by: written?.by ?? null,
+    image: images[0]?.image ?? null,
+  };
+}
+
+export const show = command({
+  name: "show",
+  description: "Show the layers of a scope, most recently used first.",
+  args: { scope: scopeArgument },
+  run: showScope,
+  examples: [
+    ["cache show main", "its layers: the instruction, the image, when it was made and last used"],
+    ["cache show main -f json", "as JSON, with full hashes"],
+  ],
+  agentNote: "The service may no longer have an image that is listed: the next build checks that.",
+});
+
+async function showScope(invocation: Invocation): Promise<void> {
+  const { values, log } = invocation;
+  const name = readScopeArgument(values);
+  await using connection = await connect(invocation);
+  const { service } = connection;
+  const { index, images } = await readScope(name, { service, known: new Map(), warn: log.warn });
+  if (images.length === 0) throw await noSuchScope(name, service);
+  const layers = Array.from(index.layers, ([hash, layer]) => ({ hash, ...layer })).sort(
+    (one, other) => other.usedAt - one.usedAt || other.madeAt - one.madeAt,
+  );
+  printResult(invocation, {
+    id: layers.map(({ image }) => image),
+    json: layers.map(({ hash, image, title, operation, madeAt, usedAt, seconds, bytes, by }) => ({
+      ...{ layer: `layer:${hash}`, image, title, operation },
+      ...{ madeAt: new Date(madeAt).toISOString(), usedAt: new Date(usedAt).toISOString() },
+      ...{ seconds, bytes, by },
+    })),
+    table: () => tableOf(layers, invocation.globals),
+  });
+}
+
+type ShownLayer = Entry<"layers">;
+
+/** For people, a column that is empty for all layers is left out: a service may report no sizes or durations. */
+function tableOf(layers: readonly ShownLayer[], { format }: Invocation["globals"]): Table {
+  const columns: [title: string, cell: (layer: ShownLayer) => Cell][] = [
+    ["IMAGE", ({ image }) => ({ id: image })],
+    ["MADE", ({ madeAt }) => ({ time: madeAt })],
+    ["USED", ({ usedAt }) => ({ time: usedAt })],
+    ["TOOK", ({ seconds }) => durationCell(seconds)],
+    ["SIZE", ({ bytes }) => sizeCell(bytes)],
+    ["STEP", ({ title }) => title],
+  ];
+  const shown = columns.filter(
+    ([, cell]) => format !== "table" || layers.some((layer) => cell(layer) !== null),
+  );
+  return {
+    header: (shown.length === 0 ? columns : shown).map(([title]) => title),
+    rows: layers.map((layer) => shown.map(([, cell]) => cell(layer))),
+  };
+}
+
+export const remove = command({
+  name: "remove",
+  description: "Remove a scope; the images of its layers stay.",
+  args: { scope: scopeArgument },
+  run: removeScope,
+  examples: [
+    ["cache remove feature/x", "the scope of a deleted branch"],
+    ["cache remove main", "the next builds start without it"],
+  ],
+  agentNote:
+    "This command is mutating, for all machines. It does not ask for confirmation. A build that is writing the scope may create it again.",
+});
+
+async function removeScope(invocation: Invocation): Promise<void> {
+  const { values } = invocation;
+  const name = readScopeArgument(values);
+  await using connection = await connect(invocation);
+  const { service } = connection;
+  const images = await listIndexImages(name, service);
+  if (images.length === 0) throw await noSuchScope(name, service);
+  // The scope's own tag comes last, so that the next try can remove what an interruption leaves.
+  for (const { image, tag } of images.toReversed()) await service.removeTag(image, tag);
+  printResult(invocation, {
+    id: name,
+    json: { removed: name },
+    table: () => ({ header: ["REMOVED"], rows: [[name]] }),
+  });
+}
