@@ -22,6 +22,8 @@ export interface ExportedAs {
   destination: string;
   /** The descriptor of its manifest, or of the index of it and its attestations. */
   descriptor: { mediaType: string; digest: string; size: number };
+  /** Docker's id of the image. */
+  configDigest: string;
 }
 
 /** The result of one instruction. The fields about a layer are null if the instruction makes none. */

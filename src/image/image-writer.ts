@@ -15,6 +15,8 @@ import { type OutputFiles, putFile } from "./output-files.ts";
 export interface WrittenImage {
   /** The descriptor of the manifest, or of the index of it and its attestations; of the configuration in Docker's archive. */
   descriptor: Descriptor;
+  /** Docker's id of the image. */
+  configDigest: string;
   layers: readonly LayerBlob[];
 }
 
@@ -62,13 +64,13 @@ export async function writeOciLayout(
     manifests = [],
   }: { compression: Compression; name: string | undefined; manifests?: readonly unknown[] },
 ): Promise<WrittenImage> {
-  const { layers, manifest } = await writeParts(files, image, compression, blobPath);
+  const { layers, configDigest, manifest } = await writeParts(files, image, compression, blobPath);
   const written = await writeAttestations(files, image, manifest);
   const named = name === undefined ? {} : { annotations: { ...written.annotations, [nameAnnotation]: name } };
   putFile(files, "oci-layout", JSON.stringify({ imageLayoutVersion: "1.0.0" }));
   putFile(files, "index.json", indexOf([...manifests, { ...written, ...named }]));
   files.finish();
-  return { descriptor: written, layers };
+  return { descriptor: written, configDigest, layers };
 }
 
 /** Writes an index of the image and its attestations. If there are none, returns the image's manifest. */
@@ -97,10 +99,16 @@ export async function writeSkopeoDirectory(
   image: ImageToWrite,
   compression: Compression,
 ): Promise<WrittenImage> {
-  const { layers, manifest } = await writeParts(files, image, compression, hexOf, "manifest.json");
+  const { layers, configDigest, manifest } = await writeParts(
+    files,
+    image,
+    compression,
+    hexOf,
+    "manifest.json",
+  );
   putFile(files, "version", "Directory Transport Version: 1.1\n");
   files.finish();
-  return { descriptor: manifest, layers };
+  return { descriptor: manifest, configDigest, layers };
 }
 
 /** Writes an archive for `docker load`, with uncompressed layers. */
@@ -121,7 +129,8 @@ export async function writeDockerArchive(
   };
   putFile(files, "manifest.json", JSON.stringify([parts]));
   files.finish();
-  return { descriptor: { mediaType: mediaTypes.config, digest, size: Buffer.byteLength(config) }, layers };
+  const descriptor = { mediaType: mediaTypes.config, digest, size: Buffer.byteLength(config) };
+  return { descriptor, configDigest: digest, layers };
 }
 
 async function writeParts(
@@ -130,17 +139,22 @@ async function writeParts(
   compression: Compression,
   place: (digest: string) => string,
   manifestName?: string,
-): Promise<{ layers: LayerBlob[]; manifest: Descriptor }> {
+): Promise<{ layers: LayerBlob[]; configDigest: string; manifest: Descriptor }> {
   const layers = await writeLayers(files, image, compression, place);
+  const config = putBlob(files, place, mediaTypes.config, configurationOf(image, layers));
   const manifest = {
     schemaVersion: 2,
     mediaType: mediaTypes.manifest,
-    config: putBlob(files, place, mediaTypes.config, configurationOf(image, layers)),
+    config,
     layers: layers.map(({ diffId: _, ...descriptor }) => descriptor),
     ...annotationField("manifest", image.annotations),
   };
   const placeOfManifest = manifestName === undefined ? place : () => manifestName;
-  return { layers, manifest: putBlob(files, placeOfManifest, mediaTypes.manifest, JSON.stringify(manifest)) };
+  return {
+    layers,
+    configDigest: config.digest,
+    manifest: putBlob(files, placeOfManifest, mediaTypes.manifest, JSON.stringify(manifest)),
+  };
 }
 
 function putBlob(

@@ -215,7 +215,7 @@ test("an image FROM scratch is written without an empty base layer", async () =>
 
 test("the digest of what leaves is in the result, the last event, the metadata and a file of its own", async () => {
   const tag = `${registry.host}/digests:1`;
-  const files = ["--metadata-file", "meta.json", "--digest-file", "digest"];
+  const files = ["--metadata-file", "meta.json", "--digest-file", "digest", "--iidfile", "id"];
   const { stdout, stderr } = await build(
     "-f",
     "json",
@@ -236,16 +236,29 @@ test("the digest of what leaves is in the result, the last event, the metadata a
         digest,
         size: expect.any(Number),
       },
+      configDigest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
     },
   ]);
   const [last] = stderr.trim().split("\n").slice(-1);
   expect(JSON.parse(last ?? "")).toMatchObject({ type: "finished", digest });
   expect(JSON.parse(readFileSync(join(places, "meta.json"), "utf8"))).toMatchObject({
+    "containerimage.config.digest": exported[0].configDigest,
     "containerimage.digest": digest,
     "containerimage.descriptor": exported[0].descriptor,
     "image.name": tag,
   });
   expect(readFileSync(join(places, "digest"), "utf8")).toBe(digest);
+  // docker's id of the image, by which commands and FROM find it.
+  const id = readFileSync(join(places, "id"), "utf8");
+  const manifest = Bun.spawnSync(["skopeo", "inspect", "--raw", "--tls-verify=false", `docker://${tag}`]);
+  expect(JSON.parse(manifest.stdout.toString()).config.digest).toBe(id);
+  for (const name of [id, digest])
+    expect((await bough("-q", "inspect", name)).stdout.trim()).toBe(JSON.parse(stdout).image);
+  expect((await bough("run", id, "no-such-program")).stderr).toContain("no-such-program");
+  writeFiles(places, { "on-id/Dockerfile": "ARG BASE\nFROM $BASE\nLABEL on=id\n" });
+  expect(await bough("build", "on-id", "--docker", "--build-arg", `BASE=${id}`)).toMatchObject({
+    exitCode: 0,
+  });
   const pushed = await bough("push", tag, "--digestfile", "pushed");
   expect({ exitCode: pushed.exitCode, digest: readFileSync(join(places, "pushed"), "utf8") }).toEqual({
     exitCode: 0,

@@ -1,5 +1,6 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { isDigest } from "../../image/digest.ts";
 import { otherName } from "../../service/images/equal-names.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { takesTag, withLatest } from "../../service/images/tag.ts";
@@ -36,10 +37,11 @@ async function resolveImage(reference: string, build: BuildJob): Promise<BaseIma
   return withIdentity(found, reference);
 }
 
-/** Finds an image that needs no import: by its UUID or tag, or as an earlier build imported it. */
+/** Finds an image that needs no import: by its UUID or tag, by a digest that it was written with, or as an earlier build imported it. */
 async function findStored(reference: string, build: BuildJob): Promise<BaseImage | undefined> {
   const { service, store } = build;
-  const found = await service.findImage(reference);
+  const written = isDigest(reference) ? recallImage(reference, store) : undefined;
+  const found = await service.findImage(written ?? reference);
   if (found !== undefined && found !== "unsupported") return found;
   const isFoundByTag = isTag(reference) && (await takesTag(withLatest(reference), service.capabilities));
   if (isFoundByTag && found === undefined) return findByOtherName(reference, build);

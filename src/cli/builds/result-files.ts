@@ -68,14 +68,15 @@ const contents: Readonly<Record<string, (result: BuildResult) => string>> = {
       { indent: 2 },
     )}\n`,
   "digest-file": ({ exported }) => exported[0]?.descriptor.digest ?? "",
-  // docker build writes no line end either.
-  iidfile: ({ image }) => image,
+  // docker build writes no line end either, and the digest of the configuration, which is known of an image that was written.
+  iidfile: ({ image, exported }) => exported[0]?.configDigest ?? image,
 };
 
 /** The keys of docker buildx, which has no digest either if the image went nowhere. */
 function asInBuildx(tags: readonly string[], [first]: BuildResult["exported"]): Record<string, unknown> {
   return {
     ...(first && {
+      "containerimage.config.digest": first.configDigest,
       "containerimage.digest": first.descriptor.digest,
       "containerimage.descriptor": first.descriptor,
     }),

@@ -1,4 +1,5 @@
 import type { Platform } from "../../builder/bases/platform.ts";
+import { rememberImage } from "../../builder/bases/remembered-images.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
@@ -88,6 +89,9 @@ export async function deliverImage(
             runtime,
           });
     progress.end(destination.kind === "registry" ? "pushed" : "exported");
+    // Scripts written for docker go on with an id such as --iidfile has it.
+    for (const digest of written === undefined ? [] : [written.configDigest, written.descriptor.digest])
+      rememberImage(digest, image.uuid, store);
     if (reused > 0)
       log.info(`already in the registry: ${reused} of ${formatCount(written?.layers.length ?? 0, "layer")}`);
     if (unverified !== undefined)

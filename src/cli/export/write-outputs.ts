@@ -37,7 +37,10 @@ export async function writeBuildOutputs(
       const globals = { ...invocation.globals, quiet: true };
       const written = await deliverImage(delivery, connection, { runtime: invocation.runtime, globals, log });
       const place = nameDestination(destination);
-      if (written !== undefined) exported.push({ destination: place, descriptor: written.descriptor });
+      if (written !== undefined) {
+        const { descriptor, configDigest } = written;
+        exported.push({ destination: place, descriptor, configDigest });
+      }
       const digest = written === undefined ? "" : `, ${written.descriptor.digest}`;
       log.info(`exported to ${place}${digest}`);
     }

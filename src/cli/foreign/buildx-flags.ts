@@ -45,12 +45,16 @@ export const workingFlags: readonly WorkingFlag[] = [
     text: "the same; `-f` with `BOUGH_DOCKER=1` or `bough --docker`",
     words: "-f Dockerfile",
   },
-  { flag: "--iidfile FILE", text: "the image's UUID", words: "--iidfile id" },
+  {
+    flag: "--iidfile FILE",
+    text: "the digest of its configuration if the image is written or pushed, else its UUID; `bough run` and the others take both",
+    words: "--iidfile id",
+  },
   { flag: "--label KEY=VALUE", text: "the same", words: "--label a=b" },
   { flag: "--memory SIZE", text: "limits each RUN; buildx ignores it", words: "--memory 64m" },
   {
     flag: "--metadata-file FILE",
-    text: "bough's own keys, and `containerimage.digest`, `containerimage.descriptor`, `image.name`",
+    text: "bough's own keys, and `containerimage.config.digest`, `containerimage.digest`, `containerimage.descriptor`, `image.name`",
     words: "--metadata-file meta",
   },
   { flag: "--network MODE", text: "`default`, `none`, `host`", words: "--network none" },

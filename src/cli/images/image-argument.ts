@@ -1,6 +1,7 @@
 import { recallImage } from "../../builder/bases/remembered-images.ts";
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
+import { isDigest } from "../../image/digest.ts";
 import type { Service } from "../../service/client.ts";
 import { areEqualNames } from "../../service/images/equal-names.ts";
 import { isUuid, startsAlike } from "../../service/images/reference.ts";
@@ -103,9 +104,10 @@ async function findNamedImage(
   reference: string,
   takesEqualNames: boolean,
 ): Promise<FoundImage | undefined | "unsupported"> {
-  const found = await service.findImage(reference);
+  const written = isDigest(reference) ? recallImage(reference, store) : undefined;
+  const found = await service.findImage(written ?? reference);
   if (found !== undefined && found !== "unsupported") return found;
-  if (isUuid(reference)) return found;
+  if (isUuid(reference) || isDigest(reference)) return found;
   const listed = await service.listImages();
   const matches = new Set(
     [...listed.map(({ uuid }) => uuid), ...store.sessions.images()].filter((uuid) =>

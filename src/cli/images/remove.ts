@@ -1,4 +1,5 @@
 import { BoughError, messageOf } from "../../errors.ts";
+import { isDigest } from "../../image/digest.ts";
 import { sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { formats } from "../command-line/globals.ts";
@@ -96,7 +97,7 @@ async function removeOne(reference: string, isForced: boolean, connection: Conne
     await service.removeTag(image, named);
     return { image, untagged: [named], removed: false, freedBytes: 0, cachedBytes: 0 };
   }
-  if (!isForced && tags.length > 1 && isBeginningOf(image, reference)) {
+  if (!isForced && tags.length > 1 && (isDigest(reference) || isBeginningOf(image, reference))) {
     throw new BoughError(`image ${reference} has several tags: ${tags.join(", ")}`, {
       hint: "Remove them one by one, or all of them with the image: --force.",
     });

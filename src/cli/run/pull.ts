@@ -1,5 +1,6 @@
 import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
 import { BoughError } from "../../errors.ts";
+import { isDigest } from "../../image/digest.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { takesTag } from "../../service/images/tag.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -57,7 +58,7 @@ export async function findOrPull(
 
 /** Returns what to import for a name; `undefined` if it can only mean an image that is stored, or is no name. */
 function sourceOf(reference: string): { url: string; tag: string | undefined } | undefined {
-  if (/^[0-9a-f]{8}[0-9a-f-]*$/i.test(reference)) return undefined;
+  if (isDigest(reference) || /^[0-9a-f]{8}[0-9a-f-]*$/i.test(reference)) return undefined;
   try {
     const parsed = parseReference(reference);
     return parsed.kind === "registry" ? parsed : undefined;
