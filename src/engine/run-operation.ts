@@ -43,7 +43,7 @@ export interface OperationRun {
   /** Aborted when the operation is cancelled. */
   signal: AbortSignal;
   /** Writes the start event, which is the first one, once the runtime is known. Only the first call has an effect. */
-  begin(runtime: ContainerRuntime["kind"]): void;
+  begin(runtime: ContainerRuntime["name"]): void;
 }
 
 /** Records an operation and starts it; returns its UUID at once. */
@@ -82,7 +82,7 @@ async function run(
   const removeDirectory = () => rm(directory, { recursive: true, force: true }).catch(() => {});
   const startedAt = clock.now();
   let hasBegun = false;
-  const begin = (runtime: ContainerRuntime["kind"] | "none") => {
+  const begin = (runtime: ContainerRuntime["name"] | "none") => {
     if (hasBegun) return;
     hasBegun = true;
     const start = describeStart(startedAt, runtime, work.metadata.hostname);

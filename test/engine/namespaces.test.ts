@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { startNamespace } from "../../src/engine/sandbox/root/mount-namespace.ts";
+import { Crun } from "../../src/engine/sandbox/runtime/crun.ts";
 import { endHelper } from "../../src/engine/system/helper.ts";
 import type { NetworkMode } from "../../src/service/wire/instance.ts";
 import { temporaryDirectory } from "../support/bough.ts";
@@ -53,8 +54,8 @@ describe.each(usableRuntimes().filter((runtime) => runtime === "crun"))("%s", ()
     ["without a sealed copy", undefined, [`_LIBCONTAINER_STATEDIR=${layout.containers}`]],
     ["with a sealed copy", 0, []],
   ])("%s has a directory for a copy only if it needs one", async (_, copy, variables) => {
-    const crun = { state: layout.containers, copy, entries: [] };
-    const helper = startNamespace(layout, { PATH: process.env.PATH }, { forCommand: true, crun });
+    const runtime = new Crun({ program: "crun", state: layout.containers, copy, filter: undefined });
+    const helper = startNamespace(layout, { PATH: process.env.PATH }, { forCommand: true, runtime });
     const environment = await environmentOf(helper.pid);
     endHelper(helper);
     await helper.exited;

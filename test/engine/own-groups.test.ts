@@ -10,6 +10,7 @@ import {
 } from "../../src/engine/sandbox/limits/device-program.ts";
 import { makeGroups } from "../../src/engine/sandbox/limits/own-groups.ts";
 import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
+import { Crun } from "../../src/engine/sandbox/runtime/crun.ts";
 import { openDevices, sandboxConfig } from "../../src/engine/sandbox/sandbox-config.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { openTargets } from "../support/descriptors.ts";
@@ -178,7 +179,7 @@ describe("a command that crun starts sees", () => {
       network: { kind: "none" } as SandboxNetwork,
       architecture: "amd64",
       limits: { resources: {}, rlimits: [], oomScoreAdj: 500 },
-      runtime: { kind: "crun", program: "crun", copy: undefined, state: "/state", filter: undefined },
+      runtime: new Crun({ program: "crun", copy: undefined, state: "/state", filter: undefined }),
       groups: groups as Record<string, string>,
       inUserNamespace,
     });

@@ -72,7 +72,7 @@ describe("crun is used only after a successful trial", () => {
       cancelled.abort();
       await expect(first).rejects.toThrow("aborted");
       writeFileSync(go, "");
-      expect((await second).kind).toBe("runc");
+      expect((await second).name).toBe("runc");
       expect(times()).toBe(2);
       await Promise.all([choice.close(), networks.close()]);
     },

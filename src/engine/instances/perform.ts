@@ -72,7 +72,7 @@ async function runCommand(
     ulimits: spec.limits.ulimits,
     signal: run.signal,
   });
-  run.begin(runtime.kind);
+  run.begin(runtime.name);
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );

@@ -6,20 +6,10 @@ import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { StartupStderr } from "../sandbox/failed-start.ts";
 import { type EventResources, eventResources } from "../sandbox/limits/usage.ts";
 import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
-import { crunDescriptors, crunVariables } from "../sandbox/runtime/crun.ts";
-import { execCommand } from "../sandbox/runtime/runtime.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { forEachChunk } from "../sandbox/supervise.ts";
-import {
-  beforeDeadline,
-  dyingWithParent,
-  endHelper,
-  type Helper,
-  isRunning,
-  startHelper,
-  startPipedHelper,
-} from "../system/helper.ts";
+import { beforeDeadline, dyingWithParent, endHelper, isRunning } from "../system/helper.ts";
 import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
 import { findProgram, helperEnvironment } from "../system/programs.ts";
 import { sendSignal } from "../system/send-signal.ts";
@@ -74,10 +64,12 @@ export async function startInSandbox(
   if (!writeUnlessGone(written, JSON.stringify(live.configure(request.process)))) return undefined;
   const enter = [findProgram("nsenter", environment), "--target", String(first), "--mount", "--pid"];
   const files = { process: configuration, pid: path("pid"), log: path("log") };
-  const runtime = execCommand(live.runtime, layout, { id: live.id, ...files });
+  const runtime = live.runtime.exec(layout, { id: live.id, ...files });
   const command = dyingWithParent([...enter, ...live.guard.prefix, ...runtime], environment);
   const startedAt = steadyTime(clock);
-  const helper = live.guard.hold(() => startRuntime(command, live.runtime, helperEnvironment(environment)));
+  const helper = live.guard.hold(() =>
+    live.runtime.launch(command, { environment: helperEnvironment(environment) }),
+  );
 
   let hasStarted = false;
   const started = () => {
@@ -158,18 +150,6 @@ function writeUnlessGone(path: string, configuration: string): boolean {
     if (errorCode(error) === "ENOENT") return false;
     throw error;
   }
-}
-
-function startRuntime(
-  command: readonly string[],
-  runtime: LiveSandbox["runtime"],
-  environment: Record<string, string>,
-): Helper {
-  if (runtime.kind !== "crun") return startHelper(command, { environment });
-  return startPipedHelper(command, {
-    environment: { ...environment, ...crunVariables(runtime) },
-    descriptors: crunDescriptors(runtime, []),
-  });
 }
 
 /** Signals a sandbox's command. It is the first process of a PID namespace: most signals reach it only if it handles them. */

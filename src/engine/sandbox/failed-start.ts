@@ -1,8 +1,5 @@
 import { readFileSync } from "node:fs";
-import { CrunWords } from "./runtime/crun-words.ts";
-import { RuncWords } from "./runtime/runc-words.ts";
-import type { ContainerRuntime } from "./runtime/runtime.ts";
-import type { FailedStart, RuntimeWords, Start } from "./runtime/runtime-words.ts";
+import type { ContainerRuntime, FailedStart, RuntimeWords, Start } from "./runtime/runtime.ts";
 
 /** The limit in bytes. A runtime's error is one line; a command's output that continues past that must not be held back. */
 const maxHeld = 64 * 1024;
@@ -17,7 +14,7 @@ export class StartupStderr {
   #held: Buffer | undefined = Buffer.alloc(0);
 
   constructor(runtime: ContainerRuntime, start: Start, deliver: (chunk: Uint8Array) => void) {
-    this.#words = runtime.kind === "runc" ? new RuncWords(start) : new CrunWords(start);
+    this.#words = runtime.words(start);
     this.#deliver = deliver;
   }
 

@@ -1,10 +1,8 @@
 import type { SandboxNetwork } from "../network/networks.ts";
 import { thermalThrottleDirectories } from "../system/machine.ts";
 import type { LimitSettings } from "./limits/settings.ts";
-import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { type MountOptions, mountsOf } from "./sandbox-mounts.ts";
 import { grantedWith, type ProcessOptions, processConfig } from "./sandbox-process.ts";
-import { invertedFilter, seccompFilter } from "./seccomp.ts";
 
 /** Docker's list. */
 const maskedPaths = [
@@ -26,9 +24,9 @@ const maskedPaths = [
 const readonlyPaths = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 /**
  * The directory that version 1 control groups are mounted in; runc leaves it writable. crun would cover it with a copy in which
- * the groups are writable; what it mounts there is read-only already.
+ * the groups are writable; what bough has it mount there is read-only already.
  */
-const furtherReadonlyPaths = { runc: ["/sys/fs/cgroup"], crun: [] };
+const groupPaths = ["/sys/fs/cgroup"];
 
 /** Devices that may be opened, as `major:minor`: null, zero, random, urandom, tty, console. Docker's list. */
 const dockersDevices = ["1:3", "1:5", "1:8", "1:9", "5:0", "5:1"];
@@ -65,7 +63,7 @@ interface SandboxConfig {
  */
 export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
   const { network, runtime } = options;
-  const compiled = runtime.kind === "crun" ? runtime.filter : undefined;
+  const { seccomp, annotations } = runtime.filter(options.architecture, grantedWith(network));
   return {
     ociVersion: "1.0.2",
     process: processConfig(options),
@@ -81,31 +79,19 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
         { type: "cgroup" },
         ...networkNamespace(network),
       ],
-      ...(runtime.kind === "runc" ? { resources: resourcesOf(options.limits) } : {}),
+      ...(runtime.makesGroups ? { resources: resourcesOf(options.limits) } : {}),
       maskedPaths: [...maskedPaths, ...thermalThrottleDirectories()],
-      readonlyPaths: [...readonlyPaths, ...furtherReadonlyPaths[runtime.kind]],
+      readonlyPaths: [...readonlyPaths, ...(runtime.makesGroups ? groupPaths : [])],
       ...networkSettings(options.inUserNamespace, network),
-      seccomp: compiled === undefined ? callFilter(runtime.kind, options.architecture, network) : refuseAll,
+      seccomp,
     },
-    ...(compiled === undefined ? {} : { annotations: { "run.oci.seccomp_bpf_data": compiled } }),
+    ...(annotations === undefined ? {} : { annotations }),
   };
 }
 
 /** Docker's rules: mknod is allowed, but not opening the devices it makes, so the machine's disks stay out of reach. */
 function resourcesOf({ resources }: LimitSettings): object {
   return { ...resources, devices: [{ allow: false, access: "rwm" }, ...dockersDevices.map(allowDevice)] };
-}
-
-/** A filter for crun beside a compiled one, since it requires one. If crun applied it, no command could do anything. */
-const refuseAll = { defaultAction: "SCMP_ACT_ERRNO" };
-
-/** Returns the system call filter. Only the network "none" changes it, by one capability. */
-export function callFilter(
-  runtime: ContainerRuntime["kind"],
-  architecture: string,
-  network: Pick<SandboxNetwork, "kind">,
-): object {
-  return { runc: seccompFilter, crun: invertedFilter }[runtime](architecture, grantedWith(network));
 }
 
 /**

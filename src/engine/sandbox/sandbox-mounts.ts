@@ -81,7 +81,7 @@ function controlGroups({ inUserNamespace, groups, runtime }: MountOptions, flags
   // A user namespace may mount version 2, which shows it the command's group. Without one, that would be bough's.
   const type = inUserNamespace && groups[""] === undefined ? "tmpfs" : "cgroup";
   // crun treats this type as the single hierarchy of version 2. For version 1 it would mount copies of its own.
-  if (runtime.kind === "runc" || groups[""] !== undefined) return [mount(place, type, type, flags)];
+  if (runtime.makesGroups || groups[""] !== undefined) return [mount(place, type, type, flags)];
   const shown = inUserNamespace ? [] : Object.entries(groups);
   return [
     mount(place, "tmpfs", "tmpfs", [...flags, "mode=755"]),

@@ -2,7 +2,6 @@
 import type { TerminalSize } from "../../service/wire/instance.ts";
 import type { SandboxNetwork } from "../network/networks.ts";
 import type { LimitSettings } from "./limits/settings.ts";
-import type { ContainerRuntime } from "./runtime/runtime.ts";
 
 declare global {
   interface JSON {
@@ -31,7 +30,6 @@ export interface ProcessOptions {
   process: SandboxProcess;
   network: SandboxNetwork;
   limits: LimitSettings;
-  runtime: ContainerRuntime;
   /** True if bough runs in a chroot: see `chrootState`. */
   isInChroot?: boolean;
 }
@@ -62,7 +60,6 @@ export function processConfig({
   process: command,
   network,
   limits,
-  runtime,
   isInChroot = false,
 }: ProcessOptions): object {
   const granted = grantedWith(network).filter((name) => !isInChroot || name !== "CAP_SYS_CHROOT");
@@ -76,7 +73,7 @@ export function processConfig({
         }),
     user: { uid: command.uid, gid: command.gid, additionalGids: command.additionalGids },
     args: command.args,
-    env: Object.entries({ ...command.env, ...command.secretEnv, ...homeFor(command, runtime) }).map(
+    env: Object.entries({ ...command.env, ...command.secretEnv, ...homeFor(command) }).map(
       ([name, value]) => `${name}=${value}`,
     ),
     cwd: command.cwd,
@@ -96,12 +93,9 @@ function rlimitInJson(limit: number): unknown {
   return Number.isFinite(limit) ? limit : JSON.rawJSON("18446744073709551615");
 }
 
-/** runc sets HOME from the image's tables. crun leaves it unset for a user who is in no table. An empty HOME counts as unset. */
-function homeFor(
-  { env, secretEnv, home }: SandboxProcess,
-  { kind }: ContainerRuntime,
-): Record<string, string> {
-  return kind === "crun" && (secretEnv?.HOME ?? env.HOME ?? "") === "" ? { HOME: home } : {};
+/** A runtime may leave HOME unset for a user who is in no table. An empty HOME counts as unset. */
+function homeFor({ env, secretEnv, home }: SandboxProcess): Record<string, string> {
+  return (secretEnv?.HOME ?? env.HOME ?? "") === "" ? { HOME: home } : {};
 }
 
 /** Returns the capabilities of a command in a network of this kind. */

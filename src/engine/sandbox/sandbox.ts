@@ -7,18 +7,16 @@ import type { Helper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
-import { noteContainer, removeContainer } from "./containers.ts";
+import { removeContainer } from "./containers.ts";
 import { KillSwitch } from "./kill-switch.ts";
 import { LimitGuard } from "./limits/guard.ts";
-import { ownHierarchies } from "./limits/hierarchies.ts";
-import { makeGroups, type OwnGroups } from "./limits/own-groups.ts";
+import type { OwnGroups } from "./limits/own-groups.ts";
 import type { LimitSettings } from "./limits/settings.ts";
 import { chrootState } from "./root/chroot.ts";
 import { enterMountNamespace, startNamespace } from "./root/mount-namespace.ts";
 import { type MountPoints, provideMountPoints, removeMountPoints } from "./root/mount-points.ts";
 import { resolveWorkingDirectory } from "./root/working-directory.ts";
-import { runCommand, runtimeMounts } from "./runtime/runtime.ts";
-import { openDevices, sandboxConfig } from "./sandbox-config.ts";
+import { sandboxConfig } from "./sandbox-config.ts";
 import type { SandboxMount } from "./sandbox-mounts.ts";
 import { processConfig, type SandboxProcess } from "./sandbox-process.ts";
 import type { LiveSandbox, SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
@@ -40,12 +38,13 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   const network = host.networks.provide(request.network);
   let helper: Helper | undefined;
   try {
-    const groups = runtime.kind === "crun" ? makeOwnGroups(host, request.id) : undefined;
+    const groups = runtime.prepare(host, request.id);
     helper = startNamespace(layout, environment, {
       forCommand: true,
       descriptor: network.shared?.namespaces,
       terminal: request.terminal,
-      crun: runtime.kind === "crun" ? { ...runtime, entries: groups?.entries ?? [] } : undefined,
+      runtime,
+      entries: groups?.entries,
     });
     recordHelper(request.directory, helper.pid);
     kill.arm(helper);
@@ -54,11 +53,11 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
       layers: request.layers,
       operation: request.directory,
       inUserNamespace: host.inUserNamespace,
-      mounts: [...runtimeMounts(runtime), ...request.mounts.inNamespace],
+      mounts: [...runtime.mounts, ...request.mounts.inNamespace],
       clock: host.clock,
       command: [
         ...guard.niceness,
-        ...runCommand(runtime, layout, { ...request, bundle: bundleDirectory(request) }),
+        ...runtime.start(layout, { ...request, bundle: bundleDirectory(request) }),
       ],
     });
     // Prepared meanwhile: mounting takes as long as this.
@@ -106,21 +105,14 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
   }
 }
 
-/** Makes the control groups of a runtime that makes none. */
-function makeOwnGroups({ layout, inUserNamespace }: SandboxHost, id: string): OwnGroups {
-  return makeGroups(id, ownHierarchies(), inUserNamespace ? undefined : openDevices, (directories) =>
-    noteContainer(layout, id, directories),
-  );
-}
-
 /** The OCI runtime specification prescribes this name. */
 const bundleConfig = "config.json";
 
 /**
- * Returns the directory of the runtime's configuration: in memory for crun, and for a request with data that must be on no disk.
+ * Returns the directory of the runtime's configuration: in memory if it has some, and for a request with data that must be on no disk.
  */
 function bundleDirectory({ mounts, directory, runtime }: SandboxRequest): string {
-  return mounts.memory ?? (runtime.kind === "crun" ? runtime.state : directory);
+  return mounts.memory ?? runtime.memory ?? directory;
 }
 
 /** The parts of a sandbox's configuration that do not depend on the image. */

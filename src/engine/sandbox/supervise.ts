@@ -9,7 +9,6 @@ import type { KillSwitch } from "./kill-switch.ts";
 import type { LimitGuard } from "./limits/guard.ts";
 import { eventResources } from "./limits/usage.ts";
 import type { MountNamespace } from "./root/mount-namespace.ts";
-import { explainMemoryFiles } from "./runtime/memory-files.ts";
 import type { SandboxHost, SandboxOutcome, SandboxRequest } from "./sandbox-request.ts";
 
 /** Starts the prepared command and waits for its end. Calls `onStart` when it runs. */
@@ -24,8 +23,7 @@ export async function supervise(
   const helper = namespace.process;
   // runc's state has the PID before the PID file does.
   const hasStarted = () => {
-    const noted = request.runtime.kind === "runc" ? firstProcess(layout, request.id) : undefined;
-    return (noted ?? readPid(join(request.directory, "pid"))) !== undefined;
+    return (firstProcess(layout, request.id) ?? readPid(join(request.directory, "pid"))) !== undefined;
   };
   const stderr = new StartupStderr(request.runtime, { as: "run", program, hasStarted }, (chunk) =>
     output("stderr", chunk),
@@ -91,9 +89,7 @@ export async function supervise(
   }
   const failure = stderr.end(join(request.directory, "log"));
   if (failure?.kind === "sandbox" && !kill.used) {
-    const cause = request.runtime.kind === "runc" ? explainMemoryFiles(failure.message) : undefined;
-    const messages = [failure.message, ...(cause === undefined ? [] : [cause])];
-    throw new BoughError(`the sandbox could not be started: ${messages.join("; ")}`);
+    throw new BoughError(`the sandbox could not be started: ${failure.message}`);
   }
   if (failure?.kind === "command") await request.onOutput("stderr", Buffer.from(`${failure.message}\n`));
   else started();

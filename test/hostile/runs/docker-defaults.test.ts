@@ -4,10 +4,12 @@
  * BuildKit's executor/oci/spec_linux.go, at commit b985e2313a8676e18072b442911fc8f64f17d440 (23 August 2026). The system calls
  * of the seccomp filter are compared in test/engine/seccomp.test.ts.
  */
+
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { limitSettings } from "../../../src/engine/sandbox/limits/settings.ts";
+import { findRunc } from "../../../src/engine/sandbox/runtime/runc.ts";
 import { type SandboxConfigOptions, sandboxConfig } from "../../../src/engine/sandbox/sandbox-config.ts";
 import { thermalThrottleDirectories } from "../../../src/engine/system/machine.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
@@ -251,6 +253,8 @@ test("the thermal counters of all processors are masked, too", () => {
   expect(thermalThrottleDirectories(join(sysfs, "cpu2"))).toEqual([]);
 });
 
+const runc = findRunc({ PATH: process.env.PATH });
+
 /** Returns runc's configuration as sorted lines to compare, without values that come from the request. */
 function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string[] {
   const config = sandboxConfig({
@@ -268,7 +272,7 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
     architecture: "amd64",
     limits: limited,
     groups: {},
-    runtime: { kind: "runc", program: "runc" },
+    runtime: runc,
     ...options,
   }) as RuncConfig;
   const { process, root, hostname, mounts, linux, ociVersion, ...unknown } = config;

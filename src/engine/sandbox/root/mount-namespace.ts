@@ -13,12 +13,11 @@ import {
   isRunning,
   sendLine,
   startHelper,
-  startPipedHelper,
 } from "../../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 import { explainUnknownOption } from "../../system/unknown-option.ts";
-import { enterGroups, type OwnGroups } from "../limits/own-groups.ts";
-import { type Crun, crunDescriptors, crunVariables } from "../runtime/crun.ts";
+import { enterGroups } from "../limits/own-groups.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { chrootState } from "./chroot.ts";
 import { mountForProcess } from "./mount-for-process.ts";
 import { canForbidSwap, forbidSwap, type NamespaceMount, noSwap } from "./namespace-mount.ts";
@@ -104,24 +103,22 @@ export function startNamespace(
     descriptor?: number | undefined;
     /** A terminal that becomes the command's standard error. */
     terminal?: number | undefined;
-    /**
-     * Set if the process becomes crun, which inherits the command's standard streams: pipes that the command can open by name.
-     */
-    crun?: (Pick<Crun, "state" | "copy"> & Pick<OwnGroups, "entries">) | undefined;
+    /** Set if the process becomes this runtime. */
+    runtime?: ContainerRuntime;
+    /** Files of control groups that it enters. */
+    entries?: readonly string[] | undefined;
   },
 ): Helper {
   findProgram("mount", environment);
-  const forCrun = options.crun === undefined ? [] : [...options.crun.entries, "--"];
-  const others = [options.descriptor, options.terminal];
-  const start = options.crun !== undefined ? startPipedHelper : startHelper;
-  return start(dyingWithParent([...enterCommand(environment, options), "sh", ...forCrun], environment), {
+  const { runtime, entries, descriptor, terminal } = options;
+  const toEnter = entries === undefined ? [] : [...entries, "--"];
+  const command = dyingWithParent([...enterCommand(environment, options), "sh", ...toEnter], environment);
+  const place = {
     workingDirectory: layout.layers,
-    environment: {
-      ...helperEnvironment(environment),
-      ...(options.crun === undefined ? {} : crunVariables(options.crun)),
-    },
-    descriptors: options.crun === undefined ? others : crunDescriptors(options.crun, others),
-  });
+    environment: helperEnvironment(environment),
+    descriptors: [descriptor, terminal],
+  };
+  return runtime === undefined ? startHelper(command, place) : runtime.launch(command, place);
 }
 
 /**

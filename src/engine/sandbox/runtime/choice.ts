@@ -1,4 +1,4 @@
-import { closeSync, realpathSync, statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { release } from "node:os";
 import { BoughError } from "../../../errors.ts";
 import { comparableLimit, type ResourcesLimits } from "../../../service/wire/instance.ts";
@@ -10,16 +10,18 @@ import { type Controllers, canMakeGroup, usableControllers } from "../limits/con
 import { type Hierarchy, ownHierarchies } from "../limits/hierarchies.ts";
 import { groupVersion } from "../limits/own-groups.ts";
 import { makeRoomBelow } from "../limits/room-below.ts";
-import { callFilter } from "../sandbox-config.ts";
+import { grantedWith } from "../sandbox-process.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
-import type { Crun } from "./crun.ts";
+import { invertedFilter } from "../seccomp.ts";
+import { Crun, type CrunFacts } from "./crun.ts";
 import { recallTrial, rememberTrial } from "./remembered-trial.ts";
-import { type ContainerRuntime, findRunc } from "./runtime.ts";
+import { findRunc } from "./runc.ts";
+import type { ContainerRuntime } from "./runtime.ts";
 import { openSealedCopy } from "./sealed-copy.ts";
 import type { TrialResult } from "./trial.ts";
 
 /** The value of `BOUGH_RUNTIME`; `undefined`: crun if it works. */
-type Wanted = ContainerRuntime["kind"] | undefined;
+type Wanted = ContainerRuntime["name"] | undefined;
 
 /** Chooses the runtime of commands: crun, which takes a third of runc's time, if it has passed a trial; else runc. */
 export class RuntimeChoice {
@@ -54,7 +56,7 @@ export class RuntimeChoice {
   async close(): Promise<void> {
     const runtime = await this.#chosen?.runtime.catch(() => undefined);
     this.#chosen = undefined;
-    if (runtime?.kind === "crun") closeCopy(runtime);
+    if (runtime instanceof Crun) runtime.close();
   }
 }
 
@@ -81,7 +83,7 @@ async function choose(
   if (wanted === "runc") return findRunc(environment);
   const found = findCrun(layout, environment, inUserNamespace);
   const result = "problem" in found ? found : await prove(host, found, layers, signal);
-  if ("kind" in result) return result;
+  if (result instanceof Crun) return result;
   if (wanted === "crun")
     throw new BoughError(`BOUGH_RUNTIME is crun, which cannot be used: ${result.problem}`, {
       hint: "Unset BOUGH_RUNTIME to use runc.",
@@ -107,19 +109,15 @@ async function prove(
   try {
     const result = known ?? (await tryAndRemember(host, { crun, key }, layers, signal));
     isProven = "filter" in result;
-    return "filter" in result ? { ...crun, filter: result.filter } : result;
+    return "filter" in result ? new Crun({ ...crun, filter: result.filter }) : result;
   } finally {
-    if (!isProven) closeCopy(crun);
+    if (!isProven) new Crun({ ...crun, filter: undefined }).close();
   }
-}
-
-function closeCopy({ copy }: Pick<Crun, "copy">): void {
-  if (copy !== undefined) closeSync(copy);
 }
 
 async function tryAndRemember(
   host: SandboxHost,
-  { crun, key }: { crun: Omit<Crun, "filter">; key: string },
+  { crun, key }: { crun: Omit<CrunFacts, "filter">; key: string },
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {
@@ -139,7 +137,7 @@ export function wantedRuntime({ BOUGH_RUNTIME: name = "" }: Environment): Wanted
 
 /** A crun that may be tried. */
 interface Candidate {
-  crun: Omit<Crun, "filter" | "copy">;
+  crun: Omit<CrunFacts, "filter" | "copy">;
   /** The key of its trial's result: another program, kernel or set of control groups requires a new trial. */
   key: string;
 }
@@ -157,8 +155,8 @@ export function findCrun(
   if (problem !== undefined) return { problem };
   const path = realpathSync(program);
   const { size, mtimeMs } = statSync(path);
-  const crun = { kind: "crun", program, state: statePlace(layout, hierarchies) } as const;
-  const filter = callFilter("crun", machineArchitecture(), { kind: "none" });
+  const crun = { program, state: statePlace(layout, hierarchies) };
+  const filter = invertedFilter(machineArchitecture(), grantedWith({ kind: "none" }));
   const groups = [groupVersion(hierarchies), controllers];
   const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter, groups];
   const key = sha256Of(JSON.stringify(parts));

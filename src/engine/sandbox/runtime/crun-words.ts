@@ -1,4 +1,4 @@
-import type { FailedStart, RuntimeWords, Start } from "./runtime-words.ts";
+import type { FailedStart, RuntimeWords, Start } from "./runtime.ts";
 
 /** The beginning of crun's message if the kernel refuses to run the command after crun has handed over to it. */
 const refusals = { run: Buffer.from('{"msg":"exec container process '), exec: Buffer.from("exec: ") };

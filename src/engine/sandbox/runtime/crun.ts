@@ -1,9 +1,17 @@
-/**
- * crun up to 1.8 has no `run --keep`: it removes a container's control groups before bough can read which limit the command ran
- * into. So bough makes the groups, and starts crun inside them with its own management of groups turned off.
- */
-export interface Crun {
-  kind: "crun";
+import { closeSync } from "node:fs";
+import { join } from "node:path";
+import type { Layout } from "../../layout.ts";
+import { startPipedHelper } from "../../system/helper.ts";
+import { noteContainer } from "../containers.ts";
+import { ownHierarchies } from "../limits/hierarchies.ts";
+import { makeGroups } from "../limits/own-groups.ts";
+import { openDevices } from "../sandbox-config.ts";
+import { invertedFilter } from "../seccomp.ts";
+import { CrunWords } from "./crun-words.ts";
+import { type ContainerRuntime, logTo, type RuntimePlace, type Start } from "./runtime.ts";
+
+/** What is known about this machine's crun. */
+export interface CrunFacts {
   program: string;
   /** See `openSealedCopy`; `undefined`: there is none, and crun itself hides its program from each container. */
   copy: number | undefined;
@@ -24,23 +32,79 @@ export interface Crun {
 /** The descriptor by which crun inherits its copy: other programs have 3 and 4. */
 const copyDescriptor = 5;
 
-/** Returns the program of a command line, for a process that has `crunDescriptors`. */
-export function crunProgram({ program, copy }: Pick<Crun, "program" | "copy">): string {
-  return copy === undefined ? program : `/proc/self/fd/${copyDescriptor}`;
-}
-
-/** Returns the descriptors, from 3 on, of a process that becomes crun. `others`: those that are not crun's. */
-export function crunDescriptors(
-  { copy }: Pick<Crun, "copy">,
-  others: readonly (number | undefined)[],
-): (number | undefined)[] {
-  return [others[0], others[1], copy];
-}
+/** A filter for crun beside a compiled one, since it requires one. If crun applied it, no command could do anything. */
+const refuseAll = { defaultAction: "SCMP_ACT_ERRNO" };
 
 /**
- * Returns crun's environment variables. Without a copy, crun hides its own program from the container by a temporary file in the
- * directory named here. Its default is `/tmp`, where the file would stay if crun were killed.
+ * crun up to 1.8 has no `run --keep`: it removes a container's control groups before bough can read which limit the command ran
+ * into. So bough makes the groups, and starts crun inside them with its own management of groups turned off.
  */
-export function crunVariables({ copy, state }: Pick<Crun, "copy" | "state">): Record<string, string> {
-  return copy === undefined ? { _LIBCONTAINER_STATEDIR: state } : {};
+export class Crun implements ContainerRuntime {
+  readonly name = "crun";
+  readonly makesGroups = false;
+  readonly #facts: CrunFacts;
+
+  constructor(facts: CrunFacts) {
+    this.#facts = facts;
+  }
+
+  get memory() {
+    return this.#facts.state;
+  }
+
+  get mounts() {
+    return [{ type: "tmpfs", options: "mode=0700,size=64m", place: this.#facts.state } as const];
+  }
+
+  prepare({ layout, inUserNamespace }: { layout: Layout; inUserNamespace: boolean }, id: string) {
+    return makeGroups(id, ownHierarchies(), inUserNamespace ? undefined : openDevices, (directories) =>
+      noteContainer(layout, id, directories),
+    );
+  }
+
+  start(_: Layout, { id, directory, bundle }: { id: string; directory: string; bundle: string }): string[] {
+    const verb = this.#facts.onlyCreates ? "create" : "run";
+    const files = ["--bundle", bundle, "--pid-file", join(directory, "pid")];
+    return [...this.#program(join(directory, "log")), verb, ...files, id];
+  }
+
+  exec(_: Layout, { id, log, process, pid }: Parameters<ContainerRuntime["exec"]>[1]): string[] {
+    return [...this.#program(log), "exec", "--process", process, "--pid-file", pid, id];
+  }
+
+  /**
+   * It inherits the command's standard streams: pipes that the command can open by name. Without a copy, crun hides its own program
+   * from the container by a temporary file in the directory of a variable. Its default is `/tmp`, where the file would stay if crun
+   * were killed.
+   */
+  launch(command: readonly string[], { descriptors = [], environment, ...place }: RuntimePlace) {
+    const { copy, state } = this.#facts;
+    return startPipedHelper(command, {
+      ...place,
+      environment: { ...environment, ...(copy === undefined ? { _LIBCONTAINER_STATEDIR: state } : {}) },
+      descriptors: [descriptors[0], descriptors[1], copy],
+    });
+  }
+
+  filter(architecture: string, capabilities: readonly string[]) {
+    const { filter } = this.#facts;
+    return filter === undefined
+      ? { seccomp: invertedFilter(architecture, capabilities) }
+      : { seccomp: refuseAll, annotations: { "run.oci.seccomp_bpf_data": filter } };
+  }
+
+  words(start: Start): CrunWords {
+    return new CrunWords(start);
+  }
+
+  /** Call it when all its processes have ended. */
+  close(): void {
+    if (this.#facts.copy !== undefined) closeSync(this.#facts.copy);
+  }
+
+  #program(log: string): string[] {
+    const { program, copy, state } = this.#facts;
+    const path = copy === undefined ? program : `/proc/self/fd/${copyDescriptor}`;
+    return [path, "--root", state, "--cgroup-manager", "disabled", ...logTo(log)];
+  }
 }

@@ -1,47 +1,69 @@
-import { join } from "node:path";
 import type { Layout } from "../../layout.ts";
-import { type Environment, findProgram } from "../../system/programs.ts";
+import type { Helper } from "../../system/helper.ts";
+import type { OwnGroups } from "../limits/own-groups.ts";
 import type { NamespaceMount } from "../root/namespace-mount.ts";
-import { type Crun, crunProgram } from "./crun.ts";
 
 /** The program that starts containers: an OCI runtime that this machine has. */
-export type ContainerRuntime = { kind: "runc"; program: string } | Crun;
-
-export function findRunc(environment: Environment): ContainerRuntime {
-  return { kind: "runc", program: findProgram("runc", environment) };
+export interface ContainerRuntime {
+  readonly name: "runc" | "crun";
+  /**
+   * True if it makes and mounts a container's control groups by its configuration. Else bough makes them, and starts it inside them.
+   */
+  readonly makesGroups: boolean;
+  /** Mounts that it needs beside a container's root, in the same mount namespace. */
+  readonly mounts: readonly NamespaceMount[];
+  /** One of these mounts, in memory, for configurations; `undefined`: the operation's directory has them. */
+  readonly memory: string | undefined;
+  /** Makes what a container needs before its first process starts: its control groups, if the runtime makes none. */
+  prepare(host: { layout: Layout; inUserNamespace: boolean }, id: string): OwnGroups | undefined;
+  /** Returns the command line that starts a container and waits for its end. */
+  start(layout: Layout, container: { id: string; directory: string; bundle: string }): string[];
+  /** Returns the command line that starts a process beside a container's command and waits for its end. */
+  exec(layout: Layout, process: { id: string; log: string; process: string; pid: string }): string[];
+  /** Starts a process that becomes the runtime. It inherits the descriptors as 3 and 4. */
+  launch(command: readonly string[], place: RuntimePlace): Helper;
+  /** Returns the configuration of the system call filter for processes with these capabilities. */
+  filter(architecture: string, capabilities: readonly string[]): RuntimeFilter;
+  /** Interprets its messages about a process. */
+  words(start: Start): RuntimeWords;
 }
 
-/** Returns the command line that starts a container and waits for its end. */
-export function runCommand(
-  runtime: ContainerRuntime,
-  layout: Layout,
-  { id, directory, bundle }: { id: string; directory: string; bundle: string },
-): string[] {
-  const files = ["--bundle", bundle, "--pid-file", join(directory, "pid")];
-  // The control groups must stay until bough has read which limits the command ran into.
-  const keep = runtime.kind === "runc" ? ["--keep"] : [];
-  const verb = runtime.kind === "crun" && runtime.onlyCreates ? "create" : "run";
-  return [...commandLine(runtime, layout, join(directory, "log")), verb, ...keep, ...files, id];
+export interface RuntimePlace {
+  environment: Readonly<Record<string, string>>;
+  workingDirectory?: string;
+  descriptors?: readonly (number | undefined)[];
 }
 
-/** Returns the command line that starts a process beside a container's command and waits for its end. */
-export function execCommand(
-  runtime: ContainerRuntime,
-  layout: Layout,
-  { id, log, process, pid }: { id: string; log: string; process: string; pid: string },
-): string[] {
-  return [...commandLine(runtime, layout, log), "exec", "--process", process, "--pid-file", pid, id];
+export interface RuntimeFilter {
+  seccomp: object;
+  annotations?: Readonly<Record<string, string>>;
 }
 
-/** Returns the mounts that the runtime needs: memory for crun's configuration and state. */
-export function runtimeMounts(runtime: ContainerRuntime): NamespaceMount[] {
-  return runtime.kind === "runc"
-    ? []
-    : [{ type: "tmpfs", options: "mode=0700,size=64m", place: runtime.state }];
+/** Why a command did not start: an error of the command itself (as a shell reports it), or of the sandbox. */
+export type FailedStart =
+  | { kind: "command"; exitCode: 1 | 126 | 127; message: string }
+  | { kind: "sandbox"; message: string };
+
+/** The messages of a runtime on a command's standard error when it can't start it. */
+export interface RuntimeWords {
+  /** Returns whether output that begins like this may be the runtime's. */
+  mayBegin(held: Buffer): boolean;
+  /** Explains an error of the runtime's log in runc's wording. */
+  explain(error: string): FailedStart;
+  /** Translates the message for a command that the kernel refuses to run, which is in no log; `undefined`: it is none. */
+  translate(held: Buffer): Buffer | undefined;
 }
 
-function commandLine(runtime: ContainerRuntime, layout: Layout, log: string): string[] {
-  const logging = ["--log", log, "--log-format", "json"];
-  if (runtime.kind === "runc") return [runtime.program, "--root", layout.containers, ...logging];
-  return [crunProgram(runtime), "--root", runtime.state, "--cgroup-manager", "disabled", ...logging];
+export interface Start {
+  /** The runtime's subcommand that starts it. */
+  as: "run" | "exec";
+  /** The first word of its command line. */
+  program: string;
+  /** Returns whether the runtime has recorded that the process runs. */
+  hasStarted(): boolean;
+}
+
+/** Arguments by which both runtimes write their errors to a file. */
+export function logTo(path: string): string[] {
+  return ["--log", path, "--log-format", "json"];
 }

@@ -5,7 +5,7 @@ import { messageOf } from "../../../errors.ts";
 import { ProcessInput } from "../process-input.ts";
 import { runInSandbox } from "../sandbox.ts";
 import type { PlacedMounts, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
-import type { Crun } from "./crun.ts";
+import { Crun, type CrunFacts } from "./crun.ts";
 
 /** The system call filter as crun has compiled it, or why crun can't be used. */
 export type TrialResult = { filter: string } | { problem: string };
@@ -15,7 +15,7 @@ const maxTrialSeconds = 20;
 /** Makes a container on an image's layers, and keeps nothing of it. Rejects only if the signal is aborted. */
 export async function tryCrun(
   host: SandboxHost,
-  crun: Omit<Crun, "filter">,
+  crun: Omit<CrunFacts, "filter">,
   layers: SandboxRequest["layers"],
   signal: AbortSignal,
 ): Promise<TrialResult> {
@@ -27,7 +27,7 @@ export async function tryCrun(
   mkdirSync(directory);
   try {
     const { exitCode } = await runInSandbox(host, {
-      runtime: { ...crun, filter: undefined, onlyCreates: true },
+      runtime: new Crun({ ...crun, filter: undefined, onlyCreates: true }),
       id,
       directory,
       layers,
