@@ -1,23 +1,23 @@
 import { rememberTag } from "./bases/remembered-images.ts";
+import { createSingleFlight } from "./cache/single-flight.ts";
+import { mistypedStages } from "./graph/mistyped-stages.ts";
+import { unknownUncachedStages } from "./graph/uncached-stages.ts";
+import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
+import type { BuildRequest, RunningBuild, SharedWork } from "./job.ts";
+import { unusedSecrets } from "./mounts/unused-secrets.ts";
 import {
   detectLoss,
   forgetImage,
   isImageMissing,
   MissingImageError,
   retryAfterLoss,
-} from "./cache/missing-image.ts";
-import { mistypedStages } from "./graph/mistyped-stages.ts";
-import { unknownUncachedStages } from "./graph/uncached-stages.ts";
-import type { StageState } from "./interpreter/state.ts";
-import { countEvents } from "./interpreter/step-record.ts";
-import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
-import type { BuildRequest, RunningBuild, SharedWork } from "./job.ts";
-import { unusedSecrets } from "./mounts/unused-secrets.ts";
+} from "./operations/missing-image.ts";
 import type { BuildResult } from "./result.ts";
-import { configureLayer } from "./stages/configure-stage.ts";
 import { type BuiltTarget, runStages } from "./stages/run-stages.ts";
-import { createSingleFlight } from "./stages/single-flight.ts";
+import { countEvents } from "./stages/step-record.ts";
+import type { StageState } from "./state/state.ts";
 import { placesByLine } from "./step-place.ts";
+import { configureLayer } from "./steps/configure-stage.ts";
 
 /**
  * Runs every instruction. Rejects at the first that fails, with its place in the Dockerfile. The caller emits `finished`, once

@@ -2,8 +2,8 @@ import type { LargeContext } from "../context/sources/large-context.ts";
 import type { Instruction } from "../dockerfile/instruction.ts";
 import type { OutputChunk } from "../service/service.ts";
 import type { Explanation } from "./cache/explain.ts";
-import type { SharedFrom } from "./cache/layer-cache.ts";
 import type { BuildResult, StepRecord } from "./result.ts";
+import type { SharedFrom } from "./state/layer.ts";
 import type { StepPlace } from "./step-place.ts";
 
 /** An event that a build reports while it runs. `terminal/` decides how a person or a program sees it. */

@@ -14,22 +14,22 @@ import type { ExtraHost, NetworkMode, ResourcesLimits } from "../service/wire/in
 import type { FileStates } from "../store/file-states.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
-import type { BaseImage } from "./bases/base-image.ts";
-import type { Platform } from "./bases/platform.ts";
+import type { GitProgram } from "./addresses/git-program.ts";
+import type { FoundCommit } from "./addresses/repository-address.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
-import type { Layer, LayerCache } from "./cache/layer-cache.ts";
+import type { LayerCache } from "./cache/layer-cache.ts";
+import type { SingleFlight } from "./cache/single-flight.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type { NamedContexts } from "./contexts/named-context.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
+import type { EarlyUploads, LookAhead } from "./feed.ts";
 import type { InputObserver } from "./input-observer.ts";
-import type { StageState } from "./interpreter/state.ts";
-import type { GivenSecrets } from "./mounts/secrets.ts";
-import type { GitProgram } from "./repositories/git-program.ts";
-import type { FoundCommit } from "./repositories/repository-address.ts";
-import type { SingleFlight } from "./stages/single-flight.ts";
-import type { EarlyUploads } from "./staging/early-uploads.ts";
-import type { LookAhead } from "./staging/look-ahead.ts";
+import type { BaseImage } from "./state/base-image.ts";
+import type { Layer } from "./state/layer.ts";
+import type { Platform } from "./state/platform.ts";
+import type { GivenSecrets } from "./state/secrets.ts";
+import type { StageState } from "./state/state.ts";
 
 /** The process that runs the build. Its `id` differs from that of every other process. */
 export interface BuildProcess {

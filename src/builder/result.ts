@@ -1,4 +1,4 @@
-import type { MissingPart } from "./interpreter/warnings.ts";
+import type { MissingPart } from "./state/warnings.ts";
 import type { StepPlace } from "./step-place.ts";
 
 /** The result of a build. */

@@ -1,8 +1,8 @@
 /** What a COPY or ADD would put where, as far as it is known without the image. */
 
-import { createIsKnown } from "../builder/interpreter/scope.ts";
-import type { PlannedCopy } from "../builder/interpreter/world.ts";
+import type { PlannedCopy } from "../builder/copy/plan.ts";
 import { numericOwner, root } from "../builder/owners/ownership.ts";
+import { createIsKnown } from "../builder/state/scope.ts";
 import type { AddInstruction, CopyInstruction } from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import type { DryStage } from "./dry-stage.ts";

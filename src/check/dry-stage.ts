@@ -1,5 +1,5 @@
 import type { StagedTypes } from "../builder/copy/destination.ts";
-import type { StageScope } from "../builder/interpreter/scope.ts";
+import type { StageScope } from "../builder/state/scope.ts";
 
 /** A stage without an image. */
 export interface DryStage extends StageScope {

@@ -1,7 +1,6 @@
 import { OtherPlatformError, requireBaseName, requirePlatform, scratch } from "../builder/bases/base.ts";
 import { defaultPath } from "../builder/bases/inherited.ts";
 import { localBaseUrl } from "../builder/bases/local-base.ts";
-import type { Platform } from "../builder/bases/platform.ts";
 import {
   type ContextFiles,
   type DirectoryContext,
@@ -10,14 +9,15 @@ import {
 } from "../builder/contexts/named-context.ts";
 import { planCopy } from "../builder/copy/plan.ts";
 import type { Dialect } from "../builder/dialect.ts";
-import { pathInImage } from "../builder/interpreter/path-in-image.ts";
-import { createIsKnown, lookUp } from "../builder/interpreter/scope.ts";
-import { describeExcluded } from "../builder/interpreter/warnings.ts";
 import type { World } from "../builder/interpreter/world.ts";
-import { expandMounts, wordsOfMount } from "../builder/mounts/expand-mounts.ts";
+import { expandMounts } from "../builder/mounts/expand-mounts.ts";
 import type { MountSupport } from "../builder/mounts/mount-support.ts";
 import { mountedDirectory } from "../builder/mounts/mounted-directory.ts";
 import { findMountedFiles, type MountedFiles } from "../builder/mounts/mounted-files.ts";
+import { pathInImage } from "../builder/state/path-in-image.ts";
+import type { Platform } from "../builder/state/platform.ts";
+import { createIsKnown, lookUp } from "../builder/state/scope.ts";
+import { describeExcluded } from "../builder/state/warnings.ts";
 import { extend } from "../columns/persistent-map.ts";
 import type { BuildContext } from "../context/build-context.ts";
 import type { FileSystem } from "../context/file-system/file-system.ts";
@@ -26,6 +26,7 @@ import { rememberFiles } from "../context/file-system/remembered-files.ts";
 import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type { FromInstruction, Instruction, RunInstruction } from "../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
+import { wordsOfMount } from "../dockerfile/words/references.ts";
 import { BoughError } from "../errors.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { isTag } from "../service/wire/image.ts";

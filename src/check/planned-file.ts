@@ -1,6 +1,6 @@
 import { posix } from "node:path";
+import { redactUrl } from "../builder/addresses/source-url.ts";
 import type { PlannedItem } from "../builder/copy/planned-items.ts";
-import { redactUrl } from "../builder/remote-files/source-url.ts";
 
 /** One file, link or empty directory that a COPY or ADD creates. Values that depend on the image are `undefined`. */
 export interface PlannedFile {

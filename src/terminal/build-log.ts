@@ -1,7 +1,7 @@
-import type { SharedFrom } from "../builder/cache/layer-cache.ts";
 import type { BuildEvent } from "../builder/events.ts";
-import { changesImage, describeExcluded, describeMissing } from "../builder/interpreter/warnings.ts";
 import type { BuildResult } from "../builder/result.ts";
+import type { SharedFrom } from "../builder/state/layer.ts";
+import { changesImage, describeExcluded, describeMissing } from "../builder/state/warnings.ts";
 import { renderExplanation, renderShared } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";
 import { describeGone, formatAge, formatBytes, formatCount, formatDuration } from "./quantity.ts";

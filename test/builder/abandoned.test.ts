@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { StepEvent } from "../../src/builder/events.ts";
+import { AbandonedError } from "../../src/builder/operations/abandoned.ts";
 import { createOutputReporter } from "../../src/builder/operations/operation.ts";
-import { AbandonedError } from "../../src/builder/stages/abandoned.ts";
 
 test.each([
   ["succeeded", undefined, true, false],

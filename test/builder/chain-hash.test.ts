@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { baseHash, chainHash } from "../../src/builder/cache/chain-hash.ts";
-import { declareArgument } from "../../src/builder/interpreter/scope.ts";
-import { type StageState, startStage } from "../../src/builder/interpreter/state.ts";
-import type { StagedEntry } from "../../src/builder/staging/staged.ts";
+import { declareArgument } from "../../src/builder/state/scope.ts";
+import type { StagedEntry } from "../../src/builder/state/staged.ts";
+import { type StageState, startStage } from "../../src/builder/state/state.ts";
 import { runs } from "../support/random.ts";
 
 const base: StageState = startStage({

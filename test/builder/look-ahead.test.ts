@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { lstatSync } from "node:fs";
 import { join, relative } from "node:path";
 import { dialects } from "../../src/builder/dialect.ts";
-import { createLookAhead } from "../../src/builder/staging/look-ahead.ts";
+import { createLookAhead } from "../../src/builder/stages/look-ahead.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
 import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";

@@ -4,7 +4,7 @@ import {
   formatPlatform,
   parsePlatform,
   platformArguments,
-} from "../../src/builder/bases/platform.ts";
+} from "../../src/builder/state/platform.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 
 describe("a platform is normalised as containerd does:", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { isRepository, parseRepositoryAddress } from "../../src/builder/addresses/repository-address.ts";
 import type { RemoteAccess } from "../../src/builder/remote-files/remote-access.ts";
 import { createGitClient } from "../../src/builder/repositories/git-client.ts";
-import { isRepository, parseRepositoryAddress } from "../../src/builder/repositories/repository-address.ts";
 
 const plain = {
   ref: undefined,

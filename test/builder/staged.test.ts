@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { beginAddition, isStagedBelow } from "../../src/builder/staging/add-staged.ts";
 import { ContextFile } from "../../src/builder/staging/context-file.ts";
-import type { Staged, StagedEntry } from "../../src/builder/staging/staged.ts";
+import type { Staged, StagedEntry } from "../../src/builder/state/staged.ts";
 import { EntryList } from "../../src/context/sources/entry-list.ts";
 
 const owner = { uid: 0, gid: 0 };

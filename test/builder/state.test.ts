@@ -5,8 +5,8 @@ import {
   environmentOf,
   lookUp,
   predefinedArguments,
-} from "../../src/builder/interpreter/scope.ts";
-import { changeUser, changeWorkdir, startStage, withLayer } from "../../src/builder/interpreter/state.ts";
+} from "../../src/builder/state/scope.ts";
+import { changeUser, changeWorkdir, startStage, withLayer } from "../../src/builder/state/state.ts";
 
 const base = { hash: "base", image: "base", entry: 1, cached: false, operation: null };
 const start = startStage(base);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { findDifference } from "../../src/builder/cache/explain.ts";
 import { inputsOf, inputsText } from "../../src/builder/cache/step-inputs.ts";
-import { declareArgument } from "../../src/builder/interpreter/scope.ts";
-import { type StageState, startStage } from "../../src/builder/interpreter/state.ts";
-import type { StagedEntry } from "../../src/builder/staging/staged.ts";
+import { declareArgument } from "../../src/builder/state/scope.ts";
+import type { StagedEntry } from "../../src/builder/state/staged.ts";
+import { type StageState, startStage } from "../../src/builder/state/state.ts";
 
 const base: StageState = startStage({
   hash: "parent",

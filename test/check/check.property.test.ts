@@ -1,8 +1,8 @@
 /** A check of any Dockerfile ends with a report. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { defaultPlatform, parsePlatform } from "../../src/builder/bases/platform.ts";
 import { dialects } from "../../src/builder/dialect.ts";
+import { defaultPlatform, parsePlatform } from "../../src/builder/state/platform.ts";
 import { checkDockerfile } from "../../src/check/check.ts";
 import { describeReport } from "../../src/check/report-json.ts";
 import { renderReport } from "../../src/check/report-text.ts";

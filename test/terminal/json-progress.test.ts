@@ -1,7 +1,7 @@
 /** `--progress json`: steps of concurrent stages can be distinguished. */
 import { expect, test } from "bun:test";
 import { emitFor } from "../../src/builder/events.ts";
-import { showInstruction } from "../../src/builder/interpreter/location.ts";
+import { showInstruction } from "../../src/builder/location.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 import { createJsonProgress } from "../../src/terminal/json-progress.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { emitFor, type StepEvent } from "../../src/builder/events.ts";
-import { showInstruction } from "../../src/builder/interpreter/location.ts";
+import { showInstruction } from "../../src/builder/location.ts";
 import type { StepRecord } from "../../src/builder/result.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { openSpoolFile } from "../../src/cli/builds/progress.ts";

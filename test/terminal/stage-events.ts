@@ -1,6 +1,6 @@
 /** The events of a build of three stages, for tests of views. */
 import { type Emit, type EmitInStep, emitFor, type Ran } from "../../src/builder/events.ts";
-import { showInstruction } from "../../src/builder/interpreter/location.ts";
+import { showInstruction } from "../../src/builder/location.ts";
 import { stepsOf } from "../../src/builder/step-place.ts";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
 

@@ -3,7 +3,7 @@
  * this process's memory in bytes, and the length of the longest text that it wrote: `bun stages-memory-process.ts VIEW LINE_END`.
  */
 import { readFileSync } from "node:fs";
-import { createOutputCollector } from "../../src/builder/staging/gc.ts";
+import { createOutputCollector } from "../../src/builder/operations/gc.ts";
 import { openSpoolFile } from "../../src/cli/builds/progress.ts";
 import { createLiveView } from "../../src/terminal/live-view.ts";
 import { createLog } from "../../src/terminal/log.ts";

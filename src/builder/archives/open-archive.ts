@@ -4,11 +4,11 @@ import { BoughError } from "../../errors.ts";
 import { decompress, detectCompression } from "../../image/compression.ts";
 import { blockBytes, isZeroBlock, parseHeader } from "../../image/tar-header.ts";
 import { openWithoutLinks } from "../../open-without-links.ts";
+import { redactUrl } from "../addresses/source-url.ts";
 import type { BuildJob } from "../job.ts";
 import { fetchContent, watched } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
-import { redactUrl } from "../remote-files/source-url.ts";
-import type { ArchivePlace } from "../staging/staged.ts";
+import type { ArchivePlace } from "../state/staged.ts";
 import { createHashedStream, type HashedStream } from "./hashed-stream.ts";
 
 /** Opens the bytes without decompression: those of the file, or of a new download. */

@@ -2,14 +2,14 @@ import { BoughError } from "../../errors.ts";
 import { maxUnpackedBytes } from "../../image/archive-limits.ts";
 import { readTar } from "../../image/tar-reader.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
-import { createImageContents } from "../copy/image-contents.ts";
 import type { BuildJob } from "../job.ts";
+import { createImageContents } from "../operations/image-contents.ts";
 import { sourceFault } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
-import type { ArchivePlace } from "../staging/staged.ts";
-import { contentOf } from "../staging/tar-content.ts";
+import type { ArchivePlace } from "../state/staged.ts";
 import { createArchiveTree } from "./archive-tree.ts";
 import { nameOf, openArchive, openRaw } from "./open-archive.ts";
+import { contentOf } from "./tar-content.ts";
 import { unpackedWords } from "./unpacked-words.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import type { BuildJob } from "../job.ts";
-import type { Staged, UnpackedContent } from "../staging/staged.ts";
+import type { Staged, UnpackedContent } from "../state/staged.ts";
 import { nameOf } from "./open-archive.ts";
 import { sendContents } from "./read-archive.ts";
 

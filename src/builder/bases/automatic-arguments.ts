@@ -1,5 +1,5 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
-import { type Platform, platformArguments } from "./platform.ts";
+import { type Platform, platformArguments } from "../state/platform.ts";
 
 /** What the automatic arguments tell about a build. */
 export interface BuildTarget {

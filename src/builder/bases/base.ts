@@ -11,7 +11,7 @@ import {
   type Platform,
   parsePlatform,
   wantedPlatform,
-} from "./platform.ts";
+} from "../state/platform.ts";
 
 /** Returns the name of the stage or image that a FROM names, with variables replaced. Throws if it is empty. */
 export function expandBase({ image }: FromInstruction, lookup: Lookup, escape: EscapeCharacter): string {

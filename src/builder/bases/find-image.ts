@@ -8,10 +8,10 @@ import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
 import type { BuildJob } from "../job.ts";
+import type { BaseImage } from "../state/base-image.ts";
+import { defaultPlatform } from "../state/platform.ts";
 import { requireBase, scratch } from "./base.ts";
-import type { BaseImage } from "./base-image.ts";
 import { localBaseUrl } from "./local-base.ts";
-import { defaultPlatform } from "./platform.ts";
 import { recallImage, rememberImage } from "./remembered-images.ts";
 
 /** The time limit for the import of a base image. */

@@ -1,13 +1,13 @@
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
 import { baseHash } from "../cache/chain-hash.ts";
-import type { Layer } from "../cache/layer-cache.ts";
 import { notedConfiguration, notedOrigin } from "../cache/noted-configuration.ts";
-import { titleOf } from "../interpreter/location.ts";
-import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { titleOf } from "../location.ts";
+import type { BaseImage } from "../state/base-image.ts";
+import type { Layer } from "../state/layer.ts";
+import { type StageState, startStage } from "../state/state.ts";
 import { scratch } from "./base.ts";
-import type { BaseImage } from "./base-image.ts";
 import { findImage } from "./find-image.ts";
 import { inheritedVariables } from "./inherited.ts";
 import { noteReference } from "./noted-base.ts";

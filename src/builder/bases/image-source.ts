@@ -1,7 +1,7 @@
 import { baseHash } from "../cache/chain-hash.ts";
-import type { Layer, LosableImage } from "../cache/layer-cache.ts";
 import { imageReference } from "../contexts/named-context.ts";
 import type { BuildJob } from "../job.ts";
+import type { Layer, LosableImage } from "../state/layer.ts";
 import { findImage } from "./find-image.ts";
 
 /** An image that a COPY or a mount takes files from, and the chain hash that stands for its contents. */

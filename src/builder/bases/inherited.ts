@@ -1,10 +1,9 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import { referencesIn, referencesOf } from "../../dockerfile/words/references.ts";
+import { referencesIn, referencesOf, wordsOfMount } from "../../dockerfile/words/references.ts";
 import type { Dialect } from "../dialect.ts";
-import { lookUp } from "../interpreter/scope.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { wordsOfMount } from "../mounts/expand-mounts.ts";
+import { lookUp } from "../state/scope.ts";
+import type { StageState } from "../state/state.ts";
 
 /**
  * Adds the image's own variables to the stage before an instruction that refers to a variable the Dockerfile does not set, as in

@@ -4,10 +4,10 @@ import { createPace } from "../../pace.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import type { FoundImage, ImageService } from "../../service/service.ts";
 import { sha256Of } from "../../sha256.ts";
-import { defaultPlatform } from "../bases/platform.ts";
-import { effectiveEnv } from "../interpreter/scope.ts";
-import type { StageState } from "../interpreter/state.ts";
-import type { Staged, StagedEntry } from "../staging/staged.ts";
+import { defaultPlatform } from "../state/platform.ts";
+import { effectiveEnv } from "../state/scope.ts";
+import type { Staged, StagedEntry } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 
 /** The version of the hashed format. Every change of meaning increments it, so that no layer of the old format is found. */
 const formatVersion = 3;

@@ -4,9 +4,9 @@ import { type Secrets, secretsAmong } from "../../dockerfile/secrets.ts";
 import { octalMode } from "../../image/file-mode.ts";
 import { createPace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";
-import { effectiveEnv } from "../interpreter/scope.ts";
-import type { StageState } from "../interpreter/state.ts";
-import type { Staged, StagedEntry } from "../staging/staged.ts";
+import { effectiveEnv } from "../state/scope.ts";
+import type { Staged, StagedEntry } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 
 /** The inputs of a layer: everything that is in its chain hash, each under a name that a person knows. */
 export interface StepInputs {

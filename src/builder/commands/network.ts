@@ -3,7 +3,6 @@ import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import { unsupportedOptions } from "../../service/unsupported-options.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
-import { hostNameArgument } from "../interpreter/unused-arguments.ts";
 import type { BuildJob } from "../job.ts";
 
 /** The network options of the command line for RUN instructions. */
@@ -58,6 +57,9 @@ export function hostsKey(hosts: readonly ExtraHost[]): string[] {
   const names = [...new Set(hosts.map(({ host }) => host))].sort();
   return names.length === 0 ? [] : [`--add-host=${names.join(",")}`];
 }
+
+/** BuildKit's argument for the host name that a RUN sees. */
+export const hostNameArgument = "BUILDKIT_SANDBOX_HOSTNAME";
 
 /** Returns the host name that a RUN sees: BuildKit's with `--docker`, or that of its build argument. */
 export function hostNameOf({

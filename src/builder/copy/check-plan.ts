@@ -2,16 +2,14 @@
 import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
-import { titleOf } from "../interpreter/location.ts";
-import { pathInImage } from "../interpreter/path-in-image.ts";
-import type { StageState } from "../interpreter/state.ts";
-import type { PlannedCopy } from "../interpreter/world.ts";
 import type { BuildJob } from "../job.ts";
-import type { Staged, StagedEntry } from "../staging/staged.ts";
+import { titleOf } from "../location.ts";
+import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
+import type { Staged, StagedEntry } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 import { namesDirectory } from "./destination.ts";
 import { linksInPlaceOf } from "./image-links.ts";
-import { parentDirectories } from "./made-directories.ts";
-import type { CopyPlan } from "./plan.ts";
+import type { CopyPlan, PlannedCopy } from "./plan.ts";
 import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
 /** Throws if the plan is impossible, and reports what in it may surprise. */

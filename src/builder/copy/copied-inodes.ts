@@ -1,5 +1,5 @@
 import type { CopiedEntry } from "../../store/copies.ts";
-import type { StagedEntry } from "../staging/staged.ts";
+import type { StagedEntry } from "../state/staged.ts";
 
 /** Inodes of files with several hard links, by the path of the first one. */
 export type CopiedInodes = ReadonlyMap<string, symbol>;

@@ -5,9 +5,9 @@
 import { digestOfMatches } from "../../context/sources/source-match.ts";
 import { sha256Of } from "../../sha256.ts";
 import { chainHashHead } from "../cache/chain-hash.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
+import type { StageState } from "../state/state.ts";
 import type { CopyPlan } from "./plan.ts";
 import type { CopyWords } from "./words.ts";
 

@@ -1,7 +1,7 @@
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
-import type { Layer } from "../cache/layer-cache.ts";
 import type { BuildJob } from "../job.ts";
+import type { Layer } from "../state/layer.ts";
 
 type Copied = Pick<ImageCopy, "sources" | "parents" | "exclude">;
 

@@ -3,11 +3,11 @@ import type { CopyInstruction, Instruction } from "../../dockerfile/instruction.
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
-import { titleOf } from "../interpreter/location.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { titleOf } from "../location.ts";
 import { type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
-import type { ImageContent, StagedEntry } from "../staging/staged.ts";
+import type { ImageContent, StagedEntry } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 import { type CopiedInodes, firstPathOf, inodesOf, withInode } from "./copied-inodes.ts";
 import { type Destination, resolveDestination } from "./destination.ts";
 import { readFromImage } from "./read-image.ts";

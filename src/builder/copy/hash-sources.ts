@@ -3,9 +3,9 @@ import type { ListedFile } from "../../context/sources/entry-list.ts";
 import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { createPace } from "../../pace.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
+import type { EarlyUploads } from "../feed.ts";
 import type { InputObserver } from "../input-observer.ts";
-import type { EarlyUploads } from "../staging/early-uploads.ts";
-import { collectGarbage } from "../staging/gc.ts";
+import { collectGarbage } from "../operations/gc.ts";
 
 type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "onContent" | "hashOnTheWay"> & {
   cache: ContextHashes;

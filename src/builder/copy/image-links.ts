@@ -1,6 +1,6 @@
 import { posix } from "node:path";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import type { StageState } from "../state/state.ts";
 
 /**
  * Finds links that an image has in the place of directories below a destination, such as `/lib`. Looks from the top down, only

@@ -1,9 +1,8 @@
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
-import { pathInImage } from "../interpreter/path-in-image.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
+import type { StageState } from "../state/state.ts";
 import { type Destination, namesDirectory } from "./destination.ts";
-import { parentDirectories } from "./made-directories.ts";
 
 /**
  * Warns of `--link` where it makes a difference. Docker's own builder ignores the flag, as bough does. BuildKit, which can link

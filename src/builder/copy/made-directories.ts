@@ -1,7 +1,8 @@
-import type { StageState } from "../interpreter/state.ts";
 import { isRoot, type Owner, root } from "../owners/ownership.ts";
 import { isStagedBelow } from "../staging/add-staged.ts";
-import type { GivenOwner, StagedDirectory } from "../staging/staged.ts";
+import { isSameOrAbove } from "../state/path-in-image.ts";
+import type { GivenOwner, StagedDirectory } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 
 export const defaultDirectoryMode = 0o755;
 
@@ -34,19 +35,6 @@ export function stageDirectory(mode: number, owned: GivenOwner): StagedDirectory
   const { uid, gid, line, names } = owned;
   const directory: StagedDirectory = { type: "directory", mode, isExplicit, uid, gid, line };
   return names === undefined ? directory : { ...directory, names };
-}
-
-/** Returns the parents of `path`, from the top down, without the root. */
-export function parentDirectories(path: string): string[] {
-  const directories: string[] = [];
-  for (let end = path.indexOf("/", 1); end > 0; end = path.indexOf("/", end + 1))
-    directories.push(path.slice(0, end));
-  return directories;
-}
-
-/** Returns true if `directory` is `path` itself or a parent of it. */
-export function isSameOrAbove(directory: string, path: string): boolean {
-  return path === directory || directory === "/" || path.startsWith(`${directory}/`);
 }
 
 function isMadeBefore(path: string, { staged, config, workdirIsPending }: StageState): boolean {

@@ -12,8 +12,8 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
+import { redactUrl } from "../addresses/source-url.ts";
 import type { Dialect } from "../dialect.ts";
-import { redactUrl } from "../remote-files/source-url.ts";
 import {
   type Destination,
   type DestinationPlace,
@@ -58,6 +58,16 @@ export interface PlanOptions extends DestinationPlace {
   found?: ResolvedSources | undefined;
   lookup: Lookup;
   escape: EscapeCharacter;
+}
+
+/** A COPY or ADD with its words and the plan of what goes where. */
+export interface PlannedCopy {
+  words: CopyWords;
+  plan: CopyPlan;
+  /** False if the destination depends on variables that only the image defines. */
+  isPlaceKnown: boolean;
+  /** True if the plan depends on the image's files. */
+  isImageAsked: boolean;
 }
 
 const documentMode = 0o644;

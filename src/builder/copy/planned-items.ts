@@ -2,7 +2,7 @@ import type { ListedEntry } from "../../context/sources/entry-list.ts";
 import type { SourceMatch } from "../../context/sources/source-match.ts";
 import type { HereDocument } from "../../dockerfile/instruction.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
-import type { RepositoryAddress } from "../repositories/repository-address.ts";
+import type { RepositoryAddress } from "../addresses/repository-address.ts";
 import { type Destination, placeEntry } from "./destination.ts";
 import { defaultDirectoryMode } from "./made-directories.ts";
 

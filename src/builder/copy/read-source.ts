@@ -4,15 +4,15 @@ import type { ResolvedSource } from "../../image/copy-sources.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.ts";
+import { contentOf, entriesOf } from "../archives/tar-content.ts";
 import type { BuildJob } from "../job.ts";
+import type { ImageContents } from "../operations/image-contents.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import { relativeEntries } from "../staging/archive-root.ts";
-import { contentOf, entriesOf } from "../staging/tar-content.ts";
+import { parentDirectories } from "../state/path-in-image.ts";
 import { type ArchivedEntry, checkArchive } from "./archive-entries.ts";
-import type { ImageContents } from "./image-contents.ts";
 import type { ListedTree } from "./image-tree.ts";
-import { parentDirectories } from "./made-directories.ts";
 
 /** The state of reading the sources of one instruction. */
 export interface Reading {

@@ -2,15 +2,16 @@ import { posix } from "node:path";
 import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { collectGarbage } from "../operations/gc.ts";
 import { isRoot, type Owner, root } from "../owners/ownership.ts";
 import { beginAddition } from "../staging/add-staged.ts";
-import { collectGarbage } from "../staging/gc.ts";
 import { takesAttributes } from "../staging/request-fields.ts";
-import type { GivenOwner, Staged, StagedContent, StagedEntry } from "../staging/staged.ts";
+import { isSameOrAbove, parentDirectories } from "../state/path-in-image.ts";
+import type { GivenOwner, Staged, StagedContent, StagedEntry } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 import type { Destination } from "./destination.ts";
-import { isSameOrAbove, parentDirectories, stageDirectories, stageDirectory } from "./made-directories.ts";
+import { stageDirectories, stageDirectory } from "./made-directories.ts";
 
 /** An entry for a path in the image. An `undefined` entry is a source directory, which only has to exist. */
 export interface Item {

@@ -1,9 +1,9 @@
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
-import type { Unpacking } from "../archives/unpack.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import type { StageState } from "../state/state.ts";
 import type { PlannedItem, PlannedItems } from "./planned-items.ts";
 import type { StagedItems } from "./stage-items.ts";
+import type { Unpacking } from "./unpack.ts";
 import type { CopyWords } from "./words.ts";
 
 interface TreeStaging extends Pick<Unpacking, "destination" | "owner" | "line"> {
@@ -37,10 +37,10 @@ export async function stageTrees(
   };
   const stageTree = async (item: PlannedItem) => {
     if (item.kind === "repository") {
-      const { stageRepository } = await import("../repositories/stage-repository.ts");
+      const { stageRepository } = await import("./stage-repository.ts");
       return stageRepository(item.address, { words, ...place }, stageBefore, build);
     }
-    const { stageArchive } = await import("../archives/unpack.ts");
+    const { stageArchive } = await import("./unpack.ts");
     return stageArchive(item, { words, ...place }, stageBefore, build);
   };
   for (const item of items) {

@@ -1,9 +1,9 @@
 import type { ListedEntry } from "../../context/sources/entry-list.ts";
 import { sha256Of } from "../../sha256.ts";
+import { modifiedSeconds } from "../addresses/source-url.ts";
 import type { BuildJob } from "../job.ts";
-import { modifiedSeconds } from "../remote-files/source-url.ts";
 import { ContextFile } from "../staging/context-file.ts";
-import type { GivenOwner, StagedEntry, StagedFile } from "../staging/staged.ts";
+import type { GivenOwner, StagedEntry, StagedFile } from "../state/staged.ts";
 import { stageDirectory } from "./made-directories.ts";
 import type { PlannedEntry, PlannedItem, PlannedUrl } from "./planned-items.ts";
 import type { Item } from "./stage-items.ts";

@@ -3,14 +3,14 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { type ModeChange, parseMode } from "../../image/mode-change.ts";
-import type { Dialect } from "../dialect.ts";
-import { type BuildWarning, copiedArchive } from "../interpreter/warnings.ts";
-import { isUrl, redactUrl } from "../remote-files/source-url.ts";
 import {
   isRepository,
   parseRepositoryAddress,
   type RepositoryAddress,
-} from "../repositories/repository-address.ts";
+} from "../addresses/repository-address.ts";
+import { isUrl, redactUrl } from "../addresses/source-url.ts";
+import type { Dialect } from "../dialect.ts";
+import { type BuildWarning, copiedArchive } from "../state/warnings.ts";
 
 /** The words of a COPY or ADD, with variables replaced. */
 export interface CopyWords {

@@ -4,7 +4,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
-import type { IsKnown } from "../interpreter/scope.ts";
+import type { IsKnown } from "../state/scope.ts";
 import { healthcheckOf } from "./healthcheck.ts";
 
 interface Words {

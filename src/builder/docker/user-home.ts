@@ -1,6 +1,6 @@
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { homeOf } from "../owners/ownership.ts";
+import type { StageState } from "../state/state.ts";
 
 /** A service with this extension sets HOME itself, as runc does: to the home of the process's user in the image's passwd. */
 const homeExtension = "home";

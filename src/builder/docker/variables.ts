@@ -1,6 +1,6 @@
 import { extend } from "../../columns/persistent-map.ts";
 import type { ArgInstruction } from "../../dockerfile/instruction.ts";
-import type { Arguments, StageScope } from "../interpreter/scope.ts";
+import type { Arguments, StageScope } from "../state/scope.ts";
 
 /**
  * Starts a stage with Docker's precedence, which is the order of lines: the later one of ENV and ARG wins, with `--build-arg` or

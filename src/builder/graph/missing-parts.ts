@@ -1,5 +1,5 @@
 import type { Dockerfile, Stage } from "../../dockerfile/instruction.ts";
-import type { MissingPart } from "../interpreter/warnings.ts";
+import type { MissingPart } from "../state/warnings.ts";
 import { findStage } from "./build-graph.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { Dockerfile, LineRange } from "../../dockerfile/instruction.ts";
 import { nearest } from "../../suggest.ts";
-import type { BuildWarning } from "../interpreter/warnings.ts";
 import type { BuildJob } from "../job.ts";
+import type { BuildWarning } from "../state/warnings.ts";
 import { graphOf } from "./stage-references.ts";
 import { staticGlobals } from "./static-globals.ts";
 

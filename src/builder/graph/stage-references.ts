@@ -6,8 +6,8 @@ import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { Dialect } from "../dialect.ts";
-import { type Arguments, lookUp } from "../interpreter/scope.ts";
 import type { BuildJob } from "../job.ts";
+import { type Arguments, lookUp } from "../state/scope.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
 import { staticGlobals } from "./static-globals.ts";
 

@@ -1,10 +1,10 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
 import { targetStageName } from "../bases/automatic-arguments.ts";
-import { defaultPlatform, parsePlatform } from "../bases/platform.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
-import type { Arguments } from "../interpreter/scope.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
+import { defaultPlatform, parsePlatform } from "../state/platform.ts";
+import type { Arguments } from "../state/scope.ts";
 
 /** Returns the ARGs before the first FROM, without asking the service for its platform. Omits an ARG that can't be declared. */
 export function staticGlobals(

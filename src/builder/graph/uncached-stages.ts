@@ -1,7 +1,7 @@
 /** The stages of `--no-cache-filter`. */
 import type { Dockerfile, Stage } from "../../dockerfile/instruction.ts";
 import { nearest } from "../../suggest.ts";
-import type { BuildWarning } from "../interpreter/warnings.ts";
+import type { BuildWarning } from "../state/warnings.ts";
 import { findStage } from "./build-graph.ts";
 
 /** Returns the indexes of the stages that the option names. Several stages may have the same name. */

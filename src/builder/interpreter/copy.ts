@@ -2,8 +2,8 @@ import type { AddInstruction, CopyInstruction } from "../../dockerfile/instructi
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import { sourceDirectory } from "../contexts/named-context.ts";
 import { expandCopyWords } from "../copy/words.ts";
-import type { IsKnown, StageScope } from "./scope.ts";
-import { skippedCopyFrom } from "./warnings.ts";
+import type { IsKnown, StageScope } from "../state/scope.ts";
+import { skippedCopyFrom } from "../state/warnings.ts";
 import type { World } from "./world.ts";
 
 type Copying = CopyInstruction | AddInstruction;

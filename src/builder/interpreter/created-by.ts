@@ -5,8 +5,8 @@ import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import { portsOf, wordsOf } from "../docker/configuration.ts";
 import { healthcheckOf } from "../docker/healthcheck.ts";
-import { pathInImage } from "./path-in-image.ts";
-import { lookUp, type StageScope } from "./scope.ts";
+import { pathInImage } from "../state/path-in-image.ts";
+import { lookUp, type StageScope } from "../state/scope.ts";
 import { expandDeclarations, expandPairs } from "./settings.ts";
 
 interface Surroundings {

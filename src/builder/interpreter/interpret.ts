@@ -6,9 +6,7 @@ import { expandBase, scratch } from "../bases/base.ts";
 import { copyOfDirectory, explainDirectoryBase } from "../contexts/directory-base.ts";
 import { type DirectoryContext, findContext } from "../contexts/named-context.ts";
 import { configure } from "../docker/configuration.ts";
-import { imageTriggers, withTrigger } from "../docker/onbuild.ts";
 import { keepEarlierArguments, overrideArguments, startAsDocker } from "../docker/variables.ts";
-import { interpretCopy } from "./copy.ts";
 import {
   type Arguments,
   createIsKnown,
@@ -16,10 +14,12 @@ import {
   lookUp,
   type StageScope,
   updateUnknown,
-} from "./scope.ts";
+} from "../state/scope.ts";
+import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "../state/warnings.ts";
+import { interpretCopy } from "./copy.ts";
+import { imageTriggers, withTrigger } from "./onbuild.ts";
 import { expandDeclarations, expandPairs } from "./settings.ts";
 import { undefinedVariables } from "./undefined-variables.ts";
-import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "./warnings.ts";
 import type { World } from "./world.ts";
 
 /** Returns the automatic arguments, before any ARG. */

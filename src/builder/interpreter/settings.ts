@@ -1,7 +1,7 @@
 import type { ArgInstruction, EnvInstruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
-import { type Arguments, declareArgument, lookUp, type StageScope } from "./scope.ts";
+import { type Arguments, declareArgument, lookUp, type StageScope } from "../state/scope.ts";
 import type { World } from "./world.ts";
 
 /** Expands the pairs of an ENV. All of them see the values from before the instruction. */

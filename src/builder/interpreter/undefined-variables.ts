@@ -3,8 +3,8 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
 import { isAutomaticArgument } from "../bases/automatic-arguments.ts";
-import type { Arguments, Scope } from "./scope.ts";
-import type { BuildWarning } from "./warnings.ts";
+import type { Arguments, Scope } from "../state/scope.ts";
+import type { BuildWarning } from "../state/warnings.ts";
 
 /** The names that an instruction's words can use. */
 interface NamesInScope extends Scope {

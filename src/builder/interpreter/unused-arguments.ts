@@ -1,12 +1,11 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { isAutomaticArgument } from "../bases/automatic-arguments.ts";
-import { predefinedArguments } from "./scope.ts";
-import type { BuildWarning } from "./warnings.ts";
+import { hostNameArgument } from "../commands/network.ts";
+import { predefinedArguments } from "../state/scope.ts";
+import type { BuildWarning } from "../state/warnings.ts";
 
 /** BuildKit's argument that decides if a context of a git repository has its `.git`. */
 export const keepGitDirectoryArgument = "BUILDKIT_CONTEXT_KEEP_GIT_DIR";
-/** BuildKit's argument for the host name that a RUN sees. */
-export const hostNameArgument = "BUILDKIT_SANDBOX_HOSTNAME";
 
 /** Arguments for the build itself, which the Dockerfile need not declare. */
 const argumentsOfBuild = new Set([

@@ -1,10 +1,11 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
 import { requireNoFiles } from "../copy/check-plan.ts";
-import { isSameOrAbove, parentDirectories, stageDirectories } from "../copy/made-directories.ts";
+import { stageDirectories } from "../copy/made-directories.ts";
 import type { BuildJob } from "../job.ts";
 import { isRoot, type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
 import { addStaged } from "../staging/add-staged.ts";
-import { changeWorkdir, keepWorkdir, type StageState } from "./state.ts";
+import { isSameOrAbove, parentDirectories } from "../state/path-in-image.ts";
+import { changeWorkdir, keepWorkdir, type StageState } from "../state/state.ts";
 
 /**
  * Performs a WORKDIR, which makes its directory if it is missing. Usually the next RUN makes it, by starting in it. Two kinds of

@@ -9,20 +9,10 @@ import type {
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import type { Lookup } from "../../dockerfile/words/words.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
-import type { CopyPlan, PlanOptions, planCopy } from "../copy/plan.ts";
+import type { PlannedCopy, PlanOptions, planCopy } from "../copy/plan.ts";
 import type { CopyWords } from "../copy/words.ts";
 import type { Dialect } from "../dialect.ts";
-import type { Arguments, StageScope } from "./scope.ts";
-
-/** A COPY or ADD with its words and the plan of what goes where. */
-export interface PlannedCopy {
-  words: CopyWords;
-  plan: CopyPlan;
-  /** False if the destination depends on variables that only the image defines. */
-  isPlaceKnown: boolean;
-  /** True if the plan depends on the image's files. */
-  isImageAsked: boolean;
-}
+import type { Arguments, StageScope } from "../state/scope.ts";
 
 type CopyOptions = Omit<PlanOptions, "dialect" | "lookup" | "escape" | "workdir"> & {
   workdir: string | undefined;

@@ -14,11 +14,6 @@ export function expandMounts(
   );
 }
 
-/** Returns the words of a mount that may contain variables. */
-export function wordsOfMount({ from: _, ...mount }: Mount): string[] {
-  return Object.values(mount).filter((value) => typeof value === "string");
-}
-
 function replaceWords(mount: Mount, expand: (word: string) => string): Mount {
   const text = (word: string | undefined) => (word === undefined ? undefined : expand(word));
   const flag = (word: string | true | undefined) => (word === true ? true : text(word));

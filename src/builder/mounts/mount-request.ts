@@ -10,8 +10,8 @@ import {
   instanceEntries,
   instanceFiles,
 } from "../staging/request-fields.ts";
-import type { Staged } from "../staging/staged.ts";
 import { uploadStaged } from "../staging/upload.ts";
+import type { Staged } from "../state/staged.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 
 /** The request's fields for mounts, and the loans that they name, to end once the operation is over. */

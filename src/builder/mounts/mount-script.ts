@@ -5,11 +5,11 @@ import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { type ExpandedCommand, quote } from "../commands/command.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
-import { parentDirectories } from "../copy/made-directories.ts";
-import { type StageState, startStage } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { addStaged } from "../staging/add-staged.ts";
-import type { Staged, StagedEntry } from "../staging/staged.ts";
+import { parentDirectories } from "../state/path-in-image.ts";
+import type { Staged, StagedEntry } from "../state/staged.ts";
+import { type StageState, startStage } from "../state/state.ts";
 import { programOf, restoringPasswd } from "./mount-script-program.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
 

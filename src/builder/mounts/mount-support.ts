@@ -1,13 +1,14 @@
 import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
+import { wordsOfMount } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
-import { expandMounts, wordsOfMount } from "./expand-mounts.ts";
+import { missingSecret } from "../state/secrets.ts";
+import { expandMounts } from "./expand-mounts.ts";
 import type { MountSpec } from "./mount-spec.ts";
 import { mountedDirectory } from "./mounted-directory.ts";
-import { missingSecret } from "./secrets.ts";
 
 export const mountsExtension = "mounts";
 const agentsExtension = "ssh-mounts";

@@ -9,10 +9,10 @@ import { BoughError } from "../../errors.ts";
 import { hashMatches } from "../copy/hash-sources.ts";
 import { defaultDirectoryMode } from "../copy/made-directories.ts";
 import { stageEntry } from "../copy/staged-items.ts";
-import { titleOf } from "../interpreter/location.ts";
 import type { BuildJob } from "../job.ts";
+import { titleOf } from "../location.ts";
 import { root } from "../owners/ownership.ts";
-import type { Staged } from "../staging/staged.ts";
+import type { Staged } from "../state/staged.ts";
 
 /** Returns the files of the context that a bind mount shows, hashed as for a COPY: by path below it, a lone file as "". */
 export async function stageMountedFiles(

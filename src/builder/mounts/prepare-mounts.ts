@@ -1,12 +1,11 @@
 import { BoughError } from "../../errors.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import { detectLoss, retryAfterLoss } from "../cache/missing-image.ts";
-import { numericUser } from "../commands/command.ts";
-import type { StageState } from "../interpreter/state.ts";
+import { type ExpandedCommand, numericUser } from "../commands/command.ts";
 import type { BuildJob } from "../job.ts";
+import { detectLoss, retryAfterLoss } from "../operations/missing-image.ts";
 import { addStaged } from "../staging/add-staged.ts";
 import type { StagedLoan } from "../staging/lending.ts";
-import type { Step } from "../steps/step.ts";
+import type { StageState } from "../state/state.ts";
 import { mountFields } from "./mount-request.ts";
 import { mountSupport, mountsExtension, whyUnsupported } from "./mount-support.ts";
 import type { RunMounts } from "./run-mounts.ts";
@@ -15,7 +14,7 @@ import type { RunMounts } from "./run-mounts.ts";
 interface Mounting {
   /** The stage for the RUN. If the service has no mounts, their contents are staged, too. */
   stage: StageState;
-  addTo(request: InstanceRequest, step: Step): Promise<MountedRequest>;
+  addTo(request: InstanceRequest, step: { command: ExpandedCommand }): Promise<MountedRequest>;
   /** Works like the function of that name, also for the mounts' uploads and for images that are mounted. */
   retryAfterLoss<Result>(action: () => Promise<Result>): Promise<Result>;
 }
@@ -33,7 +32,10 @@ export async function prepareMounts(
   build: BuildJob,
 ): Promise<Mounting> {
   const store = `/.bough-mounts-${hash.slice(0, 12)}`;
-  const byScript = async (request: InstanceRequest, { command }: Step): Promise<MountedRequest> => {
+  const byScript = async (
+    request: InstanceRequest,
+    { command }: { command: ExpandedCommand },
+  ): Promise<MountedRequest> => {
     const { mountByScript } = await import("./mount-script.ts");
     return {
       request: mountByScript(request, { mounts: mounts?.mounts ?? [], store, user, command }),

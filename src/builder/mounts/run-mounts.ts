@@ -3,18 +3,18 @@ import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { visible } from "../../visible.ts";
 import { findImageSource, type ImageSource } from "../bases/image-source.ts";
 import { stagedDigest } from "../cache/chain-hash.ts";
-import type { LosableImage } from "../cache/layer-cache.ts";
 import type { MountedImage } from "../cache/step-inputs.ts";
-import { inDirectory } from "../contexts/in-directory.ts";
-import { lookUp } from "../interpreter/scope.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import type { Staged, StagedEntry } from "../staging/staged.ts";
+import { inDirectory } from "../job-of-step.ts";
+import type { LosableImage } from "../state/layer.ts";
+import { lookUp } from "../state/scope.ts";
+import { missingSecret } from "../state/secrets.ts";
+import type { Staged, StagedEntry } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 import { expandMounts } from "./expand-mounts.ts";
 import type { MountSpec } from "./mount-spec.ts";
 import { mountedDirectory } from "./mounted-directory.ts";
 import { stageMountedFiles } from "./mounted-files.ts";
-import { missingSecret } from "./secrets.ts";
 
 /** The mounts of a RUN with their contents. */
 export interface RunMounts {

@@ -1,9 +1,9 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { wordsOfMount } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
-import type { BuildWarning } from "../interpreter/warnings.ts";
 import type { BuildJob } from "../job.ts";
-import { wordsOfMount } from "./expand-mounts.ts";
+import type { BuildWarning } from "../state/warnings.ts";
 import { readMounts } from "./mount-spec.ts";
 import type { GivenIds } from "./mount-support.ts";
 

@@ -1,8 +1,8 @@
 import type { OperationOutcome } from "../../service/service.ts";
-import { retryAfterLoss } from "../cache/missing-image.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import type { StageState } from "../state/state.ts";
+import { retryAfterLoss } from "./missing-image.ts";
 import { finishOperations } from "./operation.ts";
 import { runOperation } from "./run-operation.ts";
 

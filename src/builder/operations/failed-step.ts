@@ -1,8 +1,8 @@
 import { BoughError } from "../../errors.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import type { Layer } from "../cache/layer-cache.ts";
 import { layerBranch } from "../cache/layer-cache.ts";
+import type { Layer } from "../state/layer.ts";
 import type { FollowedOutcome } from "./operation.ts";
 
 /** The environment of a step's command, in which another command can be run. */

@@ -9,8 +9,8 @@ import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { EmitInStep } from "../events.ts";
 import type { BuildJob } from "../job.ts";
-import { abandonmentOf } from "../stages/abandoned.ts";
-import { createOutputCollector } from "../staging/gc.ts";
+import { abandonmentOf } from "./abandoned.ts";
+import { createOutputCollector } from "./gc.ts";
 
 /** The purpose of an operation. */
 export interface OperationStep {

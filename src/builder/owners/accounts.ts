@@ -4,8 +4,8 @@ import { accountRows, idOf } from "../../account-rows.ts";
 import { readError } from "../../context/file-system/file-error.ts";
 import { BoughError } from "../../errors.ts";
 import { openWithoutLinks } from "../../open-without-links.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import type { StageState } from "../state/state.ts";
 
 /** The files that map names to numbers: staged ones override the image's. */
 export interface Accounts extends Pick<StageState, "layer" | "staged"> {

@@ -1,8 +1,8 @@
 import { accountRows, idOf } from "../../account-rows.ts";
 import { BoughError } from "../../errors.ts";
 import { numericUser } from "../commands/command.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import type { StageState } from "../state/state.ts";
 import {
   type Accounts,
   findRow,

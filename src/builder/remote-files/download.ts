@@ -2,10 +2,10 @@ import { BoughError } from "../../errors.ts";
 import type { UploadedFile } from "../../service/files/upload.ts";
 import { LengthRequiredError } from "../../service/http/errors.ts";
 import type { UrlEntry } from "../../store/urls.ts";
+import { redactUrl } from "../addresses/source-url.ts";
 import type { BuildJob } from "../job.ts";
 import { fetchContent, fetchUrl, sourceFault, watched, withRetries } from "./fetch-url.ts";
 import { accessForAdd } from "./remote-access.ts";
-import { redactUrl } from "./source-url.ts";
 
 /** The content of a URL. The service has it, or had it when it was last fetched. */
 interface UrlContent {

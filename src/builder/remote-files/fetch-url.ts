@@ -6,8 +6,8 @@ import { explainFault } from "../../service/http/connection.ts";
 import { withDeadline } from "../../service/http/deadline.ts";
 import { SpentBodyError } from "../../service/http/errors.ts";
 import { decide, type Failure, retryAfterIn } from "../../service/http/retry.ts";
+import { redactUrl, splitCredentials } from "../addresses/source-url.ts";
 import type { RemoteAccess } from "./remote-access.ts";
-import { redactUrl, splitCredentials } from "./source-url.ts";
 
 interface UrlRequest {
   method: "GET" | "HEAD";

@@ -1,8 +1,8 @@
 import { existsSync, lstatSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { GitEnd } from "../addresses/git-program.ts";
+import type { ResolvedRepository } from "../addresses/repository-address.ts";
 import { type GitClient, tooLarge } from "./git-client.ts";
-import type { GitEnd } from "./git-program.ts";
-import type { ResolvedRepository } from "./repository-address.ts";
 
 interface Checkout {
   /** The directory to copy. */

@@ -1,10 +1,10 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
-import { secretTexts } from "../mounts/secrets.ts";
+import type { GitEnd } from "../addresses/git-program.ts";
+import type { RepositoryAddress } from "../addresses/repository-address.ts";
+import { redactUrl, splitCredentials } from "../addresses/source-url.ts";
 import type { RemoteAccess } from "../remote-files/remote-access.ts";
-import { redactUrl, splitCredentials } from "../remote-files/source-url.ts";
-import type { GitEnd } from "./git-program.ts";
-import type { RepositoryAddress } from "./repository-address.ts";
+import { secretTexts } from "../state/secrets.ts";
 
 /** git for one repository. It never prompts, reads no settings of this machine, and runs no code of the repository. */
 export interface GitClient {

@@ -4,12 +4,12 @@ import { ignoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextEntry } from "../../context/sources/entry.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
-import { createImageContents } from "../copy/image-contents.ts";
+import type { ResolvedRepository } from "../addresses/repository-address.ts";
 import type { BuildJob } from "../job.ts";
+import { createImageContents } from "../operations/image-contents.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import { checkOut, keepsGitDirectory } from "./check-out.ts";
 import { createGitClient } from "./git-client.ts";
-import type { ResolvedRepository } from "./repository-address.ts";
 
 /**
  * Returns a commit's entries, each directory before its contents. A commit never changes, so its entries are remembered and a

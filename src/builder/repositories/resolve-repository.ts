@@ -1,6 +1,6 @@
+import { type FoundCommit, isCommitHash, type RepositoryAddress } from "../addresses/repository-address.ts";
 import type { RemoteAccess } from "../remote-files/remote-access.ts";
 import { createGitClient, type GitClient, refuser } from "./git-client.ts";
-import { type FoundCommit, isCommitHash, type RepositoryAddress } from "./repository-address.ts";
 
 /** Returns the commit that an address means. Asks the server, unless the address names the commit. */
 export async function findCommit(address: RepositoryAddress, access: RemoteAccess): Promise<FoundCommit> {

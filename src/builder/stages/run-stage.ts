@@ -1,20 +1,20 @@
 import { steadyTime } from "../../clock.ts";
 import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
-import { detectLoss, MissingImageError } from "../cache/missing-image.ts";
 import { emitFor } from "../events.ts";
 import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
-import { showInstruction, titleOf, withLocation } from "../interpreter/location.ts";
-import type { Arguments } from "../interpreter/scope.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
-import type { StageState } from "../interpreter/state.ts";
-import { recordStep } from "../interpreter/step-record.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
+import { showInstruction, titleOf, withLocation } from "../location.ts";
+import { abandonmentOf } from "../operations/abandoned.ts";
+import { detectLoss, MissingImageError } from "../operations/missing-image.ts";
+import type { Arguments } from "../state/scope.ts";
+import type { StageState } from "../state/state.ts";
 import type { Step } from "../step-place.ts";
 import { commitPending } from "../steps/commit-step.ts";
-import { abandonmentOf } from "./abandoned.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
+import { recordStep } from "./step-record.ts";
 
 /** A service nearby has found an image by then, and what is certain to be needed is known. */
 const promptMilliseconds = 50;

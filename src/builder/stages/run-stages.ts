@@ -3,8 +3,6 @@ import { BoughError } from "../../errors.ts";
 import { createSlots } from "../../slots.ts";
 import { targetStageName } from "../bases/automatic-arguments.ts";
 import { platformOf, requireBase, scratch } from "../bases/base.ts";
-import { dependsOnPlatform, type Platform } from "../bases/platform.ts";
-import { MissingImageError } from "../cache/missing-image.ts";
 import { explainDirectoryBase } from "../contexts/directory-base.ts";
 import {
   type BuildGraph,
@@ -16,16 +14,18 @@ import {
 import { findProblem, graphOf, requireTarget } from "../graph/stage-references.ts";
 import { uncachedStages } from "../graph/uncached-stages.ts";
 import { startGlobals } from "../interpreter/interpret.ts";
-import { withLocation } from "../interpreter/location.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
+import { withLocation } from "../location.ts";
+import { AbandonedError } from "../operations/abandoned.ts";
+import { MissingImageError } from "../operations/missing-image.ts";
 import type { StepRecord } from "../result.ts";
 import { createSmallContents } from "../staging/small-contents.ts";
-import { openFeed, type StageFeed } from "../staging/stage-feed.ts";
+import { dependsOnPlatform, type Platform } from "../state/platform.ts";
+import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
-import { AbandonedError } from "./abandoned.ts";
 import { ordinalsOf } from "./ordinals.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
+import { openFeed, type StageFeed } from "./stage-feed.ts";
 import type { StagesAtWork } from "./stages-at-work.ts";
 
 /** The target stage, with all of its files in a layer. */

@@ -1,11 +1,11 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
-import type { Platform } from "../bases/platform.ts";
-import type { Arguments } from "../interpreter/scope.ts";
 import type { RunningBuild, StageResults } from "../job.ts";
 import type { StepRecord } from "../result.ts";
-import type { StageFeed } from "../staging/stage-feed.ts";
+import type { Platform } from "../state/platform.ts";
+import type { Arguments } from "../state/scope.ts";
 import type { Step } from "../step-place.ts";
 import type { Ordinals } from "./ordinals.ts";
+import type { StageFeed } from "./stage-feed.ts";
 
 /** The common parts of a build's stages. */
 export interface StagesAtWork {

@@ -1,6 +1,6 @@
 import { PersistentMap } from "../../columns/persistent-map.ts";
 import { hasMarkName, markNameError } from "../../image/archive-limits.ts";
-import type { Staged, StagedEntry } from "./staged.ts";
+import type { Staged, StagedEntry } from "../state/staged.ts";
 
 /** Adds entries. A later entry replaces an earlier one at the same path; if that was a directory, also everything below it. */
 export function addStaged(staged: Staged, additions: Iterable<readonly [string, StagedEntry]>): Staged {

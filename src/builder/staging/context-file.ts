@@ -1,5 +1,5 @@
 import type { ListedFile } from "../../context/sources/entry-list.ts";
-import type { GivenOwner, LocalContent, StagedFile } from "./staged.ts";
+import type { GivenOwner, LocalContent, StagedFile } from "../state/staged.ts";
 
 /** A staged file of the context. Refers to its list instead of copying the values, which saves memory for a large context. */
 export class ContextFile implements StagedFile, LocalContent {

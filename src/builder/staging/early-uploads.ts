@@ -2,47 +2,9 @@ import { type FileToHash, openToHash } from "../../context/hashing/hash-file.ts"
 import type { LocalFile, UploadProgress } from "../../service/files/upload.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { UploadCache } from "../../store/uploads.ts";
-import { createUploadCollector } from "./gc.ts";
+import type { EarlyUploads, SmallContents } from "../feed.ts";
+import { createUploadCollector } from "../operations/gc.ts";
 import { Need } from "./need.ts";
-import type { SmallContents } from "./small-contents.ts";
-
-/**
- * Contents that are sent to the service before the RUN that needs them: while the RUN before it runs, or while the rest of the
- * context is hashed. They are sent only if it is certain that the layer has to be made.
- */
-export interface EarlyUploads {
-  /** Keeps contents from hashing until they are sent; `undefined` if nothing is sent. */
-  readonly contents: SmallContents | undefined;
-  /** Offers a file that a COPY or ADD stages. */
-  offer(file: Pick<LocalFile, "absolutePath" | "size">, sha256: string): void;
-  /**
-   * Hashes a large file while it is sent. Returns `undefined` if it is not certain that the file
-   * is needed, or if another one is being sent. If the service turns out to have the content, the rest is not sent.
-   */
-  hashOnTheWay(
-    file: FileToHash,
-    onBytes: (bytes: number) => void,
-    decided: Promise<unknown>,
-  ): Promise<string | undefined>;
-  /** Declares that everything offered since the last `markUncertain` will be needed. */
-  markNeeded(): void;
-  /**
-   * Declares that contents which the service is not known to have will be needed: no layer of this machine can have them. A large
-   * file is not sent before its hash is known.
-   */
-  markNew(): void;
-  /** Declares that it is uncertain whether the next offers are needed. Drops earlier offers that have not been sent. */
-  markUncertain(): void;
-  /** Returns true if the content has been sent or is being sent, and no step has taken it over yet. */
-  has(sha256: string): boolean;
-  /**
-   * Takes over the contents of a step: waits for those being sent and returns the totals. Never rejects: a content that could not
-   * be sent is not counted, and the step that sends it again gets the error.
-   */
-  finish(contents: Iterable<string>, onProgress: (done: UploadProgress) => void): Promise<UploadProgress>;
-  /** Resolves when nothing is being sent any more. */
-  stop(): Promise<void>;
-}
 
 /** Sends nothing: a service in this process reads files where they are. */
 export const noEarlyUploads: EarlyUploads = {

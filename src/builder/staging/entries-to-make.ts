@@ -1,5 +1,5 @@
 import { isRoot } from "../owners/ownership.ts";
-import type { Staged, StagedEntry, StagedFile } from "./staged.ts";
+import type { Staged, StagedEntry, StagedFile } from "../state/staged.ts";
 
 type StagedOther = Exclude<StagedEntry, StagedFile>;
 

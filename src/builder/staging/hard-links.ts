@@ -1,7 +1,7 @@
 import type { InstanceFile } from "../../service/wire/file.ts";
 import { quote } from "../commands/command.ts";
-import { parentDirectories } from "../copy/made-directories.ts";
-import type { Staged, StagedFile } from "./staged.ts";
+import { parentDirectories } from "../state/path-in-image.ts";
+import type { Staged, StagedFile } from "../state/staged.ts";
 
 /** A staged file with several paths. */
 export interface LinkedFile {

@@ -6,14 +6,14 @@ import { endBytes, fileHeader } from "../../image/tar-writer.ts";
 import type { InstanceFile } from "../../service/wire/file.ts";
 import { sha256Of } from "../../sha256.ts";
 import { streamOf, tap } from "../../streams.ts";
-import { detectLoss } from "../cache/missing-image.ts";
+import { contentOf, entriesOf } from "../archives/tar-content.ts";
 import { quote } from "../commands/command.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { collectBetweenSteps, createArchiveCollector } from "../operations/gc.ts";
+import { detectLoss } from "../operations/missing-image.ts";
+import type { ImageContent, StagedEntry, StagedFile } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 import { relativeEntries } from "./archive-root.ts";
-import { collectBetweenSteps, createArchiveCollector } from "./gc.ts";
-import type { ImageContent, StagedEntry, StagedFile } from "./staged.ts";
-import { contentOf, entriesOf } from "./tar-content.ts";
 
 /** The number of contents of a copy that are sent one by one, as they are read. */
 export const maxSingleFiles = 1000;

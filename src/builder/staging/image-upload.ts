@@ -1,10 +1,10 @@
 import { BoughError } from "../../errors.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
-import { detectLoss } from "../cache/missing-image.ts";
 import type { BuildJob } from "../job.ts";
+import { detectLoss } from "../operations/missing-image.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
-import type { ImageContent, Staged } from "./staged.ts";
+import type { ImageContent, Staged } from "../state/staged.ts";
 
 const maxConcurrent = 4;
 

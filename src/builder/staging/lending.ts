@@ -1,7 +1,7 @@
 import type { LendFiles, LentFile, Loan } from "../../service/wire/file.ts";
 import type { BuildJob } from "../job.ts";
+import { type Staged, type StagedEntry, wireTime } from "../state/staged.ts";
 import { findFurtherPaths } from "./hard-links.ts";
-import { type Staged, type StagedEntry, wireTime } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
 /** A loan with the lent files, so that they can be lent again. */

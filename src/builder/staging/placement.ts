@@ -2,18 +2,19 @@ import { PersistentMap } from "../../columns/persistent-map.ts";
 import { createPace } from "../../pace.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { collectGarbage } from "../operations/gc.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { scriptFields } from "../operations/script.ts";
-import { hasNames, placeNamedFiles } from "../owners/named-owners.ts";
+import { lineNamedIn, PlacementError } from "../state/placement-error.ts";
+import type { Staged } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
 import { entriesToMake } from "./entries-to-make.ts";
-import { collectGarbage } from "./gc.ts";
 import { findLinkedFiles, hasLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
-import { lineNamedIn, PlacementError } from "./placement-error.ts";
+import { hasNames, placeNamedFiles } from "./named-owners.ts";
 import { exitCodeWithoutShell, placementScript, prelude } from "./placement-script.ts";
 import {
   allFeatures,
@@ -23,7 +24,6 @@ import {
   instanceFiles,
   takesEntries,
 } from "./request-fields.ts";
-import type { Staged } from "./staged.ts";
 import { uploadStaged } from "./upload.ts";
 
 /** The image that the next operation starts from, and the fields that its request needs. */

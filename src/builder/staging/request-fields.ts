@@ -2,11 +2,11 @@
 import { octalMode } from "../../image/file-mode.ts";
 import type { LocalFile } from "../../service/files/upload.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
+import type { SmallContents } from "../feed.ts";
 import type { BuildJob } from "../job.ts";
+import { type Staged, type StagedEntry, type StagedFile, wireTime } from "../state/staged.ts";
 import { entriesToMake } from "./entries-to-make.ts";
 import { findFurtherPaths } from "./hard-links.ts";
-import type { SmallContents } from "./small-contents.ts";
-import { type Staged, type StagedEntry, type StagedFile, wireTime } from "./staged.ts";
 
 /** A default build does not ask a service that returned no configuration of the image, which saves one request a build. */
 export async function takesEntries({ dialect, service: { capabilities } }: BuildJob): Promise<boolean> {

@@ -1,18 +1,8 @@
 import { lstatSync } from "node:fs";
-import type { ContentListener, FileToHash } from "../../context/hashing/hash-file.ts";
+import type { FileToHash } from "../../context/hashing/hash-file.ts";
 import { isSameStat } from "../../context/hashing/stat-cache.ts";
 import { fileStatOf } from "../../context/sources/entry-of.ts";
-
-/**
- * Keeps the contents of small files from hashing until they are sent: opening, reading and hashing a file again takes about as
- * long as sending it.
- */
-export interface SmallContents {
-  /** Copies the bytes. Drops the oldest contents if there is no room. */
-  keep: ContentListener;
-  /** Also returns `undefined` if the file has changed since: the code that then reads it reports that. */
-  take(sha256: string): Uint8Array | undefined;
-}
+import type { SmallContents } from "../feed.ts";
 
 /** Reading a larger file again takes little time compared with sending it. */
 const maxFileBytes = 64 * 1024;

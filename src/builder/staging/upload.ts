@@ -1,10 +1,10 @@
 import type { UploadProgress } from "../../service/files/upload.ts";
 import type { BuildJob } from "../job.ts";
+import { collectGarbage, createUploadCollector } from "../operations/gc.ts";
 import { download } from "../remote-files/download.ts";
-import { collectGarbage, createUploadCollector } from "./gc.ts";
+import type { Staged, StagedFile } from "../state/staged.ts";
 import { uploadImageFiles } from "./image-upload.ts";
 import { localFiles } from "./request-fields.ts";
-import type { Staged, StagedFile } from "./staged.ts";
 
 /**
  * Makes sure that the service has the content of every staged file; returns the files' ids by SHA-256. Contents sent before the

@@ -1,7 +1,7 @@
 import { quote } from "../commands/command.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import type { StageState } from "../state/state.ts";
 import { environmentFor } from "./environment.ts";
 import { findOrMake } from "./find-or-make.ts";
 import type { Step } from "./step.ts";

@@ -1,7 +1,7 @@
 import { proxiesAsDocker } from "../docker/variables.ts";
-import { environmentOf, predefinedArguments } from "../interpreter/scope.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { environmentOf, predefinedArguments } from "../state/scope.ts";
+import type { StageState } from "../state/state.ts";
 
 /** Returns the variables of a command of this stage. */
 export function environmentFor(stage: StageState, { dialect, buildArgs }: BuildJob): Record<string, string> {

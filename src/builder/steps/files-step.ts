@@ -1,9 +1,9 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 import type { FoundFiles } from "../copy/copy.ts";
-import { titleOf } from "../interpreter/location.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { titleOf } from "../location.ts";
+import type { StageState } from "../state/state.ts";
 import { findOrMake } from "./find-or-make.ts";
 import type { Step } from "./step.ts";
 

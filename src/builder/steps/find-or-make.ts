@@ -1,14 +1,14 @@
 import { BoughError } from "../../errors.ts";
 import { chainHash } from "../cache/chain-hash.ts";
-import type { Layer } from "../cache/layer-cache.ts";
-import { jobOn } from "../cache/rebuilt.ts";
 import { inputsOf, inputsText } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import type { FoundFiles } from "../copy/copy.ts";
 import { knownHash, noteHash } from "../copy/copy-state.ts";
-import { type StageState, startStage, withLayer } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
-import { collectGarbage } from "../staging/gc.ts";
+import { jobOn } from "../job-of-step.ts";
+import { collectGarbage } from "../operations/gc.ts";
+import type { Layer } from "../state/layer.ts";
+import { type StageState, startStage, withLayer } from "../state/state.ts";
 import type { Step } from "./step.ts";
 
 /**

@@ -1,6 +1,6 @@
-import { parsePlatform } from "../../builder/bases/platform.ts";
 import { staticGlobals } from "../../builder/graph/static-globals.ts";
-import { type Arguments, lookUp } from "../../builder/interpreter/scope.ts";
+import { parsePlatform } from "../../builder/state/platform.ts";
+import { type Arguments, lookUp } from "../../builder/state/scope.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";
 import { referencesIn } from "../../dockerfile/words/references.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";

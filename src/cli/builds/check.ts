@@ -1,4 +1,4 @@
-import { defaultPlatform, parsePlatform } from "../../builder/bases/platform.ts";
+import { defaultPlatform, parsePlatform } from "../../builder/state/platform.ts";
 import { type CheckReport, checkDockerfile } from "../../check/check.ts";
 import type { AssumedService } from "../../check/dry-world.ts";
 import { describeReport } from "../../check/report-json.ts";

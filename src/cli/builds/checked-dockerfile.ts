@@ -1,4 +1,4 @@
-import { overrideStages } from "../../builder/contexts/override-stages.ts";
+import { overrideStages } from "../../builder/graph/override-stages.ts";
 import { refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
 import { refuseBadMounts } from "../../builder/mounts/mount-support.ts";

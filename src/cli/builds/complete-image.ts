@@ -1,4 +1,4 @@
-import { describeMissing, type MissingPart } from "../../builder/interpreter/warnings.ts";
+import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
 import { BoughError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { BuildOutput } from "../export/build-outputs.ts";

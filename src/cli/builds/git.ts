@@ -1,5 +1,5 @@
 import { mkdirSync } from "node:fs";
-import type { GitProgram } from "../../builder/repositories/git-program.ts";
+import type { GitProgram } from "../../builder/addresses/git-program.ts";
 import { BoughError } from "../../errors.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";

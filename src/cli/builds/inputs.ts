@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
-import type { Platform } from "../../builder/bases/platform.ts";
 import type { NetworkPolicy } from "../../builder/commands/network.ts";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { Dialect } from "../../builder/dialect.ts";
+import type { Platform } from "../../builder/state/platform.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore-file.ts";
 import { BoughError } from "../../errors.ts";

@@ -1,10 +1,10 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { isUrl, redactUrl } from "../../builder/remote-files/source-url.ts";
 import {
   parseRepositoryAddress,
   type RepositoryAddress,
-} from "../../builder/repositories/repository-address.ts";
+} from "../../builder/addresses/repository-address.ts";
+import { isUrl, redactUrl } from "../../builder/addresses/source-url.ts";
 import { BoughError } from "../../errors.ts";
 import { sha256Of } from "../../sha256.ts";
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { redactUrl } from "../../builder/addresses/source-url.ts";
 import { fetchContent, sourceFault, watched, withRetries } from "../../builder/remote-files/fetch-url.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
-import { redactUrl } from "../../builder/remote-files/source-url.ts";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
 import { BoughError } from "../../errors.ts";
 import { abandonable } from "../../service/http/abort.ts";

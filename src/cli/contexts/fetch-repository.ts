@@ -1,15 +1,15 @@
 import { lutimesSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { keepGitDirectoryArgument } from "../../builder/interpreter/unused-arguments.ts";
-import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
-import { redactUrl } from "../../builder/remote-files/source-url.ts";
-import { checkOut, keepsGitDirectory } from "../../builder/repositories/check-out.ts";
-import { createGitClient } from "../../builder/repositories/git-client.ts";
 import {
   type FoundCommit,
   parseBoolean,
   type RepositoryAddress,
-} from "../../builder/repositories/repository-address.ts";
+} from "../../builder/addresses/repository-address.ts";
+import { redactUrl } from "../../builder/addresses/source-url.ts";
+import { keepGitDirectoryArgument } from "../../builder/interpreter/unused-arguments.ts";
+import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
+import { checkOut, keepsGitDirectory } from "../../builder/repositories/check-out.ts";
+import { createGitClient } from "../../builder/repositories/git-client.ts";
 import { findCommit } from "../../builder/repositories/resolve-repository.ts";
 import { createPace, type Pace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";

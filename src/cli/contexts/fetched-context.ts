@@ -1,6 +1,6 @@
+import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
 import type { InputObserver } from "../../builder/input-observer.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
-import type { FoundCommit } from "../../builder/repositories/repository-address.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { Log } from "../../terminal/log.ts";

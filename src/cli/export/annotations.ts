@@ -5,7 +5,7 @@ import {
   isSamePlatform,
   type Platform,
   parsePlatform,
-} from "../../builder/bases/platform.ts";
+} from "../../builder/state/platform.ts";
 import { messageOf, usageError } from "../../errors.ts";
 import { type AnnotatedPart, type Annotations, annotatedParts } from "../../image/annotations.ts";
 import type { ImageService } from "../../service/service.ts";

@@ -1,5 +1,5 @@
 import type { InputObserver } from "../../builder/input-observer.ts";
-import type { GivenSecrets } from "../../builder/mounts/secrets.ts";
+import type { GivenSecrets } from "../../builder/state/secrets.ts";
 import type { Attest } from "../../image/image-writer.ts";
 import type { Service } from "../../service/client.ts";
 import type { BuildInputs } from "../builds/inputs.ts";

@@ -1,5 +1,5 @@
-import type { Platform } from "../../builder/bases/platform.ts";
 import { rememberImage } from "../../builder/bases/remembered-images.ts";
+import type { Platform } from "../../builder/state/platform.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";

@@ -1,5 +1,5 @@
 import { platformOf } from "../../builder/bases/base.ts";
-import type { Platform } from "../../builder/bases/platform.ts";
+import type { Platform } from "../../builder/state/platform.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { completeHistory, type HistoryLine, hasLayer, inOneLayer } from "../../image/history.ts";

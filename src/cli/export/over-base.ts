@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { notedBase } from "../../builder/bases/noted-base.ts";
-import { formatPlatform, type Platform } from "../../builder/bases/platform.ts";
+import { formatPlatform, type Platform } from "../../builder/state/platform.ts";
 import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { InputObserver } from "../../builder/input-observer.ts";
-import { type GivenSecrets, secretTexts } from "../../builder/mounts/secrets.ts";
+import { type GivenSecrets, secretTexts } from "../../builder/state/secrets.ts";
 import { pathWithin } from "../../context/file-system/path-within.ts";
 import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { isSecretValue } from "../../dockerfile/secret-value.ts";

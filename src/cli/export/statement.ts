@@ -1,4 +1,4 @@
-import { formatPlatform, type Platform } from "../../builder/bases/platform.ts";
+import { formatPlatform, type Platform } from "../../builder/state/platform.ts";
 import type { Attestation } from "../../image/attestation.ts";
 import { hexOf } from "../../image/digest.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";

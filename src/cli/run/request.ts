@@ -2,7 +2,7 @@ import { instanceNetwork, requireHostNetwork, requireHosts } from "../../builder
 import { scriptFields } from "../../builder/operations/script.ts";
 import { placementScript } from "../../builder/staging/placement-script.ts";
 import { instanceFiles, localFiles } from "../../builder/staging/request-fields.ts";
-import type { Staged } from "../../builder/staging/staged.ts";
+import type { Staged } from "../../builder/state/staged.ts";
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { refuseMissing } from "../../service/operations/outcome.ts";

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { Instruction } from "../instruction.ts";
+import type { Instruction, Mount } from "../instruction.ts";
 import { argumentWords } from "../instruction-words.ts";
 import { expandHeredoc, expandWord, type Lookup } from "./words.ts";
 
@@ -62,3 +62,8 @@ function find(text: string, expand: (text: string, lookup: Lookup) => string): V
 const orElseFail = /(\$\{[\p{L}\p{Nd}_]+):?\?/gu;
 /** `$NAME`, `${NAME}` and `${NAME#...}`, but not `${NAME:-...}`. */
 const plainUse = /\$(?:([\p{L}\p{Nd}_]+)|\{([\p{L}\p{Nd}_]+)(?!:?[-+?]|[\p{L}\p{Nd}_]))/gu;
+
+/** Returns the words of a mount that may contain variables. */
+export function wordsOfMount({ from: _, ...mount }: Mount): string[] {
+  return Object.values(mount).filter((value) => typeof value === "string");
+}

@@ -1,7 +1,7 @@
 /** A destination that is a link leads to a path inside the root, to which BuildKit writes. */
 import { expect, test } from "bun:test";
 import { followLinks } from "../../../src/builder/copy/destination.ts";
-import type { Staged } from "../../../src/builder/staging/staged.ts";
+import type { Staged } from "../../../src/builder/state/staged.ts";
 
 const links: Record<string, string> = {
   "/absolute": "/real/f",

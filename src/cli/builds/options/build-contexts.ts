@@ -1,12 +1,12 @@
 /** `--build-context NAME=VALUE`, with the names and values that `docker buildx build` and `buildah build` take. */
 import { join, resolve } from "node:path";
+import { redactUrl } from "../../../builder/addresses/source-url.ts";
 import {
   contextName,
   type ImageContext,
   type NamedContext,
   type NamedContexts,
 } from "../../../builder/contexts/named-context.ts";
-import { redactUrl } from "../../../builder/remote-files/source-url.ts";
 import { openNamedContext } from "../../../context/build-context.ts";
 import { readIgnoreRules } from "../../../context/patterns/ignore-file.ts";
 import { BoughError, messageOf } from "../../../errors.ts";

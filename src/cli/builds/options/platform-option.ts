@@ -4,7 +4,7 @@ import {
   isSamePlatform,
   type Platform,
   parsePlatform,
-} from "../../../builder/bases/platform.ts";
+} from "../../../builder/state/platform.ts";
 import { BoughError } from "../../../errors.ts";
 import type { ImageService } from "../../../service/service.ts";
 

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { GivenIds } from "../../../builder/mounts/mount-support.ts";
-import type { GivenSecrets } from "../../../builder/mounts/secrets.ts";
+import type { GivenSecrets } from "../../../builder/state/secrets.ts";
 import { displayPath } from "../../../context/file-system/display-path.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { BoughError } from "../../../errors.ts";

@@ -1,11 +1,11 @@
 import { posix } from "node:path";
 import type { ImageConfig } from "../../image/config.ts";
 import type { ImageOrigin } from "../../image/history.ts";
-import type { Layer } from "../cache/layer-cache.ts";
-import type { Staged } from "../staging/staged.ts";
 import { giveLayer, type StageStep } from "./history.ts";
+import type { Layer } from "./layer.ts";
 import { pathInImage } from "./path-in-image.ts";
 import type { StageScope } from "./scope.ts";
+import type { Staged } from "./staged.ts";
 
 /** Everything that the next RUN depends on; its chain hash is computed from this alone. */
 export interface StageState extends StageScope {

@@ -18,3 +18,16 @@ export function pathInImage(workdir: string, path: string): string {
     { kind: "usage" },
   );
 }
+
+/** Returns the parents of `path`, from the top down, without the root. */
+export function parentDirectories(path: string): string[] {
+  const directories: string[] = [];
+  for (let end = path.indexOf("/", 1); end > 0; end = path.indexOf("/", end + 1))
+    directories.push(path.slice(0, end));
+  return directories;
+}
+
+/** Returns true if `directory` is `path` itself or a parent of it. */
+export function isSameOrAbove(directory: string, path: string): boolean {
+  return path === directory || directory === "/" || path.startsWith(`${directory}/`);
+}

@@ -1,12 +1,12 @@
 import { relative } from "node:path";
 import { pathWithin } from "../../context/file-system/path-within.ts";
-import { titleOf } from "../interpreter/location.ts";
-import type { StageState } from "../interpreter/state.ts";
+import type { Explanation } from "../cache/explain.ts";
+import type { RememberedStep } from "../cache/step-memory.ts";
 import type { BuildJob } from "../job.ts";
-import { layerMakers } from "../steps/layer-makers.ts";
-import type { Step } from "../steps/step.ts";
-import type { Explanation } from "./explain.ts";
-import type { RememberedStep } from "./step-memory.ts";
+import { titleOf } from "../location.ts";
+import type { StageState } from "../state/state.ts";
+import { layerMakers } from "./layer-makers.ts";
+import type { Step } from "./step.ts";
 
 /** Reports, for `--explain`, why a step that is about to run is not taken from the cache. */
 export function explainStep(

@@ -1,7 +1,7 @@
 import type { UploadProgress } from "../../service/files/upload.ts";
 import { streamOf } from "../../streams.ts";
 import type { BuildJob } from "../job.ts";
-import { createArchiveCollector } from "../staging/gc.ts";
+import { createArchiveCollector } from "./gc.ts";
 
 /** Sends contents of an image to the service, hashing them on the way. Each is sent once. */
 export interface ImageContents {

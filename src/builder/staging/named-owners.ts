@@ -2,8 +2,8 @@
 import { posix } from "node:path";
 import type { InstanceFile } from "../../service/wire/file.ts";
 import { commandsFor, quote } from "../commands/command.ts";
-import type { LinkPlacement } from "../staging/hard-links.ts";
-import type { Staged } from "../staging/staged.ts";
+import type { Staged } from "../state/staged.ts";
+import type { LinkPlacement } from "./hard-links.ts";
 
 /** Returns true if an entry has an owner with a name. */
 export function hasNames(staged: Staged): boolean {

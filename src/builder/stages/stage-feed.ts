@@ -1,8 +1,8 @@
+import type { EarlyUploads, LookAhead, SmallContents } from "../feed.ts";
 import type { RunningBuild } from "../job.ts";
-import { createEarlyUploads, type EarlyUploads, noEarlyUploads } from "./early-uploads.ts";
-import { createLookAhead, type LookAhead } from "./look-ahead.ts";
-import type { SmallContents } from "./small-contents.ts";
-import { specialFilesOf } from "./special-files.ts";
+import { createEarlyUploads, noEarlyUploads } from "../staging/early-uploads.ts";
+import { specialFilesOf } from "../staging/special-files.ts";
+import { createLookAhead } from "./look-ahead.ts";
 
 /** The parts of a stage that find, hash and send files in advance. */
 export interface StageFeed {

@@ -1,6 +1,6 @@
 import type { ExtendedAttributes, SpecialKind } from "../../service/wire/file.ts";
-import type { LosableImage } from "../cache/layer-cache.ts";
-import type { ResolvedRepository } from "../repositories/repository-address.ts";
+import type { ResolvedRepository } from "../addresses/repository-address.ts";
+import type { LosableImage } from "./layer.ts";
 
 /** An entry that COPY or ADD has prepared for the next RUN: a value, keyed by absolute path in the image. */
 export type StagedEntry = StagedFile | StagedDirectory | StagedSymlink | StagedSpecial;

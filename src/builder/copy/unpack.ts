@@ -1,20 +1,20 @@
 import { posix } from "node:path";
 import type { CopiedEntry } from "../../store/copies.ts";
-import { inodesOf, withInode } from "../copy/copied-inodes.ts";
-import { hashSources } from "../copy/hash-sources.ts";
-import type { CopyPlan } from "../copy/plan.ts";
-import type { PlannedItem } from "../copy/planned-items.ts";
-import { type Item, type StagedItems, stageCopied, stageItems } from "../copy/stage-items.ts";
-import type { CopyWords } from "../copy/words.ts";
-import type { StageState } from "../interpreter/state.ts";
+import { nameOf } from "../archives/open-archive.ts";
+import { readArchive } from "../archives/read-archive.ts";
 import type { BuildJob } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import { takesAttributes } from "../staging/request-fields.ts";
 import { whyUnmade } from "../staging/special-files.ts";
-import type { StagedContent } from "../staging/staged.ts";
-import { nameOf } from "./open-archive.ts";
-import { readArchive } from "./read-archive.ts";
+import type { StagedContent } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
+import { inodesOf, withInode } from "./copied-inodes.ts";
+import { hashSources } from "./hash-sources.ts";
+import type { CopyPlan } from "./plan.ts";
+import type { PlannedItem } from "./planned-items.ts";
+import { type Item, type StagedItems, stageCopied, stageItems } from "./stage-items.ts";
+import type { CopyWords } from "./words.ts";
 
 export interface Unpacking {
   destination: CopyPlan["destination"];

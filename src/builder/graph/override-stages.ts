@@ -1,6 +1,6 @@
 import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
-import { findStage } from "../graph/build-graph.ts";
-import { findContext, type NamedContexts } from "./named-context.ts";
+import { findContext, type NamedContexts } from "../contexts/named-context.ts";
+import { findStage } from "./build-graph.ts";
 
 /**
  * Replaces each stage that has the name of a context, as BuildKit does: the stage starts FROM the context and has no other

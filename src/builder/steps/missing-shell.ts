@@ -1,10 +1,10 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
 import { mountsExtension } from "../mounts/mount-support.ts";
-import type { Step } from "../steps/step.ts";
-import { cannotBeStarted } from "./ask-image.ts";
+import { cannotBeStarted } from "../operations/ask-image.ts";
+import type { StageState } from "../state/state.ts";
+import type { Step } from "./step.ts";
 
 /**
  * Returns an error if a command was not started because the image has no shell, so that a shell in the image is impossible, too.

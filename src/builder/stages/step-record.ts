@@ -3,8 +3,8 @@ import type { Emit } from "../events.ts";
 import { missingParts, stagesOfImage } from "../graph/missing-parts.ts";
 import type { BuildRequest } from "../job.ts";
 import type { StepRecord } from "../result.ts";
-import type { StageState } from "./state.ts";
-import type { MissingPart } from "./warnings.ts";
+import type { StageState } from "../state/state.ts";
+import type { MissingPart } from "../state/warnings.ts";
 
 export function recordStep(
   { seconds, ...place }: Pick<StepRecord, "stage" | "step" | "line" | "instruction" | "seconds">,

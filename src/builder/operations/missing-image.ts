@@ -1,8 +1,8 @@
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob, RunningBuild } from "../job.ts";
-import type { Layer, LosableImage } from "./layer-cache.ts";
+import type { Layer, LosableImage } from "../state/layer.ts";
+import type { StageState } from "../state/state.ts";
 
 /** Thrown if the service has lost an image that a step uses. The build has to start again without it. */
 export class MissingImageError extends Error {

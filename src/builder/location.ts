@@ -1,14 +1,14 @@
-import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
-import { maskSecrets } from "../../dockerfile/mask.ts";
-import { renderProblem } from "../../dockerfile/problems/problem-text.ts";
-import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { BoughError } from "../../errors.ts";
-import { stateFailure } from "../../state-failure.ts";
-import { visible } from "../../visible.ts";
-import type { ShownInstruction } from "../events.ts";
-import type { BuildJob } from "../job.ts";
-import { secretTexts } from "../mounts/secrets.ts";
-import { PlacementError } from "../staging/placement-error.ts";
+import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
+import { maskSecrets } from "../dockerfile/mask.ts";
+import { renderProblem } from "../dockerfile/problems/problem-text.ts";
+import { secretsAmong } from "../dockerfile/secrets.ts";
+import { BoughError } from "../errors.ts";
+import { stateFailure } from "../state-failure.ts";
+import { visible } from "../visible.ts";
+import type { ShownInstruction } from "./events.ts";
+import type { BuildJob } from "./job.ts";
+import { PlacementError } from "./state/placement-error.ts";
+import { secretTexts } from "./state/secrets.ts";
 
 /** Performs `action` for an instruction. Adds the instruction's place and source lines to its errors. */
 export async function withLocation<Result>(

@@ -2,7 +2,7 @@ import type { FromInstruction, Instruction } from "../../dockerfile/instruction.
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
-import { refusals } from "../interpreter/refusals.ts";
+import { refusals } from "./refusals.ts";
 
 /** Returns the triggers of a base image, with the range of the FROM. */
 export function imageTriggers(

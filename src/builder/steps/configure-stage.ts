@@ -3,11 +3,11 @@ import { type ImageConfig, variablesIn, withVariables } from "../../image/config
 import { sha256Of } from "../../sha256.ts";
 import { defaultPath } from "../bases/inherited.ts";
 import { noteBase } from "../bases/noted-base.ts";
-import type { Layer } from "../cache/layer-cache.ts";
 import { noteConfiguration, noteOrigin } from "../cache/noted-configuration.ts";
-import { originOf } from "../interpreter/history.ts";
-import type { StageState } from "../interpreter/state.ts";
 import type { BuildJob } from "../job.ts";
+import { originOf } from "../state/history.ts";
+import type { Layer } from "../state/layer.ts";
+import type { StageState } from "../state/state.ts";
 
 /**
  * Returns a stage's layer as an image that also has the stage's configuration. If the service can't store one (extension

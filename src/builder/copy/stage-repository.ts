@@ -1,16 +1,16 @@
 import { posix } from "node:path";
-import type { CopyPlan } from "../copy/plan.ts";
-import { type Item, type StagedItems, stageCopied, stageItems } from "../copy/stage-items.ts";
-import type { CopyWords } from "../copy/words.ts";
-import type { StageState } from "../interpreter/state.ts";
+import type { RepositoryAddress, ResolvedRepository } from "../addresses/repository-address.ts";
+import { redactUrl } from "../addresses/source-url.ts";
 import type { BuildJob } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
-import { redactUrl } from "../remote-files/source-url.ts";
-import type { StagedContent } from "../staging/staged.ts";
-import { readRepository } from "./read-repository.ts";
-import type { RepositoryAddress, ResolvedRepository } from "./repository-address.ts";
-import { findCommit } from "./resolve-repository.ts";
+import { readRepository } from "../repositories/read-repository.ts";
+import { findCommit } from "../repositories/resolve-repository.ts";
+import type { StagedContent } from "../state/staged.ts";
+import type { StageState } from "../state/state.ts";
+import type { CopyPlan } from "./plan.ts";
+import { type Item, type StagedItems, stageCopied, stageItems } from "./stage-items.ts";
+import type { CopyWords } from "./words.ts";
 
 interface RepositoryStaging {
   words: Pick<CopyWords, "changeMode" | "exclude">;

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { redactUrl } from "../remote-files/source-url.ts";
+import { redactUrl } from "./source-url.ts";
 
 /** The address of a git repository, with the options in it. */
 export interface RepositoryAddress {

@@ -9,32 +9,12 @@ import type { WhyLeftOut } from "../../context/sources/special-file.ts";
 import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfile/instruction.ts";
 import type { FileStates } from "../../store/file-states.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
+import { isUrl } from "../addresses/source-url.ts";
 import { hashMatches } from "../copy/hash-sources.ts";
 import { expandCopyWords } from "../copy/words.ts";
 import type { Dialect } from "../dialect.ts";
+import type { EarlyUploads, LookAhead } from "../feed.ts";
 import type { InputObserver } from "../input-observer.ts";
-import { isUrl } from "../remote-files/source-url.ts";
-import type { EarlyUploads } from "./early-uploads.ts";
-
-/** Finds and hashes the sources of later COPYs while the service is busy with earlier instructions. */
-export interface LookAhead {
-  /** Starts with the COPYs and ADDs from `index` on, up to the next FROM or RUN. */
-  begin(index: number): void;
-  /** Returns what was found; `undefined` if that instruction was not looked at. Rejects if finding its sources has failed. */
-  take(instruction: CopyInstruction | AddInstruction): Promise<FoundSources | undefined>;
-  /** Resolves when nothing is being read any more. */
-  stop(): Promise<void>;
-}
-
-export interface FoundSources {
-  /** `undefined` if they were found too long ago: files written to the context during a RUN must be copied, too. */
-  sources: ResolvedSources | undefined;
-  /**
-   * Resolves once entries have their hashes. Resolves with `undefined` if the caller has to hash them (again), which is fast for
-   * unchanged files.
-   */
-  hashes(onProgress: NonNullable<HashOptions["onProgress"]>): Promise<{ areSettled: boolean } | undefined>;
-}
 
 interface LookAheadOptions {
   dialect: Dialect;
