@@ -4,6 +4,8 @@ import type { Database } from "bun:sqlite";
 export interface FailedStepStore {
   /** Returns the stored text. */
   get(session: string): string | undefined;
+  /** Returns the session whose build was the last to fail at a step. */
+  latestSession(): string | undefined;
   /** Replaces the session's step. Stores nothing for a session that does not exist. */
   set(session: string, step: string): void;
   delete(session: string): void;
@@ -18,6 +20,15 @@ export function createFailedStepStore(database: Database): FailedStepStore {
         )
         .get(session);
       return row === null ? undefined : new TextDecoder().decode(Bun.zstdDecompressSync(row.step));
+    },
+    latestSession() {
+      const row = database
+        .query<{ key: string }, []>(
+          `SELECT key FROM failed_step JOIN session ON session.id = failed_step.session_id
+            ORDER BY updated_at DESC, session.id DESC LIMIT 1`,
+        )
+        .get();
+      return row?.key;
     },
     set(session, step) {
       database

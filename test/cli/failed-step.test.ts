@@ -150,6 +150,18 @@ test("no secret of the step is in a file, and a successful build forgets the ste
   });
 });
 
+test("without the session's key, the hint names the session whose build has failed", async () => {
+  const failed = await bough([
+    "--local",
+    "build",
+    "--docker",
+    writeContext("forgotten", dockerfile("broken")),
+  ]);
+  const [[, , session = ""] = []] = suggestedCommands(failed.stderr);
+  const { stderr } = await bough(["--local", "run", "--failed-step", "--", "ls"]);
+  expect(stderr).toContain(`\n\`bough -S ${session} shell --failed-step\` opens the step`);
+});
+
 test("works on a service with only the specification's calls", async () => {
   const environment = {
     BOUGH_HOME: join(home, "remote"),

@@ -234,6 +234,14 @@ describe("an invalid command line is refused with exit code 2", () => {
       "images pull alpine",
       '[ERROR] unknown command "bough images pull"\n`bough images import alpine` imports an image from a registry; FROM does so automatically.\n',
     ],
+    [
+      "commit app x",
+      '[ERROR] unknown command "commit"\n`bough -S KEY run IMAGE COMMAND` keeps what a command changes, and says the resulting image; `bough tag ID NAME` names it.\n',
+    ],
+    [
+      "buildx bake",
+      '[ERROR] unknown command "buildx"\nbough reads no bake files: `bough build --docker --target STAGE .` builds one target of them.\n',
+    ],
     ["image rm a b", '[ERROR] unknown command "image"\n`bough images remove a b` removes it.\n'],
     ["image inspect a", '[ERROR] unknown command "image"\nWrite `bough inspect a`.\n'],
     [

@@ -33,6 +33,24 @@ const engineDisk =
 const noVolumes =
   "`bough run -v DIR:PATH` mounts a directory of this machine, RUN --mount=type=cache keeps a directory.";
 
+const noServices =
+  "bough is no runtime for services: it builds images, and runs one command at a time (`bough build`, `bough run`).";
+const operations = "`bough ps` lists operations, with the time that each has taken.";
+const onePlatform =
+  "An image is for one platform, without a manifest list; `bough inspect IMAGE` shows its configuration.";
+const noBakeFiles =
+  "bough reads no bake files: `bough build --docker --target STAGE .` builds one target of them.";
+
+/** Returns what to write instead of a subcommand of `docker buildx`. */
+function buildxHint({ words: [name = ""] }: Given): string {
+  if (["du", "prune"].includes(name)) return engineDisk;
+  if (name === "bake") return noBakeFiles;
+  if (name === "imagetools") return onePlatform;
+  if (["create", "inspect", "ls", "rm", "stop", "use"].includes(name))
+    return "bough has no builders: `bough build --docker` builds on its own engine, or on the service of --url.";
+  return "`bough build --docker` builds as docker buildx build does, with --output and --push.";
+}
+
 /** Returns what to write instead of a subcommand of `docker image`. */
 function imageHint({ words: [name = "", ...words] }: Given): string | undefined {
   if (["ls", "list"].includes(name)) return "`bough images` lists them.";
@@ -72,8 +90,29 @@ const dockerHints: Readonly<Record<string, DockerHint>> = {
   stop: ({ place = "OP" }) => `${write("kill", place)} ends an operation; \`bough ps\` lists them.`,
   attach: ({ place = "OP" }) =>
     `${write("logs", "--follow", place)} shows an operation's output as it comes.`,
-  commit: "The result of `bough run` is an image already, unless -D throws it away; `bough tag` names it.",
-  buildx: "`bough build --docker` builds as docker buildx build does, with --output and --push.",
+  commit:
+    "`bough -S KEY run IMAGE COMMAND` keeps what a command changes, and says the resulting image; `bough tag ID NAME` names it.",
+  buildx: buildxHint,
+  bake: noBakeFiles,
+  bud: "`bough build --docker` builds as podman build and buildah bud do.",
+  manifest: onePlatform,
+  top: operations,
+  stats: operations,
+  events: "`bough build --progress json` prints the events of a build.",
+  port: "No ports are published: with `bough run --network host` a command listens on this machine's network.",
+  context: "--url URL and --token TOKEN name a service, `bough auth` keeps them as profiles.",
+  scout:
+    "bough looks for no vulnerabilities: `bough build --docker --sbom true` lists an image's packages for programs that do.",
+  init: "bough writes no Dockerfile: `bough help dockerfile` says what each instruction does.",
+  pause: noContainers,
+  unpause: noContainers,
+  update: noContainers,
+  secret: "`bough build --docker --secret id=NAME,src=FILE` gives a build a secret.",
+  config: noServices,
+  service: noServices,
+  stack: noServices,
+  swarm: noServices,
+  node: noServices,
   builder: engineDisk,
   system: engineDisk,
   df: engineDisk,
@@ -83,5 +122,5 @@ const dockerHints: Readonly<Record<string, DockerHint>> = {
   network:
     "bough creates no networks: --network of `bough run` and `bough build` takes default, none or host.",
   search: "bough cannot search a registry; `bough images` lists the stored images.",
-  compose: "bough builds images, and runs one command at a time: `bough build`, `bough run`.",
+  compose: noServices,
 };

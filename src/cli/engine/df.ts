@@ -53,7 +53,7 @@ function rowsOf(usage: EngineUsage, contexts: ReadonlyMap<string, string | null>
       owner,
       owner.kind === "session" ? (contexts.get(owner.name) ?? kindOf(owner)) : "",
     ]),
-    ["archives", blobs, "what images were imported from"],
+    ["archives", blobs, "of imported images"],
     ["uploaded files", files, ""],
     ["caches", caches, "of RUN --mount=type=cache"],
     ["operation logs", operations, ""],

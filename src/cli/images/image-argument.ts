@@ -151,7 +151,7 @@ export function requireSessionImage(store: Store, key: string): string {
   throw new BoughError(`session ${key} has no image${hasOthers ? ` on its branch ${branch}` : ""}`, {
     hint: hasOthers
       ? `\`bough -S ${quote(key)} session checkout BRANCH\` switches to another branch; \`bough -S ${quote(key)} use IMAGE\` sets an image for this one.`
-      : `\`bough -S ${quote(key)} use IMAGE\` sets one; \`bough images\` lists the images.`,
+      : `\`bough -S ${quote(key)} use IMAGE\` sets one, \`bough run IMAGE\` and \`bough shell IMAGE\` need none; \`bough images\` lists the images.`,
   });
 }
 

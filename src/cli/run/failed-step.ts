@@ -1,4 +1,6 @@
 /** The step that a build failed at, kept in the build's session so that other commands can run in its place. */
+
+import { quote } from "../../builder/commands/command.ts";
 import type { FailedStepError, StepEnvironment } from "../../builder/operations/failed-step.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError } from "../../errors.ts";
@@ -79,8 +81,12 @@ export function keepFailedStep(
 export function requireFailedStep(session: string, store: Store): FailedStep {
   const kept = store.failedSteps.get(session);
   if (kept !== undefined) return JSON.parse(kept) as FailedStep;
+  const other = store.failedSteps.latestSession();
   throw new BoughError(`the latest build of session ${session} has not failed at a step`, {
     kind: "usage",
-    hint: "A failed build prints the line to paste: bough -S build:<hash> shell --failed-step",
+    hint:
+      other === undefined
+        ? "A failed build prints the line to paste: bough -S build:<hash> shell --failed-step"
+        : `\`bough -S ${quote(other)} shell --failed-step\` opens the step at which that session's build has failed.`,
   });
 }
