@@ -7,7 +7,7 @@ import { systemClock } from "../../src/clock.ts";
 import { checkQuickly } from "../../src/engine/check/check.ts";
 import { openEngine } from "../../src/engine/engine.ts";
 import { describeFault } from "../../src/engine/faults.ts";
-import { nameSeconds } from "../../src/engine/system/seconds.ts";
+import { nameSeconds } from "../../src/engine/system/deadline.ts";
 import { BoughError } from "../../src/errors.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { TestEngine } from "../support/engine.ts";

@@ -30,3 +30,6 @@ export function errorResponse(
 export function respondStarted(uuid: string, request: Record<string, unknown> = {}): Response {
   return jsonResponse({ ...request, uuid, status: "EXECUTING" }, 201, { Location: `/v1/operations/${uuid}` });
 }
+
+/** Tells proxies (nginx and those that follow it) to pass each part of a response on at once. */
+export const unbuffered = { "X-Accel-Buffering": "no" };

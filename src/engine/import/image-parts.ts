@@ -54,3 +54,10 @@ export async function readVerified(file: ImportFile, digest: string): Promise<Ui
   if (actual === digest) return bytes;
   throw new BoughError(`${file.name} is damaged: its digest is ${actual}, but ${digest} is expected`);
 }
+
+/** Returns the image that `FROM scratch` starts from: no layers, and an empty configuration. */
+export function emptyImage(): ImageParts {
+  const config = { config: {}, rootfs: { type: "layers", diff_ids: [] } };
+  const bytes = new TextEncoder().encode(JSON.stringify(config));
+  return { config: { bytes, digest: digestOf(bytes) }, layers: [] };
+}

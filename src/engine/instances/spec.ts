@@ -22,8 +22,8 @@ import { readExtraHosts } from "../network/hosts-file.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
 import type { Image } from "../records/images.ts";
 import { readLimits } from "../sandbox/limits/limits.ts";
+import { maxTimeout } from "../system/deadline.ts";
 import { readTerminal } from "../terminal/terminal-spec.ts";
-import { maxTimeout } from "./max-timeout.ts";
 
 /** The body of `POST /v1/instances`, checked and with its defaults. */
 export interface InstanceSpec extends ExecSpec {

@@ -7,7 +7,7 @@ import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
-import { type CommandTerminal, openCommandTerminal } from "../terminal/command-terminal.ts";
+import { type CommandTerminal, openCommandTerminal } from "../terminal/pseudo-terminal.ts";
 import { type ExecProcess, notifyResize, signalCommand, startInSandbox } from "./exec.ts";
 import { commandLine, type ExecSpec } from "./exec-spec.ts";
 import { ProcessEvents } from "./process-events.ts";

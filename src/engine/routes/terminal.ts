@@ -1,6 +1,5 @@
-import { RequestError } from "../http/answers.ts";
+import { RequestError, unbuffered } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
-import { unbuffered } from "../http/unbuffered.ts";
 import { requireOperation } from "../recovery.ts";
 import type { Call, Route } from "../router.ts";
 import { readSize } from "../terminal/terminal-spec.ts";

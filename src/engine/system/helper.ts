@@ -1,10 +1,11 @@
 /** The only module that starts programs. Each gets its own session, so that all of its processes can be killed. */
+
 import type { Subprocess } from "bun";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import { nameSeconds } from "./deadline.ts";
 import { startOnPipes } from "./pipes.ts";
 import { type Environment, findProgram } from "./programs.ts";
-import { nameSeconds } from "./seconds.ts";
 import { sendSignal } from "./send-signal.ts";
 
 /** A running program. */

@@ -1,6 +1,7 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { TerminalSize } from "../../service/wire/instance.ts";
+import { TerminalOutput } from "./terminal-output.ts";
 
 /** A hidden terminal of this machine. When signalled, runc reads its size and sets the size of the sandbox's own terminal. */
 export interface PseudoTerminal {
@@ -51,4 +52,13 @@ function targetOf(descriptor: string): string {
   } catch {
     return "";
   }
+}
+
+/** A command's terminal, from before its start to its end. */
+export interface CommandTerminal extends PseudoTerminal {
+  output: TerminalOutput;
+}
+
+export function openCommandTerminal(size: TerminalSize): CommandTerminal {
+  return { ...openPseudoTerminal(size), output: new TerminalOutput() };
 }

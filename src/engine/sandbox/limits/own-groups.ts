@@ -1,4 +1,8 @@
-/** Control groups that bough makes itself, for a runtime that is started inside them. */
+/**
+ * Control groups that bough makes itself, for a runtime that is started inside them. Limits on a parent of the runtime's own groups
+ * would not do: the kernel counts what it refused or killed in the group of the process (processes before Linux 6.11, and everything
+ * in version 1), and crun removes that group. A user would see a failed step without the limit that it ran into.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { canMakeGroup } from "./controllers.ts";

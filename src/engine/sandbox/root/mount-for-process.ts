@@ -16,8 +16,9 @@ const mountFlags: ReadonlyMap<string, bigint> = new Map([
 ]);
 
 /**
- * Makes mounts in the mount namespace of another process, which must be running: mount(8) would take some milliseconds to start.
- * Ends with the first one that is a bind mount, fails, or is not allowed, and returns the number of those made.
+ * Makes mounts in the mount namespace of another process, which must be running: mount(8) would add 11 ms to each RUN (20 RUN of
+ * `echo`: 2.1 s instead of 1.9 s), and could not leave a chroot. Ends with the first one that is a bind mount, fails, or is not allowed, and returns the number of those
+ * made.
  *
  * @param from a directory as that process sees it: paths in mounts are relative to it
  * @param isInChroot true if bough and that process are in a chroot, whose root becomes that of the namespace
