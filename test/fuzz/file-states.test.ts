@@ -21,7 +21,7 @@ const later: Clock = { ...systemClock, now: () => Date.now() + 60_000 };
 let service: FakeService;
 let source: Bun.Server<undefined>;
 beforeAll(async () => {
-  service = await startFakeService();
+  service = await startFakeService({ extensions: ["entries"] });
   service.state.addImage("busybox:1");
   source = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("fetched") });
 });
