@@ -56,7 +56,7 @@ test("without a name it is for the agents that are at home here; a file of anoth
   });
   expect(await bough("install emacs")).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringContaining("There are claude, codex"),
+    stderr: expect.stringContaining("There are claude, codex, opencode, cline, amp."),
   });
   expect(readFileSync(join(own, "SKILL.md"), "utf8")).toBe("mine\n");
 });

@@ -198,8 +198,12 @@ describe("an invalid command line is refused with exit code 2", () => {
       "[ERROR] bough build: --timeout is given twice, but takes one value\n`bough build -h` shows how it is used.\n",
     ],
     [
+      "build --docker --dockerfile ci.Dockerfile -f ci.Dockerfile",
+      "[ERROR] bough build: --dockerfile and -f are the same option, which takes one value\n`bough build -h` shows how it is used.\n",
+    ],
+    [
       "build -L info --log-level=debug",
-      "[ERROR] bough build: --log-level is given twice, but takes one value\n`bough build -h` shows how it is used.\n",
+      "[ERROR] bough build: -L and --log-level are the same option, which takes one value\n`bough build -h` shows how it is used.\n",
     ],
     [
       "build --docker . -f json",

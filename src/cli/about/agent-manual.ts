@@ -32,7 +32,8 @@ own embedded engine (Linux). Without a terminal it never asks questions.
 - 0 done; 1 the build or call failed; 2 bad usage or a Dockerfile that does not parse; 130 interrupted.
 - \`bough run IMAGE [ARG...]\` runs the image's ENTRYPOINT, with ARGs instead of its CMD, and keeps nothing without -S
   or --keep. \`bough run -- COMMAND\` runs as given in the session's image.
-- \`bough run\` exits with the command's own code; with 1 if the command could not be started.
+- \`bough run\` exits with the command's own code; with 127 if its program is missing, 126 if that
+  is not executable, 1 if the sandbox could not be started.
 - Errors say what to do next. Every command has -h.
 
 ## Build
@@ -57,7 +58,8 @@ own embedded engine (Linux). Without a terminal it never asks questions.
   On another machine --cache-from reuses what --cache-to wrote. \`bough cache list\` shows scopes, \`cache show\` layers.
 - CONTEXT may be a git repository (https://host/x.git#ref:dir, git@host:x), the URL of a tar archive, or \`-\`.
   Then a relative --dockerfile is a path in the fetched context, an absolute one a file of this machine.
-- COPY and ADD only stage files: they become part of the image with the next RUN, or at the end.
+- On the engine each COPY and ADD makes a layer. On other services they only stage files, which become part of the image
+  with the next RUN, or at the end.
 - .git, node_modules, dist, build and similar files are never copied, unless --no-default-excludes is given.
 - On the engine a RUN reaches the outside, but not this machine's loopback, unless --network host is given.
   RUN --network=host needs --allow network.host. --add-host NAME:IP (or NAME:host-gateway) adds to /etc/hosts.

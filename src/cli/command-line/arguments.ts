@@ -32,6 +32,12 @@ export interface ParsedValues extends Values {
   ignored: readonly string[];
 }
 
+function describeTwice(earlier: string | undefined, name: string): string {
+  return earlier === undefined || earlier === name
+    ? `${name} is given twice, but takes one value`
+    : `${earlier} and ${name} are the same option, which takes one value`;
+}
+
 /**
  * Parses a command line strictly. citty's own parser keeps only the last of a repeated option, reads `--no-x` as `x: false`, and
  * silently accepts unknown flags and surplus arguments. `command` is the command's full name, for messages.
@@ -44,6 +50,8 @@ export function parseArguments(
 ): ParsedValues {
   const flags = new Map<string, true>();
   const texts = new Map<string, string[]>();
+  /** How each option was written: -f or --dockerfile. */
+  const spellings = new Map<string, string>();
   const positionals: string[] = [];
   const usage = (message: string, hint = `\`${command} -h\` shows how it is used.`) =>
     usageError(message, hint);
@@ -82,8 +90,9 @@ export function parseArguments(
     const earlier = texts.get(token.name) ?? [];
     // To take only the last would silently drop the others.
     if (earlier.length > 0 && definition.multiple !== true)
-      throw usage(`${command}: ${token.rawName} is given twice, but takes one value`);
+      throw usage(`${command}: ${describeTwice(spellings.get(token.name), token.rawName)}`);
     texts.set(token.name, [...earlier, value]);
+    spellings.set(token.name, token.rawName);
   }
 
   const places = Object.values(definitions).filter((definition) => definition.type === "positional");

@@ -6,7 +6,6 @@ import { homeDirectory } from "../../home-directory.ts";
 import { reasonOf } from "../../system-error.ts";
 import { version } from "../../version.ts";
 import { manual } from "../about/agent-manual.ts";
-import { listWords } from "../command-line/option-values.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 /** The directories in which agents look for a user's skills, below the home directory. */
@@ -59,7 +58,7 @@ export function findSkill(agent: Agent, { environment }: Pick<Runtime, "environm
 export function chooseAgents(given: readonly string[], runtime: Pick<Runtime, "environment">): Agent[] {
   const unknown = given.find((name) => !agents.some((agent) => agent === name));
   if (unknown !== undefined)
-    throw usageError(`unknown agent ${JSON.stringify(unknown)}`, `There are ${listWords(agents)}.`);
+    throw usageError(`unknown agent ${JSON.stringify(unknown)}`, `There are ${agents.join(", ")}.`);
   const isMeant = (agent: Agent) =>
     given.length > 0
       ? given.includes(agent)
