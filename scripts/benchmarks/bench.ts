@@ -48,6 +48,8 @@ export interface Bench {
   /** A new, empty directory. */
   directory(name: string): string;
   startService(...options: string[]): Promise<Service>;
+  /** Returns the service at the far end of a line: `roundTrip` milliseconds, without a limit of bandwidth unless one is given. */
+  putFarAway(service: Service, roundTrip: number, megabits?: number): Promise<Service>;
   /** Returns the command of `bough build`. On a service, each context has its own state directory. */
   build(context: string, service: Service | "engine", ...words: string[]): Command;
   /** The compiled program's path. */
@@ -63,6 +65,12 @@ export function openBench(times: number): Bench {
   const root = mkdtempSync(join(tmpdir(), "bough-bench-"));
   const bough = resolve("dist/bough");
   const children: Bun.Subprocess[] = [];
+  const start = async (...words: string[]) => {
+    const child = Bun.spawn([process.execPath, ...words], { stdout: "pipe", stderr: "inherit" });
+    children.push(child);
+    const { value } = await child.stdout.getReader().read();
+    return new TextDecoder().decode(value).trim();
+  };
   const ends: (() => Promise<void>)[] = [];
   return {
     bough,
@@ -73,18 +81,18 @@ export function openBench(times: number): Bench {
       return path;
     },
     async startService(...options) {
-      const child = Bun.spawn([process.execPath, join(import.meta.dir, "service.ts"), ...options], {
-        stdout: "pipe",
-        stderr: "inherit",
-      });
-      children.push(child);
-      const { value } = await child.stdout.getReader().read();
-      const url = new TextDecoder().decode(value).trim();
+      const url = await start(join(import.meta.dir, "service.ts"), ...options);
+      // The certificate is the benchmark's own.
+      const tls = { rejectUnauthorized: false };
       return {
         url,
-        stats: async () => (await (await fetch(`${url}/bench`)).json()) as ServiceStats,
-        reset: async () => void (await fetch(`${url}/bench`, { method: "DELETE" })),
+        stats: async () => (await (await fetch(`${url}/bench`, { tls })).json()) as ServiceStats,
+        reset: async () => void (await fetch(`${url}/bench`, { method: "DELETE", tls })),
       };
+    },
+    async putFarAway(service, roundTrip, megabits = 0) {
+      const line = join(import.meta.dir, "far-line.ts");
+      return { ...service, url: await start(line, service.url, String(roundTrip), String(megabits)) };
     },
     build(context, service, ...words) {
       const where = service === "engine" ? ["--local"] : ["--url", service.url, "--token", "benchmark"];

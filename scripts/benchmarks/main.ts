@@ -12,6 +12,7 @@ import { measureChangedCopy, measureManyCopies } from "./cases/copies.ts";
 import { measureEngineFile, measureEngineFiles, measureEngineMounts } from "./cases/engine-files.ts";
 import { measureDeepTree, measureEngineMemory } from "./cases/engine-trees.ts";
 import { measureExport, measureUnchangedPush } from "./cases/export.ts";
+import { measureFarBuilds, measureFarCommands, measureFarFiles, measureFarLargeFile } from "./cases/far.ts";
 import { measureImport } from "./cases/import.ts";
 import { measureHashing, measureImageFile, measureLargeFile, measureUrl } from "./cases/large.ts";
 import { measureParse } from "./cases/parse.ts";
@@ -38,6 +39,10 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   scopes: measureScopes,
   "first-build": measureFirstBuild,
   "far-service": measureFarService,
+  "far-builds": measureFarBuilds,
+  "far-files": measureFarFiles,
+  "far-commands": measureFarCommands,
+  "far-large": measureFarLargeFile,
   duplicates: measureDuplicates,
   "large-file": measureLargeFile,
   hashing: measureHashing,

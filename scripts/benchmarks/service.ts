@@ -2,11 +2,14 @@
  * An image service for measurements, run in a separate process. It stores no contents except indexes of scopes, runs nothing, and
  * ends every operation at once. `GET /bench` returns its requests and the time they took; `DELETE /bench` resets both.
  * Options: `--polling` (no events), `--file PATH` (serves that file at any other path, with a validator), `--image-file PATH`
- * (every image has that file as `/large`), `--away MILLISECONDS` (each response takes that long).
+ * (every image has that file as `/large`), `--away MILLISECONDS` (each response takes that long), `--seconds SECONDS` (each
+ * command takes that long), `--tls DIRECTORY` (HTTPS, also HTTP/2, with `key.pem` and `cert.pem` of that directory).
  */
 const file = fileOf("--file");
 const imageFile = fileOf("--image-file");
 const awayMilliseconds = process.argv.includes("--away") ? Number(process.argv.at(-1)) : 0;
+const commandSeconds = Number(valueOf("--seconds") ?? 0);
+const tlsDirectory = valueOf("--tls");
 const hasEvents = !process.argv.includes("--polling");
 
 let requests: Record<string, number> = {};
@@ -15,7 +18,7 @@ let handlerMilliseconds = 0;
 let contents = new Map<string, number>();
 let sentBytes = 0;
 let count = 0;
-const operations = new Map<string, string>();
+const operations = new Map<string, { image: string; endsAt: number }>();
 /** Files with indexes of scopes by id, and the files of images that have some by path. */
 const indexes = new Map<string, Uint8Array>();
 const placed = new Map<string, Record<string, { uuid: string }>>();
@@ -24,6 +27,12 @@ const images = [{ uuid: makeId(), tag: "base:1", created_at: "2026-01-01T00:00:0
 const server = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
+  ...(tlsDirectory === undefined
+    ? {}
+    : {
+        tls: { key: Bun.file(`${tlsDirectory}/key.pem`), cert: Bun.file(`${tlsDirectory}/cert.pem`) },
+        http2: true,
+      }),
   idleTimeout: 0,
   maxRequestBodySize: Number.MAX_SAFE_INTEGER,
   async fetch(request, { requestIP }) {
@@ -41,6 +50,11 @@ const server = Bun.serve({
   },
 });
 process.stdout.write(`${server.url.origin}\n`);
+
+function valueOf(option: string): string | undefined {
+  const index = process.argv.indexOf(option);
+  return index === -1 ? undefined : process.argv[index + 1];
+}
 
 function fileOf(option: string) {
   return process.argv.includes(option) ? Bun.file(process.argv.at(-1) ?? "") : undefined;
@@ -83,7 +97,7 @@ async function answer(request: Request, pathname: string, query: URLSearchParams
     case "POST /v1/instances": {
       const { files = {} } = (await request.json()) as { files?: Record<string, { uuid: string }> };
       const [uuid, image] = [makeId(), makeId()];
-      operations.set(uuid, image);
+      operations.set(uuid, { image, endsAt: performance.now() + commandSeconds * 1000 });
       if (Object.values(files).some((file) => indexes.has(file.uuid))) placed.set(image, files);
       return Response.json({ uuid, status: "PENDING" }, { status: 201 });
     }
@@ -144,7 +158,8 @@ async function storeFile(request: Request) {
 }
 
 function recordOf(uuid: string) {
-  const image = operations.get(uuid);
+  const { image, endsAt = 0 } = operations.get(uuid) ?? {};
+  if (performance.now() < endsAt) return { uuid, kind: "instance", status: "EXECUTING" };
   const nothing = { value: "", encoding: "ascii", truncated: false };
   const state = { exit_code: 0, pid: 42, signal: -1, timed_out: false };
   return {
@@ -163,15 +178,21 @@ function recordOf(uuid: string) {
 }
 
 function eventsOf(uuid: string): Response {
+  const { image, endsAt = 0 } = operations.get(uuid) ?? {};
   const events: [string, object][] = [
     ["exit", { pid: 42, code: 0, signal: -1, timed_out: false }],
-    ["completion", { status: "SUCCESS", error: null, result_image_uuid: operations.get(uuid) }],
+    ["completion", { status: "SUCCESS", error: null, result_image_uuid: image }],
   ];
   const text = events.map(([type, data], index) => {
     const event = JSON.stringify({ id: index + 1, spid: 1, type, data });
     return `id: ${index + 1}\nevent: ${type}\ndata: ${event}\n\n`;
   });
-  return new Response(text.join(""), { headers: { "content-type": "text/event-stream" } });
+  const stream = async function* () {
+    yield ": keepalive\n\n";
+    await Bun.sleep(Math.max(0, endsAt - performance.now()));
+    yield text.join("");
+  };
+  return new Response(stream, { headers: { "content-type": "text/event-stream" } });
 }
 
 function makeId(): string {

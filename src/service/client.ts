@@ -5,6 +5,7 @@ import type { KnownFiles } from "./files/contents.ts";
 import { createFiles } from "./files/files.ts";
 import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
+import type { KnownProtocol } from "./http/protocol.ts";
 import { createTransport } from "./http/transport.ts";
 import { createImageChanges, type ImageChanges } from "./images/changes.ts";
 import type { ImageInspector } from "./images/image-file.ts";
@@ -43,6 +44,8 @@ export interface ServiceOptions {
   knownFiles?: KnownFiles;
   /** Default: kept only for this process. */
   seenImages?: SeenImages;
+  /** Default: kept only for this process. */
+  knownProtocol?: KnownProtocol;
   /** Descriptions of the operations under way, for a process that exits without waiting for them. */
   running?: Set<string>;
   /** Returns numbers in [0, 1), to vary the waits before repeats. */

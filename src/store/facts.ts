@@ -8,6 +8,8 @@ export interface FactStore {
   set(image: string, question: string, answer: string): void;
   /** Images that the service has listed before: one that is missing from a later list is gone. */
   readonly listedImages: { has(image: string): boolean; add(image: string): void };
+  /** The version of HTTP that the service has chosen, and when. */
+  readonly protocol: { get(): string | undefined; set(answer: string): void };
 }
 
 export function createFactStore(database: Database, clock: Pick<Clock, "now">): FactStore {
@@ -32,8 +34,15 @@ export function createFactStore(database: Database, clock: Pick<Clock, "now">): 
       has: (image) => facts.get(image, listed) !== undefined,
       add: (image) => facts.set(image, listed, "yes"),
     },
+    protocol: {
+      get: () => facts.get(ofService, protocol),
+      set: (answer) => facts.set(ofService, protocol, answer),
+    },
   };
   return facts;
 }
 
 const listed = "listed";
+const protocol = "protocol";
+/** A fact about the service itself has no image. */
+const ofService = "";

@@ -64,10 +64,39 @@ test("files for an image without cached steps are sent as soon as they are hashe
   expect(sent()).toBe(1);
 });
 
+test("new files are sent while the service looks for the image, and a RUN takes two requests", async () => {
+  writeFiles(context, { a: "a", b: "b" });
+  const isLook = (path: string) => path === "/v1/images";
+  // The build would hang if the files were sent only after the image is found.
+  service.intercept = ({ url }) =>
+    isLook(new URL(url).pathname) && sent() < 2 ? untilSent(1).then(() => undefined) : undefined;
+  const ended = await build("FROM base:1\nCOPY a b /x/\nRUN one\nRUN two\n");
+  expect(ended.exitCode).toBe(0);
+  const calls = service.requests.map(
+    ({ method, path }) => `${method} ${path.replace(/[0-9a-f-]{36}/, "ID")}`,
+  );
+  const files = Array.from({ length: 2 }, () => "POST /v1/files");
+  const step = ["POST /v1/instances", "GET /v1/operations/ID/events"];
+  expect(calls).toEqual(["GET /v1/images", ...files, ...step, ...step]);
+});
+
+test("files that the service has are not sent again while it looks for an image", async () => {
+  writeFiles(context, { a: "a" });
+  expect((await build("FROM base:1\nCOPY a /x/\nRUN one\n")).exitCode).toBe(0);
+  service.clearRequests();
+  service.intercept = async ({ url }) => {
+    if (new URL(url).pathname === "/v1/images") await Bun.sleep(300);
+    return undefined;
+  };
+  expect((await build("FROM base:1\nCOPY a /y/\nRUN one\n")).exitCode).toBe(0);
+  expect(sent()).toBe(0);
+});
+
 test("if steps are cached, only files that a RUN certainly needs are sent early", async () => {
   writeFiles(context, { a: "a", b: "b" });
   expect((await build("FROM base:1\n")).exitCode).toBe(0);
-  const ended = await build("FROM base:1\nCOPY a b /x/\nADD c /\nRUN one\n");
+  const soon = { ...systemClock, sleep: () => new Promise<never>(() => {}) };
+  const ended = await build("FROM base:1\nCOPY a b /x/\nADD c /\nRUN one\n", soon);
   expect(ended.stderr).toContain("no such file or directory in the build context: c");
   expect(sent()).toBe(0);
 });

@@ -1,38 +1,20 @@
 /** `scripts/install.sh` downloads only over HTTPS, or from this machine. */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
+import { makeCertificate } from "../support/certificate.ts";
 import { filesBelow, install, makeRelease, pathWith, serve } from "./fake-release.ts";
 
 /** The certificate of servers, which the programs below trust. */
-let tls: { cert: string; key: string };
+let tls: ReturnType<typeof makeCertificate>;
 let environment: Record<string, string>;
 
 beforeAll(() => {
   const directory = temporaryDirectory();
-  const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
-  const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-  const made = Bun.spawnSync(
-    [
-      "openssl",
-      "req",
-      "-x509",
-      "-newkey",
-      "rsa:2048",
-      "-nodes",
-      "-days",
-      "3650",
-      "-keyout",
-      key,
-      "-out",
-      cert,
-    ].concat(names),
-  );
-  if (made.exitCode !== 0) throw new Error(made.stderr.toString());
-  tls = { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
-  writeFileSync(join(directory, "wgetrc"), `ca_certificate = ${cert}\n`);
-  environment = { CURL_CA_BUNDLE: cert, WGETRC: join(directory, "wgetrc") };
+  tls = makeCertificate(directory);
+  writeFileSync(join(directory, "wgetrc"), `ca_certificate = ${tls.path}\n`);
+  environment = { CURL_CA_BUNDLE: tls.path, WGETRC: join(directory, "wgetrc") };
 });
 
 const busybox = { wget: `exec ${Bun.which("busybox")} wget "$@"` };

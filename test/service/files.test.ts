@@ -142,8 +142,8 @@ describe("concurrent requests:", () => {
     expect(Math.max(...(await concurrent({})))).toBe(8);
   });
 
-  test("up to 208 for small files if the service is far away", async () => {
-    expect(Math.max(...(await concurrent({ milliseconds: 30, count: 1000 })))).toBe(208);
+  test("up to 240 for small files if the service is far away", async () => {
+    expect(Math.max(...(await concurrent({ milliseconds: 30, count: 1000 })))).toBe(240);
   });
 
   test("the next upload starts with as many as the previous one reached", async () => {

@@ -17,7 +17,7 @@ import type { StagesAtWork } from "./stages-at-work.ts";
 import { recordStep } from "./step-record.ts";
 
 /** A service nearby has found an image by then, and what is certain to be needed is known. */
-const promptMilliseconds = 50;
+const promptMilliseconds = 100;
 
 /** Performs an ARG before the first FROM. */
 export async function performGlobal(

@@ -58,6 +58,7 @@ async function connectWith(
     onNotice: ({ level, text }: { level: "debug" | "info" | "warn"; text: string }) => log[level](text),
     knownFiles: store.uploads,
     seenImages: store.facts.listedImages,
+    knownProtocol: store.facts.protocol,
     running: runtime.running,
     ...(watcher === undefined ? {} : { onServed: watcher.onServed }),
   };

@@ -26,7 +26,7 @@ export interface UploadWorker {
 
 const minWorkers = 8;
 /** Leaves room for other requests: Bun sends 256 at a time. */
-const maxWorkers = 208;
+const maxWorkers = 240;
 /** Workers beyond the first eight send only smaller files: a slow line must finish all concurrent uploads in time. */
 const maxExtraBytes = 64 * 1024;
 /** A service that takes longer for a small file is distant or slow: eight requests at once don't use the whole line. */

@@ -9,6 +9,7 @@ import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
 import type { CallName } from "./failure-text.ts";
 import { type Connections, createConnections } from "./one-connection.ts";
+import { createProtocols, type KnownProtocol } from "./protocol.ts";
 import { followRedirect } from "./redirect.ts";
 
 export interface ExchangeOptions {
@@ -22,6 +23,7 @@ export interface ExchangeOptions {
   userAgent: string;
   /** True if the service runs in this process. */
   isEmbedded: boolean;
+  knownProtocol?: KnownProtocol | undefined;
   onNotice: (notice: { level: "info"; text: string }) => void;
 }
 
@@ -95,13 +97,22 @@ export function createExchange(options: ExchangeOptions): Exchange {
     };
   }
 
+  /** Sends a request that changes nothing, and leaves the answer aside. */
+  async function look(init: BunFetchRequestInit & { headers?: Record<string, string> }): Promise<void> {
+    const headers = { ...usualHeaders, ...ownHeaders, ...init.headers };
+    const answer = await options.fetch(urlOf(address, "/v1/images", { limit: "1" }), { ...init, headers });
+    await answer.body?.cancel();
+  }
+
+  const protocols = createProtocols({
+    clock,
+    isSecure: base.protocol === "https:",
+    known: options.knownProtocol,
+    ask: () => look({ protocol: "http2" }),
+  });
   const connections = createConnections({
     clock,
-    async closeIdle(signal) {
-      const headers = { ...usualHeaders, ...ownHeaders, connection: "close" };
-      const answer = await options.fetch(urlOf(address, "/v1/images", { limit: "1" }), { headers, signal });
-      await answer.body?.cancel();
-    },
+    closeIdle: (signal) => look({ headers: { connection: "close" }, signal }),
     onOne: () =>
       options.onNotice({
         level: "info",
@@ -115,7 +126,11 @@ export function createExchange(options: ExchangeOptions): Exchange {
     redact,
     nameOf,
     async send(parts, body, signal, { isWatched } = { isWatched: false }) {
-      const isNew = parts.overNewConnection === true && isIdle();
+      // A body of unknown length would lose its announced length, and waits for a window on a distant line.
+      const protocol = body instanceof ReadableStream ? "http1.1" : protocols.choose();
+      const isShared = protocol === "http2";
+      // A server that ends a shared connection says which requests it has not processed.
+      const isNew = parts.overNewConnection === true && !isShared && isIdle();
       const ending = connections.isOne() ? { connection: "close" } : {};
       const request = {
         method: parts.method,
@@ -131,9 +146,20 @@ export function createExchange(options: ExchangeOptions): Exchange {
         // Bun ends a connection without traffic after five minutes. A watched stream has its own rule.
         ...(isWatched ? { timeout: false as unknown as number } : {}),
       };
+      const shared = { ...request, protocol };
+      const raw = (url: string) => $fetch.raw<unknown, "stream">(url, request);
+      const overOne = (url: string) => watch(isNew, signal, () => raw(url));
+      const overShared = async (url: string) => {
+        try {
+          return await $fetch.raw<unknown, "stream">(url, shared);
+        } catch (error) {
+          if (!signal.aborted && protocols.noteFailure(error)) return await overOne(url);
+          throw error;
+        }
+      };
       const response = await followRedirect(
         nameOf(parts),
-        (url) => watch(isNew, signal, () => $fetch.raw<unknown, "stream">(url, request)),
+        isShared ? overShared : overOne,
         (text, hint) => new BoughError(redact(text), { hint }),
       );
       lastAnswer = steadyTime(clock);

@@ -1,0 +1,113 @@
+/** HTTP/2 where the service chooses it. */
+import { afterEach, beforeAll, expect, test } from "bun:test";
+import { systemClock } from "../../src/clock.ts";
+import type { KnownProtocol } from "../../src/service/http/protocol.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { makeCertificate } from "../support/certificate.ts";
+import { clientOf } from "./client.ts";
+
+let certificate: ReturnType<typeof makeCertificate>;
+beforeAll(() => {
+  certificate = makeCertificate(temporaryDirectory());
+});
+const open: { close(): unknown }[] = [];
+afterEach(async () => {
+  for (const { close } of open.splice(0)) await close();
+});
+
+interface SecureService {
+  fake: FakeService;
+  url: string;
+  /** The ports of clients, one for each connection. */
+  ports: Set<number>;
+}
+
+/** Puts a server with TLS before a fake service. */
+async function startSecure({ http2 }: { http2: boolean }): Promise<SecureService> {
+  const fake = await startFakeService();
+  const ports = new Set<number>();
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    tls: { key: certificate.key, cert: certificate.cert },
+    ...(http2 ? { http2: true } : {}),
+    fetch(request, { requestIP }) {
+      ports.add(requestIP.call(server, request)?.port ?? 0);
+      return fake.handle(request);
+    },
+  });
+  open.push({ close: () => server.stop(true) }, fake);
+  return { fake, url: server.url.origin, ports };
+}
+
+function connect({ url }: SecureService, knownProtocol: KnownProtocol, clock = systemClock) {
+  const trusting = (input: string | Request | URL, init?: RequestInit) =>
+    fetch(input, { ...init, tls: { ca: certificate.cert } });
+  return clientOf(url, { fetch: trusting, knownProtocol, clock }).service;
+}
+
+function remember(answer?: string): KnownProtocol & { answer: string | undefined } {
+  const known: KnownProtocol & { answer: string | undefined } = {
+    answer,
+    get: () => known.answer,
+    set: (value) => {
+      known.answer = value;
+    },
+  };
+  return known;
+}
+
+async function untilKnown(known: { answer: string | undefined }): Promise<void> {
+  while (known.answer === undefined) await Bun.sleep(1);
+}
+
+const looks = ({ fake }: SecureService) =>
+  fake.requests.filter(({ path, query }) => path === "/v1/images" && query.limit === "1").length;
+
+test("a service that has HTTP/2 is asked once, and gets all later requests over one connection", async () => {
+  const service = await startSecure({ http2: true });
+  const known = remember();
+  await connect(service, known).whoami();
+  await untilKnown(known);
+  expect(known.answer).toStartWith("http2 ");
+  service.ports.clear();
+  const later = connect(service, known);
+  await Promise.all(Array.from({ length: 50 }, () => later.whoami()));
+  expect(service.ports.size).toBe(1);
+  expect(looks(service)).toBe(1);
+});
+
+test("a service without it is asked again only after a month", async () => {
+  const service = await startSecure({ http2: false });
+  const known = remember();
+  await connect(service, known).whoami();
+  await untilKnown(known);
+  expect(known.answer).toStartWith("http1.1 ");
+  const ask = async (days: number) => {
+    const answer = `http1.1 ${Date.now() - days * 24 * 60 * 60 * 1000}`;
+    known.answer = answer;
+    await connect(service, known).whoami();
+    await Bun.sleep(50);
+    return known.answer !== answer;
+  };
+  expect(await ask(29)).toBe(false);
+  expect(await ask(31)).toBe(true);
+});
+
+test("a service that no longer has it gets the same request over HTTP/1.1", async () => {
+  const service = await startSecure({ http2: false });
+  const known = remember(`http2 ${Date.now()}`);
+  await connect(service, known).whoami();
+  expect(service.fake.requestsTo("GET /v1/whoami")).toHaveLength(1);
+  expect(known.answer).toStartWith("http1.1 ");
+});
+
+test("a file of unknown length is sent over HTTP/1.1", async () => {
+  const service = await startSecure({ http2: true });
+  const client = connect(service, remember(`http2 ${Date.now()}`));
+  const body = () => new Blob(["abc"]).stream();
+  const { size } = await client.uploadStream(body, { contentLength: 3 });
+  expect(size).toBe(3);
+  expect(service.fake.requestsTo("POST /v1/files")[0]?.headers["content-length"]).toBe("3");
+});
