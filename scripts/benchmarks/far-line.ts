@@ -40,7 +40,6 @@ function carry(from: Socket, to: Socket, direction: keyof typeof free, earliest:
       else to.write(bytes);
     }
     if (waiting[0] !== undefined) timer = setTimeout(deliver, waiting[0].at - performance.now());
-    else if (from.isPaused()) from.resume();
   };
   const put = (bytes: Buffer | undefined) => {
     const now = Math.max(performance.now(), earliest);
@@ -49,7 +48,10 @@ function carry(from: Socket, to: Socket, direction: keyof typeof free, earliest:
       sent = Math.max(now, free[direction]) + bytes.length / bytesPerMillisecond;
       free[direction] = sent;
       // What waits in the line is bounded, as its buffers are.
-      if (sent - now > maxQueueMilliseconds) from.pause();
+      if (sent - now > maxQueueMilliseconds) {
+        from.pause();
+        setTimeout(() => from.resume(), sent - now - maxQueueMilliseconds / 2);
+      }
     }
     waiting.push({ at: sent + halfMilliseconds, bytes });
     if (timer === undefined)
@@ -64,4 +66,4 @@ function carry(from: Socket, to: Socket, direction: keyof typeof free, earliest:
     });
 }
 
-const maxQueueMilliseconds = 200;
+const maxQueueMilliseconds = 100;
