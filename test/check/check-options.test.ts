@@ -41,7 +41,10 @@ describe("a check and a build refuse", () => {
     ["--secret src=file", "--secret: the id is missing"],
     ["--secret id=a,src=missing", "--secret id=a: cannot read missing"],
     ["--ssh default=missing", "--ssh default: cannot use "],
-    ["--ssh default=file", "is not an agent's socket"],
+    [
+      "--ssh default=file",
+      "file is not an agent's socket\nbough reads no keys itself. An agent does: eval $(ssh-agent); ssh-add ",
+    ],
     ["-o type=sif,dest=x", "type must be oci, docker, tar, local, image or registry"],
     ["--push", "no name to push to"],
     ["--provenance", "--provenance needs an image that is written or pushed"],

@@ -45,6 +45,37 @@ test("a push, an import and FROM use the given credentials, and fail without the
   expect(built).toMatchObject({ exitCode: 0 });
 });
 
+test("a registry with a certificate of its own is used with --tls-verify=false, and not with --tls-verify=true", async () => {
+  const secured = await Registry.start(credentials, undefined, { hasTls: true });
+  try {
+    const name = `${secured.host}/app:1`;
+    const creds = ["--creds", `${credentials.username}:${credentials.password}`];
+    // bough trusts registries of this machine unless told otherwise.
+    const checked = "--tls-verify=true";
+    const refused = await bough("push", "base:1", name, ...creds, checked);
+    expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("certificate") });
+    expect(await bough("push", "base:1", name, ...creds, "--tls-verify=false")).toMatchObject({
+      exitCode: 0,
+    });
+    writeFileSync(
+      join(home, "tls.json"),
+      authFileText(secured.host, credentials.username, credentials.password),
+    );
+    writeFiles(home, { "secured/Dockerfile": `FROM ${name}\n` });
+    const build = ["build", "--docker", "secured", "--authfile", "tls.json"];
+    expect(await bough(...build, checked)).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("certificate"),
+    });
+    expect(await bough(...build, "--tls-verify=false")).toMatchObject({ exitCode: 0 });
+    const imported = ["images", "import", `docker://${name}`, "--tag", "again:1", ...creds];
+    expect((await bough(...imported, checked)).exitCode).toBe(1);
+    expect(await bough(...imported, "--tls-verify=false")).toMatchObject({ exitCode: 0 });
+  } finally {
+    await secured.stop();
+  }
+});
+
 test.each([
   [["push", "a", "b", "--creds", "me"], "--creds takes USER:PASSWORD"],
   [["push", "a", "b", "--tls-verify=no"], '--tls-verify takes true or false, not "no"'],
@@ -61,6 +92,7 @@ test.each([
 test("certificates are checked, except on this machine or if the user says so; transfers are tried again", () => {
   expect(verifiesTls("registry.example", {})).toBe(true);
   expect(verifiesTls("localhost:5000", {})).toBe(false);
+  expect(verifiesTls("localhost:5000", { BOUGH_TLS_VERIFY: "true" })).toBe(true);
   expect(verifiesTls("registry.example", { BOUGH_TLS_VERIFY: "false" })).toBe(false);
   expect(retryOption({})).toEqual(["--retry-times", "2"]);
   expect(retryOption({ BOUGH_RETRY: "9" })).toEqual(["--retry-times", "9"]);

@@ -27,8 +27,15 @@ export class Registry {
     this.#credentials = credentials;
   }
 
-  /** Starts a registry. `storageBytes` is the size of its storage, a tmpfs, which needs root. */
-  static async start(credentials?: Credentials, storageBytes?: number): Promise<Registry> {
+  /**
+   * Starts a registry. `storageBytes` is the size of its storage, a tmpfs, which needs root. `hasTls`: with a certificate that
+   * nobody knows.
+   */
+  static async start(
+    credentials?: Credentials,
+    storageBytes?: number,
+    { hasTls = false }: { hasTls?: boolean } = {},
+  ): Promise<Registry> {
     const directory = mkdtempSync(join(tmpdir(), "bough-registry-"));
     const auth: Record<string, unknown> = {};
     if (credentials !== undefined) {
@@ -40,6 +47,7 @@ export class Registry {
     mkdirSync(data);
     if (storageBytes !== undefined)
       Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${storageBytes}`, "tmpfs", data]);
+    const tls = hasTls ? { tls: makeCertificate(directory) } : {};
     for (let attempt = 1; ; attempt++) {
       const host = `127.0.0.1:${freePort()}`;
       // The configuration is YAML, which includes JSON.
@@ -47,7 +55,7 @@ export class Registry {
         version: 0.1,
         log: { level: "error", accesslog: { disabled: false } },
         storage: { filesystem: { rootdirectory: data } },
-        http: { addr: host },
+        http: { addr: host, ...tls },
         ...auth,
       };
       writeFileSync(join(directory, "config.yml"), JSON.stringify(config));
@@ -56,7 +64,8 @@ export class Registry {
         stdout: Bun.file(join(directory, "access.log")),
         stderr: "ignore",
       });
-      if (await hasStarted(process, host)) return new Registry(host, process, directory, credentials);
+      if (await hasStarted(process, `http${hasTls ? "s" : ""}://${host}`))
+        return new Registry(host, process, directory, credentials);
       // Another program may have taken the port.
       if (attempt === maxAttempts) throw new Error(`docker-registry ended with ${process.exitCode}`);
     }
@@ -97,13 +106,34 @@ export class Registry {
 const maxAttempts = 5;
 
 /** Waits until the registry answers, and not another program at its address. Returns false if it ends before. */
-async function hasStarted(process: Bun.Subprocess, host: string): Promise<boolean> {
+async function hasStarted(process: Bun.Subprocess, address: string): Promise<boolean> {
   while (process.exitCode === null) {
-    const response = await fetch(`http://${host}/v2/`).catch(() => undefined);
+    const tls = { rejectUnauthorized: false };
+    const response = await fetch(`${address}/v2/`, { tls }).catch(() => undefined);
     if (response?.headers.has("docker-distribution-api-version")) return true;
     await Bun.sleep(10);
   }
   return false;
+}
+
+/** Makes a certificate of its own for the loopback address. */
+function makeCertificate(directory: string): { certificate: string; key: string } {
+  const [certificate, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+  const subject = ["-subj", "/CN=registry", "-addext", "subjectAltName=IP:127.0.0.1"];
+  const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  const made = Bun.spawnSync([
+    "openssl",
+    "req",
+    "-x509",
+    ...curve,
+    "-keyout",
+    key,
+    "-out",
+    certificate,
+    ...subject,
+  ]);
+  if (!made.success) throw new Error(made.stderr.toString());
+  return { certificate, key };
 }
 
 function freePort(): number {

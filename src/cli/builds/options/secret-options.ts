@@ -1,5 +1,6 @@
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
+import { quote } from "../../../builder/commands/command.ts";
 import type { GivenIds } from "../../../builder/mounts/mount-support.ts";
 import type { GivenSecrets } from "../../../builder/state/secrets.ts";
 import { displayPath } from "../../../context/file-system/display-path.ts";
@@ -142,7 +143,7 @@ function parseAgent(
   if (socket === undefined || socket === "") {
     throw new BoughError(`--ssh ${id}: no SSH agent: SSH_AUTH_SOCK is not set`, {
       kind: "usage",
-      hint: `Start one (eval $(ssh-agent)), or give its socket: --ssh ${id}=SOCKET.`,
+      hint: `Start one (eval $(ssh-agent); ssh-add KEY), or give its socket: --ssh ${id}=SOCKET.`,
     });
   }
   return [id, socket];
@@ -153,7 +154,9 @@ function requireSocket(id: string, path: string): void {
   if (problem === undefined) return;
   throw new BoughError(`--ssh ${id}: ${problem}`, {
     kind: "usage",
-    hint: "Give the path of an agent's socket, not of a key: ssh-add adds keys to an agent.",
+    hint: existsSync(path)
+      ? `bough reads no keys itself. An agent does: eval $(ssh-agent); ssh-add ${quote(path)}; then --ssh ${id}`
+      : "Give the path of an agent's socket.",
   });
 }
 
