@@ -25,7 +25,7 @@ const allowed: Record<string, readonly string[]> = {
     "service/wire",
   ],
   builder: ["dockerfile", "context", "service", "store", "image"],
-  check: ["dockerfile", "context", "builder", "service", "image/file-mode.ts"],
+  check: ["dockerfile", "context", "builder", "service", "image/config.ts", "image/file-mode.ts"],
   terminal: ["builder", "service/service.ts"],
   cli: ["check", "builder", "dockerfile", "context", "service", "store", "image", "engine", "terminal"],
 };
@@ -116,6 +116,7 @@ const shared = [
   "open-without-links.ts",
   "own-path.ts",
   "pace.ts",
+  "secret.ts",
   "sha256.ts",
   "state-failure.ts",
   "slots.ts",

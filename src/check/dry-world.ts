@@ -1,5 +1,4 @@
 import { OtherPlatformError, requireBaseName, requirePlatform, scratch } from "../builder/bases/base.ts";
-import { defaultPath } from "../builder/bases/inherited.ts";
 import { localBaseUrl } from "../builder/bases/local-base.ts";
 import {
   type ContextFiles,
@@ -28,6 +27,7 @@ import type { FromInstruction, Instruction, RunInstruction } from "../dockerfile
 import type { EscapeCharacter } from "../dockerfile/text/directives.ts";
 import { wordsOfMount } from "../dockerfile/words/references.ts";
 import { BoughError } from "../errors.ts";
+import { defaultPath } from "../image/config.ts";
 import { parseReference } from "../service/images/reference.ts";
 import { isTag } from "../service/wire/image.ts";
 import { filesOf, typesOf } from "./dry-copy.ts";

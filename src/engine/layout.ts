@@ -13,6 +13,7 @@ import {
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { bootId } from "../boot-id.ts";
+import { directoryMode } from "../image/file-mode.ts";
 import { isLocked, lockFile } from "../lock-file.ts";
 import { requireOwnDirectory, requireOwnFile } from "../own-path.ts";
 
@@ -126,7 +127,7 @@ function makeSkeleton(skeleton: string): void {
   const makeFile = (path: string) => writeFileSync(path, "", { flag: "a" });
   const isEmptyFile = (stats: Stats) => stats.isFile() && stats.size === 0;
   for (const name of ["", "dev", "etc", "proc", "sys"])
-    makeUnlessThere(join(skeleton, name), 0o755, (stats) => stats.isDirectory(), makeDirectory);
+    makeUnlessThere(join(skeleton, name), directoryMode, (stats) => stats.isDirectory(), makeDirectory);
   for (const name of ["etc/hosts", "etc/resolv.conf"])
     makeUnlessThere(join(skeleton, name), 0o644, isEmptyFile, makeFile);
 }

@@ -24,6 +24,9 @@ export interface ImageConfig {
   ArgsEscaped?: boolean;
 }
 
+/** The PATH of an image that sets none, as Docker assumes it. */
+export const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /**
  * Checks a configuration from outside. As in Go, `null` and an empty text mean the same as a missing field. As in Docker, a text
  * in place of a command is its only word.

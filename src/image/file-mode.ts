@@ -1,3 +1,6 @@
+/** The mode of a directory that nothing describes. */
+export const directoryMode = 0o755;
+
 /** Returns `-rwxr-xr-x`: a file's type and permissions as ls(1) shows them. */
 export function formatMode(mode: number, type: keyof typeof letters): string {
   return (

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { isId, maxEntries, maxPathLength } from "../../image/archive-limits.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import type { SpecialKind } from "../../service/wire/file.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
@@ -59,7 +60,14 @@ export function createArchiveTree(
     for (let end = path.indexOf("/"); end > 0; end = path.indexOf("/", end + 1)) {
       const above = path.slice(0, end);
       if (!found.has(above))
-        found.set(above, { type: "directory", path: above, mode: 0o755, uid: 0, gid: 0, isImplied: true });
+        found.set(above, {
+          type: "directory",
+          path: above,
+          mode: directoryMode,
+          uid: 0,
+          gid: 0,
+          isImplied: true,
+        });
     }
   }
 

@@ -1,5 +1,6 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { referencesIn, referencesOf, wordsOfMount } from "../../dockerfile/words/references.ts";
+import { defaultPath } from "../../image/config.ts";
 import type { Dialect } from "../dialect.ts";
 import type { BuildJob } from "../job.ts";
 import { lookUp } from "../state/scope.ts";
@@ -57,9 +58,6 @@ function mayBeOfImage(name: string, instruction: Instruction, { args }: StageSta
   const goesOn = instruction.name === "ENV" && instruction.pairs.some(({ key }) => key === name);
   return goesOn || namesOfImages.test(name);
 }
-
-/** The PATH that Docker assumes for an image that sets none. */
-export const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 async function readEnvironment(
   stage: StageState,

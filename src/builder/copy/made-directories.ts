@@ -1,10 +1,9 @@
+import { directoryMode } from "../../image/file-mode.ts";
 import { isRoot, type Owner, root } from "../owners/ownership.ts";
 import { isStagedBelow } from "../staging/add-staged.ts";
 import { isSameOrAbove } from "../state/path-in-image.ts";
 import type { GivenOwner, StagedDirectory } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-
-export const defaultDirectoryMode = 0o755;
 
 /**
  * Stages directories that have to exist: the WORKDIR and the parents of a destination. Those that the image lacks belong to
@@ -21,7 +20,7 @@ export function stageDirectories(
     path,
     {
       type: "directory",
-      mode: defaultDirectoryMode,
+      mode: directoryMode,
       isExplicit: false,
       ...(isMadeBefore(path, stage) ? root : owner),
       line,
@@ -31,7 +30,7 @@ export function stageDirectories(
 
 /** Stages a directory of a copy. It is explicit if its mode or owner differs from that of a directory that only has to exist. */
 export function stageDirectory(mode: number, owned: GivenOwner): StagedDirectory {
-  const isExplicit = mode !== defaultDirectoryMode || !isRoot(owned);
+  const isExplicit = mode !== directoryMode || !isRoot(owned);
   const { uid, gid, line, names } = owned;
   const directory: StagedDirectory = { type: "directory", mode, isExplicit, uid, gid, line };
   return names === undefined ? directory : { ...directory, names };

@@ -11,6 +11,7 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../../docker
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import { redactUrl } from "../addresses/source-url.ts";
 import type { Dialect } from "../dialect.ts";
@@ -20,7 +21,6 @@ import {
   type DestinationSources,
   resolveDestination,
 } from "./destination.ts";
-import { defaultDirectoryMode } from "./made-directories.ts";
 import {
   type OtherItem,
   type PlannedDocument,
@@ -157,7 +157,7 @@ function planRemote(
 ): PlannedUrl | PlannedRepository {
   if (source.kind === "url") return planUrl(source.url, destination, change);
   const { path } = destination;
-  return { kind: "repository", path, mode: defaultDirectoryMode, address: source.address };
+  return { kind: "repository", path, mode: directoryMode, address: source.address };
 }
 
 function planUrl(url: string, destination: Destination, change: ModeChange): PlannedUrl {

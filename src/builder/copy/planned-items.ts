@@ -1,10 +1,10 @@
 import type { ListedEntry } from "../../context/sources/entry-list.ts";
 import type { SourceMatch } from "../../context/sources/source-match.ts";
 import type { HereDocument } from "../../dockerfile/instruction.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { RepositoryAddress } from "../addresses/repository-address.ts";
 import { type Destination, placeEntry } from "./destination.ts";
-import { defaultDirectoryMode } from "./made-directories.ts";
 
 interface Placed {
   /** Absolute, in the image. */
@@ -100,7 +100,7 @@ function planEntry(
   change: ModeChange,
 ): PlannedEntry {
   const isSourceRoot = entry.relativePath === "";
-  const mode = isSourceRoot ? defaultDirectoryMode : change(entry.mode, entry.type === "directory");
+  const mode = isSourceRoot ? directoryMode : change(entry.mode, entry.type === "directory");
   return {
     kind: "entry",
     path: placeEntry(destination, match, entry.relativePath),

@@ -4,6 +4,7 @@ import { hasWildcard, unescapeGlob } from "../../context/patterns/glob.ts";
 import { enterPath, isMatch } from "../../context/patterns/rules.ts";
 import { BoughError } from "../../errors.ts";
 import { resolveCopySources } from "../../image/copy-sources.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
 import type { BuildJob } from "../job.ts";
 import { type Reading, readDirectory, readFile } from "./read-source.ts";
@@ -60,7 +61,7 @@ async function readMatches(
     if (found === undefined || listed === undefined) return undefined;
     const { uid, gid, mode } = listed;
     if (found.type === "directory") {
-      above.push({ type: "directory", path: next, mode: mode ?? 0o755, uid, gid });
+      above.push({ type: "directory", path: next, mode: mode ?? directoryMode, uid, gid });
       at = next;
       continue;
     }

@@ -81,7 +81,7 @@ function instanceMount(
       const value = secrets.values.get(spec.id);
       if (value === undefined) return undefined;
       const { id: _, required: __, env, isFile, ...own } = spec;
-      const base64 = Buffer.from(value).toString("base64");
+      const base64 = Buffer.from(value.reveal()).toString("base64");
       return { ...own, value: base64, ...(!isFile && { isFile }), ...(env !== undefined && { env }) };
     }
     case "ssh": {

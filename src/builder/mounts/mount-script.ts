@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import { escapeGlob } from "../../context/patterns/glob.ts";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { defaultPath } from "../../image/config.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { type ExpandedCommand, quote } from "../commands/command.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
@@ -132,7 +133,7 @@ function mountScript(
 const prelude = `set -e
 umask 022
 _bough_path=\${PATH-}
-PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
+PATH=$PATH:${defaultPath}`;
 
 function placing({ spec, source }: RunMount, index: number, store: string): string[] {
   const { target } = spec;

@@ -6,8 +6,8 @@ import type { SourceMatch } from "../../context/sources/source-match.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import { hashMatches } from "../copy/hash-sources.ts";
-import { defaultDirectoryMode } from "../copy/made-directories.ts";
 import { stageEntry } from "../copy/staged-items.ts";
 import type { BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
@@ -33,7 +33,7 @@ export async function stageMountedFiles(
     Array.from(match.entries, (entry) => [
       match.isDirectory ? entry.relativePath : "",
       // BuildKit does not send the mode of the context itself, which whoever made it seldom chose.
-      stageEntry({ entry, mode: entry.contextPath === "" ? defaultDirectoryMode : entry.mode }, owned),
+      stageEntry({ entry, mode: entry.contextPath === "" ? directoryMode : entry.mode }, owned),
     ]),
   );
 }

@@ -143,9 +143,9 @@ function givenAuthorization(host: string, { secrets }: RemoteAccess): string | u
     ["GIT_AUTH_HEADER", false],
     ["GIT_AUTH_TOKEN", true],
   ] as const) {
-    const bytes = secrets.values.get(id);
-    if (bytes === undefined) continue;
-    const text = new TextDecoder().decode(bytes).trim();
+    const secret = secrets.values.get(id);
+    if (secret === undefined) continue;
+    const text = new TextDecoder().decode(secret.reveal()).trim();
     if (/[\0\r\n]/.test(text))
       throw new BoughError(`--secret id=${id}: the value must be a single line`, { kind: "usage" });
     return isToken ? `Basic ${Buffer.from(`x-access-token:${text}`).toString("base64")}` : text;

@@ -3,6 +3,7 @@ import { localFileSystem } from "../../context/file-system/local-file-system.ts"
 import { ignoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextEntry } from "../../context/sources/entry.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import type { ResolvedRepository } from "../addresses/repository-address.ts";
 import type { BuildJob } from "../job.ts";
@@ -47,7 +48,7 @@ export async function sendRepository(
     const owned = { path: entry.relativePath, uid: 0, gid: 0 };
     // git records only whether a file is executable.
     const mode = entry.mode & 0o755;
-    if (entry.type === "directory") entries.push({ type: "directory", mode: 0o755, ...owned });
+    if (entry.type === "directory") entries.push({ type: "directory", mode: directoryMode, ...owned });
     else if (entry.type === "symlink") entries.push({ type: "symlink", target: entry.target, ...owned });
     else if (entry.type === "file") {
       const sha256 = await contents.take(bytesOf(entry.absolutePath), entry.size);

@@ -1,8 +1,9 @@
 import { BoughError } from "../../errors.ts";
+import type { Secret } from "../../secret.ts";
 
 /** The values of `--secret` and `--ssh`, by id. They stay in memory: no record, hash or file contains any of them. */
 export interface GivenSecrets {
-  values: ReadonlyMap<string, Uint8Array>;
+  values: ReadonlyMap<string, Secret>;
   /** Paths of agents' sockets on this machine. */
   agents: ReadonlyMap<string, string>;
 }
@@ -13,7 +14,7 @@ export function secretTexts({ values }: GivenSecrets): [name: string, value: str
   return values
     .values()
     .flatMap((value) => {
-      const text = decoder.decode(value);
+      const text = decoder.decode(value.reveal());
       return [text, text.trim()];
     })
     .map((text, index): [string, string] => [`SECRET_${index}`, text])

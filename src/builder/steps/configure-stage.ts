@@ -1,7 +1,6 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
+import { defaultPath, type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
 import { sha256Of } from "../../sha256.ts";
-import { defaultPath } from "../bases/inherited.ts";
 import { noteBase } from "../bases/noted-base.ts";
 import { noteConfiguration, noteOrigin } from "../cache/noted-configuration.ts";
 import type { BuildJob } from "../job.ts";

@@ -10,8 +10,9 @@ import {
 } from "node:fs";
 import type { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import { lookUp, UnreachablePathError } from "../sandbox/root/root-path.ts";
-import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
+import { giveAttributes } from "../system/owner-and-mode.ts";
 import { joinPath, keyOf, type Path } from "../system/path.ts";
 import { isForeign, readAttributes, writeAttributes } from "../system/xattrs.ts";
 import type { PlacedAttributes } from "./file-spec.ts";

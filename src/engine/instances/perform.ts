@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { variablesIn } from "../../image/config.ts";
+import { defaultPath, variablesIn } from "../../image/config.ts";
 import { type InstanceResult, mainProcessSpid } from "../../service/wire/operation.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
@@ -26,8 +26,6 @@ import { makeUpper } from "../system/owner-and-mode.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { workingDirectoryOf } from "./metadata.ts";
 import type { Instance } from "./spec.ts";
-
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Loads the code only when something is copied: a command that only inspects the engine has to start fast. */
 const loadCopies = () => import("../copies/fill-upper.ts");

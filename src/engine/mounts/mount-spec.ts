@@ -1,4 +1,6 @@
 import { normalize } from "node:path";
+import { directoryMode } from "../../image/file-mode.ts";
+import { Secret } from "../../secret.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
 import { type PlacedFile, readFiles, readMode } from "../copies/file-spec.ts";
@@ -78,7 +80,7 @@ interface TmpfsMount {
 
 export interface SecretMount extends Access {
   type: "secret";
-  value: Uint8Array;
+  value: Secret;
   isFile: boolean;
   env: string | undefined;
 }
@@ -143,7 +145,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
       if (sharing !== "shared" && sharing !== "private" && sharing !== "locked")
         refuse(`${name}.sharing`, "must be shared, private or locked");
       return {
-        ...{ target, request: fields, type, sharing, ...access(0o755) },
+        ...{ target, request: fields, type, sharing, ...access(directoryMode) },
         id: readString(fields, "id"),
         readonly: optionalBoolean(fields, "readonly") ?? false,
         image: optionalString(fields, "image"),
@@ -160,7 +162,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
       const env = optionalString(fields, "env");
       if (env !== undefined) requireVariable(env, value, name);
       const isFile = optionalBoolean(fields, "isFile") ?? true;
-      return { target, request, type, ...access(0o400), value, isFile, env };
+      return { target, request, type, ...access(0o400), value: new Secret(value), isFile, env };
     }
     case "ssh":
       known("agent", "mode", "uid", "gid");
@@ -202,7 +204,7 @@ async function readContents(
     root: {
       uid: directory?.uid ?? 0,
       gid: directory?.gid ?? 0,
-      mode: directory?.mode ?? 0o755,
+      mode: directory?.mode ?? directoryMode,
       mtime: directory?.mtime,
     },
   };

@@ -1,6 +1,7 @@
 import { chmodSync, chownSync, lstatSync, type Stats, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import { type MountPlace, makeMountPoint, provideMountPoint } from "../sandbox/root/mount-points.ts";
 import { resolveInRoot } from "../sandbox/root/root-path.ts";
 import type { SandboxMount } from "../sandbox/sandbox-mounts.ts";
@@ -75,7 +76,7 @@ function writeSecret(
 ): void {
   if (memory === undefined || statfsSync(join(machine, memory)).type !== tmpfsMagic)
     throw new Error("there is no tmpfs to keep a secret in");
-  writeFileSync(path, value, { mode: 0o600, flag: "wx" });
+  writeFileSync(path, value.reveal(), { mode: 0o600, flag: "wx" });
   chownSync(path, uid, gid);
   chmodSync(path, mode);
 }
@@ -102,7 +103,7 @@ function findTarget(
     throw fail(`a ${wanted} cannot be mounted on a ${stats.isDirectory() ? "directory" : "file"}`);
   }
   // 1777 is the kernel's default for a tmpfs.
-  const mode = wanted === "file" ? 0o644 : type === "tmpfs" ? 0o1777 : 0o755;
+  const mode = wanted === "file" ? 0o644 : type === "tmpfs" ? 0o1777 : directoryMode;
   const covering = tree.covering(inside);
   if (covering === undefined) provideMountPoint({ root, ...points }, inside, wanted, mode);
   else if (covering.isOwn && covering.contents !== undefined) {

@@ -57,7 +57,7 @@ export async function prepareMounts(
 
 function variableOf(spec: MountSpec): [string, string][] {
   return spec.type === "secret" && spec.env !== undefined
-    ? [[spec.env, Buffer.from(spec.value).toString()]]
+    ? [[spec.env, Buffer.from(spec.value.reveal()).toString()]]
     : [];
 }
 

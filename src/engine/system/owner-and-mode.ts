@@ -10,6 +10,7 @@ import {
   type Stats,
   utimesSync,
 } from "node:fs";
+import { directoryMode } from "../../image/file-mode.ts";
 
 /** Flags for a new file, which must not replace anything, not even a link. */
 export const creating = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -33,9 +34,6 @@ export function setOwnerAndMode(
   // The owner comes first, since changing it clears setuid and setgid.
   if (!isOwned || (stats.mode & 0o7777) !== mode) fchmodSync(descriptor, mode);
 }
-
-/** The mode of a directory that nothing describes. */
-export const directoryMode = 0o755;
 
 /**
  * Makes a directory of an image, or one that commands see. mkdir(2) alone would apply the umask of whoever started bough, which

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { defaultPath } from "../../image/config.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -85,9 +86,7 @@ export function missingPrograms(environment: Environment): { program: ProgramNam
 
 /** An ordinary user's PATH often lacks the directories that runc and mount are in. */
 function searchPath(environment: Environment): string {
-  return [environment.PATH, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-    .filter((path) => path !== undefined && path !== "")
-    .join(":");
+  return [environment.PATH, defaultPath].filter((path) => path !== undefined && path !== "").join(":");
 }
 
 const passedOn =

@@ -1,11 +1,12 @@
 import { linkSync, lstatSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import type { Pace } from "../../pace.ts";
 import { copyContent } from "../copies/copy-content.ts";
 import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { copyMetadata } from "../copies/upper-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
-import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
+import { giveAttributes } from "../system/owner-and-mode.ts";
 import { joinPath, type Path } from "../system/path.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
 import { type BytePath, namesIn, showPath, toPath } from "./byte-path.ts";

@@ -1,8 +1,9 @@
 import { mkdirSync, readlinkSync, rmSync, type Stats, unlinkSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { directoryMode } from "../../image/file-mode.ts";
 import { errorCode } from "../../system-error.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
-import { directoryMode, giveAttributes } from "../system/owner-and-mode.ts";
+import { giveAttributes } from "../system/owner-and-mode.ts";
 import { isWhiteout, markOpaque } from "../system/xattrs.ts";
 import { type BytePath, fromText, namesIn, showPath, toPath } from "./byte-path.ts";
 

@@ -6,6 +6,7 @@ import type { GivenSecrets } from "../../../builder/state/secrets.ts";
 import { displayPath } from "../../../context/file-system/display-path.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { BoughError } from "../../../errors.ts";
+import { Secret } from "../../../secret.ts";
 import type { Invocation } from "../../command-line/command.ts";
 
 /** The source of each `--secret` and the socket of each `--ssh`, by id. Nothing has been read yet. */
@@ -53,7 +54,7 @@ function loadSecrets(
   { runtime: { workingDirectory, environment } }: Pick<Invocation, "runtime">,
 ): GivenSecrets {
   const encoder = new TextEncoder();
-  const values = new Map<string, Uint8Array>();
+  const values = new Map<string, Secret>();
   for (const [id, source] of secrets) {
     const value =
       "file" in source
@@ -61,7 +62,7 @@ function loadSecrets(
         : // As in Docker, an unset variable is an empty secret.
           encoder.encode(environment[source.variable] ?? "");
     requireSize(id, value.byteLength);
-    values.set(id, value);
+    values.set(id, new Secret(value));
   }
   const sockets = [...agents].map(([id, path]): [string, string] => [id, resolve(workingDirectory, path)]);
   for (const [id, path] of sockets) requireSocket(id, path);

@@ -1,0 +1,20 @@
+/**
+ * Bytes that only whoever asks for them sees: no JSON, message or inspection of an object that holds a secret can contain it. What
+ * should be stored or shown has to leave it out.
+ */
+export class Secret {
+  readonly #bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  /** For its one destination: a request's field for secrets, or the memory of a command. */
+  reveal(): Uint8Array {
+    return this.#bytes;
+  }
+
+  toJSON(): never {
+    throw new Error("a secret can't be written as JSON");
+  }
+}
