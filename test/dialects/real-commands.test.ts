@@ -96,9 +96,9 @@ test("a command runs as a user by number, whether the image has it or not", asyn
 });
 
 test.each(["77", "app"])(
-  "WORKDIR, COPY and RUN after USER %s run no command of bough's own",
+  "ENV, and WORKDIR, COPY and RUN after USER %s, run no command of bough's own",
   async (user) => {
-    const dockerfile = `${accounts}USER ${user}\nWORKDIR /srv\nCOPY a.txt .\nRUN cat a.txt; id -u; pwd\n`;
+    const dockerfile = `${accounts}ENV A=1 B=$A\nUSER ${user}\nWORKDIR /srv\nCOPY a.txt .\nRUN cat a.txt; id -u; pwd\n`;
     const { stderr, exitCode } = await build(dockerfile);
     expect(exitCode).toBe(0);
     expect(stderr).toContain("so /srv belongs to root if the image lacks it: make it in a RUN before USER\n");

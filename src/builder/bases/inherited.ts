@@ -44,7 +44,8 @@ function usesUnknownVariable(
     isExpanded &&
     references().some(
       ({ name }) =>
-        lookup(name) === undefined && (dialect.hasDockersVariables || mayBeOfImage(name, instruction, stage)),
+        lookup(name) === undefined &&
+        (dialect.hasDockersVariables || mayBeOfImage(name, instruction, stage, escape)),
     )
   );
 }
@@ -53,9 +54,12 @@ function usesUnknownVariable(
 const namesOfImages = /^(LANG|LC_[A-Z]+|PGDATA)$|PATH$|_(HOME|VERSION|MAJOR|DIR|ROOT)$/;
 
 /** Returns false for a name that is empty in all likelihood: a question is a command on the service. */
-function mayBeOfImage(name: string, instruction: Instruction, { args }: StageState): boolean {
+function mayBeOfImage(name: string, instruction: Instruction, { args }: StageState, escape: string): boolean {
   if (args.has(name)) return false;
-  const goesOn = instruction.name === "ENV" && instruction.pairs.some(({ key }) => key === name);
+  const isUsedIn = (value: string) =>
+    referencesIn(value, escape).some((reference) => reference.name === name);
+  const goesOn =
+    instruction.name === "ENV" && instruction.pairs.some(({ key, value }) => key === name && isUsedIn(value));
   return goesOn || namesOfImages.test(name);
 }
 
