@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { BoughError } from "../errors.ts";
 import { displayPath } from "./file-system/display-path.ts";
 import { fileError, isMissing } from "./file-system/file-error.ts";
-import { localPath } from "./file-system/local-file-system.ts";
+import { localPath } from "./file-system/file-system.ts";
 
 /** The directory that COPY and ADD take their sources from. */
 export interface BuildContext {

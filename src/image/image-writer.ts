@@ -8,7 +8,7 @@ import { decompress } from "./compression.ts";
 import type { ImageConfig } from "./config.ts";
 import { blobPath, digestOf, hexOf } from "./digest.ts";
 import type { ImageOrigin } from "./history.ts";
-import { type LayerBlob, writeLayerBlob } from "./layer-blob.ts";
+import { type LayerBlob, writeLayerBlob } from "./layer-header.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 

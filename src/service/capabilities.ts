@@ -1,7 +1,9 @@
 /** Capabilities of a service. Found out at most once, from `GET /v1/whoami` or from the first call that it refuses. */
+
+import { type BoughError, usageError } from "../errors.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "./http/json.ts";
 import type { Transport } from "./http/transport.ts";
-import type { Capabilities, OptionalCall } from "./service.ts";
+import type { Capabilities, ImageService, OptionalCall } from "./service.ts";
 
 /** Statuses of a service that has no such call. */
 export const unsupportedStatuses: readonly number[] = [404, 405, 501];
@@ -56,4 +58,18 @@ async function askAccount(transport: Transport): Promise<JsonRecord | undefined>
     handles,
   });
   return status === 0 || handles.includes(status) ? undefined : asRecord(body);
+}
+
+/** Returns the error for options that the service does not support, but the engine does. */
+export function unsupportedOptions(
+  options: readonly string[],
+  { address }: Pick<ImageService, "address">,
+  reason?: string,
+): BoughError {
+  const named = options.join(", ").replace(/, ([^,]*)$/, " and $1");
+  const them = options.length === 1 ? "it" : "them";
+  return usageError(
+    `${address} does not support ${named}${reason === undefined ? "" : `: ${reason}`}`,
+    `Leave ${them} out, or use bough's own engine (--local).`,
+  );
 }

@@ -1,21 +1,24 @@
 /** The API client: an ImageService over any fetch function. */
 import type { Clock } from "../clock.ts";
 import { createCapabilities } from "./capabilities.ts";
-import type { KnownFiles } from "./files/contents.ts";
 import { createFiles } from "./files/files.ts";
+import type { KnownFiles } from "./files/upload.ts";
 import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
 import type { KnownProtocol } from "./http/protocol.ts";
 import { createTransport } from "./http/transport.ts";
-import { createImageChanges, type ImageChanges } from "./images/changes.ts";
 import type { ImageInspector } from "./images/image-file.ts";
 import { createImageFiles } from "./images/image-files.ts";
 import type { SeenImages } from "./images/image-list.ts";
 import { createImages, type Images } from "./images/images.ts";
-import { createInspector } from "./images/inspect.ts";
-import { createInspectRoutes } from "./images/inspect-routes.ts";
-import { createImageLayers, type ImageLayers } from "./images/layers.ts";
-import { createEventSnapshots, type EventSnapshots } from "./operations/event-snapshot.ts";
+import { createInspector, createInspectRoutes } from "./images/inspect-routes.ts";
+import {
+  createImageChanges,
+  createImageLayers,
+  type ImageChanges,
+  type ImageLayers,
+} from "./images/layers.ts";
+import { createEventSnapshots, type EventSnapshots } from "./operations/events.ts";
 import { createOperationRecords, type OperationRecords } from "./operations/operation-records.ts";
 import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";

@@ -5,9 +5,9 @@
  */
 import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
-import type { SendOnce } from "./files/contents.ts";
 import type {
   LocalFile,
+  SendOnce,
   SentFile,
   StreamOptions,
   UnhashedOptions,
@@ -16,10 +16,9 @@ import type {
   UploadProgress,
 } from "./files/upload.ts";
 import type { ImageFiles } from "./images/image-file.ts";
-import type { LendFiles } from "./wire/file.ts";
+import type { LendFiles, UnhashedFile } from "./wire/file.ts";
 import type { InstanceRequest } from "./wire/instance.ts";
 import type { LimitHit, OperationKind } from "./wire/operation.ts";
-import type { UnhashedFile } from "./wire/unhashed-file.ts";
 
 /** The connection to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;

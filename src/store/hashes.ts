@@ -2,10 +2,8 @@ import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
 import type { Pace } from "../pace.ts";
 import type { FileState } from "./file-columns.ts";
-import { createFileTable, type FileTable } from "./file-table.ts";
-import { packMerged, packSome } from "./merge-files.ts";
-import { unpackFiles } from "./packed-files.ts";
-import { PendingFiles } from "./pending-files.ts";
+import { createFileTable, type FileTable, PendingFiles } from "./file-table.ts";
+import { packMerged, packSome, unpackFiles } from "./packed-files.ts";
 
 /** Hashes of files by their `stat`, so that unchanged files need not be read again. */
 export interface HashStore {

@@ -1,5 +1,6 @@
 /** The stored form of a context's files: parts that are compressed one by one, so that packing can yield in between. */
 import { FileColumns } from "./file-columns.ts";
+import type { PendingFiles } from "./file-table.ts";
 
 /** The version of the format: a new layout gets a new number. */
 const stamp = 0xb0000003;
@@ -7,7 +8,7 @@ const numberBytes = Uint32Array.BYTES_PER_ELEMENT;
 /** Rows of a part, which take some milliseconds to pack. */
 const partRows = 4096;
 
-export class FilePacker {
+class FilePacker {
   // Reused for all parts: a new one for each would be slow to grow, and to collect.
   readonly #part = new FileColumns();
   readonly #packed: Uint8Array[] = [];
@@ -55,4 +56,34 @@ function uint32Bytes(number: number): Uint8Array {
   const bytes = Buffer.alloc(numberBytes);
   bytes.writeUInt32LE(number);
   return bytes;
+}
+
+/**
+ * Packs changed files in their old places, and new ones at the end. Yields after each part. Considers only the first `count`
+ * pending files: there may be more when it continues.
+ */
+export function* packMerged(
+  before: FileColumns,
+  pending: PendingFiles,
+  count: number,
+): Generator<undefined, Uint8Array> {
+  const packer = new FilePacker();
+  const isPacked = new Uint8Array(count);
+  for (let row = 0; row < before.length; row++) {
+    const change = pending.find(before.paths.at(row));
+    const isChanged = change !== undefined && change < count;
+    if (isChanged) isPacked[change] = 1;
+    if (isChanged ? packer.add(pending.columns, change) : packer.add(before, row)) yield;
+  }
+  for (let row = 0; row < count; row++) {
+    if (pending.isLatest(row) && isPacked[row] === 0 && packer.add(pending.columns, row)) yield;
+  }
+  return packer.end();
+}
+
+/** Packs the rows to keep. */
+export function packSome(columns: FileColumns, isKept: (row: number) => boolean): Uint8Array {
+  const packer = new FilePacker();
+  for (let row = 0; row < columns.length; row++) if (isKept(row)) packer.add(columns, row);
+  return packer.end();
 }

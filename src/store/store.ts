@@ -1,13 +1,16 @@
 import type { Clock } from "../clock.ts";
 import { inTransaction } from "../database.ts";
-import { type BranchStore, createBranchStore } from "./branches.ts";
-import { type CopyMemory, createCopyMemory } from "./copies.ts";
-import { type CopyLayerStore, createCopyLayerStore } from "./copy-layers.ts";
+import {
+  type BranchStore,
+  createBranchStore,
+  createFailedStepStore,
+  type FailedStepStore,
+} from "./branches.ts";
+import { type CopyLayerStore, type CopyMemory, createCopyLayerStore, createCopyMemory } from "./copies.ts";
 import { type OpenOptions, openStateFile } from "./database.ts";
 import { createFactStore, type FactStore } from "./facts.ts";
-import { createFailedStepStore, type FailedStepStore } from "./failed-steps.ts";
 import { createFileStateStore, type FileStateStore } from "./file-states.ts";
-import { forgetImages } from "./forget-images.ts";
+import { forgetImages } from "./forget.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
 import { createImportMemory, type ImportMemory } from "./imports.ts";
 import { createScopeCopies, type ScopeCopies } from "./scope-copies.ts";

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
-import { forgetOld } from "./forget-old.ts";
+import { forgetOld } from "./forget.ts";
 
 /** The last result of an `ADD <url>`, with the server's response headers. */
 export interface UrlEntry {

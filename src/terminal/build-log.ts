@@ -5,7 +5,7 @@ import { changesImage, describeExcluded, describeMissing } from "../builder/stat
 import { renderExplanation, renderShared } from "./explanation.ts";
 import type { LogLevel } from "./log.ts";
 import { describeGone, formatAge, formatBytes, formatCount, formatDuration } from "./quantity.ts";
-import { countSteps } from "./step-count.ts";
+import { countSteps } from "./step-row.ts";
 
 export interface LogLine {
   level: LogLevel;

@@ -4,7 +4,7 @@ import { failureOf } from "./failure.ts";
 import { jsonText } from "./json-text.ts";
 import { createReportedLog, type LogLevel } from "./log.ts";
 import type { Progress } from "./progress.ts";
-import { countSteps } from "./step-count.ts";
+import { countSteps } from "./step-row.ts";
 
 interface JsonProgressOptions {
   write: (text: string) => void;

@@ -1,7 +1,7 @@
 import { paintDim, paintHeading } from "./color.ts";
 import { truncateToWidth } from "./fit.ts";
 import { describeActivity, type LiveState, type LiveStep, shownSteps } from "./live-state.ts";
-import { tailRows } from "./output/output-tail.ts";
+import { tailRows } from "./output/held-output.ts";
 import { formatElapsed, renderStepRow } from "./step-row.ts";
 import { sanitizeRow } from "./terminal-text.ts";
 

@@ -1,6 +1,6 @@
 import type { BuildEvent, StepEvent, StepInStage } from "../builder/events.ts";
 import type { StepPlace } from "../builder/step-place.ts";
-import { appendOutput, emptyTail, type OutputTail } from "./output/output-tail.ts";
+import { appendOutput, emptyTail, type OutputTail } from "./output/held-output.ts";
 import { formatBytes, formatCount, formatPart } from "./quantity.ts";
 
 /** The state of the live view: running and just finished steps by number, the one with the latest event last. */

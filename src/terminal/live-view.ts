@@ -8,10 +8,8 @@ import { createLog, type LogLevel } from "./log.ts";
 import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
 import { renderForPeople } from "./people-log.ts";
 import { createLineLogger, type Progress, type Writers } from "./progress.ts";
-import { createStepLabels } from "./step-count.ts";
-import { formatElapsed, renderStepRow } from "./step-row.ts";
+import { createStepLabels, formatElapsed, renderStepRow } from "./step-row.ts";
 import { formatLogLines, formatOutput } from "./terminal-text.ts";
-import { createTurns } from "./turns.ts";
 
 interface LiveViewOptions {
   terminal: Terminal;
@@ -25,7 +23,7 @@ interface LiveViewOptions {
   signal?: AbortSignal;
 }
 
-export interface Terminal extends Screen {
+interface Terminal extends Screen {
   hasColor: boolean;
 }
 
@@ -168,5 +166,43 @@ function createResizeSafeWidth({ now }: Pick<Clock, "now">): (columns: number) =
     if (columns < before) narrowedAt = now();
     before = columns;
     return now() - narrowedAt < resizeMilliseconds ? Math.ceil(columns / 2) : columns;
+  };
+}
+
+/** Defers actions to the next turn of the event loop, after signals that must be handled first. */
+interface Turns {
+  /** Runs an action now, or in the next turn if the process may have been stopped. Keeps the order. */
+  soon(action: () => void): void;
+  /** Runs an action in the next turn. */
+  next(action: () => void): void;
+  /** Runs all deferred actions at once. */
+  finish(): void;
+}
+
+/** A longer gap between two calls means that the process was stopped, as by SIGSTOP. */
+const unseenMilliseconds = 120;
+
+/**
+ * A process that continues after a stop runs timers that are due before it handles SIGCONT. A program that draws on a terminal
+ * must handle SIGCONT first, since another program has written there. Call `next` ten times a second.
+ */
+export function createTurns({ now }: Pick<Clock, "now">): Turns {
+  const waiting: (() => void)[] = [];
+  let seenAt = now();
+  const finish = () => {
+    for (const action of waiting.splice(0)) action();
+  };
+  const next = (action: () => void) => {
+    seenAt = now();
+    if (waiting.push(action) === 1) setImmediate(finish);
+  };
+  return {
+    soon(action) {
+      const isLate = now() - seenAt > unseenMilliseconds;
+      if (isLate || waiting.length > 0) next(action);
+      else action();
+    },
+    next,
+    finish,
   };
 }

@@ -6,7 +6,7 @@ import type { Log, LogLevel } from "./log.ts";
 import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
 import { createLabelledOutput } from "./output/labelled-output.ts";
 import { createStreamedOutput } from "./output/streamed-output.ts";
-import { createStepLabels } from "./step-count.ts";
+import { createStepLabels } from "./step-row.ts";
 
 /** Shows a running build. */
 export interface Progress {

@@ -5,7 +5,7 @@ import { dialects } from "../../src/builder/dialect.ts";
 import { createLookAhead } from "../../src/builder/stages/look-ahead.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
+import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
 import { fileStatOf } from "../../src/context/sources/entry-of.ts";
 import type { AddInstruction, CopyInstruction } from "../../src/dockerfile/instruction.ts";

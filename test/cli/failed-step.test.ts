@@ -133,7 +133,7 @@ test("no secret of the step is in a file, and a successful build forgets the ste
     readFileSync(join(state, "sessions", name), "latin1"),
   );
   const [[, , session = ""] = []] = suggestedCommands(failed.stderr);
-  const { createFailedStepStore } = await import("../../src/store/failed-steps.ts");
+  const { createFailedStepStore } = await import("../../src/store/branches.ts");
   const { Database } = await import("bun:sqlite");
   const database = new Database(join(state, "sessions/embedded.db"), { readonly: true });
   const kept = createFailedStepStore(database).get(session) ?? "";

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import { readIgnoreRules } from "../../src/context/patterns/ignore-file.ts";
+import { readIgnoreRules } from "../../src/context/patterns/ignore.ts";
 import { BoughError } from "../../src/errors.ts";
 import { makeTree, removeTrees } from "./make-tree.ts";
 

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
+import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { hashFiles } from "../../src/context/hashing/hash.ts";
 import { type HashCache, isSameStat, isSettled } from "../../src/context/hashing/stat-cache.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";

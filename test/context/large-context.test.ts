@@ -2,9 +2,8 @@ import { expect, test } from "bun:test";
 import { parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
 import { decidePath, isMatch } from "../../src/context/patterns/rules.ts";
 import type { ContextEntry, FileEntry } from "../../src/context/sources/entry.ts";
-import { EntryList } from "../../src/context/sources/entry-list.ts";
+import { EntryList, type SourceMatch } from "../../src/context/sources/entry-list.ts";
 import { findLargeContext } from "../../src/context/sources/large-context.ts";
-import type { SourceMatch } from "../../src/context/sources/source-match.ts";
 
 const mebibyte = 1024 * 1024;
 const noStat = { device: 0, inode: 0, size: 0, mtimeMs: 0, ctimeMs: 0 };

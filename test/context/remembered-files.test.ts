@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
+import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { rememberFiles } from "../../src/context/file-system/remembered-files.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
+import { localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { ignoreRules, parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
 import { resolveSources } from "../../src/context/sources/sources.ts";
 import { runs } from "../support/random.ts";

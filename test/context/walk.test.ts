@@ -3,8 +3,7 @@ import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, symlinkSync, write
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { openBuildContext } from "../../src/context/build-context.ts";
-import type { FileSystem } from "../../src/context/file-system/file-system.ts";
-import { localFileSystem } from "../../src/context/file-system/local-file-system.ts";
+import { type FileSystem, localFileSystem } from "../../src/context/file-system/file-system.ts";
 import { type IgnoreRules, ignoreRules, parseIgnoreFile } from "../../src/context/patterns/ignore.ts";
 import { resolveSources } from "../../src/context/sources/sources.ts";
 import { makeTree, removeTrees } from "./make-tree.ts";

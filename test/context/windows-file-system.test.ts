@@ -2,8 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, lstatSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { FileSystem } from "../../src/context/file-system/file-system.ts";
-import { windowsFileSystem, withSlashes } from "../../src/context/file-system/windows-file-system.ts";
+import {
+  type FileSystem,
+  windowsFileSystem,
+  withSlashes,
+} from "../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../src/context/patterns/ignore.ts";
 import { resolveSources } from "../../src/context/sources/sources.ts";
 import { temporaryDirectory } from "../support/bough.ts";

@@ -1,6 +1,6 @@
 /** `GET /v1/images/{uuid}/changes`: the files that each layer adds, changes and deletes. */
 import { expect, test } from "bun:test";
-import type { ImageLayerChanges, LayerChange } from "../../src/service/wire/layer-changes.ts";
+import type { ImageLayerChanges, LayerChange } from "../../src/service/wire/image.ts";
 import { openSharedEngine } from "../support/shared-engine.ts";
 
 /** Commands, each making a layer on the one before, and the layer's changes. */

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ImageConfig } from "../../src/image/config.ts";
-import { inheritConfig } from "../../src/image/inherit-config.ts";
+import { type ImageConfig, inheritConfig } from "../../src/image/config.ts";
 
 const base: ImageConfig = {
   Env: ["PATH=/bin", "A=base"],

@@ -1,7 +1,7 @@
 /** The body of a response while it is read. */
 import { expect, test } from "bun:test";
-import { childOf } from "../../src/service/http/abort.ts";
 import { watchedBody } from "../../src/service/http/body-stream.ts";
+import { childOf } from "../../src/service/http/deadline.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 
 test("the request's signal ends a pending read and the next one", async () => {

@@ -1,13 +1,14 @@
 /** Changes to INI files change the requested value and nothing else. */
+
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {
   hasIniValue,
+  readProfiles,
   removeIniSection,
   removeIniValue,
   setIniValue,
-} from "../../src/service/profiles/ini-text.ts";
-import { readProfiles } from "../../src/service/profiles/profile-text.ts";
+} from "../../src/service/profiles/profile-text.ts";
 import { runs } from "../support/random.ts";
 
 describe("an existing value is changed in its place:", () => {

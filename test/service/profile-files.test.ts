@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { profileDirectory, readProfileFiles } from "../../src/service/profiles/profile-files.ts";
+import { profileDirectory, readProfileFiles } from "../../src/service/profiles/profile-editor.ts";
 
 let home: string;
 beforeEach(() => {

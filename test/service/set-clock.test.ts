@@ -1,7 +1,7 @@
 /** Somebody sets the machine's clock while bough waits: no limit is over at once, and none lasts for hours. */
 import { expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../src/clock.ts";
-import { startIdleTimer } from "../../src/service/http/idle-timer.ts";
+import { startIdleTimer } from "../../src/service/http/deadline.ts";
 import { graceMilliseconds, withTimeLimit } from "../../src/service/operations/overdue.ts";
 
 const hour = 3_600_000;

@@ -1,10 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { FileColumns, type FileState } from "../../src/store/file-columns.ts";
-import { createFileTable } from "../../src/store/file-table.ts";
-import { packMerged } from "../../src/store/merge-files.ts";
-import { unpackFiles } from "../../src/store/packed-files.ts";
-import { PendingFiles } from "../../src/store/pending-files.ts";
+import { createFileTable, PendingFiles } from "../../src/store/file-table.ts";
+import { packMerged, unpackFiles } from "../../src/store/packed-files.ts";
 import { state } from "../support/file-state.ts";
 import { runs } from "../support/random.ts";
 

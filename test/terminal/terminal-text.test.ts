@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { appendOutput, emptyTail, tailRows } from "../../src/terminal/output/output-tail.ts";
+import { appendOutput, emptyTail, tailRows } from "../../src/terminal/output/held-output.ts";
 import { formatLogLines, sanitizeLines, sanitizeRow } from "../../src/terminal/terminal-text.ts";
 import { runs } from "../support/random.ts";
 

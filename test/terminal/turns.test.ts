@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createTurns } from "../../src/terminal/turns.ts";
+import { createTurns } from "../../src/terminal/live-view.ts";
 
 test("an action runs at once, but after a gap in the next turn and in order", async () => {
   let time = 0;

@@ -1,7 +1,7 @@
 import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import { unsupportedOptions } from "../../service/capabilities.ts";
 import type { ImageService } from "../../service/service.ts";
-import { unsupportedOptions } from "../../service/unsupported-options.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 import type { BuildJob } from "../job.ts";
 

@@ -2,7 +2,7 @@
  * Chain hashes of files that are not looked at: if `stat` reports all files in the state in which they were hashed and staged
  * before, the next step has the same chain hash as then.
  */
-import { digestOfMatches } from "../../context/sources/source-match.ts";
+import { digestOfMatches } from "../../context/sources/entry-list.ts";
 import { sha256Of } from "../../sha256.ts";
 import { chainHashHead } from "../cache/chain-hash.ts";
 import type { BuildJob } from "../job.ts";

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { SourceMatch } from "../../context/sources/source-match.ts";
+import type { SourceMatch } from "../../context/sources/entry-list.ts";
 import { BoughError } from "../../errors.ts";
 import { isStagedBelow } from "../staging/add-staged.ts";
 import { parentDirectories, pathInImage } from "../state/path-in-image.ts";

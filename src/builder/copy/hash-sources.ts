@@ -1,6 +1,5 @@
 import { type HashOptions, hashEach } from "../../context/hashing/hash.ts";
-import type { ListedFile } from "../../context/sources/entry-list.ts";
-import type { SourceMatch } from "../../context/sources/source-match.ts";
+import type { ListedFile, SourceMatch } from "../../context/sources/entry-list.ts";
 import { createPace } from "../../pace.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { EarlyUploads } from "../feed.ts";

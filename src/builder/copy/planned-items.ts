@@ -1,5 +1,4 @@
-import type { ListedEntry } from "../../context/sources/entry-list.ts";
-import type { SourceMatch } from "../../context/sources/source-match.ts";
+import type { ListedEntry, SourceMatch } from "../../context/sources/entry-list.ts";
 import type { HereDocument } from "../../dockerfile/instruction.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 import type { ModeChange } from "../../image/mode-change.ts";

@@ -2,7 +2,7 @@ import { type BuildContext, describeContext } from "../../context/build-context.
 import type { FileSystem } from "../../context/file-system/file-system.ts";
 import { escapeGlob } from "../../context/patterns/glob.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
-import type { SourceMatch } from "../../context/sources/source-match.ts";
+import type { SourceMatch } from "../../context/sources/entry-list.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";

@@ -1,8 +1,11 @@
 import { BoughError } from "../../errors.ts";
 import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/http/errors.ts";
-import { watchForDiskFull } from "../../service/operations/disk-full.ts";
-import { describeLimitHits } from "../../service/operations/limits.ts";
-import { refuseMissing, requireEnd } from "../../service/operations/outcome.ts";
+import {
+  describeLimitHits,
+  refuseMissing,
+  requireEnd,
+  watchForDiskFull,
+} from "../../service/operations/outcome.ts";
 import { requestIdOfStep } from "../../service/operations/request-id.ts";
 import type { CapturedOutput, OperationOutcome, OutputChunk, RepeatedId } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";

@@ -1,9 +1,8 @@
 /** Requests to the servers named by `ADD <url>` or a build's context: redirects, deadlines, and which failures are temporary. */
 import { BoughError } from "../../errors.ts";
-import { childOf } from "../../service/http/abort.ts";
 import { watchedBody } from "../../service/http/body-stream.ts";
 import { explainFault } from "../../service/http/connection.ts";
-import { withDeadline } from "../../service/http/deadline.ts";
+import { childOf, withDeadline } from "../../service/http/deadline.ts";
 import { SpentBodyError } from "../../service/http/errors.ts";
 import { decide, type Failure, retryAfterIn } from "../../service/http/retry.ts";
 import { redactUrl, splitCredentials } from "../addresses/source-url.ts";

@@ -1,5 +1,5 @@
 import { createReadStream, realpathSync } from "node:fs";
-import { localFileSystem } from "../../context/file-system/local-file-system.ts";
+import { localFileSystem } from "../../context/file-system/file-system.ts";
 import { ignoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextEntry } from "../../context/sources/entry.ts";
 import { resolveSources } from "../../context/sources/sources.ts";

@@ -24,7 +24,7 @@ export const sections = {
     seconds: orNull(number),
     by: orNull(text),
   }),
-  /** Layers of COPYs between images, by the hash of all inputs; see store/copy-layers.ts. */
+  /** Layers of COPYs between images, by the hash of all inputs; see store/copies.ts. */
   copies: section(sha256, 10_000, unbounded, { place: sha256, source: id, layer: sha256 }),
   /**
    * The sources of a COPY from an image as JSON, by image and words; see store/copies.ts. Without them, on a service that cannot

@@ -3,7 +3,7 @@ import type { BuildContext } from "../../context/build-context.ts";
 import type { FileSystem } from "../../context/file-system/file-system.ts";
 import type { HashOptions } from "../../context/hashing/hash.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
-import { digestOfMatches } from "../../context/sources/source-match.ts";
+import { digestOfMatches } from "../../context/sources/entry-list.ts";
 import { type ResolvedSources, resolveSources } from "../../context/sources/sources.ts";
 import type { WhyLeftOut } from "../../context/sources/special-file.ts";
 import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfile/instruction.ts";

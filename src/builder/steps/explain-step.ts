@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { pathWithin } from "../../context/file-system/path-within.ts";
+import { pathWithin } from "../../context/file-system/display-path.ts";
 import type { Explanation } from "../cache/explain.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import type { BuildJob } from "../job.ts";

@@ -1,9 +1,14 @@
 import { basename, join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { RefusedTokenError } from "../../service/http/errors.ts";
-import { writePrivateFile } from "../../service/profiles/private-file.ts";
-import { type ProfileTexts, removeProfile, switchProfile } from "../../service/profiles/profile-editor.ts";
-import { profileDirectory, readProfileFiles } from "../../service/profiles/profile-files.ts";
+import {
+  type ProfileTexts,
+  profileDirectory,
+  readProfileFiles,
+  removeProfile,
+  switchProfile,
+  writePrivateFile,
+} from "../../service/profiles/profile-editor.ts";
 import { type Profile, type Profiles, readProfiles } from "../../service/profiles/profile-text.ts";
 import { nearest } from "../../suggest.ts";
 import { visible } from "../../visible.ts";

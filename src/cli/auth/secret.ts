@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { abandonable } from "../../service/http/abort.ts";
+import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import { isCi } from "../../terminal/color.ts";
 import { visible } from "../../visible.ts";

@@ -2,7 +2,7 @@ import { basename, join, relative } from "node:path";
 import { createLayerCache } from "../../builder/cache/layer-cache.ts";
 import { createStepMemory } from "../../builder/cache/step-memory.ts";
 import type { BuildJob } from "../../builder/job.ts";
-import { pathWithin } from "../../context/file-system/path-within.ts";
+import { pathWithin } from "../../context/file-system/display-path.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";

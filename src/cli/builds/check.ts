@@ -95,7 +95,7 @@ async function assumeService(runtime: Runtime, globals: GlobalOptions): Promise<
 
 async function usesEngine({ environment }: Runtime, flags: GlobalOptions): Promise<boolean> {
   const { chooseService } = await import("../../service/profiles/profile.ts");
-  const { readProfileFiles } = await import("../../service/profiles/profile-files.ts");
+  const { readProfileFiles } = await import("../../service/profiles/profile-editor.ts");
   try {
     return chooseService({ flags, environment, files: readProfileFiles(environment) }).kind === "embedded";
   } catch (error) {

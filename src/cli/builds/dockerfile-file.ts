@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
 import { BoughError } from "../../errors.ts";
-import { abandonable } from "../../service/http/abort.ts";
+import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 

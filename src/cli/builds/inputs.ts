@@ -5,7 +5,7 @@ import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { Dialect } from "../../builder/dialect.ts";
 import type { Platform } from "../../builder/state/platform.ts";
 import { openBuildContext } from "../../context/build-context.ts";
-import { readIgnoreRules } from "../../context/patterns/ignore-file.ts";
+import { readIgnoreRules } from "../../context/patterns/ignore.ts";
 import { BoughError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";

@@ -5,7 +5,7 @@ import { missingParts } from "../../builder/graph/missing-parts.ts";
 import type { BuildRequest } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
-import { localFileSystem } from "../../context/file-system/local-file-system.ts";
+import { localFileSystem } from "../../context/file-system/file-system.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { ContextHashes } from "../../store/hashes.ts";

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
-import { ignoreFileCandidates } from "../../context/patterns/ignore-file.ts";
+import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
 import { BoughError } from "../../errors.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";

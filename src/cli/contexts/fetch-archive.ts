@@ -5,7 +5,7 @@ import { fetchContent, sourceFault, watched, withRetries } from "../../builder/r
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
 import { BoughError } from "../../errors.ts";
-import { abandonable } from "../../service/http/abort.ts";
+import { abandonable } from "../../service/http/deadline.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { createDecompress } from "../builds/decompress.ts";

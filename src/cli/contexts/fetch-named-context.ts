@@ -4,7 +4,7 @@ import { modifiedSeconds, redactUrl } from "../../builder/addresses/source-url.t
 import { createHashedStream } from "../../builder/archives/hashed-stream.ts";
 import { isHeader, peek } from "../../builder/archives/open-archive.ts";
 import type { ContextFiles } from "../../builder/contexts/named-context.ts";
-import { localPath } from "../../context/file-system/local-file-system.ts";
+import { localPath } from "../../context/file-system/file-system.ts";
 import { ignoreRules } from "../../context/patterns/ignore.ts";
 import { detectCompression } from "../../image/compression.ts";
 import { blockBytes } from "../../image/tar-header.ts";

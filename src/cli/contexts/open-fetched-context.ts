@@ -3,9 +3,13 @@ import { isAbsolute, join } from "node:path";
 import type { Dialect } from "../../builder/dialect.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
-import { localFileSystem, localPath } from "../../context/file-system/local-file-system.ts";
-import { type IgnoreRules, ignoreRules } from "../../context/patterns/ignore.ts";
-import { ignoreFileCandidates, readIgnoreRules } from "../../context/patterns/ignore-file.ts";
+import { localFileSystem, localPath } from "../../context/file-system/file-system.ts";
+import {
+  type IgnoreRules,
+  ignoreFileCandidates,
+  ignoreRules,
+  readIgnoreRules,
+} from "../../context/patterns/ignore.ts";
 import { contextPathOf, resolveInContext } from "../../context/sources/resolve-path.ts";
 import { BoughError } from "../../errors.ts";
 import {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ServiceChoice } from "../../service/profiles/profile.ts";
-import { profileDirectory } from "../../service/profiles/profile-files.ts";
+import { profileDirectory } from "../../service/profiles/profile-editor.ts";
 import { reasonOf } from "../../system-error.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { commit, commitDate, version } from "../../version.ts";

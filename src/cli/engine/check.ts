@@ -1,7 +1,7 @@
 import type { Damage, EngineCheckReport } from "../../engine/check/report.ts";
 import { openStore } from "../../store/store.ts";
-import { createProgressRow } from "../../terminal/progress-row.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
+import { createProgressRow } from "../../terminal/step-row.ts";
 import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { InputObserver } from "../../builder/input-observer.ts";
 import { type GivenSecrets, secretTexts } from "../../builder/state/secrets.ts";
-import { pathWithin } from "../../context/file-system/path-within.ts";
+import { pathWithin } from "../../context/file-system/display-path.ts";
 import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { isSecretValue } from "../../dockerfile/secret-value.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";

@@ -9,7 +9,7 @@ import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { blobPath, digestOf } from "../../image/digest.ts";
 import { type ImageToWrite, type WrittenImage, writeOciLayout } from "../../image/image-writer.ts";
-import type { LayerBlob } from "../../image/layer-blob.ts";
+import type { LayerBlob } from "../../image/layer-header.ts";
 import { mediaTypes } from "../../image/oci-layout.ts";
 import { writeToDirectory } from "../../image/output-files.ts";
 import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";

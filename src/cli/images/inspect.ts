@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { formatMode, octalMode } from "../../image/file-mode.ts";
-import type { LayerChange } from "../../service/wire/layer-changes.ts";
+import type { LayerChange } from "../../service/wire/image.ts";
 import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";

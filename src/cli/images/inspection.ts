@@ -1,7 +1,7 @@
 /** The text that `bough inspect` shows of an image. */
 
 import { completeHistory, type HistoryLine, instructionOf, linesByLayer } from "../../image/history.ts";
-import type { ImageLayerChanges } from "../../service/wire/layer-changes.ts";
+import type { ImageLayerChanges } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { paintHeading } from "../../terminal/color.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";

@@ -1,10 +1,9 @@
 /** `bough mcp --root DIR`: the directory that an agent's paths on this machine may not lead out of. */
 import { lstatSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { displayPath } from "../../context/file-system/display-path.ts";
+import { displayPath, pathWithin } from "../../context/file-system/display-path.ts";
 import { fileError, isMissing } from "../../context/file-system/file-error.ts";
-import { pathWithin } from "../../context/file-system/path-within.ts";
-import { ignoreFileCandidates } from "../../context/patterns/ignore-file.ts";
+import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
 import { BoughError } from "../../errors.ts";
 import { locateInputs } from "../builds/inputs.ts";
 import { namedIgnoreFiles } from "../builds/options/build-contexts.ts";

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { abandonable } from "../../service/http/abort.ts";
+import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "./runtime.ts";

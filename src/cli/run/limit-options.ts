@@ -1,7 +1,7 @@
 /** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
 import { usageError } from "../../errors.ts";
+import { unsupportedOptions } from "../../service/capabilities.ts";
 import type { ImageService } from "../../service/service.ts";
-import { unsupportedOptions } from "../../service/unsupported-options.ts";
 import {
   comparableLimit,
   minLimits,

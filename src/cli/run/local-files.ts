@@ -4,7 +4,7 @@ import { addStaged } from "../../builder/staging/add-staged.ts";
 import type { Staged, StagedEntry } from "../../builder/state/staged.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { isMissing } from "../../context/file-system/file-error.ts";
-import { localFileSystem, localPath } from "../../context/file-system/local-file-system.ts";
+import { localFileSystem, localPath } from "../../context/file-system/file-system.ts";
 import { hashFiles } from "../../context/hashing/hash.ts";
 import { ignoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextEntry, FileEntry } from "../../context/sources/entry.ts";

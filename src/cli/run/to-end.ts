@@ -1,8 +1,6 @@
 import { noteConfiguration, notedConfiguration } from "../../builder/cache/noted-configuration.ts";
 import { BoughError } from "../../errors.ts";
-import { saysDiskFull } from "../../service/operations/disk-full.ts";
-import { describeLimitHits } from "../../service/operations/limits.ts";
-import { refuseMissing } from "../../service/operations/outcome.ts";
+import { describeLimitHits, refuseMissing, saysDiskFull } from "../../service/operations/outcome.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { NewEntry } from "../../store/sessions.ts";
 import type { Invocation } from "../command-line/command.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { chooseService, type ServiceChoice } from "../../service/profiles/profile.ts";
-import { readProfileFiles } from "../../service/profiles/profile-files.ts";
+import { readProfileFiles } from "../../service/profiles/profile-editor.ts";
 import { sha256Of } from "../../sha256.ts";
 import { version } from "../../version.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";

@@ -1,3 +1,5 @@
+import { isAbsolute, relative, sep } from "node:path";
+
 /**
  * Returns a path in a form that is safe in a message: quoted and escaped if it has invisible characters or ones that a terminal
  * interprets.
@@ -20,4 +22,10 @@ export function displayPath(path: string): string {
     }
   });
   return `"${escaped}"`;
+}
+
+/** Returns a path relative to a directory, with slashes as in a Dockerfile; `undefined` if it is outside. */
+export function pathWithin(directory: string, path: string): string | undefined {
+  const within = relative(directory, path).replaceAll(sep, "/");
+  return within === ".." || within.startsWith("../") || isAbsolute(within) ? undefined : within;
 }

@@ -1,4 +1,7 @@
+import { isUtf8 } from "node:buffer";
+import { readdirSync, readlinkSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { inDirectory, inItsDirectory } from "../../open-without-links.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import { displayPath } from "./display-path.ts";
 
@@ -27,4 +30,43 @@ export function readError(action: string, contextPath: string, error: unknown): 
   // EINVAL: it was a link. ENXIO: it is a pipe or a socket.
   const isOther = ["EINVAL", "ELOOP", "ENXIO"].includes(errorCode(error) ?? "");
   return isOther ? changedError(contextPath, "changed", error) : fileError(action, contextPath, error);
+}
+
+/** Names and link targets that are not UTF-8. bough, like BuildKit's protocol, has paths as text: such a file can't be copied. */
+
+/** True if some bytes of the text may have been replaced, since they are not UTF-8. */
+export function mayBeReplaced(text: string): boolean {
+  return text.includes("\uFFFD");
+}
+
+/** Returns the error for a file whose name is not UTF-8; `undefined` if `name` in `directory` is as the directory has it. */
+export function undecodableName(
+  parent: { contextPath: string; absolutePath: string },
+  name: string,
+): BoughError | undefined {
+  const raw = inDirectory(parent.absolutePath, (place) => readdirSync(place, { encoding: "buffer" })).find(
+    (bytes) => bytes.toString() === name && !isUtf8(bytes),
+  );
+  if (raw === undefined) return undefined;
+  const path = parent.contextPath === "" ? escaped(raw) : `${parent.contextPath}/${escaped(raw)}`;
+  return new BoughError(`cannot copy ${displayPath(path)}: its name is not valid UTF-8`, { hint });
+}
+
+/** Returns the error for a link whose target is not UTF-8; `undefined` if it is. */
+export function undecodableTarget(contextPath: string, absolutePath: string): BoughError | undefined {
+  const raw = inItsDirectory(absolutePath, (place) => readlinkSync(place, { encoding: "buffer" }));
+  if (isUtf8(raw)) return undefined;
+  return new BoughError(
+    `cannot copy the link ${displayPath(contextPath)}: its target ${displayPath(escaped(raw))} is not valid UTF-8`,
+    { hint },
+  );
+}
+
+const hint = "Rename it, or leave it out with an ignore rule.";
+
+/** `caf\xe9` */
+function escaped(bytes: Buffer): string {
+  return bytes
+    .toString("latin1")
+    .replace(/[^ -~]/g, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

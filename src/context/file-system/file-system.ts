@@ -1,4 +1,5 @@
-import type { Stats } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
+import { inDirectory, inItsDirectory } from "../../open-without-links.ts";
 
 /**
  * The file-system calls of a walk. They block: for a large context, a promise for every file costs more than the file. The walk
@@ -10,4 +11,51 @@ export interface FileSystem {
   /** Returns facts about the path itself: a link is not followed. */
   stat(path: string): Stats;
   readLink(path: string): string;
+}
+
+const nativeFileSystem: FileSystem = {
+  readDirectory: (path) => inDirectory(path, (place) => readdirSync(place)),
+  // This may be the state of another file if a directory is replaced by a link: then the file itself can't be opened.
+  stat: (path) => lstatSync(path),
+  readLink: (path) => inItsDirectory(path, (place) => readlinkSync(place)),
+};
+
+/** The machine's file system, with `/` in paths on every platform. Directories in paths must not be links. */
+export const localFileSystem: FileSystem =
+  process.platform === "win32" ? windowsFileSystem(nativeFileSystem) : nativeFileSystem;
+
+/** Converts a path that comes from the system or from a user to that form. */
+export const localPath: (path: string) => string =
+  process.platform === "win32" ? withSlashes : (path) => path;
+
+/** Adapts Windows to code that expects POSIX paths and modes. */
+
+const permissionBits = 0o7777;
+/** The permissions that Docker gives files from Windows, which has no modes: scripts have to be executable. */
+const permissions = 0o755;
+
+/**
+ * Returns `files` with `/` as the only separator, and with the modes that Docker makes up. Windows also treats a backslash as a
+ * separator: a path with one could lead out of the context undetected, and no file has such a name.
+ */
+export function windowsFileSystem(files: FileSystem): FileSystem {
+  return {
+    readDirectory: (path) => files.readDirectory(checked(path)),
+    stat: (path) => withPermissions(files.stat(checked(path))),
+    readLink: (path) => withSlashes(files.readLink(checked(path))),
+  };
+}
+
+export function withSlashes(path: string): string {
+  return path.replaceAll("\\", "/");
+}
+
+function checked(path: string): string {
+  if (!path.includes("\\")) return path;
+  throw Object.assign(new Error(`no file on Windows is called ${path}`), { code: "ENOENT" });
+}
+
+function withPermissions(stats: Stats): Stats {
+  if (!stats.isSymbolicLink()) stats.mode = (stats.mode & ~permissionBits) | permissions;
+  return stats;
 }

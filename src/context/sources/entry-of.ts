@@ -1,8 +1,7 @@
 import { constants, type Stats } from "node:fs";
 import type { BoughError } from "../../errors.ts";
-import { readError } from "../file-system/file-error.ts";
+import { mayBeReplaced, readError, undecodableTarget } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
-import { mayBeReplaced, undecodableTarget } from "../file-system/undecodable.ts";
 import type { ContextEntry, EntryPaths, FileStat } from "./entry.ts";
 import { specialKind } from "./special-file.ts";
 

@@ -1,5 +1,5 @@
 import { escapeGlob } from "../patterns/glob.ts";
-import type { SourceMatch } from "./source-match.ts";
+import type { SourceMatch } from "./entry-list.ts";
 
 /** The reason why a context is large, and how to leave that out. */
 export interface LargeContext {

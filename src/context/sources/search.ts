@@ -9,9 +9,9 @@ import { unescapeGlob } from "../patterns/glob.ts";
 import { describeRule } from "../patterns/ignore.ts";
 import { enterPath, type Rule } from "../patterns/rules.ts";
 import type { ContextWarning } from "./entry.ts";
+import type { SourceMatch } from "./entry-list.ts";
 import { missingSource } from "./missing-source.ts";
 import { contextPathOf, type Resolution, resolveInContext } from "./resolve-path.ts";
-import type { SourceMatch } from "./source-match.ts";
 import type { LeftOut, WhyLeftOut } from "./special-file.ts";
 
 /** Everything that the search for an instruction's sources needs. */

@@ -7,12 +7,12 @@ import { ambiguousFirst } from "../patterns/default-excludes.ts";
 import { escapeGlob, hasWildcard } from "../patterns/glob.ts";
 import { type IgnoreRules, parseExcludeFlags, startIgnoreRules } from "../patterns/ignore.ts";
 import type { ContextWarning } from "./entry.ts";
+import type { SourceMatch } from "./entry-list.ts";
 import { resolveGlobSource } from "./glob-source.ts";
 import { resolveParentsSource } from "./parents-source.ts";
 import { resolvePathSource } from "./path-source.ts";
 import { contextPathOf, isAboveRoot, resolveInContext } from "./resolve-path.ts";
 import type { SourceResult, SourceSearch } from "./search.ts";
-import type { SourceMatch } from "./source-match.ts";
 import { leftOutWarnings, type WhyLeftOut } from "./special-file.ts";
 
 interface SourceOptions {

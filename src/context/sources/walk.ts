@@ -1,8 +1,7 @@
 import type { Stats } from "node:fs";
 import type { Pace } from "../../pace.ts";
-import { isMissing, readError } from "../file-system/file-error.ts";
+import { isMissing, mayBeReplaced, readError, undecodableName } from "../file-system/file-error.ts";
 import type { FileSystem } from "../file-system/file-system.ts";
-import { mayBeReplaced, undecodableName } from "../file-system/undecodable.ts";
 import {
   enterFilters,
   type Filter,

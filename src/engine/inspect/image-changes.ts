@@ -1,5 +1,5 @@
 import { createPace } from "../../pace.ts";
-import type { ChangedAmount, ImageLayerChanges, LayerChange } from "../../service/wire/layer-changes.ts";
+import type { ChangedAmount, ImageLayerChanges, LayerChange } from "../../service/wire/image.ts";
 import { LayerTree } from "../copies/layer-tree.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { EngineState } from "../state.ts";

@@ -1,5 +1,5 @@
 import { lstatSync, type Stats } from "node:fs";
-import type { ChangedAmount } from "../../service/wire/layer-changes.ts";
+import type { ChangedAmount } from "../../service/wire/image.ts";
 import type { LayerTree, MergedDirectory } from "../copies/layer-tree.ts";
 import { hasSameOwnerAndMode } from "../system/owner-and-mode.ts";
 import { type EntryType, joinPath, keyOf, listDirectory, type Path, typeOf } from "../system/path.ts";

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { hexOf, isDigest } from "../../image/digest.ts";
-import type { LayerBlob } from "../../image/layer-blob.ts";
+import type { LayerBlob } from "../../image/layer-header.ts";
 import { errorCode } from "../../system-error.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
 import { layerNames } from "./layers.ts";

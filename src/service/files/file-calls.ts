@@ -1,11 +1,11 @@
 /** The two calls about files: `GET /v1/files/{sha256}` and `POST /v1/files`. */
 import type { Answer } from "../http/answer.ts";
 import { StatusError } from "../http/errors.ts";
+import type { Body } from "../http/exchange.ts";
 import { aFileId, storedIdIn } from "../http/requirements.ts";
 import type { Call, Transport } from "../http/transport.ts";
 import { fileHashIn } from "../wire/reader/images.ts";
 import { fileHashKeys } from "../wire/reader/tables.ts";
-import { formBody, formLength, formType } from "./file-form.ts";
 
 /** A service's record of a file. Only the id is certain. */
 export interface StoredFile {
@@ -110,4 +110,31 @@ async function post(
 export function readFile(answer: Answer): StoredFile | undefined {
   const uuid = storedIdIn(answer);
   return uuid === undefined ? undefined : { uuid, sha256: fileHashIn(answer.body, fileHashKeys) };
+}
+
+/** A file as a form with one field, for services that take no bare bytes. */
+
+const boundary = `bough-${crypto.randomUUID()}`;
+const head = Buffer.from(
+  `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="file"\r\nContent-Type: application/octet-stream\r\n\r\n`,
+);
+const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
+
+const formType = `multipart/form-data; boundary=${boundary}`;
+
+/** Returns the length of a form with a file of this length. */
+function formLength(length: number): number {
+  return head.length + length + tail.length;
+}
+
+/** Streams what is a stream; never holds all of it. */
+function formBody(file: Body): Body {
+  if (file instanceof Uint8Array) return Buffer.concat([head, file, tail]);
+  return streamed(file as AsyncIterable<Uint8Array>);
+}
+
+async function* streamed(file: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield head;
+  yield* file;
+  yield tail;
 }

@@ -1,14 +1,13 @@
 /** Deduplicated upload: each content is sent once, and only if the service does not have it. */
 import type { Clock } from "../../clock.ts";
-import { childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
+import { childOf } from "../http/deadline.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService } from "../service.ts";
-import { createSendOnce, type KnownFiles } from "./contents.ts";
 import { findFile, postFile, readFile, type StoredFile } from "./file-calls.ts";
 import { changedFileError, createFileBody, readChecked, watchForChanges } from "./local-file.ts";
 import { sendUnhashed } from "./unhashed-file.ts";
-import type { LocalFile, UploadProgress } from "./upload.ts";
+import { createSendOnce, type KnownFiles, type LocalFile, type UploadProgress } from "./upload.ts";
 import { createUploadWorkers, type UploadWorker } from "./upload-workers.ts";
 
 interface SentFile {

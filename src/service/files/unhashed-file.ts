@@ -1,10 +1,9 @@
 /** Uploads a large file whose hash is unknown: it is read once, and hashed while it is sent. */
 import type { Clock } from "../../clock.ts";
-import { abandonable, childOf } from "../http/abort.ts";
 import type { Answer } from "../http/answer.ts";
-import { DeadlineError } from "../http/deadline.ts";
+import { abandonable, childOf, DeadlineError } from "../http/deadline.ts";
 import type { Transport } from "../http/transport.ts";
-import type { OpenFile, UnhashedFile } from "../wire/unhashed-file.ts";
+import type { OpenFile, UnhashedFile } from "../wire/file.ts";
 import { postFile, readFile } from "./file-calls.ts";
 import { createThreadedStreamHash } from "./stream-hash.ts";
 import type { SentFile, UnhashedOptions } from "./upload.ts";

@@ -1,14 +1,11 @@
 /** Uploads bytes that are not known beforehand: hashed as they pass, never held completely. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { childOf } from "../http/abort.ts";
 import { minBytes, tooSlow } from "../http/body-stream.ts";
-import { DeadlineError } from "../http/deadline.ts";
+import { childOf, DeadlineError, startIdleTimer } from "../http/deadline.ts";
 import { LengthRequiredError } from "../http/errors.ts";
-import { startIdleTimer } from "../http/idle-timer.ts";
 import type { Transport } from "../http/transport.ts";
 import { findFile, postFile } from "./file-calls.ts";
-import { PieceReader } from "./piece-reader.ts";
 import { createStreamHash, createThreadedStreamHash } from "./stream-hash.ts";
 import type { StreamOptions, UploadedFile } from "./upload.ts";
 
@@ -188,4 +185,63 @@ function otherLength(contentLength: number): BoughError {
   return new BoughError(`the source did not send the ${contentLength} bytes that it announced`, {
     hint: "Nothing was stored. Run the build again.",
   });
+}
+
+const pieceMilliseconds = 50;
+
+/**
+ * Gathers a stream's chunks into larger pieces while they come fast: each piece has a fixed cost, and a network's chunks are
+ * small. The stream gives up its chunks: each is emptied once its bytes are in a piece.
+ */
+class PieceReader {
+  readonly #reader: {
+    read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+    cancel(): Promise<void>;
+  };
+  readonly #clock: Clock;
+  /** A chunk that did not fit completely, and the number of its bytes that did. */
+  #chunk: Uint8Array | undefined;
+  #taken = 0;
+
+  constructor(body: ReadableStream<Uint8Array>, clock: Clock) {
+    this.#reader = body.getReader();
+    this.#clock = clock;
+  }
+
+  /** Fills `buffer`, or part of it. `done` is true for the last piece. */
+  async read(buffer: Uint8Array): Promise<{ done: boolean; piece: Uint8Array }> {
+    let size = 0;
+    let until = Number.POSITIVE_INFINITY;
+    while (size < buffer.byteLength && this.#clock.now() < until) {
+      this.#chunk ??= (await this.#reader.read()).value;
+      if (this.#chunk === undefined) return { done: true, piece: buffer.subarray(0, size) };
+      if (size === 0) until = this.#clock.now() + pieceMilliseconds;
+      size += this.#take(this.#chunk, buffer.subarray(size));
+    }
+    return { done: false, piece: buffer.subarray(0, size) };
+  }
+
+  cancel(): void {
+    this.#reader.cancel().catch(() => undefined);
+  }
+
+  #take(chunk: Uint8Array, room: Uint8Array): number {
+    const size = Math.min(chunk.byteLength - this.#taken, room.byteLength);
+    room.set(chunk.subarray(this.#taken, this.#taken + size));
+    this.#taken += size;
+    if (this.#taken === chunk.byteLength) {
+      this.#chunk = undefined;
+      this.#taken = 0;
+      empty(chunk);
+    }
+    return size;
+  }
+}
+
+/**
+ * Frees the memory immediately. It is outside the collector's heap, which would notice late how large the chunks are: some 20 MiB
+ * more.
+ */
+function empty({ buffer, byteLength }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }

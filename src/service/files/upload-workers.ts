@@ -3,8 +3,7 @@
  * service: until its responses take longer, it refuses requests, or there are as many as one process can send.
  */
 import type { Clock } from "../../clock.ts";
-import { childOf } from "../http/abort.ts";
-import { createRequestDeadline, type RequestDeadline } from "../http/deadline.ts";
+import { childOf, createRequestDeadline, type RequestDeadline } from "../http/deadline.ts";
 import type { LocalFile } from "./upload.ts";
 
 interface UploadWorkers {

@@ -1,17 +1,21 @@
 /** Turns a response into a result to go on with, or a failure to decide about. Pure. */
 import type { BoughError } from "../../errors.ts";
-import { meansMissing } from "../operations/missing.ts";
-import { ExcessiveJsonError, parseBoundedJson } from "./bounded-json.ts";
+import { meansMissing } from "../operations/outcome.ts";
+import { ExcessiveJsonError, parseBoundedJson } from "./bounded-body.ts";
 import { proxyHint } from "./connection.ts";
 import {
+  type CallName,
+  callName,
   ExcessiveAnswerError,
   LengthRequiredError,
   NotFoundError,
+  printable,
   RefusedTokenError,
   StatusError,
+  serverMessage,
+  statusText,
   UnreadableAnswerError,
 } from "./errors.ts";
-import { type CallName, callName, printable, serverMessage, statusText } from "./failure-text.ts";
 import { type Failure, retryAfterIn } from "./retry.ts";
 
 export interface Answer {

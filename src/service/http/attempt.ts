@@ -1,14 +1,13 @@
 /** One attempt at a call, with a deadline and without a repeat: a response, or a failure to decide about. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { abandonable, childOf } from "./abort.ts";
 import { type Received, type Requirement, type Result, readAnswer } from "./answer.ts";
 import { watchedBody } from "./body-stream.ts";
 import { maxFileBytes, maxJsonBytes, readBeginning, readWhole } from "./bounded-body.ts";
 import { explainFault } from "./connection.ts";
-import { DeadlineError, type RequestDeadline, withDeadline } from "./deadline.ts";
+import { abandonable, childOf, DeadlineError, type RequestDeadline, withDeadline } from "./deadline.ts";
+import { callName, connectionText } from "./errors.ts";
 import type { Body, Exchange, RequestParts } from "./exchange.ts";
-import { callName, connectionText } from "./failure-text.ts";
 import type { Failure } from "./retry.ts";
 
 /** A notice for a person who waits; for the log. */

@@ -1,6 +1,5 @@
 import type { Clock } from "../../clock.ts";
-import { DeadlineError } from "./deadline.ts";
-import { startIdleTimer } from "./idle-timer.ts";
+import { DeadlineError, startIdleTimer } from "./deadline.ts";
 
 interface BodyOptions {
   clock: Clock;

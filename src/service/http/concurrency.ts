@@ -1,4 +1,4 @@
-import { childOf } from "./abort.ts";
+import { childOf } from "./deadline.ts";
 
 /**
  * Runs `work` for all items, at most `limit` at a time, each taken from the iterable when a worker is free. The first failure

@@ -1,7 +1,5 @@
 /** Work with a time limit. */
-import type { Clock } from "../../clock.ts";
-import { childOf } from "./abort.ts";
-import { type IdleTimer, startIdleTimer } from "./idle-timer.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 
 /** Thrown when a time limit is over. To the caller it is a connection fault like any other. */
 export class DeadlineError extends Error {
@@ -99,5 +97,95 @@ function startWatch({ clock, milliseconds, parent, graceMilliseconds }: Deadline
       timer?.stop();
       child.release();
     },
+  };
+}
+
+/** Signals that end only a part of the work. */
+
+/**
+ * Returns a controller that is aborted together with `parent`, or after the grace time. Release it when its work is done: a
+ * build's signal outlives thousands of requests, and would keep all of them in memory.
+ */
+export function childOf(parent: AbortSignal, grace?: { clock: Clock; milliseconds: number }) {
+  const controller = new AbortController();
+  const released = grace === undefined ? undefined : new AbortController();
+  const forward = () => {
+    if (grace === undefined) return controller.abort(parent.reason);
+    grace.clock.sleep(grace.milliseconds, released?.signal).then(
+      () => controller.abort(parent.reason),
+      () => undefined,
+    );
+  };
+  if (parent.aborted) forward();
+  else parent.addEventListener("abort", forward, { once: true });
+  return {
+    signal: controller.signal,
+    abort: (reason: unknown) => controller.abort(reason),
+    release() {
+      parent.removeEventListener("abort", forward);
+      released?.abort();
+    },
+  };
+}
+
+/** Rejects with the signal's reason as soon as it is aborted, even if `work` ignores the signal. */
+export async function abandonable<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** Detects that something has stopped. */
+export interface IdleTimer {
+  /** Restarts the time, also after a pause. */
+  touch(): void;
+  /** Stops the time until the next touch or resume. */
+  pause(): void;
+  /** Continues the time; what has passed before the pause counts. */
+  resume(): void;
+  stop(): void;
+}
+
+/** Made once: creating an error with a stack for each timer would be a good part of a small request's time. */
+const isOver = new Error("the timer was stopped");
+
+/** Calls `onIdle` once, when `milliseconds` have passed since the last touch. */
+export function startIdleTimer(clock: Clock, milliseconds: number, onIdle: () => void): IdleTimer {
+  const over = new AbortController();
+  let last = steadyTime(clock);
+  let pausedAt: number | undefined;
+  let hasChanged = false;
+  async function watch(): Promise<void> {
+    for (let left = milliseconds; left > 0; ) {
+      hasChanged = false;
+      await clock.sleep(left, over.signal);
+      if (pausedAt !== undefined) left = milliseconds;
+      else left = hasChanged ? last + milliseconds - steadyTime(clock) : 0;
+    }
+    onIdle();
+  }
+  watch().catch(() => undefined);
+  return {
+    touch() {
+      hasChanged = true;
+      last = steadyTime(clock);
+      pausedAt = undefined;
+    },
+    pause() {
+      hasChanged = true;
+      pausedAt ??= steadyTime(clock);
+    },
+    resume() {
+      hasChanged = true;
+      if (pausedAt !== undefined) last += steadyTime(clock) - pausedAt;
+      pausedAt = undefined;
+    },
+    stop: () => over.abort(isOver),
   };
 }

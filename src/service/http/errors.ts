@@ -1,4 +1,6 @@
 import { BoughError, type BoughErrorOptions } from "../../errors.ts";
+import { truncate, visible } from "../../visible.ts";
+import { asRecord, asText } from "./json.ts";
 import type { Failure } from "./retry.ts";
 
 /** The thing that a call names does not exist, or no longer: 404, or another refusal that says so. */
@@ -58,4 +60,68 @@ export class UnknownOutcomeError extends BoughError {
 /** The service neither ends an operation within its time nor reports its outcome. */
 export class OverdueError extends BoughError {
   override readonly name = "OverdueError";
+}
+
+/** Messages for failed calls: method, address, status, and what the server said. */
+
+export interface CallName {
+  method: string;
+  url: string;
+  /** The address as shown to people. */
+  shown: string;
+}
+
+const maxServerMessageLength = 500;
+/** A huge page is not scanned completely. */
+const maxBodyLength = 20_000;
+
+export function statusText(call: CallName, status: number, body: string): string {
+  // Loaded only for a failure: loading takes longer than a request.
+  const name = process.getBuiltinModule("node:http").STATUS_CODES[status];
+  const words = name === undefined ? String(status) : `${status} ${name}`;
+  const message = serverMessage(body);
+  const answered = `${callName(call)} answered ${words}`;
+  if (message === undefined || message === name) return answered;
+  // What the service lacks is for the person who runs it, and the engine's user is that person.
+  return status === 501 ? `${message} (${answered})` : `${answered}: ${message}`;
+}
+
+export function connectionText(call: CallName, reason: string): string {
+  return `${callName(call)}: ${reason}`;
+}
+
+export function callName(call: CallName): string {
+  return `${call.method} ${call.shown}`;
+}
+
+/** Returns the message in an error's body: `{"error": ...}`, a proxy's HTML page or plain text. Safe to print. */
+export function serverMessage(body: string): string | undefined {
+  const message = printable(messageIn(body.slice(0, maxBodyLength)));
+  if (message === "") return undefined;
+  return truncate(message, maxServerMessageLength);
+}
+
+function messageIn(body: string): string {
+  try {
+    const record = asRecord(JSON.parse(body));
+    const nested = asRecord(record?.error);
+    const message =
+      asText(record?.error) ?? asText(nested?.message) ?? asText(record?.message) ?? asText(record?.detail);
+    if (message !== undefined) return message;
+  } catch {
+    // Not JSON: the text itself.
+  }
+  return /^\s*<(!doctype|html|\?xml)/i.test(body) ? textOfPage(body) : body;
+}
+
+/** Returns a page's title, else its text. */
+function textOfPage(page: string): string {
+  const title = /<title[^>]*>([^<]*)<\/title>/i.exec(page)?.[1]?.trim();
+  if (title !== undefined && title !== "") return title;
+  return page.replace(/<(style|script)[\s\S]*?<\/\1>/gi, " ").replace(/<[^>]*>/g, " ");
+}
+
+/** Returns one line without control characters: a server's text must not control the terminal. */
+export function printable(text: string): string {
+  return visible(text.replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, " ").trim());
 }

@@ -7,7 +7,7 @@ import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
-import type { CallName } from "./failure-text.ts";
+import type { CallName } from "./errors.ts";
 import { type Connections, createConnections } from "./one-connection.ts";
 import { createProtocols, type KnownProtocol } from "./protocol.ts";
 import { followRedirect } from "./redirect.ts";

@@ -1,5 +1,5 @@
 import type { BoughError } from "../../errors.ts";
-import { type CallName, callName } from "./failure-text.ts";
+import { type CallName, callName } from "./errors.ts";
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 const maxRedirects = 5;

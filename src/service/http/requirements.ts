@@ -1,7 +1,7 @@
 /** Requirements of callers for a response. */
 
 import { fileIdIn } from "../wire/reader/images.ts";
-import { listIn as readList } from "../wire/reader/lists.ts";
+import { listIn as readList } from "../wire/reader/outputs.ts";
 import type { Answer, Requirement } from "./answer.ts";
 import { asId, asRecord } from "./json.ts";
 

@@ -1,12 +1,14 @@
 /** Calls of the service, repeated if that is safe; every failure is a BoughError that says what went wrong. */
+
+import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { createOperationAddresses, type OperationAddresses } from "../operations/operation-address.ts";
-import { abandonable } from "./abort.ts";
 import { parseBaseUrl } from "./address.ts";
 import type { Answer } from "./answer.ts";
 import { type AttemptParts, attempt, faultOf, type ServiceNotice } from "./attempt.ts";
-import { DeadlineError } from "./deadline.ts";
+import { abandonable, DeadlineError } from "./deadline.ts";
 import {
+  callName,
   NotFoundError,
   SpentBodyError,
   StatusError,
@@ -14,9 +16,6 @@ import {
   UnreadableAnswerError,
 } from "./errors.ts";
 import { type Body, createExchange, type ExchangeOptions, type RequestParts } from "./exchange.ts";
-import { callName } from "./failure-text.ts";
-import { createNewIds, type NewIds, noNewIds } from "./new-ids.ts";
-import { createPlainFields, type PlainFields } from "./plain-fields.ts";
 import { decide, type Failure, isOutcomeUnknown, isRefusal } from "./retry.ts";
 
 interface TransportOptions extends ExchangeOptions {
@@ -175,4 +174,71 @@ function finalError(error: BoughError, call: Call, failure: Failure, attempts: n
   if (error instanceof StatusError) return new StatusError(error.status, message, options);
   if (error instanceof UnreadableAnswerError) return new UnreadableAnswerError(message, options);
   return error.constructor === BoughError ? new BoughError(message, options) : error;
+}
+
+/**
+ * Ids of images and files that the service has just made for this client. A service that reads from a copy of its database may know
+ * them only after a moment. Ids that a user gave are not among them.
+ */
+interface NewIds {
+  add(id: string): void;
+  /** True if the service may not know it yet. */
+  has(id: string): boolean;
+}
+
+const unknownMilliseconds = 5000;
+
+function createNewIds(clock: Pick<Clock, "now" | "precise">): NewIds {
+  /** In the order of their times. */
+  const madeAt = new Map<string, number>();
+  const isNew = (at: number) => steadyTime(clock) - at < unknownMilliseconds;
+
+  return {
+    add(id) {
+      for (const [old, at] of madeAt) {
+        if (isNew(at)) break;
+        madeAt.delete(old);
+      }
+      madeAt.delete(id);
+      madeAt.set(id, steadyTime(clock));
+    },
+    has: (id) => isNew(madeAt.get(id) ?? Number.NEGATIVE_INFINITY),
+  };
+}
+
+/** The ids of a service in this process, which knows at once what it has made. */
+const noNewIds: NewIds = { add: () => undefined, has: () => false };
+
+/** Sends requests without their optional fields to a service that refuses fields which it does not know. */
+interface PlainFields {
+  /** Sends `json`, and without the `optional` fields if it is refused as it is: then all later requests of this path, too. */
+  send<T extends object>(
+    path: string,
+    json: T,
+    optional: readonly (keyof T)[],
+    post: (json: T) => Promise<Answer>,
+  ): Promise<Answer>;
+}
+
+function createPlainFields(onPlain: (text: string) => void): PlainFields {
+  const plainPaths = new Set<string>();
+  return {
+    async send(path, json, optional, post) {
+      const present = optional.filter((name) => json[name] !== undefined);
+      const plain = { ...json };
+      for (const name of present) delete plain[name];
+      if (present.length === 0 || plainPaths.has(path)) return post(plain);
+      try {
+        return await post(json);
+      } catch (error) {
+        if (!(error instanceof StatusError) || ![400, 422].includes(error.status)) throw error;
+        const answer = await post(plain).catch((again: unknown) => {
+          throw again instanceof StatusError ? error : again;
+        });
+        plainPaths.add(path);
+        onPlain(`${error.message}; sent without ${present.join(", ")}, from now on`);
+        return answer;
+      }
+    },
+  };
 }

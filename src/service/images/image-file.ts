@@ -1,4 +1,7 @@
 /** Files of an image, read without starting anything. */
+
+import { posix } from "node:path";
+import { asText, type JsonRecord } from "../http/json.ts";
 import type { ImageCopy } from "../wire/instance.ts";
 
 export type PathType = "file" | "directory" | "symlink" | "other";
@@ -48,4 +51,17 @@ export interface ImageFiles {
   openFile(image: string, path: string): Promise<ReadableStream<Uint8Array> | undefined>;
   /** Opens a tar archive of a directory's contents. */
   openArchive(image: string, path: string): Promise<ReadableStream<Uint8Array>>;
+}
+
+/** A file in a list of `GET /v1/inspect/{uuid}/list`. */
+
+/** Some services list names, some whole paths. */
+export function fileName({ path }: JsonRecord): string {
+  return posix.basename(asText(path) ?? "");
+}
+
+export function fileType(file: JsonRecord): PathType {
+  if (file.is_symlink === true) return "symlink";
+  if (file.is_dir === true) return "directory";
+  return file.is_regular === true ? "file" : "other";
 }

@@ -3,8 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
-import { fileName, fileType } from "./file-record.ts";
-import type { ImageFile, ImageFiles } from "./image-file.ts";
+import { fileName, fileType, type ImageFile, type ImageFiles } from "./image-file.ts";
 import { type InspectRoutes, lacksRoute, noSuchFile, wrongType } from "./inspect-routes.ts";
 
 /** Statuses that mean a missing route and nothing else. Others say that the token is not accepted. */

@@ -1,16 +1,21 @@
 /** `GET /v1/images`, and what follows from its lists. */
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import { parseImageConfig } from "../../image/config.ts";
+import { parseOrigin } from "../../image/history.ts";
 import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
-import { aList, maxListed } from "../http/requirements.ts";
+import { asId, asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
+import { aList, listIn, maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { pollIntervals } from "../operations/polling.ts";
 import type { ImageRecord } from "../wire/image.ts";
-import { type ListedImage, readImages } from "./image-records.ts";
+import { findAll, readId } from "../wire/reader/fields.ts";
+import { tagsIn } from "../wire/reader/images.ts";
+import { imageIdKeys } from "../wire/reader/tables.ts";
 import { isSameImage } from "./reference.ts";
 
-export interface ImageFilter {
+interface ImageFilter {
   /** The beginning of a tag. */
   tag?: string | undefined;
   tagged?: boolean;
@@ -207,5 +212,47 @@ function queryOf(
     sizes: sizes === true ? "1" : undefined,
     limit: pageSize?.toString(),
     offset: offset === 0 ? undefined : String(offset),
+  };
+}
+
+/** The records in a response to `GET /v1/images`. */
+
+/** An image in a list, once for each of its tags. */
+interface ListedImage extends ImageRecord {
+  /** True if the list says that it has no tag, and not only nothing about tags. */
+  isUntagged: boolean;
+}
+
+function readImages(body: unknown): ListedImage[] {
+  return listIn(body, "images").flatMap((item) => {
+    const record = asRecord(item);
+    const [uuid] = findAll(record, [{ places: [""], names: imageIdKeys }], readId);
+    if (uuid === undefined || record === undefined) return [];
+    const operation = asId(record?.operation_uuid);
+    const size = asInteger(record?.size);
+    const ownSize = asInteger(record?.own_size);
+    const config = asRecord(record?.oci_config);
+    const identity = asText(record?.identity);
+    const tags = tagsIn(record);
+    const isUntagged = tags?.length === 0;
+    return (tags === undefined || isUntagged ? [null] : tags).map((tag) => ({
+      uuid,
+      tag,
+      isUntagged,
+      created_at: asText(record?.created_at) ?? "",
+      ...(operation === undefined ? {} : { operation_uuid: operation }),
+      ...(size === undefined ? {} : { size }),
+      ...(ownSize === undefined ? {} : { own_size: ownSize }),
+      ...(config === undefined ? {} : { oci_config: parseImageConfig(config), ...originIn(record) }),
+      ...(identity === undefined ? {} : { identity }),
+    }));
+  });
+}
+
+function originIn(record: JsonRecord | undefined): Pick<ImageRecord, "oci_author" | "oci_history"> {
+  const { author, history } = parseOrigin({ author: record?.oci_author, history: record?.oci_history });
+  return {
+    ...(author === undefined ? {} : { oci_author: author }),
+    ...(history === undefined ? {} : { oci_history: history }),
   };
 }

@@ -1,13 +1,17 @@
 /** Finding out whether a service can show files of images: `GET /v1/inspect/{uuid}/...`. */
+
+import { posix } from "node:path";
 import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
+import { asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
-import { meansMissingImage } from "../operations/missing.ts";
+import { meansMissingImage } from "../operations/outcome.ts";
 import type { ImageService } from "../service.ts";
+import { fileName, fileType, type ImageInspector, type ListedEntry, type PathType } from "./image-file.ts";
 
 /** Statuses of a missing route. 404 is left out, because it may also mean a missing path. */
-export const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);
+const noSuchRoute = unavailableStatuses.filter((status) => status !== 404);
 
 /** A refusal that does not say whether the path or the image is missing. */
 const saysNothing = /^\s*(404)?[\s:]*(not found)?\W*$/i;
@@ -110,10 +114,80 @@ export function lacksRoute(route: string): NoInspectError {
   );
 }
 
-export function lost(image: string): NotFoundError {
+function lost(image: string): NotFoundError {
   return new NotFoundError(`image ${image} is gone`);
 }
 
 export function noSuchFile(image: string, path: string): NotFoundError {
   return new NotFoundError(`${path}: there is no such file in image ${image}`);
+}
+
+/** Looking into an image without starting anything: `GET /v1/inspect/{uuid}/...`. */
+
+export function createInspector(
+  transport: Transport,
+  capabilities: LearntCapabilities,
+  routes: InspectRoutes,
+): ImageInspector {
+  function ask(image: string, route: "list" | "download", path: string): Promise<Answer> {
+    const call = {
+      method: "GET",
+      path: `/v1/inspect/${encodeURIComponent(image)}/${route}`,
+      query: { path },
+      repeatable: true,
+      handles: [404, ...noSuchRoute, ...wrongType],
+      ...(route === "download" ? { expects: "bytes" as const } : {}),
+    } as const;
+    return routes.ask(image, () => transport.call(call));
+  }
+
+  /**
+   * A directory's list has its entries. The list of anything else has only that thing, by its full path or by its name alone. A
+   * directory with a single file of the directory's own name looks the same; the list of its parent tells them apart.
+   */
+  async function typeInList(image: string, list: JsonRecord | undefined, path: string): Promise<PathType> {
+    const [only, ...others] = filesIn(list);
+    const resolved = asText(list?.path) ?? path;
+    const name = asText(only?.path);
+    if (only === undefined || others.length > 0 || only.is_dir === true) return "directory";
+    if (name === path || name === resolved) return fileType(only);
+    if (name !== posix.basename(resolved)) return "directory";
+    const above = await ask(image, "list", posix.dirname(resolved));
+    const itself = filesIn(asRecord(above.body)).find((file) => file.path === name);
+    return itself === undefined || itself.is_dir === true ? "directory" : fileType(itself);
+  }
+
+  return {
+    async pathType(image, path) {
+      if (capabilities.lacks("inspect")) return "unsupported";
+      const { status, body } = await ask(image, "list", path);
+      if (status === 200) return typeInList(image, asRecord(body), path);
+      if (noSuchRoute.includes(status)) capabilities.learn("inspect", false);
+      if (!(await routes.exist(image))) return "unsupported";
+      // Every image has a root.
+      if (status === 404 && path === "/") throw lost(image);
+      return status === 404 ? undefined : "file";
+    },
+
+    async listEntries(image, directory) {
+      const { status, body } = await ask(image, "list", directory);
+      if (status !== 200) return undefined;
+      const entries = filesIn(asRecord(body)).map((file): [string, ListedEntry] => [
+        fileName(file),
+        { type: fileType(file), target: asText(file.symlink_to) },
+      ]);
+      return new Map(entries);
+    },
+
+    async readFile(image, path) {
+      const { status, body } = await ask(image, "download", path);
+      if (status === 200) return body instanceof Uint8Array ? body : new Uint8Array();
+      return noSuchRoute.includes(status) || !(await routes.exist(image)) ? "unsupported" : undefined;
+    },
+  };
+}
+
+function filesIn(list: JsonRecord | undefined): JsonRecord[] {
+  const files = Array.isArray(list?.files) ? list.files : [];
+  return files.map(asRecord).filter((file) => file !== undefined);
 }

@@ -1,8 +1,11 @@
 /** What an ended operation's record says about how it has ended, and about its image. Pure. */
+
+import { type IdleTimer, startIdleTimer } from "../http/deadline.ts";
+import { NotFoundError } from "../http/errors.ts";
 import type { OperationOutcome } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
 import type { ImageCandidates } from "../wire/reader/images.ts";
-import type { EndedView } from "./polling.ts";
+import { type EndedView, lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import type { ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
 
@@ -56,4 +59,52 @@ export function endedView(log: ReceivedEvents): EndedView | undefined {
   if (view?.ended === undefined) return undefined;
   const hasSucceeded = view.ended === "SUCCESS" && view.exitCode === 0 && !view.timedOut;
   return isLong || hasSucceeded ? { ...view, ended: view.ended } : undefined;
+}
+
+/** Stops an operation. */
+
+export const cancelMilliseconds = 15_000;
+
+/** Returns true if the operation is, or was, ended. */
+export async function cancel(options: PollingOptions, operation: string): Promise<boolean> {
+  const { transport, signal } = options;
+  // 409: it has ended already. 404, 405, 501: there is no such operation, or no call to stop one.
+  const handles = [404, 405, 409, 501];
+  const { status } = await transport.call({
+    method: "DELETE",
+    ...transport.operations.addressOf(operation),
+    repeatable: true,
+    handles,
+    signal,
+  });
+  if (status === 409) return true;
+  if (handles.includes(status)) {
+    const look = await lookAtOperation(options, operation).catch((error: unknown) => {
+      if (error instanceof NotFoundError) return undefined;
+      throw error;
+    });
+    return look === undefined || look.view.ended !== undefined;
+  }
+  await pollUntilEnded(options, operation, cancelMilliseconds);
+  return true;
+}
+
+const silenceMilliseconds = 60_000;
+
+/** Reports once a minute that a silent operation is still running. */
+export function reportSilence(
+  { clock, onNotice }: Pick<PollingOptions, "clock" | "onNotice">,
+  operation: string,
+): Pick<IdleTimer, "touch" | "stop"> {
+  const began = clock.now();
+  const onIdle = () => {
+    const minutes = Math.round((clock.now() - began) / 60_000);
+    onNotice({
+      level: "info",
+      text: `operation ${operation} is still running, after ${minutes} min`,
+    });
+    timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
+  };
+  let timer = startIdleTimer(clock, silenceMilliseconds, onIdle);
+  return { touch: () => timer.touch(), stop: () => timer.stop() };
 }

@@ -1,12 +1,12 @@
 /** One connection to an operation's event stream. */
+
+import { createParser } from "eventsource-parser";
 import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { unavailableStatuses } from "../capabilities.ts";
-import { childOf } from "../http/abort.ts";
 import { readBeginning } from "../http/bounded-body.ts";
-import { DeadlineError } from "../http/deadline.ts";
+import { childOf, DeadlineError } from "../http/deadline.ts";
 import { parseRetryAfter, retryAfterIn } from "../http/retry.ts";
-import { createFrameReader, ExcessiveEventsError, isEventStream } from "./event-frames.ts";
 import type { PollingOptions } from "./polling.ts";
 import type { EventFrame, ReceivedEvents } from "./received-events.ts";
 
@@ -185,4 +185,47 @@ async function drain(source: ReturnType<typeof readerOf>, clock: Clock, stop: St
   } finally {
     stop.abort(over);
   }
+}
+
+/** Splits an event stream into frames. Each frame and the whole stream are limited. */
+
+/** True for the headers of a stream of server-sent events. */
+export function isEventStream(headers: Headers): boolean {
+  return /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
+}
+
+/** Thrown for a stream that is too large for any operation. */
+export class ExcessiveEventsError extends Error {
+  override readonly name = "ExcessiveEventsError";
+}
+
+/** Maximum characters of one event, or of a line that does not end. */
+const maxEventCharacters = 16 * 1024 * 1024;
+/** Maximum bytes of one connection. A request limits its output; this is enough for that output in small events. */
+const maxStreamBytes = 1024 * 1024 * 1024;
+
+interface FrameReader {
+  /** Throws an ExcessiveEventsError. */
+  feed(bytes: Uint8Array): void;
+}
+
+export function createFrameReader(onEvent: (frame: EventFrame) => void): FrameReader {
+  let read = 0;
+  const parser = createParser({
+    maxBufferSize: maxEventCharacters,
+    onEvent,
+    onError(error) {
+      if (error.type !== "max-buffer-size-exceeded") return;
+      throw new ExcessiveEventsError(`an event of more than ${maxEventCharacters / 2 ** 20} MiB`);
+    },
+  });
+  const decoder = new TextDecoder();
+  return {
+    feed(bytes) {
+      read += bytes.byteLength;
+      if (read > maxStreamBytes)
+        throw new ExcessiveEventsError(`events of more than ${maxStreamBytes / 2 ** 30} GiB`);
+      parser.feed(decoder.decode(bytes, { stream: true }));
+    },
+  };
 }

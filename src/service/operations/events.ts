@@ -1,9 +1,18 @@
 /** Follows an operation by its events, over as many connections as needed. */
 
-import type { OutputChunk } from "../service.ts";
-import { readEventStream, type StreamEnd } from "./event-stream.ts";
+import { BoughError } from "../../errors.ts";
+import type { Transport } from "../http/transport.ts";
+import type { EventListener, OutputChunk } from "../service.ts";
+import {
+  createFrameReader,
+  ExcessiveEventsError,
+  isEventStream,
+  readEventStream,
+  type StreamEnd,
+  withoutEvents,
+} from "./event-stream.ts";
 import { lookAtOperation, maxRetryAfterMilliseconds, type PollingOptions, pollIntervals } from "./polling.ts";
-import type { ReceivedEvents } from "./received-events.ts";
+import { createReceivedEvents, type ReceivedEvents } from "./received-events.ts";
 
 /**
  * `unsupported`: this server has no events at all. `given up`: its streams break before they bring anything new. In each case the
@@ -78,4 +87,50 @@ export async function followEvents(
 async function nothingLeftToRead(options: PollingOptions, operation: string): Promise<boolean> {
   const { view } = await lookAtOperation(options, operation);
   return view.ended !== undefined && view.stdout?.truncated !== true && view.stderr?.truncated !== true;
+}
+
+/** Reads the events of an operation so far, without waiting for later ones. */
+
+export interface EventSnapshots {
+  /** False if this service, or this operation, has no readable events. */
+  readEventsSoFar(operation: string, listener: EventListener): Promise<boolean>;
+}
+
+/** Statuses of a service, or an operation, without events. */
+const noEvents = [410, 425, ...withoutEvents];
+
+export function createEventSnapshots(transport: Transport, signal: AbortSignal): EventSnapshots {
+  return {
+    async readEventsSoFar(operation, listener) {
+      const parts = {
+        method: "GET" as const,
+        ...transport.operations.eventsOf(operation),
+        headers: { accept: "text/event-stream" },
+      };
+      const { headers, body } = await transport.call({
+        ...parts,
+        repeatable: true,
+        expects: "stream",
+        handles: noEvents,
+        signal,
+      });
+      if (!(body instanceof ReadableStream)) return false;
+      const stream = body as ReadableStream<Uint8Array>;
+      if (!isEventStream(headers)) {
+        await stream.cancel();
+        return false;
+      }
+      const log = createReceivedEvents(listener);
+      const frames = createFrameReader((frame) => void log.add(frame));
+      try {
+        for await (const chunk of stream) frames.feed(chunk);
+      } catch (error) {
+        if (!(error instanceof ExcessiveEventsError)) throw error;
+        throw new BoughError(`${transport.nameOf(parts)} answered with ${error.message}`, {
+          hint: "bough does not read more than that. Only the output before it is shown.",
+        });
+      }
+      return true;
+    },
+  };
 }

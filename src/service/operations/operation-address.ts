@@ -2,7 +2,7 @@
 import type { Answer } from "../http/answer.ts";
 import type { RequestParts } from "../http/exchange.ts";
 import { asId } from "../http/json.ts";
-import { operationIdsIn, operationLinksIn } from "../wire/reader/new-operation.ts";
+import { operationIdsIn, operationLinksIn } from "../wire/reader/outputs.ts";
 
 export type Address = Pick<RequestParts, "path" | "query">;
 

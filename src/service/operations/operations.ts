@@ -7,15 +7,13 @@ import { OverdueError } from "../http/errors.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
-import { cancel, cancelMilliseconds } from "./cancel.ts";
-import { endedView, endingOf } from "./ending.ts";
+import { cancel, cancelMilliseconds, endedView, endingOf, reportSilence } from "./ending.ts";
 import { followEvents } from "./events.ts";
 import { withTimeLimit } from "./overdue.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
 import { uniqueRequestId } from "./request-id.ts";
-import { reportSilence } from "./silence.ts";
 import { spawnInstance } from "./spawn.ts";
 import { searchSpawned } from "./spawned.ts";
 

@@ -1,7 +1,7 @@
 /** Limits the wait for an operation that the service should have ended long ago. */
 import { type Clock, steadyTime } from "../../clock.ts";
-import { childOf } from "../http/abort.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
+import { childOf } from "../http/deadline.ts";
 import { OverdueError } from "../http/errors.ts";
 
 interface OverdueOptions {

@@ -1,5 +1,5 @@
 /** The events of an operation so far, accumulated. Pure, except for calls of the listener. */
-import { parseBoundedJson } from "../http/bounded-json.ts";
+import { parseBoundedJson } from "../http/bounded-body.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
 import { bytesOf, mainProcessSpid } from "../wire/operation.ts";

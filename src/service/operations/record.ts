@@ -21,7 +21,7 @@ import {
   processPlaces,
   recordWrappers,
 } from "../wire/reader/tables.ts";
-import { readLimitHits } from "./limits.ts";
+import { readLimitHits } from "./outcome.ts";
 import { decodeText } from "./output.ts";
 
 type EndStatus = OperationOutcome["status"];

@@ -4,7 +4,7 @@ import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts
 import { asRecord, asText } from "../http/json.ts";
 import type { Transport } from "../http/transport.ts";
 import type { RepeatedId } from "../service.ts";
-import { readOperationPages } from "./operation-pages.ts";
+import { readOperationPages } from "./operation-records.ts";
 import { getRecord } from "./polling.ts";
 import { outputLimitIn } from "./request-id.ts";
 

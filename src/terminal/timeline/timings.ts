@@ -2,9 +2,8 @@ import type { StepPlace } from "../../builder/step-place.ts";
 import { visible } from "../../visible.ts";
 import { truncateToWidth } from "../fit.ts";
 import { formatCount, formatDuration } from "../quantity.ts";
-import { stepCounter } from "../step-count.ts";
-import { findCriticalPath } from "./critical-path.ts";
-import type { RecordedBuild, StepSpan } from "./spans.ts";
+import { stepCounter } from "../step-row.ts";
+import { findCriticalPath, type RecordedBuild, type StepSpan } from "./spans.ts";
 
 /** The steps on which a build spent its time. */
 interface Timings {

@@ -1,9 +1,7 @@
 import type { StageLabel } from "../../builder/step-place.ts";
 import { jsonText } from "../json-text.ts";
-import { stageName } from "../step-count.ts";
-import { lastOf } from "./critical-path.ts";
-import { assignLanes } from "./lanes.ts";
-import type { RecordedBuild, Span } from "./spans.ts";
+import { stageName } from "../step-row.ts";
+import { lastOf, type RecordedBuild, type Span } from "./spans.ts";
 
 /**
  * Renders a build in the Trace Event Format, for Perfetto and Chrome (JSON object format; times are microseconds since the
@@ -78,4 +76,30 @@ const pids = { bough: 1, service: 2 };
 
 function threadName(stage: StageLabel | null): string {
   return stage === null ? "before the first FROM" : stageName(stage);
+}
+
+/**
+ * Distributes spans over as few rows as possible so that none in a row overlap. With `nests` one may also be inside another.
+ */
+export function assignLanes<Item extends Pick<Span, "start" | "end">>(
+  spans: readonly Item[],
+  { nests }: { nests: boolean },
+): Item[][] {
+  const ordered = [...spans].sort((one, other) => one.start - other.start || other.end - one.end);
+  /** The spans of each row, and the ends of its open spans, the innermost last. */
+  const lanes: { items: Item[]; ends: number[] }[] = [];
+  for (const span of ordered) {
+    const fits = ({ ends }: { ends: number[] }) => {
+      while (ends.length > 0 && (ends.at(-1) ?? 0) <= span.start) ends.pop();
+      return ends.length === 0 || (nests && span.end <= (ends.at(-1) ?? 0));
+    };
+    let lane = lanes.find(fits);
+    if (lane === undefined) {
+      lane = { items: [], ends: [] };
+      lanes.push(lane);
+    }
+    lane.items.push(span);
+    lane.ends.push(span.end);
+  }
+  return lanes.map(({ items }) => items);
 }

@@ -16,7 +16,7 @@ import { createSmallContents } from "../../../src/builder/staging/small-contents
 import { type StageState, startStage } from "../../../src/builder/state/state.ts";
 import { commitPending } from "../../../src/builder/steps/commit-step.ts";
 import { systemClock } from "../../../src/clock.ts";
-import { localFileSystem } from "../../../src/context/file-system/local-file-system.ts";
+import { localFileSystem } from "../../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../../src/context/patterns/ignore.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
 import { createService, type ServiceOptions } from "../../../src/service/client.ts";

@@ -1,13 +1,17 @@
 /** The timeline of a build: the critical path, rows of the trace, bars of the timings. */
+
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { findCriticalPath } from "../../../src/terminal/timeline/critical-path.ts";
-import { assignLanes } from "../../../src/terminal/timeline/lanes.ts";
 import { createRequestRecorder, readServerTiming } from "../../../src/terminal/timeline/requests.ts";
 import { createServedTimes } from "../../../src/terminal/timeline/served-times.ts";
-import type { RecordedBuild, Span, StepSpan } from "../../../src/terminal/timeline/spans.ts";
+import {
+  findCriticalPath,
+  type RecordedBuild,
+  type Span,
+  type StepSpan,
+} from "../../../src/terminal/timeline/spans.ts";
 import { renderTimings, timingsOf } from "../../../src/terminal/timeline/timings.ts";
-import { renderTrace } from "../../../src/terminal/timeline/trace-json.ts";
+import { assignLanes, renderTrace } from "../../../src/terminal/timeline/trace-json.ts";
 import { readTrace } from "../../support/trace-format.ts";
 
 function step(

@@ -8,7 +8,7 @@ import {
   type NamedContexts,
 } from "../../../builder/contexts/named-context.ts";
 import { openNamedContext } from "../../../context/build-context.ts";
-import { readIgnoreRules } from "../../../context/patterns/ignore-file.ts";
+import { readIgnoreRules } from "../../../context/patterns/ignore.ts";
 import { BoughError, messageOf } from "../../../errors.ts";
 import { parseReference } from "../../../service/images/reference.ts";
 import type { Invocation } from "../../command-line/command.ts";

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { abandonable } from "../../../service/http/abort.ts";
+import { abandonable } from "../../../service/http/deadline.ts";
 import { readContextSource } from "../../contexts/context-source.ts";
 import type { Call } from "../call.ts";
 

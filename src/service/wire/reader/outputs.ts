@@ -1,8 +1,8 @@
 /** Reads output in any of the forms that services return it in. */
 import { asRecord, asText, type JsonRecord } from "../../http/json.ts";
 import { bytesOf, type WireBytes } from "../operation.ts";
-import { fieldOf, placesIn } from "./fields.ts";
-import { mixedOutputKeys, outputPlaces } from "./tables.ts";
+import { fieldOf, findAll, hasField, objectIn, placesIn, readId } from "./fields.ts";
+import { listWrappers, mixedOutputKeys, newOperation, operationLink, outputPlaces } from "./tables.ts";
 
 /**
  * Returns a stream of a record, as far as it can be read. Output that a service does not split into two streams counts as
@@ -57,5 +57,40 @@ function textOf(item: unknown): string | undefined {
 function contentIn(record: JsonRecord): string | undefined {
   for (const name of ["value", "data", "content", "text"])
     if (typeof record[name] === "string") return record[name];
+  return undefined;
+}
+
+/** Reads the response to a request that starts an operation. */
+
+/** Returns the ids that may be the operation's, the likely ones first. */
+export function operationIdsIn(body: unknown): string[] {
+  if (typeof body === "string") return [readId(body) ?? []].flat();
+  return findAll(body, newOperation, readId);
+}
+
+/** Returns the addresses in a response that may be those of the operation's record. */
+export function operationLinksIn(body: unknown): string[] {
+  return findAll(body, operationLink, readLink);
+}
+
+function readLink(value: unknown): string | undefined {
+  const text = asText(value) ?? asText((objectIn(value) as JsonRecord | undefined)?.href);
+  return text !== undefined && /^(https?:\/\/|\/)/.test(text) ? text : undefined;
+}
+
+/** Reads lists: an array, or one below its own name or a usual one. */
+
+const maxDepth = 3;
+
+/** Returns the items of a list; `undefined` if there is none. An empty one may be `null`. */
+export function listIn(body: unknown, name: string, depth = 0): unknown[] | undefined {
+  if (Array.isArray(body)) return body;
+  const record = asRecord(body);
+  if (record === undefined || depth === maxDepth) return undefined;
+  if (depth === 0 && hasField(record, name) && fieldOf(record, name) === null) return [];
+  for (const key of [name, ...listWrappers]) {
+    const found = listIn(fieldOf(record, key), name, depth + 1);
+    if (found !== undefined) return found;
+  }
   return undefined;
 }
