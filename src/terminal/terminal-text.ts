@@ -41,13 +41,22 @@ export function formatLogLines(text: string, stream: Stream & { columns: number 
 function wrapSentences(text: string, columns: number): string {
   return text
     .split("\n")
-    .map((line) => (/^[\s{]/.test(line) || Bun.stringWidth(line) <= columns ? line : wrapLine(line, columns)))
+    .map((line) =>
+      /^[\s{]/.test(line) || Bun.stringWidth(line) <= columns
+        ? line
+        : wrapSentence("", line, { indent: 0, columns }),
+    )
     .join("\n");
 }
 
-function wrapLine(line: string, columns: number): string {
+/** Wraps a line after `beginning`, as `wrapWords` does, and leaves commands in backticks whole. */
+export function wrapSentence(
+  beginning: string,
+  line: string,
+  form: { indent: number; columns: number },
+): string {
   const words = [...line.matchAll(/(?:^| )((?:`[^`]*`|[^ ])*)/g)].map(([, word = ""]) => word);
-  return wrapWords("", words, { indent: 0, columns });
+  return wrapWords(beginning, words, form);
 }
 
 /** Formats a command's output for a stream: sanitized for a terminal, unchanged for a file or a pipe. */

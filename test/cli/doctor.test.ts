@@ -85,6 +85,18 @@ describe("bough doctor, with", () => {
   });
 });
 
+test("on a terminal, lines are wrapped between words, below their own text", async () => {
+  const environment = { BOUGH_HOME: temporaryDirectory(), CONTREE_URL: "ftp://example" };
+  const [whole, wrapped] = await Promise.all(
+    [{}, { terminalColumns: 50 }].map((options) =>
+      runBough(["doctor"], { workingDirectory: "/", environment, ...options }),
+    ),
+  );
+  const lines = wrapped?.stdout.split("\n") ?? [];
+  expect(lines.length).toBeGreaterThan(whole?.stdout.split("\n").length ?? 0);
+  expect(wrapped?.stdout.split(/\s+/)).toEqual(whole?.stdout.split(/\s+/) ?? []);
+});
+
 test("a service that fails until the time for the check is over: what it answered", async () => {
   using failing = Bun.serve({ port: 0, fetch: () => new Response("out of order", { status: 500 }) });
   const { stdout } = await runBough(["doctor"], {

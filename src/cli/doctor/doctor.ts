@@ -6,6 +6,7 @@ import type { ServiceChoice } from "../../service/profiles/profile.ts";
 import { profileDirectory } from "../../service/profiles/profile-editor.ts";
 import { reasonOf } from "../../system-error.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
+import { wrapSentence } from "../../terminal/terminal-text.ts";
 import { commit, commitDate, version } from "../../version.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -42,7 +43,7 @@ async function examine(invocation: Invocation): Promise<number> {
       commitDate: commitDate ?? null,
       checks: results.map((result) => ({ ...result, fix: result.fix ?? null })),
     },
-    table: () => renderResults(results),
+    table: ({ columns }) => renderResults(results, columns),
   });
   return failed.length === 0 ? 0 : 1;
 }
@@ -69,18 +70,24 @@ function describeProgram({ platform }: Runtime): CheckResult {
 
 const margin = " ".repeat("warning".length + 2);
 
-/** Indents further lines, so that they do not look like checks. */
-function indented(text: string): string {
-  return text.split("\n").map(visible).join(`\n${margin}`);
+/** Wraps a text after `beginning`, and indents further lines, so that they do not look like checks. */
+function indented(beginning: string, text: string, columns: number): string {
+  return text
+    .split("\n")
+    .map((line, index) =>
+      wrapSentence(index === 0 ? beginning : margin, visible(line), { indent: margin.length, columns }),
+    )
+    .join("\n");
 }
 
 /** Renders the results in full, unlike a table, which would cut off the fixes. */
-function renderResults(results: readonly CheckResult[]): string {
+function renderResults(results: readonly CheckResult[], columns = Number.POSITIVE_INFINITY): string {
   const width = Math.max(...results.map(({ check }) => check.length));
   return results
     .map(({ check, status, detail, fix }) => {
-      const line = `${status.padEnd("warning".length)}  ${check.padEnd(width)}  ${indented(detail)}\n`;
-      return fix === undefined ? line : `${line}${margin}fix: ${indented(fix)}\n`;
+      const beginning = `${status.padEnd("warning".length)}  ${check.padEnd(width)}  `;
+      const line = `${indented(beginning, detail, columns)}\n`;
+      return fix === undefined ? line : `${line}${indented(`${margin}fix: `, fix, columns)}\n`;
     })
     .join("");
 }
