@@ -15,7 +15,7 @@ let service: FakeService;
 beforeAll(async () => {
   service = await startFakeService({
     sixCallsOnly: true,
-    run: ({ command }) => ({ exitCode: command.includes("broken") ? 1 : 0 }),
+    run: (request) => ({ exitCode: JSON.stringify(request).includes("broken") ? 1 : 0 }),
   });
   const layout = await makeBusyboxLayout(join(home, "layout"));
   await bough(["--local", "images", "import", layout, "--tag", "base:1"]);

@@ -50,13 +50,15 @@ export async function makeLayer(
     try {
       const copies = await step.copies?.();
       const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
-      const { request, loans } = await mounting.addTo(requestOf({ ...step, env }, user, given), step);
+      const asked = requestOf({ ...step, env }, user, given);
+      const { request, loans } = await mounting.addTo(asked, step);
       mounted = loans;
       const beside = { ...(await linesToSend(stage, build)), ...(await networkFiles(step, build)) };
       const whole = { ...withEntries(request, step), ...beside };
       const lacksMounts = step.mounts !== undefined && whole.mounts === undefined;
       const lentToMounts = new Map(loans.map(({ id, files }) => [id, files]));
-      place = { request: whole, user, lacksMounts, lentToMounts };
+      // A script that wraps the command goes to its directory itself.
+      place = { request: { ...whole, cwd: asked.cwd }, user, lacksMounts, lentToMounts };
       return await runOperation(whole, { key, title: step.title, makesLayer: true }, build);
     } finally {
       for (const ended of [loan, ...mounted]) ended?.end();
