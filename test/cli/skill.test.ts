@@ -1,6 +1,6 @@
 /** `bough skill`: the short form of the manual where a coding agent looks. */
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 
@@ -9,7 +9,7 @@ const places: [agent: string, directory: string][] = [
   ["codex", ".codex/skills"],
   ["opencode", ".config/opencode/skills"],
   ["cline", ".cline/skills"],
-  ["amp", ".config/amp/skills"],
+  ["amp", ".config/agents/skills"],
 ];
 
 const boughAt = (home: string) => (line: string) =>
@@ -47,6 +47,9 @@ test("without a name it is for the agents that are at home here; a file of anoth
   });
   mkdirSync(join(home, ".codex"));
   expect((await bough("install -q")).stdout).toBe(`${home}/.codex/skills/bough/SKILL.md\n`);
+  rmSync(join(home, ".codex"), { recursive: true });
+  mkdirSync(join(home, ".config/amp"), { recursive: true });
+  expect((await bough("install -q")).stdout).toBe(`${home}/.config/agents/skills/bough/SKILL.md\n`);
   const own = join(home, ".claude/skills/bough");
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "SKILL.md"), "mine\n");

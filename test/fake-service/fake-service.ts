@@ -34,7 +34,7 @@ export interface FakeService {
 }
 
 export async function startFakeService(options: FakeServiceOptions = {}): Promise<FakeService> {
-  const state = createState(options.run);
+  const state = createState(options.run, options.clock);
   const requests: RecordedRequest[] = [];
   const prefix = options.prefix ?? "";
 

@@ -1,9 +1,12 @@
+import type { Clock } from "../../src/clock.ts";
 import type { RecordedRequest } from "./recording.ts";
 import type { FakeState, RunScript } from "./state.ts";
 
 export interface FakeServiceOptions {
   /** The outcome of each RUN. By default each exits 0 and makes a new image. */
   run?: RunScript;
+  /** The service's clock. Without one each new id takes a second. */
+  clock?: Pick<Clock, "now">;
   /** False: there is no events route. Default true. */
   events?: boolean;
   /** Has only the six calls that a build needs, and `GET /v1/operations/{uuid}`. */

@@ -1,4 +1,5 @@
 /** The fake service's memory: images, files, operations. */
+import type { Clock } from "../../src/clock.ts";
 import type { FileRecord } from "../../src/service/wire/file.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
@@ -117,7 +118,8 @@ export interface FakeState {
   fileId(sha256: string): string;
 }
 
-export function createState(run: RunScript = () => undefined): FakeState {
+/** `clock`: of the service; without one each new id takes a second. */
+export function createState(run: RunScript = () => undefined, clock?: Pick<Clock, "now">): FakeState {
   const images = new Map<string, Readonly<ImageRecord>>();
   const tags = new Map<string, string>();
   const tagsOf = (id: string) => [...tags].filter(([, image]) => image === id).map(([tag]) => tag);
@@ -128,7 +130,8 @@ export function createState(run: RunScript = () => undefined): FakeState {
   // Ids contain the kind of the thing, and are the same in every run.
   const uuid = (kind: "a" | "f" | "0") =>
     `${kind}0000000-0000-4000-8000-${String(++counter).padStart(12, "0")}`;
-  const now = () => new Date(Date.UTC(2026, 0, 1) + (counter + passedSeconds) * 1000).toISOString();
+  const now = () =>
+    new Date(clock?.now() ?? Date.UTC(2026, 0, 1) + (counter + passedSeconds) * 1000).toISOString();
 
   return {
     pass(seconds) {

@@ -14,8 +14,11 @@ const directories = {
   codex: ".codex/skills",
   opencode: ".config/opencode/skills",
   cline: ".cline/skills",
-  amp: ".config/amp/skills",
+  amp: ".config/agents/skills",
 } as const;
+
+/** The directory that shows that an agent is at home here, if it is not the one above its skills. */
+const ownDirectories: Partial<Record<keyof typeof directories, string>> = { amp: ".config/amp" };
 
 export type Agent = keyof typeof directories;
 export const agents = Object.keys(directories) as Agent[];
@@ -62,7 +65,9 @@ export function chooseAgents(given: readonly string[], runtime: Pick<Runtime, "e
   const isMeant = (agent: Agent) =>
     given.length > 0
       ? given.includes(agent)
-      : existsSync(dirname(join(homeDirectory(runtime.environment), directories[agent])));
+      : existsSync(
+          join(homeDirectory(runtime.environment), ownDirectories[agent] ?? dirname(directories[agent])),
+        );
   const chosen = agents.filter(isMeant);
   if (chosen.length > 0) return chosen;
   throw usageError(
