@@ -1,6 +1,6 @@
 /** Turns a scripted outcome into the events and the record of an operation. */
 import type { InstanceRequest } from "../../src/service/wire/instance.ts";
-import type { OperationRecord, WireBytes } from "../../src/service/wire/operation.ts";
+import type { LimitHit, OperationRecord, WireBytes } from "../../src/service/wire/operation.ts";
 import { isPlacement, putFiles, runPlacement } from "./placement.ts";
 import type { FakeOperation, FakeState, RunChunk, RunOutcome } from "./state.ts";
 
@@ -49,7 +49,12 @@ export function emitSpawn(operation: FakeOperation, spid: number, request: Parti
 export function emitExit(
   operation: FakeOperation,
   spid: number,
-  { code, signal, timedOut = false }: { code: number; signal: number; timedOut?: boolean },
+  {
+    code,
+    signal,
+    timedOut = false,
+    limitsHit,
+  }: { code: number; signal: number; timedOut?: boolean; limitsHit?: LimitHit[] | undefined },
 ): void {
   emit(operation, spid, "exit", {
     pid: 41 + spid,
@@ -58,6 +63,7 @@ export function emitExit(
     timed_out: timedOut,
     duration_ms: 10,
     resources,
+    ...(limitsHit && { limits_hit: limitsHit }),
   });
 }
 
@@ -116,7 +122,7 @@ function complete(
   const exitCode = outcome.exitCode ?? 0;
   const timedOut = outcome.timedOut ?? false;
   const limit = outcome.truncateAt ?? request.truncate_output_at ?? 65536;
-  emitExit(operation, 1, { code: exitCode, signal: -1, timedOut });
+  emitExit(operation, 1, { code: exitCode, signal: -1, timedOut, limitsHit: outcome.limitsHit });
   const result = request.disposable
     ? null
     : outcome.image === "unchanged"
