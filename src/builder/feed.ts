@@ -55,10 +55,13 @@ export interface EarlyUploads {
   /** Returns true if the content has been sent or is being sent, and no step has taken it over yet. */
   has(sha256: string): boolean;
   /**
-   * Takes over the contents of a step: waits for those being sent and returns the totals. Never rejects: a content that could not
-   * be sent is not counted, and the step that sends it again gets the error.
+   * Takes over the contents of a step, which sends the `rest` itself: waits for those being sent and returns the totals. Never
+   * rejects: a content that could not be sent is not counted, and the step that sends it again gets the error.
    */
-  finish(contents: Iterable<string>, onProgress: (done: UploadProgress) => void): Promise<UploadProgress>;
+  finish(
+    contents: { begun: Iterable<string>; rest: { has(sha256: string): boolean } },
+    onProgress: (done: UploadProgress) => void,
+  ): Promise<UploadProgress>;
   /** Resolves when nothing is being sent any more. */
   stop(): Promise<void>;
 }

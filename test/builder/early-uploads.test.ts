@@ -195,7 +195,8 @@ test("stages that wait for files concurrently get separate totals", async () => 
   });
   for (const sha256 of ["one", "two"]) uploads.offer({ absolutePath: `/${sha256}`, size: 3 }, sha256);
   uploads.markNeeded();
-  const totals = Promise.all([uploads.finish(["one"], () => {}), uploads.finish(["two"], () => {})]);
+  const finish = (content: string) => uploads.finish({ begun: [content], rest: new Set() }, () => {});
+  const totals = Promise.all([finish("one"), finish("two")]);
   sent.resolve();
   const each = { files: 1, sentBytes: 3, reused: 0 };
   expect(await totals).toEqual([each, each]);

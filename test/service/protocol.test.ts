@@ -1,8 +1,8 @@
 /** HTTP/2 where the service chooses it. */
 import { afterEach, beforeAll, expect, test } from "bun:test";
-import { systemClock } from "../../src/clock.ts";
 import type { KnownProtocol } from "../../src/service/http/protocol.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
+import { createManualClock } from "../fake-service/manual-clock.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeCertificate } from "../support/certificate.ts";
 import { clientOf } from "./client.ts";
@@ -41,10 +41,12 @@ async function startSecure({ http2 }: { http2: boolean }): Promise<SecureService
   return { fake, url: server.url.origin, ports };
 }
 
-function connect({ url }: SecureService, knownProtocol: KnownProtocol, clock = systemClock) {
-  const trusting = (input: string | Request | URL, init?: RequestInit) =>
-    fetch(input, { ...init, tls: { ca: certificate.cert } });
-  return clientOf(url, { fetch: trusting, knownProtocol, clock }).service;
+const trusting = (input: string | Request | URL, init?: RequestInit) =>
+  fetch(input, { ...init, tls: { ca: certificate.cert } });
+
+function connect({ url }: SecureService, knownProtocol: KnownProtocol, send = trusting) {
+  const clock = createManualClock((milliseconds) => milliseconds < 10_000);
+  return clientOf(url, { fetch: send, knownProtocol, clock: { ...clock, now: Date.now } }).service;
 }
 
 function remember(answer?: string): KnownProtocol & { answer: string | undefined } {
@@ -110,4 +112,31 @@ test("a file of unknown length is sent over HTTP/1.1", async () => {
   const { size } = await client.uploadStream(body, { contentLength: 3 });
   expect(size).toBe(3);
   expect(service.fake.requestsTo("POST /v1/files")[0]?.headers["content-length"]).toBe("3");
+});
+
+test("a service that answers no more over it gets later requests over HTTP/1.1, and is asked again by the next process", async () => {
+  const service = await startSecure({ http2: true });
+  const known = remember(`http2 ${Date.now()}`);
+  const cut = (input: string | Request | URL, init?: BunFetchRequestInit) =>
+    init?.protocol === "http2" ? Promise.reject(new Error("cut")) : trusting(input, init);
+  const client = connect(service, known, cut);
+  await client.whoami();
+  expect(known.answer).toBe("");
+  service.ports.clear();
+  await client.whoami();
+  expect(service.ports.size).toBe(1);
+});
+
+test("an answer that comes when the command has closed its store is dropped", async () => {
+  const service = await startSecure({ http2: true });
+  let tries = 0;
+  const closed = {
+    get: () => undefined,
+    set: () => {
+      tries++;
+      throw new Error("the database is closed");
+    },
+  };
+  await connect(service, closed).whoami();
+  while (tries === 0) await Bun.sleep(1);
 });

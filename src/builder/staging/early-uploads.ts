@@ -184,7 +184,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       waiting = [];
     },
     has: (sha256) => begun.has(sha256),
-    async finish(contents, onProgress) {
+    async finish({ begun: contents, rest }, onProgress) {
       const taken = new Set(contents);
       const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
       for (const sha256 of taken) {
@@ -193,8 +193,7 @@ export function createEarlyUploads(options: EarlyUploadsOptions): EarlyUploads {
       }
       const waitingStep: WaitingStep = { contents: taken, done, onProgress };
       waitingSteps.add(waitingStep);
-      // The step sends the rest of its contents itself.
-      waiting = waiting.filter(({ sha256 }) => !taken.has(sha256));
+      waiting = waiting.filter(({ sha256 }) => !rest.has(sha256));
       if ((sending ?? sendingUnhashed) !== undefined && taken.size > 0) onChange();
       await Promise.all([sending, sendingUnhashed]);
       waitingSteps.delete(waitingStep);

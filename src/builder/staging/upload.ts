@@ -55,12 +55,13 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
       report();
     });
   };
-  const finished = build.early.finish(early.keys(), (done) => {
+  const finished = build.early.finish({ begun: early.keys(), rest: local }, (done) => {
     before = done;
     report();
   });
-  const ids = await send(local);
-  before = await finished;
+  const ids = await send(local).finally(async () => {
+    before = await finished;
+  });
   const again: typeof early = new Map();
   for (const [sha256, entry] of early) {
     const id = build.store.uploads.get(sha256);

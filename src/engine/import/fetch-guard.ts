@@ -51,11 +51,13 @@ export async function startFetchGuard(environment: Environment): Promise<FetchGu
         });
         const upstream = proxy?.connect() ?? connect(request.port, address);
         track(upstream);
-        if (proxy !== undefined)
-          upstream.once("error", ({ message }) => {
-            lost ??= new BoughError(`the connection to this machine's proxy failed: ${message}`);
-          });
+        const onFailure = ({ message }: Error) => {
+          lost ??= new BoughError(`the connection to this machine's proxy failed: ${message}`);
+        };
+        if (proxy !== undefined) upstream.once("error", onFailure);
         upstream.on("connect", () => {
+          // skopeo tries again, and knows why, when a connection breaks later.
+          upstream.off("error", onFailure);
           const sent = headFor(request, proxy);
           if (sent === undefined) client.write("HTTP/1.1 200 Connection established\r\n\r\n");
           else upstream.write(sent);
@@ -67,6 +69,7 @@ export async function startFetchGuard(environment: Environment): Promise<FetchGu
         client.on("close", () => upstream.destroy());
       } catch (error) {
         if (error instanceof LocalAddressError) refused ??= error;
+        else if (error instanceof BoughError) lost ??= error;
         refuse(client, error instanceof LocalAddressError ? 403 : 502);
       }
     });

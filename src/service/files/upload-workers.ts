@@ -99,7 +99,8 @@ export function createUploadWorkers(clock: Clock): UploadWorkers {
     for (const [step, width] of widths.entries()) {
       clock.sleep((step + 1) * farMilliseconds, stop.signal).then(
         () => {
-          while (!hasAnswered && working < Math.min(width, limit) && isSmall(next)) add();
+          while (!stop.signal.aborted && !hasAnswered && working < Math.min(width, limit) && isSmall(next))
+            add();
         },
         () => undefined,
       );

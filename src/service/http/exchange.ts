@@ -7,6 +7,7 @@ import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
+import { DeadlineError } from "./deadline.ts";
 import type { CallName } from "./errors.ts";
 import { type Connections, createConnections } from "./one-connection.ts";
 import { createProtocols, type KnownProtocol } from "./protocol.ts";
@@ -46,6 +47,8 @@ export interface Exchange {
   hasToken: boolean;
   redact(text: string): string;
   nameOf(parts: RequestParts): CallName;
+  /** Notes that bytes of a watched stream have come. */
+  noteTraffic(): void;
   /**
    * Sends a request. The caller reads the response's body and limits its size; with `isWatched` it also notices a stalled body.
    * Rejects with what fetch threw, or with a BoughError for a redirect that is not followed.
@@ -74,6 +77,9 @@ export function createExchange(options: ExchangeOptions): Exchange {
   const $fetch = createFetch({ fetch: options.fetch as typeof globalThis.fetch });
   let lastAnswer = 0;
   const isIdle = () => steadyTime(clock) - lastAnswer > idleMilliseconds;
+  /** The time of the latest bytes of a watched stream, which prove that a shared connection is alive. */
+  let lastTraffic = 0;
+  const isQuiet = () => steadyTime(clock) - Math.max(lastAnswer, lastTraffic) > idleMilliseconds;
   // A token of a few characters is part of other words, and protects nothing.
   const isSecret = token !== undefined && token.length >= minSecretCharacters;
   const redact = (text: string) => (isSecret ? text.replaceAll(token, "***") : text);
@@ -125,11 +131,14 @@ export function createExchange(options: ExchangeOptions): Exchange {
     hasToken: token !== undefined,
     redact,
     nameOf,
+    noteTraffic() {
+      lastTraffic = steadyTime(clock);
+    },
     async send(parts, body, signal, { isWatched } = { isWatched: false }) {
-      // A body of unknown length would lose its announced length, and waits for a window on a distant line.
-      const protocol = body instanceof ReadableStream ? "http1.1" : protocols.choose();
+      // A streamed body would lose its announced length.
+      const isSingle = body instanceof ReadableStream || (parts.overNewConnection === true && isQuiet());
+      const protocol = isSingle ? "http1.1" : protocols.choose();
       const isShared = protocol === "http2";
-      // A server that ends a shared connection says which requests it has not processed.
       const isNew = parts.overNewConnection === true && !isShared && isIdle();
       const ending = connections.isOne() ? { connection: "close" } : {};
       const request = {
@@ -151,9 +160,12 @@ export function createExchange(options: ExchangeOptions): Exchange {
       const overOne = (url: string) => watch(isNew, signal, () => raw(url));
       const overShared = async (url: string) => {
         try {
-          return await $fetch.raw<unknown, "stream">(url, shared);
+          const answer = await $fetch.raw<unknown, "stream">(url, shared);
+          protocols.noteAnswer();
+          return answer;
         } catch (error) {
-          if (!signal.aborted && protocols.noteFailure(error)) return await overOne(url);
+          const isGivenUp = signal.aborted && !(signal.reason instanceof DeadlineError);
+          if (!isGivenUp && protocols.noteFailure(error)) return await overOne(url);
           throw error;
         }
       };

@@ -1,13 +1,14 @@
 /**
- * HTTP/2 where the service chooses it: many small requests share one connection and one handshake. bough asks once, beside the
- * first request, and remembers the answer: Bun's fetch offers one protocol at a time, and fails if the server chooses another.
+ * HTTP/2 where the service chooses it: many small requests share one connection and one handshake. A process that does not know
+ * asks beside its first request, and the answer is remembered: Bun's fetch offers one protocol at a time, and fails if the server
+ * chooses another.
  */
 import type { Clock } from "../../clock.ts";
 import { asRecord } from "./json.ts";
 
 export type Protocol = "http1.1" | "http2";
 
-/** Keeps the answer for later processes. */
+/** Keeps the answer for later processes. Empty: nothing is known any more. */
 export interface KnownProtocol {
   get(): string | undefined;
   set(answer: string): void;
@@ -22,16 +23,18 @@ interface ProtocolsOptions {
   ask: () => Promise<unknown>;
 }
 
-export interface Protocols {
+interface Protocols {
   /** Returns the protocol for the next request. */
   choose(): Protocol;
+  /** Notes that a request over HTTP/2 got a response. */
+  noteAnswer(): void;
   /** Notes that a request over HTTP/2 got no response. Returns true if the server has not accepted the protocol. */
   noteFailure(error: unknown): boolean;
 }
 
-/** A service without HTTP/2 is asked again after a month. */
+/** After a month the service is asked again. */
 const forgottenMilliseconds = 30 * 24 * 60 * 60 * 1000;
-/** After so many requests without a response, this process uses HTTP/1.1. */
+/** After so many successive requests without a response, this process uses HTTP/1.1, and the answer is forgotten. */
 const maxFailures = 2;
 
 export function createProtocols({ clock, isSecure, known, ask }: ProtocolsOptions): Protocols {
@@ -41,14 +44,22 @@ export function createProtocols({ clock, isSecure, known, ask }: ProtocolsOption
 
   function remembered(): Protocol | undefined {
     const [protocol, since] = (known?.get() ?? "").split(" ");
-    if (protocol === "http2") return "http2";
-    const isRecent = clock.now() - Number(since) < forgottenMilliseconds;
-    return protocol === "http1.1" && isRecent ? "http1.1" : undefined;
+    if (!(clock.now() - Number(since) < forgottenMilliseconds)) return undefined;
+    return protocol === "http2" || protocol === "http1.1" ? protocol : undefined;
   }
 
   function learn(protocol: Protocol): void {
     chosen = protocol;
-    known?.set(`${protocol} ${clock.now()}`);
+    keep(`${protocol} ${clock.now()}`);
+  }
+
+  /** The answer may come when the command has closed its store; then the next one asks again. */
+  function keep(answer: string): void {
+    try {
+      known?.set(answer);
+    } catch {
+      // Only a question more.
+    }
   }
 
   return {
@@ -64,13 +75,19 @@ export function createProtocols({ clock, isSecure, known, ask }: ProtocolsOption
       }
       return chosen ?? "http1.1";
     },
+    noteAnswer() {
+      failures = 0;
+    },
     noteFailure(error) {
       if (isUnsupported(error)) {
         learn("http1.1");
         return true;
       }
       failures++;
-      if (failures >= maxFailures) chosen = "http1.1";
+      if (failures === maxFailures) {
+        chosen = "http1.1";
+        keep("");
+      }
       return false;
     },
   };

@@ -50,6 +50,8 @@ export interface Transport {
   call(call: Call): Promise<Answer>;
   /** Makes one attempt and returns the response, whatever its status. The caller reads its body and watches it. */
   open(parts: RequestParts, signal: AbortSignal): Promise<Response>;
+  /** Has to be called when bytes of an opened response come. */
+  noteTraffic(): void;
   /** Returns the call's name for messages: method and address. */
   nameOf(parts: RequestParts): string;
   readonly operations: OperationAddresses;
@@ -152,6 +154,7 @@ export function createTransport(options: TransportOptions): Transport {
       }
     },
 
+    noteTraffic: exchange.noteTraffic,
     nameOf: (parts) => exchange.redact(callName(exchange.nameOf(parts))),
   };
 }

@@ -1,4 +1,4 @@
-/** What an ended operation's record says about how it has ended, and about its image. Pure. */
+/** How operations end: what the record of an ended one says about its status and image, and how one is stopped. */
 
 import { type IdleTimer, startIdleTimer } from "../http/deadline.ts";
 import { NotFoundError } from "../http/errors.ts";

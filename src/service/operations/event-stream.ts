@@ -92,6 +92,7 @@ export async function readEventStream(
     const source = readerOf(response, stop.signal);
     for (let part = await source.read(); !part.done; part = await source.read()) {
       life.onBytes();
+      transport.noteTraffic();
       frames.feed(part.value);
       if (log.completed) {
         isDraining = true;
