@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 
 /** What commands in a session's image begin with. */
-export interface SessionSurroundings {
+interface SessionSurroundings {
   /** Absolute; `undefined` for the image's. */
   directory: string | undefined;
   variables: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
 import { jsonText } from "./json-text.ts";
 import { type Cell, formatTime, type Table } from "./table.ts";
 
-export type DelimitedFormat = "csv" | "tsv";
+type DelimitedFormat = "csv" | "tsv";
 
 /** Renders a table with its header. Ids, times and sizes are complete; a cell without a value is empty. */
 export function renderDelimited({ header, rows }: Table, format: DelimitedFormat): string {

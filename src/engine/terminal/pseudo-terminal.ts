@@ -4,14 +4,14 @@ import type { TerminalSize } from "../../service/wire/instance.ts";
 import { TerminalOutput } from "./terminal-output.ts";
 
 /** A hidden terminal of this machine. When signalled, runc reads its size and sets the size of the sandbox's own terminal. */
-export interface PseudoTerminal {
+interface PseudoTerminal {
   /** The end that programs use. */
   descriptor: number;
   resize(size: TerminalSize): void;
   close(): void;
 }
 
-export function openPseudoTerminal({ columns, rows }: TerminalSize): PseudoTerminal {
+function openPseudoTerminal({ columns, rows }: TerminalSize): PseudoTerminal {
   const before = openTerminals();
   const terminal = open(columns, rows);
   terminal.unref();

@@ -34,7 +34,7 @@ export interface RuntimePlace {
   descriptors?: readonly (number | undefined)[];
 }
 
-export interface RuntimeFilter {
+interface RuntimeFilter {
   seccomp: object;
   annotations?: Readonly<Record<string, string>>;
 }
