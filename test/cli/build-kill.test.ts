@@ -7,6 +7,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock } from "../../src/clock.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import type { RunOutcome } from "../fake-service/state.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
@@ -23,7 +24,7 @@ beforeEach(async () => {
   context = temporaryDirectory();
   state = temporaryDirectory();
   outcome = undefined;
-  service = await startFakeService({ run: () => outcome });
+  service = await startFakeService({ clock: systemClock, run: () => outcome });
   service.state.addImage("base:1");
 });
 afterEach(async () => {
@@ -174,7 +175,7 @@ describe("a build that is killed before it gets the response to a started operat
 
   test("the next build warns and runs the command again on a service without a list of operations", async () => {
     await service.close();
-    service = await startFakeService({ sixCallsOnly: true, importAnswers: "image" });
+    service = await startFakeService({ clock: systemClock, sixCallsOnly: true, importAnswers: "image" });
     writeFiles(context, { Dockerfile: "FROM base:1\nRUN slow\n" });
     holdResponses();
     await buildAndKill(isRunning);
@@ -287,6 +288,7 @@ async function makeWorld({ options, extensions, lines }: Victim): Promise<World>
     context: temporaryDirectory(),
     state: temporaryDirectory(),
     service: await startFakeService({
+      clock: systemClock,
       run: () => ({ delayMs: 15, stdout: "working\n" }),
       ...(extensions === undefined ? {} : { extensions }),
     }),
