@@ -3,7 +3,7 @@
  * and nobody compares names (`scripts/layering.ts`).
  */
 export interface Dialect {
-  /** For provenance, and for keys of results that differ. */
+  /** The name stands in provenance, and in keys of results that differ. */
   readonly name: "default" | "docker";
   /** Builds only the stages that the target needs, concurrently. By default all, in the order of the Dockerfile. */
   readonly buildsNeededStages: boolean;

@@ -1,5 +1,7 @@
 /** HTTP/2 where the service chooses it. */
 import { afterEach, beforeAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { KnownProtocol } from "../../src/service/http/protocol.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
@@ -64,6 +66,16 @@ async function untilKnown(known: { answer: string | undefined }): Promise<void> 
   while (known.answer === undefined) await Bun.sleep(1);
 }
 
+function fileOf(text: string) {
+  const absolutePath = join(temporaryDirectory(), "file");
+  writeFileSync(absolutePath, text);
+  return {
+    absolutePath,
+    size: text.length,
+    sha256: new Bun.CryptoHasher("sha256").update(text).digest("hex"),
+  };
+}
+
 const looks = ({ fake }: SecureService) =>
   fake.requests.filter(({ path, query }) => path === "/v1/images" && query.limit === "1").length;
 
@@ -105,13 +117,34 @@ test("a service that no longer has it gets the same request over HTTP/1.1", asyn
   expect(known.answer).toStartWith("http1.1 ");
 });
 
-test("a file of unknown length is sent over HTTP/1.1", async () => {
+test.each<[string, (client: ReturnType<typeof connect>) => Promise<unknown>]>([
+  ["a stream", (client) => client.uploadStream(() => new Blob(["abc"]).stream(), { contentLength: 3 })],
+  ["a file of more than 64 KiB", (client) => client.uploadFiles([fileOf("x".repeat(64 * 1024 + 1))])],
+])("%s has a connection of its own, since a shared one makes it wait for each window", async (_, send) => {
   const service = await startSecure({ http2: true });
   const client = connect(service, remember(`http2 ${Date.now()}`));
-  const body = () => new Blob(["abc"]).stream();
-  const { size } = await client.uploadStream(body, { contentLength: 3 });
-  expect(size).toBe(3);
-  expect(service.fake.requestsTo("POST /v1/files")[0]?.headers["content-length"]).toBe("3");
+  await client.whoami();
+  await client.uploadFiles([fileOf("short")]);
+  expect(service.ports.size).toBe(1);
+  await send(client);
+  expect(service.ports.size).toBe(2);
+  expect(service.fake.requestsTo("POST /v1/files")).toHaveLength(2);
+});
+
+test("a form, too, if it is a stream", async () => {
+  const service = await startSecure({ http2: true });
+  service.fake.intercept = async (request) => {
+    if (request.method !== "POST") return undefined;
+    await request.bytes();
+    return request.headers.get("content-type")?.startsWith("multipart/")
+      ? Response.json({ uuid: crypto.randomUUID() })
+      : Response.json({ error: "multipart/form-data wanted" }, { status: 415 });
+  };
+  const client = connect(service, remember(`http2 ${Date.now()}`));
+  await client.uploadFiles([fileOf("short")]);
+  expect(service.ports.size).toBe(1);
+  await client.uploadStream(() => new Blob(["abc"]).stream(), { contentLength: 3 });
+  expect(service.ports.size).toBe(2);
 });
 
 test("a service that answers no more over it gets later requests over HTTP/1.1, and is asked again by the next process", async () => {

@@ -30,7 +30,7 @@ export interface StepInputs {
 
 /** What a mount takes from a stage or image. */
 export interface MountedImage {
-  /** As written. */
+  /** The stage or image as it is written. */
   from: string;
   /** Absolute. */
   path: string;

@@ -37,20 +37,12 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   const nothing: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };
   let [before, now] = [nothing, nothing];
   const collect = createUploadCollector();
-  const total = (): UploadProgress => ({
-    files: before.files + now.files,
-    sentBytes: before.sentBytes + now.sentBytes,
-    reused: before.reused + now.reused,
-  });
+  const total = () => sum(before, now);
   const report = () => build.emit({ type: "upload-progress", ...total() });
   const send = (entries: typeof local) => {
     const done = now;
     return build.service.uploadFiles(localFiles(entries.values(), build.early.contents), (sent) => {
-      now = {
-        files: done.files + sent.files,
-        sentBytes: done.sentBytes + sent.sentBytes,
-        reused: done.reused + sent.reused,
-      };
+      now = sum(done, sent);
       collect(now.files);
       report();
     });
@@ -75,6 +67,14 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   for (const [sha256, id] of known) ids.set(sha256, id);
   collectGarbage(staged.size);
   return ids;
+}
+
+function sum(one: UploadProgress, other: UploadProgress): UploadProgress {
+  return {
+    files: one.files + other.files,
+    sentBytes: one.sentBytes + other.sentBytes,
+    reused: one.reused + other.reused,
+  };
 }
 
 function isUnpacked({ content: { kind } }: StagedFile): boolean {

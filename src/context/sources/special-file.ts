@@ -7,7 +7,7 @@ export type WhyLeftOut = (special: SpecialKind) => Promise<string | undefined>;
 
 /** A special file that is not copied. */
 export interface LeftOut {
-  /** As messages name it. */
+  /** Its kind, in the words of messages. */
   kind: string;
   contextPath: string;
   /** `undefined` if special files are never copied. */

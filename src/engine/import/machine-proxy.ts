@@ -29,7 +29,7 @@ export function machineProxy(destination: Destination, environment: Environment)
       "this machine's proxy is not one of HTTP, so it is unknown where a client of this server makes it connect to: `bough serve --allow-local-fetch` allows any address",
     );
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const login = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  const login = `${decode(url.username)}:${decode(url.password)}`;
   return {
     connect: () =>
       url.protocol === "http:"
@@ -42,6 +42,15 @@ export function machineProxy(destination: Destination, environment: Environment)
     authorization:
       login === ":" ? [] : [`Proxy-Authorization: Basic ${Buffer.from(login).toString("base64")}`],
   };
+}
+
+/** A login with a bare `%` is meant as it stands. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function variable(name: string, environment: Environment): string {
