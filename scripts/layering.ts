@@ -11,6 +11,7 @@ const allowed: Record<string, readonly string[]> = {
   dockerfile: [],
   context: [],
   store: [],
+  registry: ["image/digest.ts", "image/oci-layout.ts"],
   service: ["image/config.ts", "image/digest.ts", "image/history.ts"],
   image: ["context/patterns/glob.ts", "context/patterns/path-pattern.ts"],
   engine: [
@@ -22,12 +23,24 @@ const allowed: Record<string, readonly string[]> = {
     "dockerfile/mask.ts",
     "dockerfile/secrets.ts",
     "image",
+    "registry",
     "service/wire",
   ],
-  builder: ["dockerfile", "context", "service", "store", "image"],
+  builder: ["dockerfile", "context", "service", "store", "image", "registry"],
   check: ["dockerfile", "context", "builder", "service", "image/config.ts", "image/file-mode.ts"],
   terminal: ["builder", "service/service.ts"],
-  cli: ["check", "builder", "dockerfile", "context", "service", "store", "image", "engine", "terminal"],
+  cli: [
+    "check",
+    "builder",
+    "dockerfile",
+    "context",
+    "service",
+    "store",
+    "image",
+    "registry",
+    "engine",
+    "terminal",
+  ],
 };
 
 /** The parts of a folder, from top to bottom: its subfolders, and the files beside them. Each may import only those below it. */

@@ -1,0 +1,39 @@
+import type { Descriptor } from "../image/oci-layout.ts";
+
+/** A manifest as its store returns it. `digest`: of `bytes`. */
+export interface StoredManifest {
+  digest: string;
+  mediaType: string;
+  bytes: Uint8Array;
+}
+
+/**
+ * Where the manifests and blobs of one name are kept: a repository of a registry, or a directory. Blobs are named by their digests
+ * and never change. All methods throw a BoughError that names the store; those that read check digests and sizes.
+ */
+export interface BlobStore {
+  /** To find the store again: `docker://HOST/NAME` or `dir:/ABSOLUTE/PATH`, see `openBlobStore`. Has no credentials. */
+  readonly address: string;
+  /** @param reference a tag or a digest. Returns `undefined` if there is none. */
+  getManifest(reference: string, signal: AbortSignal): Promise<StoredManifest | undefined>;
+  putManifest(
+    reference: string,
+    manifest: Pick<StoredManifest, "mediaType" | "bytes">,
+    signal: AbortSignal,
+  ): Promise<void>;
+  removeManifest(reference: string, signal: AbortSignal): Promise<void>;
+  hasBlob(blob: Pick<Descriptor, "digest">, signal: AbortSignal): Promise<boolean>;
+  /** The stream fails at its end if the content does not have the digest. Throws a MissingBlobError if there is none. */
+  openBlob(
+    blob: Pick<Descriptor, "digest" | "size">,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<Uint8Array>>;
+  /** Sends a blob that the store lacks. `open` may be called again for another attempt. */
+  putBlob(
+    blob: Pick<Descriptor, "digest" | "size">,
+    open: () => AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Takes a blob from another repository of the same registry. Returns false if it can't. */
+  mountBlob(blob: Pick<Descriptor, "digest">, from: string, signal: AbortSignal): Promise<boolean>;
+}
