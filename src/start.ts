@@ -1,8 +1,8 @@
 import type { GlobalOptions } from "./cli/command-line/globals.ts";
-import { requestedFormat, runCommandLine } from "./cli/command-line/run.ts";
 import { createInterruptKey, endingSignals } from "./cli/process/interrupts.ts";
 import type { BackgroundProcess, Runtime } from "./cli/process/runtime.ts";
 import { createInput, createOutput } from "./cli/process/standard-streams.ts";
+import { requestedFormat, runCommandLine } from "./cli/program/run.ts";
 import { systemClock } from "./clock.ts";
 import { BoughError } from "./errors.ts";
 import { reasonOf } from "./system-error.ts";

@@ -1,11 +1,11 @@
 /** The man pages: one of each command, from its own definition, and one of each topic of the manual. */
 import type { CommandMeta } from "citty";
 import type { Command, CommandTable } from "../../src/cli/command-line/command.ts";
-import { commands } from "../../src/cli/command-line/commands.ts";
 import { type ArgumentDefinition, aliasesOf } from "../../src/cli/command-line/definitions.ts";
 import { globalDefinitions } from "../../src/cli/command-line/globals.ts";
 import { argumentsOf } from "../../src/cli/command-line/help.ts";
 import { topics } from "../../src/cli/help/topics.ts";
+import { commands } from "../../src/cli/program/commands.ts";
 import { version } from "../../src/version.ts";
 import { escapeRoff, lines, renderRoff } from "./roff.ts";
 

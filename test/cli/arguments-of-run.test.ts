@@ -2,10 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { parseTime } from "../../src/cli/command-line/time.ts";
 import { splitPartialLine } from "../../src/cli/completion/candidates.ts";
+import { checkBranchName } from "../../src/cli/references/session-argument.ts";
 import { readEnvironment } from "../../src/cli/run/environment.ts";
 import { parseFileArgument } from "../../src/cli/run/file-argument.ts";
 import { refuseInteractiveShell } from "../../src/cli/run/interactive-shell.ts";
-import { checkBranchName } from "../../src/cli/sessions/session-argument.ts";
 
 describe("--file", () => {
   const plain = { path: undefined, uid: 0, gid: 0, mode: undefined };

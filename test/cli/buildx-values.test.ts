@@ -1,9 +1,9 @@
 /** Values of options that docker buildx has: attestations, outputs, `--call`, `--progress`, `SOURCE_DATE_EPOCH`. */
 import { expect, test } from "bun:test";
 import { build } from "../../src/cli/builds/build.ts";
-import { readAttestationOptions } from "../../src/cli/builds/options/attestation-options.ts";
 import { parseArguments } from "../../src/cli/command-line/arguments.ts";
 import { argumentsOf } from "../../src/cli/command-line/help.ts";
+import { readAttestationOptions } from "../../src/cli/export/attestation-options.ts";
 import { readBuildOutputs } from "../../src/cli/export/build-outputs.ts";
 import { epochOf, sourceDateEpoch } from "../../src/cli/export/times.ts";
 import type { Runtime } from "../../src/cli/process/runtime.ts";

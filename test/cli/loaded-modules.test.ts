@@ -35,7 +35,7 @@ describe.each([
   const loaded = loadedBy(...entries);
 
   test("loads nothing of the Model Context Protocol", () => {
-    expect(loaded).toContain("cli/command-line/commands.ts");
+    expect(loaded).toContain("cli/program/commands.ts");
     expect(loaded.filter((name) => /modelcontextprotocol|^zod|^cli\/mcp\/(?!mcp\.ts)/.test(name))).toEqual(
       [],
     );

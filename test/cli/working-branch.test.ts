@@ -1,7 +1,7 @@
 /** The branch that the next image of a session goes to, also if two commands end at the same time. */
 import { beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
-import { appendEntries, workingBranch } from "../../src/cli/sessions/working-branch.ts";
+import { appendEntries, workingBranch } from "../../src/cli/references/working-branch.ts";
 import { systemClock } from "../../src/clock.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { temporaryDirectory } from "../support/bough.ts";

@@ -2,12 +2,12 @@
 import { expect, test } from "bun:test";
 import { chownSync, existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openScratch } from "../../src/cli/export/scratch.ts";
+import { openScratch } from "../../src/cli/process/scratch.ts";
 import { lockFile } from "../../src/lock-file.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 const id = crypto.randomUUID();
-const program = `import { openScratch } from ${JSON.stringify(join(import.meta.dir, "../../src/cli/export/scratch.ts"))};
+const program = `import { openScratch } from ${JSON.stringify(join(import.meta.dir, "../../src/cli/process/scratch.ts"))};
   const { path } = openScratch("push", process.env);
   await Bun.write(path + "/tree/file", "x");
   console.log(path);

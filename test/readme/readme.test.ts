@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { commands } from "../../src/cli/command-line/commands.ts";
 import { topics } from "../../src/cli/help/topics.ts";
+import { commands } from "../../src/cli/program/commands.ts";
 import { defaultExcludes } from "../../src/context/patterns/default-excludes.ts";
 import { readBlocks } from "./blocks.ts";
 import { testDocument } from "./document.ts";

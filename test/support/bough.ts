@@ -2,8 +2,8 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { requestedFormat, runCommandLine } from "../../src/cli/command-line/run.ts";
 import type { Runtime } from "../../src/cli/process/runtime.ts";
+import { requestedFormat, runCommandLine } from "../../src/cli/program/run.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import type { Fetch } from "../../src/service/service.ts";
 import { describeFailure } from "../../src/terminal/failure.ts";

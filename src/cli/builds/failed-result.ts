@@ -3,9 +3,9 @@ import { messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isStateDiskFull } from "../../state-failure.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { withRoomHint, withStateRoomHint } from "../engine/room-hint.ts";
 import { isEmbedded } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
+import { withRoomHint, withStateRoomHint } from "../service/room-hint.ts";
 import { failedStepIn } from "./debugging.ts";
 
 /** Keeps or removes the image of the failed step. Returns the build's error, with a hint if the disk is full. */

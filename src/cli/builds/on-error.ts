@@ -2,10 +2,10 @@
 import { describeFailure, failureOf } from "../../terminal/failure.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { sessionKey } from "../references/session-argument.ts";
 import { failedStepOf } from "../run/failed-step.ts";
 import { runToItsEnd } from "../run/to-end.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-argument.ts";
 import { failedStepIn } from "./debugging.ts";
 
 /**

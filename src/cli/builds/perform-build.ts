@@ -13,7 +13,9 @@ import type { Store } from "../../store/store.ts";
 import type { Progress } from "../../terminal/progress.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { buildSession } from "../contexts/context-source.ts";
+import { createDecompress } from "../contexts/decompress.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
+import { createGit } from "../contexts/git.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import { type BuildOutput, takesStandardOutput } from "../export/build-outputs.ts";
 import { epochOf } from "../export/times.ts";
@@ -27,8 +29,6 @@ import { enterBuild } from "../sessions/running-builds.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import { requireCompleteImage } from "./complete-image.ts";
-import { createDecompress } from "./decompress.ts";
-import { createGit } from "./git.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions } from "./options/build-options.ts";
@@ -57,7 +57,7 @@ export async function performBuild(
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
   await using connection = await connect({ runtime: { ...runtime, signal }, globals, log }, measures);
   const { service } = connection;
-  if (isEmbedded(runtime, globals)) (await import("../engine/make-room.ts")).reportRoom(runtime, log);
+  if (isEmbedded(runtime, globals)) (await import("../service/make-room.ts")).reportRoom(runtime, log);
   const session = buildSession(inputs.place);
   using owner = enterBuild(stateDirectory(runtime), session);
   const tables = openFileTables(connection.store, inputs);
@@ -92,7 +92,7 @@ export async function performBuild(
     let exported: BuildResult["exported"] = [];
     if (outputs.length > 0) {
       requireCompleteImage(result.missing, outputs, invocation.values);
-      const { writeBuildOutputs } = await import("../export/write-outputs.ts");
+      const { writeBuildOutputs } = await import("./write-outputs.ts");
       const attest = attesting?.attest(service, result.image, options.tags);
       const additions = { attest, annotations: annotations?.parts };
       const timed = dialect.hasSourceDate ? withEpoch(outputs, epochOf(dockerfile)) : outputs;

@@ -7,9 +7,9 @@ import { loadProfiles } from "../auth/profiles.ts";
 import { listScopeNames } from "../cache/scopes.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { CompletedKind } from "../command-line/definitions.ts";
-import { resolveImagePath } from "../images/image-path.ts";
+import { resolveImagePath } from "../references/image-path.ts";
+import { sessionKey } from "../references/session-argument.ts";
 import { type Connection, connect, openLocalStore } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-argument.ts";
 
 /** The maximum time for a service, since the user waits for the completion. */
 const maxRequestMilliseconds = 2000;

@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from "node:fs";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
-import { maxDockerfileBytes } from "../builds/dockerfile-file.ts";
 import { locateInputs } from "../builds/inputs.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { maxDockerfileBytes } from "../contexts/dockerfile-file.ts";
 
 /** Returns the names of the stages of the Dockerfile that the words of `bough build` name. In a list, they follow the last comma. */
 export function findStageNames(

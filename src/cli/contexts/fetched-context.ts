@@ -1,16 +1,16 @@
 import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
 import type { InputObserver } from "../../builder/input-observer.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
+import type { GivenSecrets } from "../../builder/state/secrets.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { DockerfileText } from "../builds/dockerfile-file.ts";
-import { createGit } from "../builds/git.ts";
-import type { SecretOptions } from "../builds/options/secret-options.ts";
-import { openScratch } from "../export/scratch.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { openScratch } from "../process/scratch.ts";
 import { stateDirectory } from "../process/state-directory.ts";
 import type { FetchedSource } from "./context-source.ts";
+import type { DockerfileText } from "./dockerfile-file.ts";
+import { createGit } from "./git.ts";
 import { type HeldContext, type KeptContexts, openKeptContexts } from "./kept-contexts.ts";
 
 /** A context that was fetched, on this machine's disk for as long as it is held. */
@@ -54,7 +54,7 @@ export interface OpenedContext extends Disposable {
 
 /** The options of a build that concern its fetched contexts. */
 export interface FetchSettings extends Pick<RemoteAccess, "buildArgs" | "maxAddBytes"> {
-  secrets: Pick<SecretOptions, "load">;
+  secrets: { load(): GivenSecrets };
   /** True to keep the contexts for the next build. */
   keepsContext: boolean;
   log: Log;

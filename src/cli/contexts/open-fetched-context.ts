@@ -12,16 +12,16 @@ import {
 } from "../../context/patterns/ignore.ts";
 import { contextPathOf, resolveInContext } from "../../context/sources/resolve-path.ts";
 import { BoughError } from "../../errors.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { isStandardInput } from "../process/same-file.ts";
+import type { FetchedSource } from "./context-source.ts";
 import {
   type DockerfilePlace,
   type DockerfileText,
   dockerfileName,
   readDockerfile,
-} from "../builds/dockerfile-file.ts";
-import type { Invocation } from "../command-line/command.ts";
-import type { Runtime } from "../process/runtime.ts";
-import { isStandardInput } from "../process/same-file.ts";
-import type { FetchedSource } from "./context-source.ts";
+} from "./dockerfile-file.ts";
 import { type Fetching, fetchFromUrl, readFromStdin } from "./fetch-archive.ts";
 import { fetchRepository } from "./fetch-repository.ts";
 import {

@@ -26,7 +26,7 @@ import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { readAtMost, tap } from "../../streams.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
-import { maxDockerfileBytes } from "../builds/dockerfile-file.ts";
+import { maxDockerfileBytes } from "./dockerfile-file.ts";
 import { cannotKeep } from "./kept-contexts.ts";
 
 interface Unpacking extends Pick<BuildJob, "decompress" | "signal"> {

@@ -7,7 +7,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { watchedTerminal } from "../process/watched-terminal.ts";
-import { engineDirectory } from "./engine-directory.ts";
+import { engineDirectory } from "../service/engine-directory.ts";
 import { sessionDatabases } from "./session-images.ts";
 
 export const check = command({

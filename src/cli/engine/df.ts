@@ -3,7 +3,7 @@ import { formatCount } from "../../terminal/quantity.ts";
 import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { engineDirectory } from "./engine-directory.ts";
+import { engineDirectory } from "../service/engine-directory.ts";
 import { beforeBuilds, defaultSelection } from "./prune-options.ts";
 import { addScopeUses, scopeOwner, withSessionImages } from "./session-images.ts";
 

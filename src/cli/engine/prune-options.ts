@@ -1,10 +1,10 @@
 import type { Clock } from "../../clock.ts";
 import type { PruneSelection } from "../../engine/prune/selection.ts";
 import { BoughError } from "../../errors.ts";
-import { quoted } from "../../visible.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { parseTime } from "../command-line/time.ts";
+import { parseKept } from "../service/make-room.ts";
 
 export const pruneArguments: ArgumentDefinitions = {
   "older-than": {
@@ -70,20 +70,4 @@ export function beforeBuilds<Selection extends Pick<PruneSelection, "usedBefore"
   return since === undefined
     ? selection
     : { ...selection, usedBefore: Math.min(since, selection.usedBefore ?? since) };
-}
-
-const sizeUnits: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
-
-/**
- * Parses the size that an option or a variable takes: `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output;
- * with an i, of 1024.
- */
-export function parseKept(text: string, name: string): number {
-  const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];
-  if (digits !== undefined)
-    return Number(digits) * (binary === "" ? 1000 : 1024) ** (sizeUnits[unit.toLowerCase()] ?? 0);
-  throw new BoughError(`${name} takes a size, not ${quoted(text)}`, {
-    kind: "usage",
-    hint: `For example ${name === "--keep" ? "--keep 10GB, or --keep 500MB" : `${name}=10GB, or ${name}=off`}.`,
-  });
 }

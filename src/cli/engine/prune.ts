@@ -3,8 +3,8 @@ import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { engineDirectory } from "./engine-directory.ts";
-import { noteRoom, roomRequest } from "./make-room.ts";
+import { engineDirectory } from "../service/engine-directory.ts";
+import { noteRoom, roomRequest } from "../service/make-room.ts";
 import { beforeBuilds, pruneArguments, readSelection } from "./prune-options.ts";
 import { addScopeUses, withSessionImages } from "./session-images.ts";
 

@@ -4,8 +4,8 @@ import { BoughError, messageOf } from "../../errors.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { startEngine } from "../service/engine-host.ts";
+import { makeRoomRegularly } from "../service/make-room.ts";
 import { describeExposure, listen, parseListenAddress } from "./listen.ts";
-import { makeRoomRegularly } from "./make-room.ts";
 
 export const serve = command({
   name: "serve",

@@ -11,9 +11,9 @@ import type { Invocation } from "../command-line/command.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
+import { isLayerBranch } from "../references/working-branch.ts";
 import { connect } from "../service/connection.ts";
 import { findRunningBuilds } from "../sessions/running-builds.ts";
-import { isLayerBranch } from "../sessions/working-branch.ts";
 
 /** The engine's images that sessions use, and what changes their records. */
 interface SessionImages {

@@ -2,9 +2,8 @@ import type { InputObserver } from "../../builder/input-observer.ts";
 import type { GivenSecrets } from "../../builder/state/secrets.ts";
 import type { Attest } from "../../image/image-writer.ts";
 import type { Service } from "../../service/client.ts";
-import type { BuildInputs } from "../builds/inputs.ts";
-import type { AttestationOptions } from "../builds/options/attestation-options.ts";
-import { gatherProvenance } from "./provenance.ts";
+import type { AttestationOptions } from "./attestation-options.ts";
+import { gatherProvenance, type RecordedInputs } from "./provenance.ts";
 import { describePackages } from "./sbom.ts";
 
 interface Attesting {
@@ -16,7 +15,7 @@ interface Attesting {
 
 /** Prepares the attestations of an image that `--provenance` and `--sbom` ask for. */
 export function prepareAttestations(
-  inputs: BuildInputs,
+  inputs: RecordedInputs,
   given: GivenSecrets,
   wanted: AttestationOptions,
 ): Attesting {

@@ -15,11 +15,11 @@ import {
 } from "../../image/image-writer.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { openScratch } from "../process/scratch.ts";
 import { writeChunks } from "../process/write-error.ts";
 import type { Destination } from "./destination.ts";
 import { writeWholeDirectory, writeWholeFile } from "./finished-path.ts";
 import { nameIn, readManifests } from "./layout-index.ts";
-import { openScratch } from "./scratch.ts";
 
 interface ExportJob {
   /** Called only if the destination takes layers. */

@@ -17,7 +17,7 @@ import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { openScratch } from "./scratch.ts";
+import { openScratch } from "../process/scratch.ts";
 import { copyImage } from "./skopeo.ts";
 
 interface BaseOptions {

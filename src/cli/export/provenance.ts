@@ -1,7 +1,9 @@
 import { basename } from "node:path";
 import type { NamedContexts } from "../../builder/contexts/named-context.ts";
+import type { Dialect } from "../../builder/dialect.ts";
 import type { InputObserver } from "../../builder/input-observer.ts";
 import { type GivenSecrets, secretTexts } from "../../builder/state/secrets.ts";
+import type { BuildContext } from "../../context/build-context.ts";
 import { pathWithin } from "../../context/file-system/display-path.ts";
 import { isSecretName } from "../../dockerfile/secret-name.ts";
 import { isSecretValue } from "../../dockerfile/secret-value.ts";
@@ -12,8 +14,7 @@ import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { Service } from "../../service/client.ts";
 import { isUuid } from "../../service/images/reference.ts";
 import { version } from "../../version.ts";
-import type { BuildInputs } from "../builds/inputs.ts";
-import type { ProvenanceOptions } from "../builds/options/attestation-options.ts";
+import type { ProvenanceOptions } from "./attestation-options.ts";
 import { digestSet, packageUrl, type Subject, statementOf } from "./statement.ts";
 
 interface Provenance {
@@ -23,12 +24,23 @@ interface Provenance {
   describe(service: Pick<Service, "capabilities" | "listLayers">, subject: Subject): Promise<Attestation>;
 }
 
+/** The inputs of a build that its provenance names. */
+export interface RecordedInputs {
+  context: Pick<BuildContext, "absolutePath">;
+  contexts: NamedContexts;
+  dockerfile: { absolutePath: string; text: string };
+  buildArgs: ReadonlyMap<string, string>;
+  labels: ReadonlyMap<string, string>;
+  dialect: Pick<Dialect, "name">;
+  target: string | undefined;
+}
+
 /**
  * Gathers what an image is made from. The result has no time but the image's own, no path of this machine and no secret: the same
  * inputs give the same bytes.
  */
 export function gatherProvenance(
-  { context, contexts, dockerfile, buildArgs, labels, dialect, target }: BuildInputs,
+  { context, contexts, dockerfile, buildArgs, labels, dialect, target }: RecordedInputs,
   given: GivenSecrets,
   { hasArguments, builderId }: ProvenanceOptions,
 ): Provenance {

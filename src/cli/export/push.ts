@@ -17,8 +17,8 @@ import { registryHint } from "../../service/images/registry-hint.ts";
 import type { FactStore } from "../../store/facts.ts";
 import { formatPart } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { openScratch } from "../process/scratch.ts";
 import { withKnownLayers } from "./image-source.ts";
-import { openScratch } from "./scratch.ts";
 import { copyImage, runSkopeo, type SkopeoJob } from "./skopeo.ts";
 
 interface PushJob {

@@ -11,10 +11,10 @@ import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { cannotWrite, writeChunks } from "../process/write-error.ts";
+import { type ImagePath, pathDescription, resolveImagePath } from "../references/image-path.ts";
+import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-argument.ts";
 import { type Extracted, extractArchive } from "./extract.ts";
-import { type ImagePath, pathDescription, resolveImagePath } from "./image-path.ts";
 import { checkLocalName, refuseFile } from "./local-name.ts";
 import { withRunHint } from "./run-hint.ts";
 

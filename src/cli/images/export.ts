@@ -13,8 +13,8 @@ import {
 import { exportOptions, readCompression } from "../export/output-places.ts";
 import { readCredentials } from "../export/registry-options.ts";
 import { readTimes } from "../export/times.ts";
+import { imageDescription, resolveDescribedImage } from "../references/image-argument.ts";
 import { connect } from "../service/connection.ts";
-import { imageDescription, resolveDescribedImage } from "./image-argument.ts";
 
 export const exportCommand = command({
   name: "export",

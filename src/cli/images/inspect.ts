@@ -5,9 +5,14 @@ import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
+import {
+  imageDescription,
+  recordsOf,
+  requireSessionImage,
+  resolveDescribedImage,
+} from "../references/image-argument.ts";
+import { sessionKey } from "../references/session-argument.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-argument.ts";
-import { imageDescription, recordsOf, requireSessionImage, resolveDescribedImage } from "./image-argument.ts";
 import { findLayers, type InspectedLayer, renderInspection, sizeOf } from "./inspection.ts";
 
 export const inspect = command({

@@ -7,8 +7,8 @@ import { paintHeading } from "../../terminal/color.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { type Cell, formatTime, renderTable, type TableStyle } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
+import type { Description } from "../references/description.ts";
 import type { Connection } from "../service/connection.ts";
-import type { Description } from "./description.ts";
 
 interface Inspection extends Description {
   image: string;

@@ -4,9 +4,14 @@ import { sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { formats } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
+import {
+  imageDescription,
+  isBeginningOf,
+  recordsOf,
+  resolveRemovedImage,
+} from "../references/image-argument.ts";
+import { isLayerBranch } from "../references/working-branch.ts";
 import { type Connection, connect } from "../service/connection.ts";
-import { isLayerBranch } from "../sessions/working-branch.ts";
-import { imageDescription, isBeginningOf, recordsOf, resolveRemovedImage } from "./image-argument.ts";
 
 export const remove = command({
   name: "remove",

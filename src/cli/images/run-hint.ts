@@ -2,8 +2,8 @@ import { BoughError } from "../../errors.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine } from "../command-line/documentation.ts";
-import { sessionKey } from "../sessions/session-argument.ts";
-import { referenceIn } from "./image-path.ts";
+import { referenceIn } from "../references/image-path.ts";
+import { sessionKey } from "../references/session-argument.ts";
 
 /**
  * Runs `action` on the image of `given`, an argument with a path in an image. If the service can't show files of images, the

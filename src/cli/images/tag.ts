@@ -2,14 +2,14 @@ import { rememberTag } from "../../builder/bases/remembered-images.ts";
 import { parseTag, withLatest } from "../../service/images/tag.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { connect } from "../service/connection.ts";
 import {
   imageDescription,
   isBeginningOf,
   recordsOf,
   resolveImageArgument,
   resolveRemovedImage,
-} from "./image-argument.ts";
+} from "../references/image-argument.ts";
+import { connect } from "../service/connection.ts";
 
 export const tag = command({
   name: "tag",

@@ -5,8 +5,14 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { oneOf, positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
 import { parseTime } from "../command-line/time.ts";
+import {
+  findOperations,
+  kindNames,
+  kindOf,
+  statusOf,
+  withoutSecrets,
+} from "../references/operation-argument.ts";
 import { connect } from "../service/connection.ts";
-import { findOperations, kindNames, kindOf, statusOf, withoutSecrets } from "./operation-argument.ts";
 
 export const ps = command({
   name: "ps",

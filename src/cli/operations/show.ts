@@ -4,16 +4,16 @@ import { formatDuration } from "../../terminal/quantity.ts";
 import { type Cell, renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { createOutputRelay } from "../run/output-relay.ts";
-import { connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-argument.ts";
 import {
   kindOf,
   operationArgument,
   requireOperation,
   statusOf,
   withoutSecrets,
-} from "./operation-argument.ts";
+} from "../references/operation-argument.ts";
+import { sessionKey } from "../references/session-argument.ts";
+import { createOutputRelay } from "../run/output-relay.ts";
+import { connectQuietly } from "../service/connection.ts";
 
 export const show = command({
   name: "show",

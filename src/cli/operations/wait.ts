@@ -7,9 +7,14 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
+import {
+  operationsArgument,
+  readOperations,
+  statusOf,
+  withoutSecrets,
+} from "../references/operation-argument.ts";
 import { processExitCode } from "../run/instance.ts";
 import { connect, connectQuietly } from "../service/connection.ts";
-import { operationsArgument, readOperations, statusOf, withoutSecrets } from "./operation-argument.ts";
 
 export const wait = command({
   name: "wait",

@@ -2,7 +2,7 @@ import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { findDescription } from "../images/description.ts";
+import { findDescription } from "../references/description.ts";
 import type { Connection } from "../service/connection.ts";
 import { findTimeout, type Timeout } from "../service/timeout.ts";
 import { requireFailedStep } from "./failed-step.ts";

@@ -1,7 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { command, type Invocation } from "../command-line/command.ts";
+import { sessionKey } from "../references/session-argument.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "../sessions/session-argument.ts";
 import { type AskedRun, withStored } from "./image-command.ts";
 import { startImage } from "./request.ts";
 import { readFailedStep, readSurroundings, surroundingsDefinitions } from "./surroundings-options.ts";

@@ -107,7 +107,7 @@ async function connectWith(
         await closing;
       }
       if (!engine.hasChanged) return;
-      const { makeRoomInBackground } = await import("../engine/make-room.ts");
+      const { makeRoomInBackground } = await import("./make-room.ts");
       makeRoomInBackground(runtime, engine.directory);
     },
   };

@@ -1,6 +1,6 @@
 import type { Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { shortLayer } from "./working-branch.ts";
+import { shortLayer } from "../references/working-branch.ts";
 
 /** Prints a session's branch and the image that it is at. */
 export function printBranch(

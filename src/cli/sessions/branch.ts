@@ -4,18 +4,18 @@ import type { Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { requireSessionImage } from "../images/image-argument.ts";
-import { openLocalStore } from "../service/connection.ts";
-import { printBranch } from "./branch-result.ts";
-import { parseHistoryReference, requireReferred } from "./history-reference.ts";
+import { parseHistoryReference, requireReferred } from "../references/history-reference.ts";
+import { requireSessionImage } from "../references/image-argument.ts";
 import {
   checkBranchName,
   requireBranch,
   requireEntry,
   requireHistory,
   sessionKey,
-} from "./session-argument.ts";
-import { shortLayer } from "./working-branch.ts";
+} from "../references/session-argument.ts";
+import { shortLayer } from "../references/working-branch.ts";
+import { openLocalStore } from "../service/connection.ts";
+import { printBranch } from "./branch-result.ts";
 
 export const branch = command({
   name: "branch",

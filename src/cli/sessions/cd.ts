@@ -4,10 +4,10 @@ import type { Service } from "../../service/client.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { findDescription } from "../images/description.ts";
-import { requireSessionImage } from "../images/image-argument.ts";
+import { findDescription } from "../references/description.ts";
+import { requireSessionImage } from "../references/image-argument.ts";
+import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { sessionKey } from "./session-argument.ts";
 
 export const cd = command({
   name: "cd",

@@ -2,9 +2,9 @@ import { quote } from "../../builder/commands/command.ts";
 import { usageError } from "../../errors.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { requireSessionImage } from "../images/image-argument.ts";
+import { requireSessionImage } from "../references/image-argument.ts";
+import { sessionKey } from "../references/session-argument.ts";
 import { openLocalStore } from "../service/connection.ts";
-import { sessionKey } from "./session-argument.ts";
 
 export const env = command({
   name: "env",

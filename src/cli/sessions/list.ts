@@ -8,9 +8,9 @@ import { printResult } from "../command-line/result.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
+import { requireHistory } from "../references/session-argument.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { findRunningBuilds } from "./running-builds.ts";
-import { requireHistory } from "./session-argument.ts";
 
 export const list = command({
   name: "list",

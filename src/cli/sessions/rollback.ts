@@ -5,11 +5,11 @@ import type { Store } from "../../store/store.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
+import { parseHistoryReference, requireReferred } from "../references/history-reference.ts";
+import { requireHistory, sessionKey } from "../references/session-argument.ts";
+import { isLayerBranch, workingBranch } from "../references/working-branch.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
-import { parseHistoryReference, requireReferred } from "./history-reference.ts";
-import { requireHistory, sessionKey } from "./session-argument.ts";
-import { isLayerBranch, workingBranch } from "./working-branch.ts";
 
 export const rollback = command({
   name: "rollback",

@@ -3,9 +3,9 @@ import type { Table, TableStyle } from "../../terminal/table.ts";
 import { drawTree } from "../../terminal/tree.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+import { requireHistory, sessionKey } from "../references/session-argument.ts";
+import { shortLayer } from "../references/working-branch.ts";
 import { openLocalStore } from "../service/connection.ts";
-import { requireHistory, sessionKey } from "./session-argument.ts";
-import { shortLayer } from "./working-branch.ts";
 
 export const show = command({
   name: "show",

@@ -3,12 +3,12 @@ import { usageError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { imageDescription, requireSessionImage, resolveImageArgument } from "../images/image-argument.ts";
+import { parseHistoryReference, requireReferred } from "../references/history-reference.ts";
+import { imageDescription, requireSessionImage, resolveImageArgument } from "../references/image-argument.ts";
+import { sessionKey } from "../references/session-argument.ts";
+import { appendEntries, workingBranch } from "../references/working-branch.ts";
 import { connect, openLocalStore } from "../service/connection.ts";
 import { printBranch } from "./branch-result.ts";
-import { parseHistoryReference, requireReferred } from "./history-reference.ts";
-import { sessionKey } from "./session-argument.ts";
-import { appendEntries, workingBranch } from "./working-branch.ts";
 
 export const use = command({
   name: "use",

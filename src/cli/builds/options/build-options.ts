@@ -7,11 +7,11 @@ import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { oneOf, positiveInteger } from "../../command-line/option-values.ts";
 import { type AnnotationOptions, readAnnotations } from "../../export/annotations.ts";
+import { type AttestationOptions, readAttestationOptions } from "../../export/attestation-options.ts";
 import { type BuildOutput, readBuildOutputs, requireIndexes } from "../../export/build-outputs.ts";
 import { readLimitOptions } from "../../run/limit-options.ts";
 import { isEmbedded } from "../../service/choice.ts";
 import { readTimeout, type Timeout } from "../../service/timeout.ts";
-import { type AttestationOptions, readAttestationOptions } from "./attestation-options.ts";
 
 /** The options of `bough build` that do not name what is built. */
 interface BuildOptions

@@ -1,6 +1,6 @@
-import { requireSessionImage, resolveImageArgument } from "../../images/image-argument.ts";
+import { requireSessionImage, resolveImageArgument } from "../../references/image-argument.ts";
+import { sessionKey } from "../../references/session-argument.ts";
 import { type Connection, connect } from "../../service/connection.ts";
-import { sessionKey } from "../../sessions/session-argument.ts";
 import { type Call, invocationFor } from "../call.ts";
 
 /** An image in a tool's input; by default it is the session's. */

@@ -1,4 +1,4 @@
-import type { CommandTable } from "./command.ts";
+import type { CommandTable } from "../command-line/command.ts";
 
 /** All of bough's commands, in the order in which help lists them. */
 export const commands: CommandTable = {

@@ -1,9 +1,9 @@
 /** The help text of bough itself, which fits a screen of 80 by 24. `bough help commands` has the rest. */
 import { wrapWords } from "../../terminal/fit.ts";
-import type { CommandTable } from "./command.ts";
-import { type ArgumentDefinition, shortOf } from "./definitions.ts";
-import { globalDefinitions } from "./globals.ts";
-import { joinSections, renderRows, wrapText } from "./help.ts";
+import type { CommandTable } from "../command-line/command.ts";
+import { type ArgumentDefinition, shortOf } from "../command-line/definitions.ts";
+import { globalDefinitions } from "../command-line/globals.ts";
+import { joinSections, renderRows, wrapText } from "../command-line/help.ts";
 
 const summary = "bough builds container images from Dockerfiles, and runs commands in images.";
 

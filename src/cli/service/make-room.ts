@@ -4,11 +4,12 @@ import { join } from "node:path";
 import type { Engine } from "../../engine/engine.ts";
 import { bytesToKeep, diskOf, needsRoom } from "../../engine/prune/room.ts";
 import type { RoomRequest } from "../../engine/prune/selection.ts";
+import { BoughError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
+import { quoted } from "../../visible.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
-import { parseKept } from "./prune-options.ts";
 
 /** Set for the background process, whose output nobody sees. */
 const marker = "BOUGH_BACKGROUND";
@@ -140,4 +141,20 @@ function writeNote(runtime: Host, note: Note): void {
   } catch {
     // On a full disk making room is more important.
   }
+}
+
+const sizeUnits: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
+
+/**
+ * Parses the size that an option or a variable takes: `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output;
+ * with an i, of 1024.
+ */
+export function parseKept(text: string, name: string): number {
+  const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];
+  if (digits !== undefined)
+    return Number(digits) * (binary === "" ? 1000 : 1024) ** (sizeUnits[unit.toLowerCase()] ?? 0);
+  throw new BoughError(`${name} takes a size, not ${quoted(text)}`, {
+    kind: "usage",
+    hint: `For example ${name === "--keep" ? "--keep 10GB, or --keep 500MB" : `${name}=10GB, or ${name}=off`}.`,
+  });
 }

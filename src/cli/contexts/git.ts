@@ -56,7 +56,7 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
       }
     },
     async makeDirectory() {
-      const { openScratch } = await import("../export/scratch.ts");
+      const { openScratch } = await import("../process/scratch.ts");
       const scratch = openScratch("git", environment);
       mkdirSync(scratch.path, { mode: 0o700 });
       return scratch;

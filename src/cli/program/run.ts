@@ -2,18 +2,18 @@ import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { version } from "../../version.ts";
+import { findCommand, parseArguments, type Values } from "../command-line/arguments.ts";
+import type { CommandTable, Entry } from "../command-line/command.ts";
+import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
+import { type GlobalOptions, globalDefinitions, readGlobals } from "../command-line/globals.ts";
+import { argumentsOf, renderGroup, renderHelp, renderUsual } from "../command-line/help.ts";
+import { listWords } from "../command-line/option-values.ts";
+import { runLoaded } from "../command-line/run-loaded.ts";
 import { withRegistryOptions } from "../export/registry-options.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { findCommand, parseArguments, type Values } from "./arguments.ts";
-import type { CommandTable, Entry } from "./command.ts";
 import { commands } from "./commands.ts";
-import { type ArgumentDefinitions, readTokens } from "./definitions.ts";
-import { type GlobalOptions, globalDefinitions, readGlobals } from "./globals.ts";
-import { argumentsOf, renderGroup, renderHelp, renderUsual } from "./help.ts";
-import { listWords } from "./option-values.ts";
 import { renderOverview } from "./overview.ts";
 import { readArguments } from "./read-arguments.ts";
-import { runLoaded } from "./run-loaded.ts";
 
 /**
  * Runs the command line and returns the exit code. Rejects with a BoughError. Calls `onGlobals` as soon as the global options

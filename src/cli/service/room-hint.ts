@@ -4,7 +4,7 @@ import { stateFailure } from "../../state-failure.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/state-directory.ts";
-import { engineDirectory } from "../service/choice.ts";
+import { engineDirectory } from "./choice.ts";
 
 const pruneHint =
   "`bough engine df` shows what the engine stores there, `bough engine prune` removes what is not needed.";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { releaseReserve } from "../../engine/reserve.ts";
 import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { enterEngine } from "../service/engine-host.ts";
+import { enterEngine } from "./engine-host.ts";
 
 /** Returns the embedded engine's directory. Rejects if it does not exist. */
 export async function engineDirectory(runtime: Runtime): Promise<string> {

@@ -1,5 +1,5 @@
-import { usageError } from "../../../errors.ts";
-import type { Values } from "../../command-line/arguments.ts";
+import { usageError } from "../../errors.ts";
+import type { Values } from "../command-line/arguments.ts";
 
 /** `--provenance`, `--sbom` and `--attest`. */
 export interface AttestationOptions {

@@ -2,13 +2,13 @@ import type { ExportedAs } from "../../builder/result.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
+import type { BuildOutput } from "../export/build-outputs.ts";
+import { deliverImage } from "../export/deliver.ts";
+import { nameDestination } from "../export/destination.ts";
+import { makeParents } from "../export/output-places.ts";
 import { copyDirectory } from "../images/cp.ts";
-import { findDescription } from "../images/description.ts";
+import { findDescription } from "../references/description.ts";
 import type { Connection } from "../service/connection.ts";
-import type { BuildOutput } from "./build-outputs.ts";
-import { deliverImage } from "./deliver.ts";
-import { nameDestination } from "./destination.ts";
-import { makeParents } from "./output-places.ts";
 
 /** Exports the built image to all destinations, and returns what was written. Messages go to `log`. */
 export async function writeBuildOutputs(

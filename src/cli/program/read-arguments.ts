@@ -1,7 +1,7 @@
-import { hasUndefinedOption, type ParsedValues, parseArguments } from "./arguments.ts";
-import type { Command } from "./command.ts";
-import { type ArgumentDefinitions, aliasesOf, readTokens } from "./definitions.ts";
-import type { ForeignOptions } from "./foreign-options.ts";
+import { hasUndefinedOption, type ParsedValues, parseArguments } from "../command-line/arguments.ts";
+import type { Command } from "../command-line/command.ts";
+import { type ArgumentDefinitions, aliasesOf, readTokens } from "../command-line/definitions.ts";
+import type { ForeignOptions } from "../command-line/foreign-options.ts";
 
 /**
  * Parses a command's arguments. The options of other programs are looked up only for a command line that may have some.
