@@ -1,3 +1,4 @@
+import { BoughError } from "../errors.ts";
 import type { Descriptor } from "../image/oci-layout.ts";
 
 /** A manifest as its store returns it. `digest`: of `bytes`. */
@@ -36,4 +37,9 @@ export interface BlobStore {
   ): Promise<void>;
   /** Takes a blob from another repository of the same registry. Returns false if it can't. */
   mountBlob(blob: Pick<Descriptor, "digest">, from: string, signal: AbortSignal): Promise<boolean>;
+}
+
+/** A store does not have a blob, although a manifest or an index names it. */
+export class MissingBlobError extends BoughError {
+  override readonly name = "MissingBlobError";
 }

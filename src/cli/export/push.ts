@@ -2,8 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
-import { isLoopback, registryHost } from "../../engine/import/image-source.ts";
-import { authFileText, retryOption, verifiesTls } from "../../engine/import/registry-settings.ts";
+import { authFileText, retryOption } from "../../engine/import/registry-settings.ts";
 import { findProgram } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
@@ -12,6 +11,7 @@ import { type ImageToWrite, type WrittenImage, writeOciLayout } from "../../imag
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { mediaTypes } from "../../image/oci-layout.ts";
 import { writeToDirectory } from "../../image/output-files.ts";
+import { isLoopback, registryHost, verifiesTls } from "../../registry/hosts.ts";
 import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";
 import { registryHint } from "../../service/images/registry-hint.ts";
 import type { FactStore } from "../../store/facts.ts";

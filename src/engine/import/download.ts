@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../../errors.ts";
+import { verifiesTls } from "../../registry/hosts.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { createBudget } from "../import-limits.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
@@ -16,7 +17,7 @@ import type { ImageParts } from "./image-parts.ts";
 import type { ImageSource } from "./image-source.ts";
 import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
 import { readOciLayout } from "./read-oci.ts";
-import { authFileText, retryOption, verifiesTls } from "./registry-settings.ts";
+import { authFileText, retryOption } from "./registry-settings.ts";
 import { findPolicy } from "./signature-policy.ts";
 import { runSkopeo } from "./tool.ts";
 

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { registryHost } from "../../registry/hosts.ts";
 
 /** The image to import. */
 export type ImageSource =
@@ -50,17 +51,4 @@ export function parseImageSource(url: string, { isServer }: { isServer: boolean 
   const reference = colon === -1 ? undefined : details.slice(colon + 1);
   const name = reference === undefined ? `${kind}:${path}` : `${kind}:${path}:${reference}`;
   return { kind, name, path, reference: reference === "" ? undefined : reference };
-}
-
-/** Returns a name's registry, as Docker does: Docker Hub, unless the first segment has a dot or a colon or is `localhost`. */
-export function registryHost(name: string): string {
-  const [first, ...rest] = name.split("/");
-  const isHost = first !== undefined && rest.length > 0 && (/[.:]/.test(first) || first === "localhost");
-  return isHost ? first : "docker.io";
-}
-
-/** True for a registry on this machine, which Docker trusts without TLS. */
-export function isLoopback(registry: string): boolean {
-  const host = registry.replace(/:\d+$/, "");
-  return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
 }

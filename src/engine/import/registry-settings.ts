@@ -1,10 +1,4 @@
 import type { Environment } from "../system/programs.ts";
-import { isLoopback } from "./image-source.ts";
-
-/** True for a registry whose certificate is checked: as the user says, else not for those of this machine. */
-export function verifiesTls(registry: string, { BOUGH_TLS_VERIFY }: Environment): boolean {
-  return BOUGH_TLS_VERIFY === "true" || (BOUGH_TLS_VERIFY !== "false" && !isLoopback(registry));
-}
 
 /** skopeo's option for the number of further attempts. */
 export function retryOption({ BOUGH_RETRY }: Environment): string[] {

@@ -1,0 +1,141 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError, messageOf } from "../errors.ts";
+import { Secret } from "../secret.ts";
+import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
+import { errorCode } from "../system-error.ts";
+import type { Repository } from "./repository.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a registry is told about its user. */
+export type Login =
+  | { kind: "password"; username: string; password: Secret }
+  /** A token that the token server exchanges: `docker login` with a browser. */
+  | { kind: "identity"; token: Secret }
+  /** A token for the registry itself. */
+  | { kind: "registry"; token: Secret };
+
+/** Runs `docker-credential-NAME get` with a registry's name as its input. Returns its output; `undefined` if it has nothing. */
+export type RunCredentialHelper = (name: string, input: string) => Promise<string | undefined>;
+
+/** The name under which `docker login` stores Docker Hub's credentials. */
+const hubKey = "https://index.docker.io/v1/";
+
+/** Finds the credentials for a repository where skopeo and docker look for them. */
+export async function findLogin(
+  { registry, name }: Pick<Repository, "registry" | "name">,
+  environment: Environment,
+  runHelper: RunCredentialHelper,
+): Promise<Login | undefined> {
+  for (const path of credentialFiles(environment)) {
+    const file = readJson(path);
+    const login =
+      file === undefined
+        ? undefined
+        : ((await askHelper(file, registry, runHelper)) ?? loginIn(file, registry, name, path));
+    if (login !== undefined) return login;
+  }
+  return undefined;
+}
+
+/** https://github.com/containers/image/blob/main/docs/containers-auth.json.5.md */
+function credentialFiles({
+  REGISTRY_AUTH_FILE,
+  XDG_RUNTIME_DIR,
+  XDG_CONFIG_HOME,
+  DOCKER_CONFIG,
+  HOME,
+}: Environment): string[] {
+  if (REGISTRY_AUTH_FILE) return [REGISTRY_AUTH_FILE];
+  const config = XDG_CONFIG_HOME || (HOME && join(HOME, ".config"));
+  const docker = DOCKER_CONFIG || (HOME && join(HOME, ".docker"));
+  return [
+    XDG_RUNTIME_DIR && join(XDG_RUNTIME_DIR, "containers/auth.json"),
+    config && join(config, "containers/auth.json"),
+    docker && join(docker, "config.json"),
+  ].filter((path): path is string => path !== undefined && path !== "");
+}
+
+/** Returns `undefined` if there is no such file. */
+function readJson(path: string): JsonRecord | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR", "EACCES"].includes(errorCode(error) ?? "")) return undefined;
+    throw new BoughError(`the credentials in ${path} cannot be read: ${messageOf(error)}`);
+  }
+  // The reason of a parser may quote the text.
+  try {
+    return asRecord(text.trim() === "" ? {} : JSON.parse(text));
+  } catch {
+    throw new BoughError(`the credentials in ${path} cannot be read: it is not JSON`);
+  }
+}
+
+async function askHelper(
+  { credHelpers, credsStore }: JsonRecord,
+  registry: string,
+  runHelper: RunCredentialHelper,
+): Promise<Login | undefined> {
+  const helper = asText(asRecord(credHelpers)?.[registry]) ?? asText(credsStore);
+  if (helper === undefined || !/^[\w.-]+$/.test(helper)) return undefined;
+  const output = await runHelper(helper, registry === "docker.io" ? hubKey : registry);
+  const found = output === undefined ? undefined : asRecord(parse(output));
+  const [username, secret] = [asText(found?.Username), asText(found?.Secret)];
+  if (username === undefined || secret === undefined) return undefined;
+  return username === "<token>"
+    ? { kind: "identity", token: secretOf(secret) }
+    : { kind: "password", username, password: secretOf(secret) };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The entry of the longest prefix of the repository counts, and then one of the registry in docker's own spelling. */
+function loginIn(file: JsonRecord, registry: string, name: string, path: string): Login | undefined {
+  const entries = asRecord(file.auths) ?? {};
+  const segments = name.split("/");
+  const prefixes = segments.map((_, index) =>
+    [registry, ...segments.slice(0, segments.length - index)].join("/"),
+  );
+  const keys = [...prefixes, registry].filter((key) => Object.hasOwn(entries, key));
+  const spelled = Object.keys(entries).filter((key) => registryOf(key) === registry);
+  for (const key of [...keys, ...spelled]) {
+    const login = readEntry(asRecord(entries[key]) ?? {}, `${path} for ${key}`);
+    if (login !== undefined) return login;
+  }
+  return undefined;
+}
+
+/** Returns the registry that a key such as `https://index.docker.io/v1/` means. */
+function registryOf(key: string): string {
+  const host = key.replace(/^https?:\/\//, "").replace(/\/(v[12]\/?)?$/, "");
+  return /^(index\.docker\.io|registry-1\.docker\.io|docker\.io)$/.test(host) ? "docker.io" : host;
+}
+
+function readEntry(entry: JsonRecord, place: string): Login | undefined {
+  const [identity, token] = [asText(entry.identitytoken), asText(entry.registrytoken)];
+  if (identity !== undefined) return { kind: "identity", token: secretOf(identity) };
+  if (token !== undefined) return { kind: "registry", token: secretOf(token) };
+  const auth = asText(entry.auth);
+  if (auth === undefined) {
+    const [username, password] = [asText(entry.username), asText(entry.password)];
+    if (username === undefined || password === undefined) return undefined;
+    return { kind: "password", username, password: secretOf(password) };
+  }
+  const [, username, password] = /^([^:]*):(.*)$/s.exec(Buffer.from(auth, "base64").toString()) ?? [];
+  if (username === undefined || password === undefined)
+    throw new BoughError(`the credentials in ${place} are damaged: expected USER:PASSWORD in base64`);
+  return { kind: "password", username, password: secretOf(password.replace(/\0+$/, "")) };
+}
+
+export function secretOf(text: string): Secret {
+  return new Secret(Buffer.from(text));
+}

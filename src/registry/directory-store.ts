@@ -1,0 +1,170 @@
+import { randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { access, mkdir, open as openFile, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { BoughError, messageOf } from "../errors.ts";
+import { blobPath, digestOf, isDigest } from "../image/digest.ts";
+import { type Descriptor, mediaTypes, nameAnnotation } from "../image/oci-layout.ts";
+import { errorCode } from "../system-error.ts";
+import { type BlobStore, MissingBlobError } from "./blob-store.ts";
+import { verified } from "./verified.ts";
+
+const maxIndexBytes = 64 * 1024 * 1024;
+
+/** Opens an OCI image layout, which is made when something is first put there. Its files are plain, so that archives carry them. */
+export function createDirectoryStore(path: string): BlobStore {
+  const address = `dir:${path}`;
+  const indexPath = join(path, "index.json");
+  const place = ({ digest }: Pick<Descriptor, "digest">) => {
+    if (!isDigest(digest))
+      throw new BoughError(`${address}: ${JSON.stringify(digest)} is not a digest of SHA-256`);
+    return join(path, blobPath(digest));
+  };
+  /** Changes of the index happen one after the other. */
+  let changed: Promise<void> = Promise.resolve();
+
+  /** Returns what `read` returns, or `undefined` if there is no such file. */
+  async function orMissing<T>(read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      if (["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "")) return undefined;
+      throw error instanceof BoughError
+        ? error
+        : new BoughError(`${address}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  async function readIndex(): Promise<Descriptor[]> {
+    const bytes = await orMissing(async () => {
+      const { size } = await stat(indexPath);
+      if (size > maxIndexBytes) throw new BoughError(`${indexPath} has more than ${maxIndexBytes} bytes`);
+      return await readFile(indexPath, "utf8");
+    });
+    if (bytes === undefined) return [];
+    try {
+      const { manifests } = JSON.parse(bytes) as { manifests?: unknown };
+      if (Array.isArray(manifests)) return manifests.filter(isDescriptor);
+    } catch {
+      // Not JSON.
+    }
+    throw new BoughError(`${indexPath} lists no manifests: its directory is not an OCI image layout`);
+  }
+
+  async function changeIndex(change: (manifests: Descriptor[]) => Descriptor[]): Promise<void> {
+    const done = changed.then(async () => {
+      const manifests = change(await readIndex());
+      const index = { schemaVersion: 2, mediaType: mediaTypes.index, manifests };
+      await replace(join(path, "oci-layout"), JSON.stringify({ imageLayoutVersion: "1.0.0" }));
+      await replace(indexPath, JSON.stringify(index));
+    });
+    changed = done.catch(() => undefined);
+    await done;
+  }
+
+  /** Writes a file that nobody sees before it is complete and on the disk. */
+  async function replace(target: string, content: string | Uint8Array | AsyncIterable<Uint8Array>) {
+    await mkdir(dirname(target), { recursive: true });
+    const unfinished = join(dirname(target), `.${randomUUID()}`);
+    try {
+      if (typeof content === "string" || content instanceof Uint8Array) await writeFile(unfinished, content);
+      else await pipeline(Readable.from(content), createWriteStream(unfinished));
+      await using file = await openFile(unfinished, "r");
+      await file.sync();
+      await rename(unfinished, target);
+    } catch (error) {
+      await rm(unfinished, { force: true });
+      throw error instanceof BoughError
+        ? error
+        : new BoughError(`${address}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  const has = async (digest: string) =>
+    (await orMissing(async () => {
+      await access(place({ digest }));
+      return true;
+    })) === true;
+
+  return {
+    address,
+    async getManifest(reference) {
+      const listed = await readIndex();
+      const found = listed.find((entry) =>
+        isDigest(reference) ? entry.digest === reference : nameOf(entry) === reference,
+      );
+      const digest = found?.digest ?? (isDigest(reference) ? reference : undefined);
+      const bytes = digest === undefined ? undefined : await orMissing(() => readFile(place({ digest })));
+      if (digest === undefined || bytes === undefined) return undefined;
+      if (digestOf(bytes) !== digest)
+        throw new BoughError(`${place({ digest })} is damaged: it has another digest`);
+      return { digest, mediaType: found?.mediaType ?? typeIn(bytes), bytes };
+    },
+    async putManifest(reference, { mediaType, bytes }) {
+      const digest = digestOf(bytes);
+      await replace(place({ digest }), bytes);
+      const entry = { mediaType, digest, size: bytes.byteLength };
+      const named = isDigest(reference) ? entry : { ...entry, annotations: { [nameAnnotation]: reference } };
+      await changeIndex((manifests) => [
+        ...manifests.filter((other) =>
+          isDigest(reference)
+            ? other.digest !== digest || nameOf(other) !== undefined
+            : nameOf(other) !== reference,
+        ),
+        named,
+      ]);
+    },
+    async removeManifest(reference) {
+      await changeIndex((manifests) =>
+        manifests.filter((entry) =>
+          isDigest(reference) ? entry.digest !== reference : nameOf(entry) !== reference,
+        ),
+      );
+    },
+    hasBlob: ({ digest }) => has(digest),
+    async openBlob(blob, signal) {
+      if (!(await has(blob.digest))) throw new MissingBlobError(`${address} has no blob ${blob.digest}`);
+      signal.throwIfAborted();
+      return verified(Bun.file(place(blob)).stream(), blob, place(blob));
+    },
+    async putBlob(blob, open, signal) {
+      if (await has(blob.digest)) return;
+      await replace(place(blob), abortable(verified(open(), blob, "what is stored"), signal));
+    },
+    async mountBlob({ digest }) {
+      return await has(digest);
+    },
+  };
+}
+
+function isDescriptor(value: unknown): value is Descriptor {
+  if (typeof value !== "object" || value === null) return false;
+  const { digest, mediaType } = value as Partial<Record<keyof Descriptor, unknown>>;
+  return isDigest(digest) && typeof mediaType === "string";
+}
+
+function nameOf({ annotations }: Descriptor): string | undefined {
+  return annotations?.[nameAnnotation];
+}
+
+function typeIn(bytes: Uint8Array): string {
+  try {
+    const { mediaType } = JSON.parse(new TextDecoder().decode(bytes)) as { mediaType?: unknown };
+    if (typeof mediaType === "string") return mediaType;
+  } catch {
+    // Whoever reads it says that it is not JSON.
+  }
+  return mediaTypes.manifest;
+}
+
+async function* abortable(
+  chunks: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    yield chunk;
+  }
+}

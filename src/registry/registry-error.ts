@@ -1,0 +1,54 @@
+import { BoughError } from "../errors.ts";
+import { type CallName, callName, printable, serverMessage } from "../service/http/errors.ts";
+import { asRecord, asText } from "../service/http/json.ts";
+
+interface Details {
+  /** The status of the response; `undefined` without a response. */
+  status?: number | undefined;
+  /** True if another attempt may succeed. */
+  isPassing: boolean;
+  /** How long the registry asks to wait. */
+  retryAfterMilliseconds?: number | undefined;
+  hint?: string | undefined;
+  cause?: unknown;
+}
+
+/** A request that a registry has not fulfilled. */
+export class RegistryError extends BoughError {
+  override readonly name = "RegistryError";
+  readonly status: number | undefined;
+  readonly isPassing: boolean;
+  readonly retryAfterMilliseconds: number | undefined;
+
+  constructor(message: string, { status, isPassing, retryAfterMilliseconds, hint, cause }: Details) {
+    super(message, { hint, cause });
+    this.status = status;
+    this.isPassing = isPassing;
+    this.retryAfterMilliseconds = retryAfterMilliseconds;
+  }
+}
+
+/** Returns the message for a response: method, address, status, and what the registry says. */
+export function responseText(call: CallName, status: number, body: string): string {
+  const said = messageIn(body);
+  return `${callName(call)} responded with ${status}${said === undefined ? "" : `: ${said}`}`;
+}
+
+/** https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes */
+function messageIn(body: string): string | undefined {
+  try {
+    const errors = asRecord(JSON.parse(body))?.errors;
+    const first = Array.isArray(errors) ? asRecord(errors[0]) : undefined;
+    const code = asText(first?.code)?.toLowerCase().replaceAll("_", " ");
+    const message = asText(first?.message) ?? code;
+    if (message !== undefined)
+      return printable(
+        code === undefined || message.toLowerCase().includes(code) ? message : `${code}: ${message}`,
+      ).slice(0, maxCharacters);
+  } catch {
+    // Not JSON.
+  }
+  return serverMessage(body);
+}
+
+const maxCharacters = 500;

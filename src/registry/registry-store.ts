@@ -1,0 +1,146 @@
+import { digestOf, isDigest } from "../image/digest.ts";
+import { mediaTypes } from "../image/oci-layout.ts";
+import type { BlobStore } from "./blob-store.ts";
+import type { RegistryClient, RegistryResponse } from "./client.ts";
+import { downloadBlob } from "./download.ts";
+import { RegistryError } from "./registry-error.ts";
+
+/** Blobs up to this size are sent from memory: a stream for each would take longer. */
+const maxHeldBytes = 1024 * 1024;
+
+const manifestTypes = [
+  mediaTypes.manifest,
+  mediaTypes.index,
+  "application/vnd.docker.distribution.manifest.v2+json",
+  "application/vnd.docker.distribution.manifest.list.v2+json",
+];
+
+/** Opens a repository of a registry. */
+export function createRegistryStore(client: RegistryClient): BlobStore {
+  const { address, name } = client.repository;
+  const pull = [`repository:${name}:pull`];
+  const push = [`repository:${name}:pull,push`];
+
+  /** Begins an upload. Returns its address, or `undefined` if the registry has the blob now. */
+  async function begin(query: string, scopes: readonly string[], signal: AbortSignal) {
+    const headers = { "content-length": "0" };
+    const response = await client.once(
+      { method: "POST", path: `blobs/uploads/${query}`, scopes, headers },
+      signal,
+    );
+    return response.status === 201 ? undefined : uploadAddress(response);
+  }
+
+  return {
+    address,
+    async getManifest(reference, signal) {
+      const { status, headers, bytes } = await client.send(
+        {
+          method: "GET",
+          path: `manifests/${reference}`,
+          scopes: pull,
+          headers: { accept: manifestTypes.join(", ") },
+          handles: [404],
+        },
+        signal,
+      );
+      if (status === 404) return undefined;
+      const digest = digestOf(bytes);
+      if (isDigest(reference) && digest !== reference)
+        throw new RegistryError(
+          `${address} returns something else for the manifest ${reference}, with the digest ${digest}`,
+          { isPassing: false, hint: notARegistry(client) },
+        );
+      return { digest, mediaType: mediaTypeOf(headers, bytes), bytes };
+    },
+    async putManifest(reference, { mediaType, bytes }, signal) {
+      const headers = { "content-type": mediaType };
+      await client.send(
+        { method: "PUT", path: `manifests/${reference}`, scopes: push, headers, body: () => bytes },
+        signal,
+      );
+    },
+    async removeManifest(reference, signal) {
+      const scopes = [`repository:${name}:delete,pull,push`];
+      const remove = (which: string, handles: number[]) =>
+        client.send({ method: "DELETE", path: `manifests/${which}`, scopes, handles }, signal);
+      const { status } = await remove(reference, isDigest(reference) ? [404] : [400, 404, 405]);
+      if (status !== 400 && status !== 405) return;
+      // Some registries remove manifests by digest only.
+      const found = await this.getManifest(reference, signal);
+      if (found !== undefined) await remove(found.digest, [404]);
+    },
+    async hasBlob({ digest }, signal) {
+      const request = {
+        method: "HEAD",
+        path: `blobs/${digest}`,
+        scopes: pull,
+        handles: [404],
+      } as const;
+      const { status } = await client.send(request, signal);
+      return status !== 404;
+    },
+    openBlob: (blob, signal) => downloadBlob(client, blob, { scopes: pull, signal }),
+    async putBlob({ digest, size }, open, signal) {
+      const held = size <= maxHeldBytes ? await collect(open(), size) : undefined;
+      await client.repeat(async () => {
+        const location = await begin("", push, signal);
+        if (location === undefined) return;
+        location.searchParams.set("digest", digest);
+        const headers = { "content-type": "application/octet-stream", "content-length": String(size) };
+        const body = () => held ?? open();
+        await client.once({ method: "PUT", path: location, scopes: push, headers, body }, signal);
+      }, signal);
+    },
+    async mountBlob({ digest }, from, signal) {
+      const scopes = [...push, `repository:${from}:pull`];
+      const query = `?${new URLSearchParams({ mount: digest, from })}`;
+      try {
+        return await client.repeat(async () => (await begin(query, scopes, signal)) === undefined, signal);
+      } catch (error) {
+        // The user may not be allowed to read the other repository.
+        if (error instanceof RegistryError && error.status !== undefined && error.status < 500) return false;
+        throw error;
+      }
+    },
+  };
+}
+
+/** A `Location` may be relative. One without TLS, of a registry behind a proxy with it, means the proxy. */
+function uploadAddress({ headers, url }: RegistryResponse): URL {
+  const location = URL.parse(headers.get("location") ?? "", url.href);
+  if (!headers.has("location") || location === null || !/^https?:$/.test(location.protocol))
+    throw new RegistryError(
+      `POST ${url.origin}${url.pathname} responded without the address of an upload: is ${url.host} a registry?`,
+      { isPassing: false },
+    );
+  if (location.host === url.host) location.protocol = url.protocol;
+  return location;
+}
+
+function mediaTypeOf(headers: Headers, bytes: Uint8Array): string {
+  const [type = ""] = (headers.get("content-type") ?? "").split(";");
+  if (type.startsWith("application/vnd.")) return type.trim();
+  try {
+    const { mediaType } = JSON.parse(new TextDecoder().decode(bytes)) as { mediaType?: unknown };
+    return typeof mediaType === "string" ? mediaType : mediaTypes.manifest;
+  } catch {
+    return mediaTypes.manifest;
+  }
+}
+
+export function notARegistry({ repository }: Pick<RegistryClient, "repository">): string {
+  return `Is ${repository.registry} a registry? A proxy or another web server may respond in its place.`;
+}
+
+async function collect(chunks: AsyncIterable<Uint8Array>, size: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(size);
+  let filled = 0;
+  for await (const chunk of chunks) {
+    if (filled + chunk.byteLength > size) throw new Error(`a blob has more than its ${size} bytes`);
+    bytes.set(chunk, filled);
+    filled += chunk.byteLength;
+  }
+  if (filled < size) throw new Error(`a blob has only ${filled} of its ${size} bytes`);
+  return bytes;
+}

@@ -1,0 +1,21 @@
+import { BoughError } from "../errors.ts";
+import type { Descriptor } from "../image/oci-layout.ts";
+
+/** Passes a blob on. Throws if it is too long, or at its end if it does not have the digest and size. */
+export async function* verified(
+  chunks: AsyncIterable<Uint8Array>,
+  { digest, size }: Pick<Descriptor, "digest" | "size">,
+  place: string,
+): AsyncGenerator<Uint8Array> {
+  const hash = new Bun.CryptoHasher("sha256");
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.byteLength;
+    if (bytes > size) throw new BoughError(`${place} has more than the ${size} bytes of ${digest}`);
+    hash.update(chunk);
+    yield chunk;
+  }
+  if (bytes < size) throw new BoughError(`${place} has ${bytes} of the ${size} bytes of ${digest}`);
+  const actual = `sha256:${hash.digest("hex")}`;
+  if (actual !== digest) throw new BoughError(`${place} has the digest ${actual}, not ${digest}`);
+}
