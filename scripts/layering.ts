@@ -109,6 +109,7 @@ const orders: Record<string, readonly string[]> = {
     "step-place.ts",
     "input-observer.ts",
     "feed.ts",
+    "service-support.ts",
     "dialect.ts",
     "addresses",
   ],
@@ -197,6 +198,11 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
       /\b(mode|name|dialect) [!=]== "(docker|default)"|\bdialect [!=]==|[!=]== dialects\b|\bisDocker\b/,
     meaning: "only src/builder/dialect.ts knows what --docker changes; ask a policy of the Dialect",
     except: /^(engine|cli\/(command-line|program))\/|\/dialect\.ts$/,
+  },
+  {
+    pattern: /\bcapabilities\.\w+\(|\bcapabilities [,}]|\bextensions\(\)|\blendFiles\b/,
+    meaning: "only src/builder/service-support.ts knows what a service can do; ask a ServiceSupport",
+    except: /^(?!builder|check|cli\/builds)|\/service-support\.ts$/,
   },
 ];
 

@@ -25,6 +25,7 @@ import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { EarlyUploads, LookAhead } from "./feed.ts";
 import type { InputObserver } from "./input-observer.ts";
+import type { ServiceSupport } from "./service-support.ts";
 import type { BaseImage } from "./state/base-image.ts";
 import type { Layer } from "./state/layer.ts";
 import type { Platform } from "./state/platform.ts";
@@ -104,6 +105,7 @@ export interface BuildJob {
   tags: readonly string[];
 
   service: ImageService;
+  supports: ServiceSupport;
   facts: ImageFacts;
   store: Store;
   layers: LayerCache;

@@ -23,7 +23,6 @@ beforeEach(() => {
 
 function factsOf(canList = true) {
   const inspector: Parameters<typeof createImageFacts>[0] = {
-    capabilities: { lacks: () => false },
     async pathType(_, path) {
       asked.push(path);
       return path === "/" ? "directory" : tree[follow(path)];
@@ -42,10 +41,14 @@ function factsOf(canList = true) {
     readFile: async () => undefined,
   };
   const known = new Map<string, string>();
-  return createImageFacts(inspector, {
-    get: (image, question) => known.get(`${image} ${question}`),
-    set: (image, question, answer) => void known.set(`${image} ${question}`, answer),
-  });
+  return createImageFacts(
+    inspector,
+    { inspection: () => true },
+    {
+      get: (image, question) => known.get(`${image} ${question}`),
+      set: (image, question, answer) => void known.set(`${image} ${question}`, answer),
+    },
+  );
 }
 
 test("a few paths are requested one by one, each once", async () => {

@@ -3,7 +3,7 @@ import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { requireTransport } from "../../service/images/reference.ts";
-import type { ImageService } from "../../service/service.ts";
+import type { ServiceSupport } from "../service-support.ts";
 import {
   defaultPlatform,
   formatPlatform,
@@ -36,21 +36,21 @@ export function requireBaseName(
   });
 }
 
-/** The name of the image without files. The service's extension, and the URL to import that image from, have the same name. */
+/** The name of the image without files, and the URL to import it from. */
 export const scratch = "scratch";
 
 /** Rejects with the error of `requireBaseName`. Asks the service only if the name is `scratch`. */
 export async function requireBase(
   reference: string,
-  { capabilities }: Pick<ImageService, "capabilities">,
+  supports: Pick<ServiceSupport, "scratch">,
 ): Promise<void> {
-  const startsFromScratch = reference === scratch && (await capabilities.extensions()).has(scratch);
+  const startsFromScratch = reference === scratch && (await supports.scratch());
   requireBaseName(reference, { startsFromScratch });
 }
 
 /** Returns the platform that a service runs. */
-export async function platformOf({ capabilities }: Pick<ImageService, "capabilities">): Promise<Platform> {
-  return parsePlatform((await capabilities.platform()) ?? defaultPlatform);
+export async function platformOf(supports: Pick<ServiceSupport, "platform">): Promise<Platform> {
+  return parsePlatform((await supports.platform()) ?? defaultPlatform);
 }
 
 /** Throws if a FROM asks for another platform than `available`, which is `undefined` only if no FROM has a `--platform`. */

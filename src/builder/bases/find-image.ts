@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import { otherName } from "../../service/images/equal-names.ts";
 import { parseReference } from "../../service/images/reference.ts";
-import { takesTag, withLatest } from "../../service/images/tag.ts";
+import { withLatest } from "../../service/images/tag.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
@@ -25,8 +25,8 @@ export async function findImage(reference: string, build: BuildJob): Promise<Bas
 }
 
 async function resolveImage(reference: string, build: BuildJob): Promise<BaseImage> {
-  const { service } = build;
-  await requireBase(reference, service);
+  const { service, supports } = build;
+  await requireBase(reference, supports);
   if (reference === scratch) {
     const image = await service.importImage({ url: scratch, timeoutSeconds: importTimeoutSeconds });
     return foundAgain(image, build);
@@ -39,11 +39,11 @@ async function resolveImage(reference: string, build: BuildJob): Promise<BaseIma
 
 /** Finds an image that needs no import: by its UUID or tag, by a digest that it was written with, or as an earlier build imported it. */
 async function findStored(reference: string, build: BuildJob): Promise<BaseImage | undefined> {
-  const { service, store } = build;
+  const { service, supports, store } = build;
   const written = isDigest(reference) ? recallImage(reference, store) : undefined;
   const found = await service.findImage(written ?? reference);
   if (found !== undefined && found !== "unsupported") return found;
-  const isFoundByTag = isTag(reference) && (await takesTag(withLatest(reference), service.capabilities));
+  const isFoundByTag = isTag(reference) && (await supports.tag(withLatest(reference)));
   if (isFoundByTag && found === undefined) return findByOtherName(reference, build);
   // No tag can stand for a digest or a docker:// address.
   const remembered = recall(reference, build);
@@ -93,15 +93,15 @@ async function importBase(
   return foundAgain(image, build);
 }
 
-function noSuchImage(reference: string, { service }: BuildJob): BoughError {
-  return service.capabilities.lacks("imageList")
-    ? new BoughError(
+function noSuchImage(reference: string, { service, supports }: BuildJob): BoughError {
+  return supports.imageList()
+    ? new BoughError(`there is no image ${reference}`, { hint: "`bough images` lists those it has." })
+    : new BoughError(
         `${service.address} does not support listing images, so ${reference} cannot be looked up`,
         {
           hint: "Name the image by its UUID. bough remembers the tags that it sets on this machine.",
         },
-      )
-    : new BoughError(`there is no image ${reference}`, { hint: "`bough images` lists those it has." });
+      );
 }
 
 function importFrom(
@@ -131,9 +131,9 @@ async function foundAgain(uuid: string, { service }: BuildJob): Promise<FoundIma
 async function freeTag(
   reference: string,
   tag: string | undefined,
-  { service }: BuildJob,
+  { service, supports }: BuildJob,
 ): Promise<string | undefined> {
-  if (tag === undefined || !(await takesTag(tag, service.capabilities))) return undefined;
+  if (tag === undefined || !(await supports.tag(tag))) return undefined;
   if (!reference.startsWith("docker://")) return tag;
   return (await service.findImage(tag)) === undefined ? tag : undefined;
 }

@@ -1,9 +1,9 @@
 /** Images that this machine has imported or tagged, by their names: for references that a service cannot be asked for. */
 import { parseReference } from "../../service/images/reference.ts";
 import { withLatest } from "../../service/images/tag.ts";
-import type { ImageService } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
+import type { ServiceSupport } from "../service-support.ts";
 
 type Memory = Pick<Store, "imports">;
 
@@ -20,9 +20,9 @@ export function recallImage(reference: string, { imports }: Memory): string | un
 export function rememberTag(
   tag: string,
   image: string,
-  { service, store }: { service: Pick<ImageService, "capabilities">; store: Memory },
+  { supports, store }: { supports: Pick<ServiceSupport, "imageList">; store: Memory },
 ): void {
-  if (service.capabilities.lacks("imageList")) rememberImage(tag, image, store);
+  if (!supports.imageList()) rememberImage(tag, image, store);
 }
 
 /** Returns the same name for all spellings of a reference. A `docker://` address means the registry's image, whatever has its tag. */

@@ -2,8 +2,8 @@ import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { ExcessiveAnswerError } from "../../service/http/errors.ts";
 import type { ImageInspector, ListedEntry, PathType } from "../../service/images/image-file.ts";
-import type { Capabilities } from "../../service/service.ts";
 import type { FactStore } from "../../store/facts.ts";
+import type { ServiceSupport } from "../service-support.ts";
 
 /** Facts about an image's files, each asked of the service at most once: an image never changes, so answers stay valid. */
 export interface ImageFacts {
@@ -23,7 +23,8 @@ export interface ImageFacts {
 const maxAsked = 16;
 
 export function createImageFacts(
-  inspector: ImageInspector & { capabilities: Pick<Capabilities, "lacks"> },
+  inspector: ImageInspector,
+  supports: Pick<ServiceSupport, "inspection">,
   store: Pick<FactStore, "get" | "set">,
 ): ImageFacts {
   /** Counts by image. */
@@ -95,7 +96,7 @@ export function createImageFacts(
 
   return {
     async isDirectory(image, path) {
-      if (inspector.capabilities.lacks("inspect")) return false;
+      if (!supports.inspection()) return false;
       const isFrequent = (asked.get(image) ?? 0) >= maxAsked;
       const isNear = path !== "/" && lists.has(`${image} ${posix.dirname(path)}`);
       const listed = isFrequent
@@ -107,7 +108,7 @@ export function createImageFacts(
     },
 
     async isFile(image, path) {
-      if (inspector.capabilities.lacks("inspect")) return false;
+      if (!supports.inspection()) return false;
       const key = `file ${path}`;
       const known = store.get(image, key);
       if (known !== undefined) return known === "yes";
@@ -118,12 +119,12 @@ export function createImageFacts(
     },
 
     async typeAt(image, path) {
-      if (inspector.capabilities.lacks("inspect") || path === "/") return undefined;
+      if (!supports.inspection() || path === "/") return undefined;
       return remember(image, `type ${path}`, async () => (await findListed(image, path))?.entry?.type);
     },
 
     async readLink(image, path) {
-      if (inspector.capabilities.lacks("inspect") || path === "/") return undefined;
+      if (!supports.inspection() || path === "/") return undefined;
       return remember(image, `link ${path}`, async () => {
         const entry = (await findListed(image, path))?.entry;
         return entry?.type === "symlink" ? entry.target : undefined;

@@ -4,6 +4,7 @@ import { unsupportedOptions } from "../../service/capabilities.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
 import type { BuildJob } from "../job.ts";
+import type { ServiceSupport } from "../service-support.ts";
 
 /** The network options of the command line for RUN instructions. */
 export interface NetworkPolicy {
@@ -84,27 +85,26 @@ export function ownOperationNetwork(mode: NetworkMode): Pick<InstanceRequest, "n
 export async function requireNetworks(
   { instructions }: Dockerfile,
   { mode, hosts }: NetworkPolicy,
-  service: Pick<ImageService, "address" | "capabilities">,
+  service: Pick<ImageService, "address">,
+  supports: ServiceSupport,
 ): Promise<void> {
-  await requireHosts(hosts, service);
+  await requireHosts(hosts, service, supports);
   const needsHost = instructions.some((one) => one.name === "RUN" && networkOf(one, mode) === "host");
-  if (needsHost) await requireHostNetwork(service);
+  if (needsHost) await requireHostNetwork(supports);
 }
 
-export async function requireHostNetwork(service: Pick<ImageService, "capabilities">): Promise<void> {
-  if ((await service.capabilities.extensions()).has(hostNetworkExtension)) return;
+export async function requireHostNetwork(supports: Pick<ServiceSupport, "hostNetwork">): Promise<void> {
+  if (await supports.hostNetwork()) return;
   throw new BoughError(
-    `--network=host: this service does not offer its host's network (GET /v1/whoami does not name the extension ${hostNetworkExtension})`,
+    `--network=host: this service does not offer its host's network (GET /v1/whoami does not name the extension host-network)`,
     { hint: "Leave it out, or use the embedded engine with --local: there it is this machine's network." },
   );
 }
 
 export async function requireHosts(
   hosts: readonly ExtraHost[],
-  { address, capabilities }: Pick<ImageService, "address" | "capabilities">,
+  service: Pick<ImageService, "address">,
+  supports: Pick<ServiceSupport, "extraHosts">,
 ): Promise<void> {
-  if (hosts.length === 0 || (await capabilities.extensions()).has("extra-hosts")) return;
-  throw unsupportedOptions(["--add-host"], { address });
+  if (hosts.length > 0 && !(await supports.extraHosts())) throw unsupportedOptions(["--add-host"], service);
 }
-
-const hostNetworkExtension = "host-network";

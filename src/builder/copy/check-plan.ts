@@ -23,7 +23,7 @@ export function checkPlan(
   const title = titleOf(instruction);
   if (
     isImageAsked &&
-    build.service.capabilities.lacks("inspect") &&
+    !build.supports.inspection() &&
     plan.items[Symbol.iterator]().some((item) => mayGoInto(destination.path, item))
   ) {
     const { path } = destination;

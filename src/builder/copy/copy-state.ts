@@ -27,7 +27,7 @@ const formatVersion = 2;
 export function copyState(
   { words, plan, owner }: { words: CopyWords; plan: CopyPlan; owner: Owner },
   { layer, config, workdirIsPending, staged }: StageState,
-  { dialect, inputs, service }: BuildJob,
+  { dialect, inputs, supports }: BuildJob,
 ): CopyState | undefined {
   const { matches, others } = plan.items;
   const isAlone = others.length === 0 && staged.size === 0;
@@ -35,7 +35,7 @@ export function copyState(
   const sources = digestOfMatches(matches);
   const { path, isDirectory } = plan.destination;
   // The image's files decide about directories that exist already.
-  const image = [layer.image, service.capabilities.lacks("inspect")];
+  const image = [layer.image, !supports.inspection()];
   const place = [path, isDirectory, config.WorkingDir, workdirIsPending];
   const owned = [owner.uid, owner.gid, ...(owner.names === undefined ? [] : [owner.names])];
   const given = [formatVersion, sources, dialect.name, words.chmod, ...owned, place, image];

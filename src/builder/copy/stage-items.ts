@@ -6,7 +6,6 @@ import type { BuildJob } from "../job.ts";
 import { collectGarbage } from "../operations/gc.ts";
 import { isRoot, type Owner, root } from "../owners/ownership.ts";
 import { beginAddition } from "../staging/add-staged.ts";
-import { takesAttributes } from "../staging/request-fields.ts";
 import { isSameOrAbove, parentDirectories } from "../state/path-in-image.ts";
 import type { GivenOwner, Staged, StagedContent, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
@@ -84,7 +83,7 @@ export async function stageItems(
   const unknown = implied.filter((path) => !staged.has(path));
   for (const [path, entry] of stageDirectories(unknown, root, line, stage)) addition.add(path, entry);
   for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
-  if (rootTimes.size > 0 && (await takesAttributes(build)))
+  if (rootTimes.size > 0 && (await build.supports.fileFeatures()).attributes)
     for (const [path, entry] of stageDirectories(rootTimes.keys(), root, line, stage))
       addition.add(path, { ...entry, mtime: rootTimes.get(path) });
   for (const [path, entry] of found) {

@@ -5,7 +5,6 @@ import { readArchive } from "../archives/read-archive.ts";
 import type { BuildJob } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
 import { addFromUrl } from "../remote-files/download.ts";
-import { takesAttributes } from "../staging/request-fields.ts";
 import { whyUnmade } from "../staging/special-files.ts";
 import type { StagedContent } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
@@ -70,7 +69,7 @@ async function supportedEntries(
   build: BuildJob,
 ): Promise<readonly CopiedEntry[]> {
   const special = entries.filter((entry) => entry.type === "special");
-  const programs = entries.filter(({ attributes }) => attributes?.[capabilities] !== undefined);
+  const programs = entries.filter(({ attributes }) => attributes?.[fileCapabilities] !== undefined);
   if (special.length + programs.length === 0) return entries;
   const warn = (what: string, [first, ...others]: readonly CopiedEntry[], advice: string) => {
     if (first === undefined) return;
@@ -78,7 +77,7 @@ async function supportedEntries(
     const message = `${archive}: ${what}, unlike in Docker (${first.path}${more})${advice}`;
     build.emit({ type: "warning", message, line });
   };
-  if (!(await takesAttributes(build)))
+  if (!(await build.supports.fileFeatures()).attributes)
     warn(
       "capabilities of files are not kept",
       programs,
@@ -87,7 +86,7 @@ async function supportedEntries(
   /** What was left out, with the reasons. */
   const leftOut = new Map<CopiedEntry, string>();
   for (const entry of special) {
-    const reason = await whyUnmade(entry, build.service);
+    const reason = await whyUnmade(entry, build.supports);
     if (reason !== undefined) leftOut.set(entry, reason);
   }
   const [reason] = leftOut.values();
@@ -95,15 +94,15 @@ async function supportedEntries(
   return leftOut.size === 0 ? entries : entries.filter((entry) => !leftOut.has(entry));
 }
 
-const capabilities = "security.capability";
+const fileCapabilities = "security.capability";
 
 /** Returns false if there is certainly nothing below the destination that an entry could replace. */
 async function mayReplace(
   path: string,
   { layer, staged }: StageState,
-  { facts, service }: BuildJob,
+  { facts, supports }: BuildJob,
 ): Promise<boolean> {
-  if (path === "/" || staged.size > 0 || service.capabilities.lacks("inspect")) return true;
+  if (path === "/" || staged.size > 0 || !supports.inspection()) return true;
   return (await facts.typeAt(layer.image, path)) !== undefined;
 }
 

@@ -2,9 +2,6 @@ import type { BuildJob } from "../job.ts";
 import { homeOf } from "../owners/ownership.ts";
 import type { StageState } from "../state/state.ts";
 
-/** A service with this extension sets HOME itself, as runc does: to the home of the process's user in the image's passwd. */
-const homeExtension = "home";
-
 /**
  * Returns the HOME that Docker sets for a process if neither the image nor the Dockerfile sets one: that of its USER. Returns
  * nothing if the service sets it, or if the user can't be looked up.
@@ -12,7 +9,7 @@ const homeExtension = "home";
 export async function findHome(stage: StageState, build: BuildJob): Promise<{ HOME?: string }> {
   const user = stage.config.User;
   if (!build.dialect.looksUpUsers || user === undefined || stage.inherited?.has("HOME")) return {};
-  if ((await build.service.capabilities.extensions()).has(homeExtension)) return {};
+  if (await build.supports.home()) return {};
   const HOME = await homeOf(user, stage, build);
   return HOME === undefined ? {} : { HOME };
 }

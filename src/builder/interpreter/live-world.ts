@@ -12,7 +12,6 @@ import type { Dialect } from "../dialect.ts";
 import type { FoundSources } from "../feed.ts";
 import type { BuildJob } from "../job.ts";
 import { inDirectory } from "../job-of-step.ts";
-import { takesEntries } from "../staging/request-fields.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
 import { addStep } from "../state/history.ts";
 import { lookUp } from "../state/scope.ts";
@@ -56,7 +55,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     noteStep: (instruction, stage, lookup) => noteStep(instruction, stage, lookup, build),
     async changeWorkdir(instruction, path = "/", stage) {
       const ordinal = nextOrdinal++;
-      if (!(await takesEntries(build))) return performWorkdir(instruction, path, stage, build);
+      if (!(await build.supports.fileLayers())) return performWorkdir(instruction, path, stage, build);
       const staged = await stageWorkdir(instruction, path, stage, build);
       return makeFilesLayer(instruction, ordinal, staged, build);
     },
@@ -95,7 +94,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
       const ordinal = nextOrdinal++;
       const files = await findFiles(instruction, copy, { ahead, stage }, await jobOf(instruction));
-      return (await takesEntries(build))
+      return (await build.supports.fileLayers())
         ? makeFilesLayer(instruction, ordinal, stage, build, files)
         : (await files.stage()).stage;
     },

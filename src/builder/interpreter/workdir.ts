@@ -62,7 +62,7 @@ async function resolveWorkdirOwner(
   const user = stage.config.User;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
   const owner = await resolveFileOwner(user, line, stage, build);
-  const isServed = build.dialect.looksUpUsers || (await build.service.capabilities.takesUserNumbers());
+  const isServed = build.dialect.looksUpUsers || (await build.supports.userNumbers());
   if (owner.names === undefined && isServed) return owner;
   const why =
     owner.names === undefined

@@ -2,14 +2,9 @@ import type { InstanceFile, Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import type { BuildJob } from "../job.ts";
+import type { FileFeatures } from "../service-support.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "../staging/lending.ts";
-import {
-  allFeatures,
-  type FileFeatures,
-  fileFeatures,
-  instanceEntries,
-  instanceFiles,
-} from "../staging/request-fields.ts";
+import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
 import { uploadStaged } from "../staging/upload.ts";
 import type { Staged } from "../state/staged.ts";
 import type { RunMount, RunMounts } from "./run-mounts.ts";
@@ -29,7 +24,7 @@ export async function mountFields(
   const lend = await lenderOf(files, build);
   const ids =
     lend !== undefined || files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
-  const features = await fileFeatures(files, build);
+  const features = await featuresFor(files, build.supports);
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
   const loans: StagedLoan[] = [];
   const made: InstanceMount[] = [];

@@ -3,21 +3,12 @@ import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
 import { wordsOfMount } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
-import type { ImageService } from "../../service/service.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
+import type { MountSupport, ServiceSupport } from "../service-support.ts";
 import { missingSecret } from "../state/secrets.ts";
 import { expandMounts } from "./expand-mounts.ts";
 import type { MountSpec } from "./mount-spec.ts";
 import { mountedDirectory } from "./mounted-directory.ts";
-
-export const mountsExtension = "mounts";
-const agentsExtension = "ssh-mounts";
-
-/** The kinds of mounts whose contents a service can keep out of its images. */
-export interface MountSupport {
-  secrets: boolean;
-  agents: boolean;
-}
 
 /** The ids given on the command line. */
 export interface GivenIds {
@@ -89,14 +80,6 @@ export function whyUnsupported(type: string, support: MountSupport): string | un
   return undefined;
 }
 
-export async function mountSupport({
-  capabilities,
-}: Pick<ImageService, "capabilities">): Promise<MountSupport> {
-  const extensions = await capabilities.extensions();
-  const secrets = extensions.has(mountsExtension);
-  return { secrets, agents: secrets && extensions.has(agentsExtension) };
-}
-
 const secretReason =
   "the service does not support such mounts, and a secret would stay in its records and images; the embedded engine (--local) supports them";
 const agentReason =
@@ -115,10 +98,10 @@ function problemsOf(
 /** Throws for unsupported mounts. Asks the service only if a RUN has a mount that depends on it. */
 export async function requireMounts(
   dockerfile: Dockerfile,
-  service: Pick<ImageService, "capabilities">,
+  supports: Pick<ServiceSupport, "mounts">,
 ): Promise<void> {
   const none = findUnsupportedMounts(dockerfile, { secrets: false, agents: false });
   if (none.length === 0) return;
-  const problems = findUnsupportedMounts(dockerfile, await mountSupport(service));
+  const problems = findUnsupportedMounts(dockerfile, await supports.mounts());
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
 }

@@ -7,7 +7,7 @@ import { addStaged } from "../staging/add-staged.ts";
 import type { StagedLoan } from "../staging/lending.ts";
 import type { StageState } from "../state/state.ts";
 import { mountFields } from "./mount-request.ts";
-import { mountSupport, mountsExtension, whyUnsupported } from "./mount-support.ts";
+import { whyUnsupported } from "./mount-support.ts";
 import type { RunMounts } from "./run-mounts.ts";
 
 /** The way in which a RUN gets its mounts from the service. */
@@ -44,7 +44,7 @@ export async function prepareMounts(
   };
   if (mounts === undefined) {
     const number = user === undefined ? undefined : numericUser(user);
-    const isPlain = number !== undefined && !(await build.service.capabilities.takesUserNumbers());
+    const isPlain = number !== undefined && !(await build.supports.userNumbers());
     const isRoot = number?.uid === 0 && (number.gid ?? 0) === 0;
     return {
       stage,
@@ -57,12 +57,12 @@ export async function prepareMounts(
     };
   }
   // The Dockerfile's own mounts were checked before anything was run, but these may belong to a trigger.
-  const support = await mountSupport(build.service);
+  const support = await build.supports.mounts();
   const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
   if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
   const isLost = <Result>(action: () => Promise<Result>) =>
     mounts.losable.reduce((next, image) => () => detectLoss(image, build, next), action)();
-  if ((await build.service.capabilities.extensions()).has(mountsExtension)) {
+  if (support.secrets) {
     const needed = { layer: stage.layer, staged: addStaged(stage.staged, mounts.files) };
     return {
       stage,

@@ -44,7 +44,7 @@ async function findLostOperation(
   { title }: OperationStep,
   build: BuildJob,
 ): Promise<string | undefined> {
-  const { service, clock, signal, emit } = build;
+  const { service, supports, clock, signal, emit } = build;
   const repeats = otherOperations(requestId, build);
   for (;;) {
     const found = await service.findSpawned({
@@ -53,7 +53,7 @@ async function findLostOperation(
       truncateAt: outputLimit,
       since: startedAt,
     });
-    if (service.capabilities.lacks("operationList")) {
+    if (!supports.operationList()) {
       const message = `an earlier build ended while starting ${title}, and the service can't tell whether that is still running`;
       emit({ type: "warning", message, line: undefined });
       return undefined;

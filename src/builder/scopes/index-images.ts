@@ -4,6 +4,7 @@ import { NotFoundError } from "../../service/http/errors.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { readAtMost } from "../../streams.ts";
 import { scratch } from "../bases/base.ts";
+import { supportOf } from "../service-support.ts";
 import type { IndexFiles } from "./index-file.ts";
 import { scopeOfTag, scopeTag } from "./scope-name.ts";
 
@@ -53,9 +54,9 @@ export async function listIndexImages(name: string, service: ScopeService): Prom
 }
 
 /** Throws if a list that was just read is empty only because the service has none. */
-export function requireImageList({ address, capabilities }: Pick<Service, "address" | "capabilities">): void {
-  if (capabilities.lacks("imageList"))
-    throw new BoughError(`${address} does not support listing images, which cache scopes need`);
+export function requireImageList(service: Pick<Service, "address" | "capabilities">): void {
+  if (!supportOf(service).imageList())
+    throw new BoughError(`${service.address} does not support listing images, which cache scopes need`);
 }
 
 /** The paths of an index's files in its image. */
@@ -122,8 +123,8 @@ export async function makeIndexImage(
     const { uuid } = await service.uploadStream(() => content.stream(), { contentLength: content.size });
     placed[paths[name]] = { uuid, uid: 0, gid: 0, mode: "0644" };
   }
-  const extensions = await service.capabilities.extensions();
-  const needsNoCommand = extensions.has("entries");
+  const supports = supportOf(service);
+  const needsNoCommand = await supports.layersWithoutCommand();
   const request: Omit<InstanceRequest, "image"> = {
     ...(needsNoCommand ? { command: "", shell: false, entries: {} } : { command: ":", shell: true }),
     cwd: "/",
@@ -132,7 +133,7 @@ export async function makeIndexImage(
     disposable: false,
   };
   const starts =
-    needsNoCommand && extensions.has(scratch)
+    needsNoCommand && (await supports.scratch())
       ? [await service.importImage({ url: scratch, timeoutSeconds })]
       : bases;
   let reason = "the build has no image to store it in";

@@ -1,5 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
+import { supportOf } from "../service-support.ts";
 import type { ScopeService } from "./index-images.ts";
 import type { Entry } from "./scope-index.ts";
 
@@ -14,7 +15,7 @@ export async function measureLayers(
   signal: AbortSignal,
 ): Promise<void> {
   const unknown = layers.filter(({ bytes }) => bytes === null).slice(0, maxMeasured);
-  if (unknown.length === 0 || !(await service.capabilities.extensions()).has("layer-sizes")) return;
+  if (unknown.length === 0 || !(await supportOf(service).layerSizes())) return;
   await forEachConcurrently(unknown, maxConcurrent, signal, async (layer) => {
     try {
       // The last layer is the uppermost.

@@ -3,16 +3,13 @@ import type { ImageService } from "../../service/service.ts";
 import type { RunningBuild } from "../job.ts";
 import type { StepRecord } from "../result.ts";
 
-/** `GET /v1/images/{image}/layers?sizes=1`: see `extensions` in the engine's whoami. */
-const extension = "layer-sizes";
-
 /** Returns the bytes that the layer of each step adds to its image; empty if the service can't be asked. */
 export async function measureLayers(
   steps: readonly StepRecord[],
-  { service, signal, emit }: Pick<RunningBuild, "service" | "signal" | "emit">,
+  { service, supports, signal, emit }: RunningBuild,
 ): Promise<ReadonlyMap<StepRecord, number>> {
   try {
-    if (!(await service.capabilities.extensions()).has(extension)) return new Map();
+    if (!(await supports.layerSizes())) return new Map();
     return await measure(steps, service);
   } catch (error) {
     signal.throwIfAborted();

@@ -165,7 +165,7 @@ async function requireBases(
 ): Promise<void> {
   for (const index of needed) {
     for (const { instruction, reference, target, kind } of nodes[index]?.edges ?? []) {
-      const require = (image: string) => requireBase(image, running.service);
+      const require = (image: string) => requireBase(image, running.supports);
       const isSkipped = kind !== "from" && !running.dialect.copiesFromImages;
       if (isSkipped || (target.kind !== "image" && target.kind !== "context")) continue;
       await withLocation(running, instruction, async () => {
@@ -189,6 +189,6 @@ function once<Result>(action: (index: number) => Promise<Result>) {
 }
 
 /** Returns `undefined` if no instruction depends on the platform. */
-async function findPlatform({ dockerfile, service }: RunningBuild): Promise<Platform | undefined> {
-  return dependsOnPlatform(dockerfile) ? await platformOf(service) : undefined;
+async function findPlatform({ dockerfile, supports }: RunningBuild): Promise<Platform | undefined> {
+  return dependsOnPlatform(dockerfile) ? await platformOf(supports) : undefined;
 }

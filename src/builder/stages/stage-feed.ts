@@ -13,11 +13,10 @@ export interface StageFeed {
 }
 
 export function openFeed(running: RunningBuild, contents: SmallContents): StageFeed {
-  const { service, store } = running;
-  const early =
-    service.lendFiles === undefined
-      ? createEarlyUploads({ ...running, uploads: store.uploads, contents })
-      : noEarlyUploads;
+  const { supports, store } = running;
+  const early = supports.isInThisProcess
+    ? noEarlyUploads
+    : createEarlyUploads({ ...running, uploads: store.uploads, contents });
   const ahead = createLookAhead({ ...running, early, whyLeftOut: specialFilesOf(running) });
   return { early, ahead, stop: () => Promise.all([ahead.stop(), early.stop()]) };
 }

@@ -29,10 +29,8 @@ export async function lendStaged(
 }
 
 /** Returns `undefined` if the service is in another process or there is nothing to lend. */
-export async function lenderOf(staged: Staged, { service }: BuildJob): Promise<LendFiles | undefined> {
-  const { lendFiles, capabilities } = service;
-  if (lendFiles === undefined || !staged.values().some(isLocal)) return undefined;
-  return (await capabilities.extensions()).has("lent-files") ? lendFiles : undefined;
+export async function lenderOf(staged: Staged, { supports }: BuildJob): Promise<LendFiles | undefined> {
+  return staged.values().some(isLocal) ? supports.lending() : undefined;
 }
 
 function isLocal(entry: StagedEntry): boolean {

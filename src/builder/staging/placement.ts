@@ -7,6 +7,7 @@ import { collectGarbage } from "../operations/gc.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
 import { scriptFields } from "../operations/script.ts";
+import type { FileFeatures } from "../service-support.ts";
 import { lineNamedIn, PlacementError } from "../state/placement-error.ts";
 import type { Staged } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
@@ -16,14 +17,7 @@ import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
 import { hasNames, placeNamedFiles } from "./named-owners.ts";
 import { exitCodeWithoutShell, placementScript, prelude } from "./placement-script.ts";
-import {
-  allFeatures,
-  type FileFeatures,
-  fileFeatures,
-  instanceEntries,
-  instanceFiles,
-  takesEntries,
-} from "./request-fields.ts";
+import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "./request-fields.ts";
 import { uploadStaged } from "./upload.ts";
 
 /** The image that the next operation starts from, and the fields that its request needs. */
@@ -55,7 +49,7 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       ? stage.staged
       : PersistentMap.of(stage.staged).without((path) => packed.paths.has(path));
   const ids = await uploadStaged(staged, build);
-  const features = await fileFeatures(staged, build);
+  const features = await featuresFor(staged, build.supports);
   const all = instanceFiles(staged, ids, features);
   const entries = instanceEntries(staged, features);
   const made = placementScript(staged);
@@ -99,7 +93,7 @@ async function canPlace(
 ): Promise<boolean> {
   if ((!links && hasLinkedFiles(staged)) || hasNames(staged)) return false;
   if (!attributes && staged.values().some(({ replaces }) => replaces === true)) return false;
-  return takesEntries(build);
+  return build.supports.fileLayers();
 }
 
 /** Returns false if the image has no shell: the names of a file then become separate files. */

@@ -1,18 +1,12 @@
-/** The fields of a request for staged files, the check which of them the service supports, and the files to upload. */
+/** The fields of a request for staged files, and the files to upload. */
 import { octalMode } from "../../image/file-mode.ts";
 import type { LocalFile } from "../../service/files/upload.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import type { SmallContents } from "../feed.ts";
-import type { BuildJob } from "../job.ts";
+import type { FileFeatures, ServiceSupport } from "../service-support.ts";
 import { type Staged, type StagedEntry, type StagedFile, wireTime } from "../state/staged.ts";
 import { entriesToMake } from "./entries-to-make.ts";
 import { findFurtherPaths } from "./hard-links.ts";
-
-/** A default build does not ask a service that returned no configuration of the image, which saves one request a build. */
-export async function takesEntries({ dialect, service: { capabilities } }: BuildJob): Promise<boolean> {
-  if (!dialect.keepsConfiguration && !capabilities.has("config")) return false;
-  return (await capabilities.extensions()).has("entries");
-}
 
 /** `features`: what the service supports, without which times and attributes are left out. */
 export function instanceEntries(
@@ -57,35 +51,15 @@ export function attributesOf(entry: StagedEntry): Pick<InstanceFile, "mtime" | "
   };
 }
 
-/** Features of a request's files that a service may support, in addition to contents, owners and modes. */
-export interface FileFeatures {
-  times: boolean;
-  links: boolean;
-  /** Times of other entries, extended attributes, and entries that replace others. */
-  attributes: boolean;
-}
-
 /** Those of a service in this process. */
 export const allFeatures: FileFeatures = { times: true, links: true, attributes: true };
 
-/** A service that returned no configuration of the image has no extensions. */
-export async function fileFeatures(
-  staged: Staged,
-  { service: { capabilities } }: BuildJob,
+/** Asks the service only if there are files. */
+export async function featuresFor(
+  { size }: Staged,
+  supports: Pick<ServiceSupport, "fileFeatures">,
 ): Promise<FileFeatures> {
-  if (staged.size === 0 || !capabilities.has("config"))
-    return { times: false, links: false, attributes: false };
-  const extensions = await capabilities.extensions();
-  return {
-    times: extensions.has("file-times"),
-    links: extensions.has("hard-links"),
-    attributes: extensions.has("entry-attributes"),
-  };
-}
-
-/** Returns whether the service takes times, attributes and `replaces` of all entries, and special files. */
-export async function takesAttributes({ service: { capabilities } }: BuildJob): Promise<boolean> {
-  return capabilities.has("config") && (await capabilities.extensions()).has("entry-attributes");
+  return size > 0 ? await supports.fileFeatures() : { times: false, links: false, attributes: false };
 }
 
 /** Yields the files to upload one by one: for a large context, a list of all takes noticeable memory. */

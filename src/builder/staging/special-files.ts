@@ -1,27 +1,30 @@
 import type { SpecialKind } from "../../context/sources/entry.ts";
 import type { WhyLeftOut } from "../../context/sources/special-file.ts";
-import type { BuildJob } from "../job.ts";
+import type { Dialect } from "../dialect.ts";
+import type { ServiceSupport } from "../service-support.ts";
 
 /**
  * With `--docker` special files of a context are copied as BuildKit does it, where the service can make them: BuildKit always is
  * root. A socket becomes an empty file. By default all are left out.
  */
-export function specialFilesOf({
-  dialect,
-  service,
-}: Pick<BuildJob, "dialect" | "service">): WhyLeftOut | undefined {
-  return dialect.copiesAsBuildKit ? (special) => whyUnmade(special, service) : undefined;
+export function specialFilesOf({ dialect, supports }: Options): WhyLeftOut | undefined {
+  return dialect.copiesAsBuildKit ? (special) => whyUnmade(special, supports) : undefined;
+}
+
+interface Options {
+  dialect: Dialect;
+  supports: ServiceSupport;
 }
 
 /** Returns why a service can't make a special file; `undefined` if it can. */
 export async function whyUnmade(
   special: SpecialKind,
-  { capabilities }: Pick<BuildJob["service"], "capabilities">,
+  supports: Pick<ServiceSupport, "specialFiles">,
 ): Promise<string | undefined> {
   if (special.kind === "socket") return undefined;
-  const extensions = await capabilities.extensions();
-  if (!extensions.has("entry-attributes")) return "the service can't make them";
-  if (special.kind === "pipe" || (extensions.has("devices") && !isWhiteout(special))) return undefined;
+  const supported = await supports.specialFiles();
+  if (supported === "none") return "the service can't make them";
+  if (special.kind === "pipe" || (supported === "all" && !isWhiteout(special))) return undefined;
   return "only root can make them";
 }
 

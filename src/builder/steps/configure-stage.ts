@@ -19,7 +19,7 @@ export async function configureLayer(
 ): Promise<Layer> {
   const { layer, base, env } = stage;
   const kept = keptVariables(stage, build);
-  const keeps = await configurationSupport(build);
+  const keeps = await build.supports.stored();
   // The base does not belong to this Dockerfile: another one may start from it.
   const isOwn = layer.image !== base;
   const origin = originOf(stage, build.buildArgs);
@@ -44,15 +44,6 @@ export async function configureLayer(
   if (image === layer.image) return layer;
   const entry = { hash, image, parent: layer, kind: "commit", title: "(the configuration)" } as const;
   return { ...build.layers.put({ ...entry, operation: layer.operation ?? undefined }), cached: layer.cached };
-}
-
-/** Tells what the service can store with an image. One without configurations is not asked, to save a request a build. */
-export async function configurationSupport({
-  service: { capabilities },
-}: BuildJob): Promise<{ config: boolean; origin: boolean }> {
-  if (!capabilities.has("config")) return { config: false, origin: false };
-  const extensions = await capabilities.extensions();
-  return { config: extensions.has("configure"), origin: extensions.has("history") };
 }
 
 /** Returns the variables to store with the image: by default no secrets. Docker keeps them, and its checks warn. */

@@ -97,6 +97,5 @@ async function isStaged(
   build: BuildJob,
 ): Promise<boolean> {
   if (isReadBefore(words, instruction, image, build)) return true;
-  const extensions = await build.service.capabilities.extensions();
-  return !extensions.has("copies") || !extensions.has("entries");
+  return !(await build.supports.imageCopies());
 }

@@ -21,7 +21,7 @@ import { linesOfLayer } from "../state/history.ts";
 import type { Layer } from "../state/layer.ts";
 import { lineNamedIn, PlacementError } from "../state/placement-error.ts";
 import type { StageState } from "../state/state.ts";
-import { configurationSupport, configureLayer } from "./configure-stage.ts";
+import { configureLayer } from "./configure-stage.ts";
 import { explainStep } from "./explain-step.ts";
 import { missingShell } from "./missing-shell.ts";
 import { requestOf, type Step } from "./step.ts";
@@ -83,7 +83,7 @@ export async function makeLayer(
 }
 
 async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<InstanceRequest, "history">> {
-  if (!(await configurationSupport(build)).origin) return {};
+  if (!(await build.supports.stored()).origin) return {};
   const history = linesOfLayer(stage, build.buildArgs);
   return history === undefined ? {} : { history };
 }
@@ -95,8 +95,7 @@ async function networkFiles(
 ): Promise<Pick<InstanceRequest, "readonly_network_files" | "hostname">> {
   const hostname = hostNameOf(build);
   if (kind !== "run" || hostname === undefined) return {};
-  const extensions = await build.service.capabilities.extensions();
-  return extensions.has("readonly-network-files")
+  return (await build.supports.readonlyNetworkFiles())
     ? { hostname, readonly_network_files: true }
     : hostNameKey(build).length > 0
       ? { hostname }

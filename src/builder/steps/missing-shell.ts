@@ -1,7 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { BuildJob } from "../job.ts";
-import { mountsExtension } from "../mounts/mount-support.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
 import type { StageState } from "../state/state.ts";
 import type { Step } from "./step.ts";
@@ -14,13 +13,13 @@ export async function missingShell(
   outcome: OperationOutcome,
   { command, mounts }: Pick<Step, "command" | "mounts">,
   { layer, staged }: Pick<StageState, "layer" | "staged">,
-  { facts, service: { capabilities } }: BuildJob,
+  { facts, supports }: BuildJob,
 ): Promise<BoughError | undefined> {
   if (!cannotBeStarted(outcome)) return undefined;
-  const isScripted = mounts !== undefined && !(await capabilities.extensions()).has(mountsExtension);
-  if (!isScripted && (command.form !== "shell" || !capabilities.has("config"))) return undefined;
+  const isScripted = mounts !== undefined && !(await supports.mounts()).secrets;
+  if (!isScripted && (command.form !== "shell" || !supports.describesImages())) return undefined;
   if (staged.has("/bin/sh") || staged.get("/bin")?.type === "symlink") return undefined;
-  if ((await facts.isFile(layer.image, "/bin/sh")) || capabilities.lacks("inspect")) return undefined;
+  if ((await facts.isFile(layer.image, "/bin/sh")) || !supports.inspection()) return undefined;
   return new BoughError(
     `the image has no shell (/bin/sh) to run this with (operation ${outcome.operation})`,
     {

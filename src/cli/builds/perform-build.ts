@@ -5,6 +5,7 @@ import { missingParts } from "../../builder/graph/missing-parts.ts";
 import type { BuildRequest } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
+import { type ServiceSupport, supportOf } from "../../builder/service-support.ts";
 import { localFileSystem } from "../../context/file-system/file-system.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
@@ -57,12 +58,13 @@ export async function performBuild(
   const signal = AbortSignal.any([runtime.signal, stopping.signal]);
   await using connection = await connect({ runtime: { ...runtime, signal }, globals, log }, measures);
   const { service } = connection;
+  const supports = supportOf(service, dialect);
   if (isEmbedded(runtime, globals)) (await import("../service/make-room.ts")).reportRoom(runtime, log);
   const session = buildSession(inputs.place);
   using owner = enterBuild(stateDirectory(runtime), session);
   const tables = openFileTables(connection.store, inputs);
   try {
-    await requireSupport(dockerfile, inputs, { ...options, annotations }, service);
+    await requireSupport(dockerfile, inputs, { ...options, annotations }, { service, supports });
     const cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
     const { store, layers, memory } = cache;
     const request: BuildRequest = {
@@ -70,7 +72,7 @@ export async function performBuild(
       timeoutSeconds: await buildTimeout(timeout, service),
       ...{ dialect, target, dockerfile, context, contexts, ignore, session },
       ...{ buildArgs, labels, allowsLocalFrom, uncachedStages: inputs.uncachedStages },
-      ...{ service, store, layers, memory, secrets, signal },
+      ...{ service, supports, store, layers, memory, secrets, signal },
       ...tables,
       ...machineOf(runtime),
       owner,
@@ -78,7 +80,7 @@ export async function performBuild(
       files: localFileSystem,
       network: inputs.network.mode,
       hosts: inputs.network.hosts,
-      facts: createImageFacts(service, store.facts),
+      facts: createImageFacts(service, supports, store.facts),
       inputs: attesting?.inputs,
       maxAddBytes: inputs.maxAddBytes,
       stop: (reason) => stopping.abort(reason),
@@ -130,13 +132,13 @@ async function requireSupport(
   dockerfile: Dockerfile,
   { network, platform }: BuildInputs,
   { limits, annotations }: Pick<ReturnType<typeof readBuildOptions>, "limits" | "annotations">,
-  service: Connection["service"],
+  { service, supports }: { service: Connection["service"]; supports: ServiceSupport },
 ): Promise<void> {
-  await requireNetworks(dockerfile, network, service);
-  await requireMounts(dockerfile, service);
+  await requireNetworks(dockerfile, network, service, supports);
+  await requireMounts(dockerfile, supports);
   await requireLimits(service, limits);
-  await requirePlatform(platform, service);
-  await requireAnnotatedPlatforms(annotations, service);
+  await requirePlatform(platform, supports);
+  await requireAnnotatedPlatforms(annotations, supports);
 }
 
 /** Returns what a build uses of this machine, besides its files. */

@@ -1,5 +1,7 @@
 /** `--annotation` of a build, as docker buildx build has it. */
+
 import { platformOf } from "../../builder/bases/base.ts";
+import type { ServiceSupport } from "../../builder/service-support.ts";
 import {
   formatPlatform,
   isSamePlatform,
@@ -8,7 +10,6 @@ import {
 } from "../../builder/state/platform.ts";
 import { messageOf, usageError } from "../../errors.ts";
 import { type AnnotatedPart, type Annotations, annotatedParts } from "../../image/annotations.ts";
-import type { ImageService } from "../../service/service.ts";
 import { listWords } from "../command-line/option-values.ts";
 import type { BuildOutput } from "./build-outputs.ts";
 
@@ -51,10 +52,10 @@ export function readAnnotations(
 /** Rejects if an annotation is for a platform that the image does not have. */
 export async function requireAnnotatedPlatforms(
   options: AnnotationOptions | undefined,
-  service: Pick<ImageService, "capabilities">,
+  supports: Pick<ServiceSupport, "platform">,
 ): Promise<void> {
   if (options !== undefined && options.platforms.length > 0)
-    requireSamePlatforms(options, await platformOf(service));
+    requireSamePlatforms(options, await platformOf(supports));
 }
 
 /** Throws if an annotation is for another platform than `available`. */

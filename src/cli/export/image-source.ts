@@ -33,7 +33,7 @@ export async function openImageContent(
   openOverBase: (platform: Platform) => Promise<ImageOverBase | undefined>,
 ): Promise<ImageToWrite> {
   const { capabilities } = service;
-  const platform = await platformOf(service);
+  const platform = await platformOf(service.capabilities);
   const { os, architecture, variant } = platform;
   const hasLayers = (await capabilities.extensions()).has("layers");
   if (!hasLayers) refuseRewriting(service, times);

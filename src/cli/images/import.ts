@@ -1,4 +1,5 @@
 import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
+import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { takesTag } from "../../service/images/tag.ts";
@@ -82,7 +83,7 @@ async function importImages(invocation: Invocation): Promise<void> {
       const { tag, keeper } = await chooseTag(reference, service);
       const image = await importOne({ url, tag, timeoutSeconds, credentials }, service, invocation);
       if (url.startsWith("docker://")) rememberImage(url, image, store);
-      if (tag !== undefined) rememberTag(tag, image, { service, store });
+      if (tag !== undefined) rememberTag(tag, image, { supports: supportOf(service), store });
       imported.push({ image, tag: (keeper === image ? reference.tag : tag) ?? null });
       const keepers = [{ tag: reference.tag, keeper }];
       for (const other of reference.otherTags) {

@@ -1,4 +1,5 @@
 import { rememberTag } from "../../builder/bases/remembered-images.ts";
+import { supportOf } from "../../builder/service-support.ts";
 import { parseTag, withLatest } from "../../service/images/tag.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
@@ -42,7 +43,7 @@ async function tagImage(invocation: Invocation): Promise<void> {
   const { service, store } = connection;
   const image = await resolveImageArgument(connection, reference);
   await service.tagImage(image, name);
-  rememberTag(name, image, { service, store });
+  rememberTag(name, image, { supports: supportOf(service), store });
   printResult(invocation, {
     id: image,
     json: { image, tag: name },

@@ -1,4 +1,5 @@
 /** `--memory`, `--cpus`, `--pids`, `--shm-size` and `--ulimit`: limits of the resources that a command may use. */
+import { supportOf } from "../../builder/service-support.ts";
 import { usageError } from "../../errors.ts";
 import { unsupportedOptions } from "../../service/capabilities.ts";
 import type { ImageService } from "../../service/service.ts";
@@ -77,12 +78,12 @@ export async function requireLimits(
   limits: ResourcesLimits | undefined,
 ): Promise<void> {
   if (limits === undefined) return;
-  const extensions = await service.capabilities.extensions();
+  const supports = await supportOf(service).limits();
   const { shm_bytes: shm, ulimits, ...others } = limits;
-  if (Object.keys(others).length > 0 && !extensions.has("resource-limits"))
+  if (Object.keys(others).length > 0 && !supports.resources)
     throw unsupportedOptions(["--memory", "--cpus", "--pids"], service, "it sets the limits itself");
-  if (shm !== undefined && !extensions.has("shm-size")) throw unsupportedOptions(["--shm-size"], service);
-  if (ulimits !== undefined && !extensions.has("ulimits")) throw unsupportedOptions(["--ulimit"], service);
+  if (shm !== undefined && !supports.shm) throw unsupportedOptions(["--shm-size"], service);
+  if (ulimits !== undefined && !supports.ulimits) throw unsupportedOptions(["--ulimit"], service);
 }
 
 const { max_processes: minProcesses, cpus: minCpus } = minLimits;

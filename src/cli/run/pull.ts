@@ -1,4 +1,5 @@
 import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
+import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import { parseReference } from "../../service/images/reference.ts";
@@ -44,7 +45,7 @@ export async function findOrPull(
       invocation,
     );
     rememberImage(url, imported, store);
-    if (tag !== undefined) rememberTag(tag, imported, { service, store });
+    if (tag !== undefined) rememberTag(tag, imported, { supports: supportOf(service), store });
     return imported;
   } catch (error) {
     if (!(error instanceof BoughError) || error.kind !== "failed" || stored !== undefined) throw error;

@@ -1,5 +1,6 @@
 import { instanceNetwork, requireHostNetwork, requireHosts } from "../../builder/commands/network.ts";
 import { scriptFields } from "../../builder/operations/script.ts";
+import { supportOf } from "../../builder/service-support.ts";
 import { placementScript } from "../../builder/staging/placement-script.ts";
 import { instanceFiles, localFiles } from "../../builder/staging/request-fields.ts";
 import type { Staged } from "../../builder/state/staged.ts";
@@ -208,6 +209,7 @@ async function requireSupport(
 ): Promise<void> {
   await requireLimits(service, limits);
   await requireVolumes(service, volumes);
-  await requireHosts(hosts, service);
-  if (network === "host") await requireHostNetwork(service);
+  const supports = supportOf(service);
+  await requireHosts(hosts, service, supports);
+  if (network === "host") await requireHostNetwork(supports);
 }

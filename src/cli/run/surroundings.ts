@@ -2,6 +2,7 @@ import { accountRows, idOf } from "../../account-rows.ts";
 import { createImageFacts, type ImageFacts } from "../../builder/cache/image-facts.ts";
 import { notedConfiguration } from "../../builder/cache/noted-configuration.ts";
 import { type ExpandedCommand, numericUser, processFields } from "../../builder/commands/command.ts";
+import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
@@ -35,7 +36,7 @@ export async function findSurroundings(
   image: string,
   { service, store }: Connection,
 ): Promise<Surroundings> {
-  const facts = createImageFacts(service, store.facts);
+  const facts = createImageFacts(service, supportOf(service), store.facts);
   if (step !== undefined) {
     const whose = user === undefined ? step.user : await findUser(user, image, facts);
     const { env: variables, cwd: directory } = step.fields;

@@ -10,6 +10,7 @@ import { expandCopyWords } from "../../../src/builder/copy/words.ts";
 import { dialects } from "../../../src/builder/dialect.ts";
 import type { StepEvent } from "../../../src/builder/events.ts";
 import type { BuildJob } from "../../../src/builder/job.ts";
+import { supportOf } from "../../../src/builder/service-support.ts";
 import { createLookAhead } from "../../../src/builder/stages/look-ahead.ts";
 import { createEarlyUploads } from "../../../src/builder/staging/early-uploads.ts";
 import { createSmallContents } from "../../../src/builder/staging/small-contents.ts";
@@ -60,6 +61,7 @@ export function createImageCopyBuild(
     contents: createSmallContents(),
     signal,
   });
+  const supports = supportOf(client, dialects.docker);
   const session = "build:test";
   const job: BuildJob = {
     dialect: dialects.docker,
@@ -104,7 +106,8 @@ export function createImageCopyBuild(
     decompress: () => Promise.reject(new Error("nothing is decompressed")) as never,
     tags: [],
     service: client,
-    facts: createImageFacts(client, store.facts),
+    supports,
+    facts: createImageFacts(client, supports, store.facts),
     store,
     layers: createLayerCache(store, session),
     memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),

@@ -87,7 +87,7 @@ test("a name cannot be looked up in a giant table: the error says to write numbe
   const { service } = clientOf("http://engine", {
     fetch: (input, init) => engine.engine.fetch(input instanceof Request ? input : new Request(input, init)),
   });
-  const facts = createImageFacts(service, { get: () => undefined, set() {} });
+  const facts = createImageFacts(service, { inspection: () => true }, { get: () => undefined, set() {} });
   const failure = await facts.readTextFile(made.image ?? "", "/etc/passwd").catch((error: unknown) => error);
   expect(failure).toMatchObject({
     message: "/etc/passwd in the image is too large to look up names in it",

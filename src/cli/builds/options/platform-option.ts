@@ -1,4 +1,5 @@
 import { platformOf } from "../../../builder/bases/base.ts";
+import type { ServiceSupport } from "../../../builder/service-support.ts";
 import {
   formatPlatform,
   isSamePlatform,
@@ -6,7 +7,6 @@ import {
   parsePlatform,
 } from "../../../builder/state/platform.ts";
 import { BoughError } from "../../../errors.ts";
-import type { ImageService } from "../../../service/service.ts";
 
 /** Reads `--platform`. An image has one platform: that of the service, which runs its commands. */
 export function readPlatform(text: string | undefined): Platform | undefined {
@@ -21,9 +21,9 @@ export function readPlatform(text: string | undefined): Platform | undefined {
 /** Rejects if `wanted` is not the platform that the service runs. */
 export async function requirePlatform(
   wanted: Platform | undefined,
-  service: Pick<ImageService, "capabilities">,
+  supports: Pick<ServiceSupport, "platform">,
 ): Promise<void> {
-  if (wanted !== undefined) requireSamePlatform(wanted, await platformOf(service));
+  if (wanted !== undefined) requireSamePlatform(wanted, await platformOf(supports));
 }
 
 export function requireSamePlatform(wanted: Platform, available: Platform): void {

@@ -1,0 +1,141 @@
+import { takesTag } from "../service/images/tag.ts";
+import type { ImageService } from "../service/service.ts";
+import type { LendFiles } from "../service/wire/file.ts";
+import type { Dialect } from "./dialect.ts";
+
+/**
+ * What a service can do beyond the calls of the specification, each as a question with a name. Made once, where a build begins;
+ * nobody else reads the names of extensions (rule in `scripts/layering.ts`). The service is asked at the first question that needs it, and
+ * once. What a plain service lacks is made up for in `staging/`, `mounts/mount-script.ts` and `copy/from-image.ts`.
+ */
+export interface ServiceSupport {
+  /** COPY, ADD and WORKDIR make layers of their own, by `entries`. Otherwise their files wait for the next RUN. */
+  fileLayers(): Promise<boolean>;
+  /** The same where no image is described, as for the index of a scope. */
+  layersWithoutCommand(): Promise<boolean>;
+  /** What a request may say of a file besides its content, owner and mode. */
+  fileFeatures(): Promise<FileFeatures>;
+  /** Special files of a context or an archive that it can make. */
+  specialFiles(): Promise<"none" | "pipes" | "all">;
+  /** A request may copy from other images. Otherwise their files are read and placed like files of the context. */
+  imageCopies(): Promise<boolean>;
+  /** Files of this machine are there for it, too, so none is sent ahead of its request. */
+  isInThisProcess: boolean;
+  /** Reads files of this machine where they are. `undefined`: they have to be sent. */
+  lending(): Promise<LendFiles | undefined>;
+  /** `RUN --mount`. Otherwise a script before and after the command replaces them, as far as that is safe. */
+  mounts(): Promise<MountSupport>;
+  /** What it stores with an image. Otherwise bough's own store keeps it. */
+  stored(): Promise<{ config: boolean; origin: boolean }>;
+  /** A request may give the user of its process as numbers. Otherwise the command may be run as root. */
+  userNumbers(): Promise<boolean>;
+  /** Sets HOME itself, as runc does: to the home of the process's user in the image's passwd. */
+  home(): Promise<boolean>;
+  readonlyNetworkFiles(): Promise<boolean>;
+  /** Options that limit what a command uses. */
+  limits(): Promise<{ resources: boolean; shm: boolean; ulimits: boolean }>;
+  hostNetwork(): Promise<boolean>;
+  extraHosts(): Promise<boolean>;
+  /** An image without files. */
+  scratch(): Promise<boolean>;
+  /** Otherwise an import had better set no such tag. */
+  tag(tag: string): Promise<boolean>;
+  /** The size of each layer of an image. */
+  layerSizes(): Promise<boolean>;
+  /** Such as `linux/amd64`; `undefined` if it does not say. */
+  platform(): Promise<string | undefined>;
+
+  /** Has returned an image's configuration. A service that does not has no extensions, and is not asked, to save a request. */
+  describesImages(): boolean;
+  /** False once the service has refused to show an image's files, or a list of images or operations. */
+  inspection(): boolean;
+  imageList(): boolean;
+  operationList(): boolean;
+}
+
+/** Features of a request's files that a service may support, in addition to contents, owners and modes. */
+export interface FileFeatures {
+  times: boolean;
+  links: boolean;
+  /** Times of other entries, extended attributes, and entries that replace others. */
+  attributes: boolean;
+}
+
+/** The kinds of mounts whose contents a service can keep out of its images. */
+export interface MountSupport {
+  /** Also true if, and only if, it has mounts at all. */
+  secrets: boolean;
+  agents: boolean;
+}
+
+/** Part of a service, for commands that need no more. */
+export type AskedService = Pick<ImageService, "capabilities"> & Partial<Pick<ImageService, "lendFiles">>;
+
+/** @param dialect `undefined` outside a build */
+export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: Dialect): ServiceSupport {
+  const has = async (extension: Extension) => (await capabilities.extensions()).has(extension);
+  const describesImages = () => capabilities.has("config");
+  const ifDescribed = async (extension: Extension) => describesImages() && (await has(extension));
+  return {
+    // With `--docker` the service has been asked in any case.
+    fileLayers: async () =>
+      (dialect?.keepsConfiguration === true || describesImages()) && (await has("entries")),
+    layersWithoutCommand: () => has("entries"),
+    fileFeatures: async () => ({
+      times: await ifDescribed("file-times"),
+      links: await ifDescribed("hard-links"),
+      attributes: await ifDescribed("entry-attributes"),
+    }),
+    specialFiles: async () =>
+      (await has("entry-attributes")) ? ((await has("devices")) ? "all" : "pipes") : "none",
+    imageCopies: async () => (await has("copies")) && (await has("entries")),
+    isInThisProcess: lendFiles !== undefined,
+    lending: async () => (lendFiles !== undefined && (await has("lent-files")) ? lendFiles : undefined),
+    async mounts() {
+      const secrets = await has("mounts");
+      return { secrets, agents: secrets && (await has("ssh-mounts")) };
+    },
+    stored: async () => ({ config: await ifDescribed("configure"), origin: await ifDescribed("history") }),
+    userNumbers: capabilities.takesUserNumbers,
+    home: () => has("home"),
+    readonlyNetworkFiles: () => has("readonly-network-files"),
+    limits: async () => ({
+      resources: await has("resource-limits"),
+      shm: await has("shm-size"),
+      ulimits: await has("ulimits"),
+    }),
+    hostNetwork: () => has("host-network"),
+    extraHosts: () => has("extra-hosts"),
+    scratch: () => has("scratch"),
+    tag: (tag) => takesTag(tag, capabilities),
+    layerSizes: () => has("layer-sizes"),
+    platform: capabilities.platform,
+    describesImages,
+    inspection: () => !capabilities.lacks("inspect"),
+    imageList: () => !capabilities.lacks("imageList"),
+    operationList: () => !capabilities.lacks("operationList"),
+  };
+}
+
+/** Names in the service's response to `GET /v1/whoami` that a build asks for. */
+type Extension =
+  | "configure"
+  | "copies"
+  | "devices"
+  | "entries"
+  | "entry-attributes"
+  | "extra-hosts"
+  | "file-times"
+  | "hard-links"
+  | "history"
+  | "home"
+  | "host-network"
+  | "layer-sizes"
+  | "lent-files"
+  | "mounts"
+  | "readonly-network-files"
+  | "resource-limits"
+  | "scratch"
+  | "shm-size"
+  | "ssh-mounts"
+  | "ulimits";
