@@ -1,7 +1,7 @@
 /** The key pair that signs releases: the public key is in the repository, the secret key must be outside of it. */
 import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { releaseKey } from "../../src/cli/about/release-key.ts";
+import { releaseKey } from "../../src/cli/about/licenses.ts";
 import {
   generateKey,
   parseSecretKey,

@@ -1,6 +1,7 @@
 /** Capabilities of a service. Found out at most once, from `GET /v1/whoami` or from the first call that it refuses. */
 
 import { type BoughError, usageError } from "../errors.ts";
+import { anObject } from "./http/answer.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "./http/json.ts";
 import type { Transport } from "./http/transport.ts";
 import type { Capabilities, ImageService, OptionalCall } from "./service.ts";
@@ -72,4 +73,36 @@ export function unsupportedOptions(
     `${address} does not support ${named}${reason === undefined ? "" : `: ${reason}`}`,
     `Leave ${them} out, or use bough's own engine (--local).`,
   );
+}
+
+/** The account that a token belongs to: `GET /v1/whoami`. */
+export interface Account {
+  /** Expiry time of the token as the service reports it; `undefined` if it does not. */
+  expires: string | undefined;
+  /** Names of its permissions. */
+  permissions: string[];
+}
+
+export interface Accounts {
+  /** Rejects if the service does not accept the token, and with NotFoundError if it has no such route. */
+  whoami(): Promise<Account>;
+}
+
+export function createAccounts(transport: Transport): Accounts {
+  return {
+    async whoami() {
+      const { body } = await transport.call({
+        method: "GET",
+        path: "/v1/whoami",
+        repeatable: true,
+        requires: anObject,
+      });
+      const record = asRecord(body) ?? {};
+      const permissions = Object.entries(asRecord(record.permissions) ?? {});
+      return {
+        expires: asText(record.token_expiration),
+        permissions: permissions.flatMap(([name, isGranted]) => (isGranted === true ? [name] : [])),
+      };
+    },
+  };
 }

@@ -1,6 +1,6 @@
 /** The API client: an ImageService over any fetch function. */
 import type { Clock } from "../clock.ts";
-import { createCapabilities } from "./capabilities.ts";
+import { type Accounts, createAccounts, createCapabilities } from "./capabilities.ts";
 import { createFiles } from "./files/files.ts";
 import type { KnownFiles } from "./files/upload.ts";
 import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
@@ -22,7 +22,6 @@ import { createEventSnapshots, type EventSnapshots } from "./operations/events.t
 import { createOperationRecords, type OperationRecords } from "./operations/operation-records.ts";
 import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";
-import { type Accounts, createAccounts } from "./profiles/account.ts";
 import type { Fetch, ImageService, ServedTime } from "./service.ts";
 import type { LendFiles } from "./wire/file.ts";
 

@@ -1,13 +1,14 @@
 import type { BuildEvent, Ran } from "../builder/events.ts";
 import type { Clock } from "../clock.ts";
+import { describeMissingParts, type LogLine, renderBuildEvent, summarize } from "./build-log.ts";
 import { paintFailed, paintFinished } from "./color.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
 import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, type LiveStep, startLiveState } from "./live-state.ts";
 import { createLog, type LogLevel } from "./log.ts";
 import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
-import { renderForPeople } from "./people-log.ts";
 import { createLineLogger, type Progress, type Writers } from "./progress.ts";
+import { shortId } from "./short-id.ts";
 import { createStepLabels, formatElapsed, renderStepRow } from "./step-row.ts";
 import { formatLogLines, formatOutput } from "./terminal-text.ts";
 
@@ -205,4 +206,32 @@ export function createTurns({ now }: Pick<Clock, "now">): Turns {
     next,
     finish,
   };
+}
+
+/**
+ * Renders an event for a person who watches the build: only what the rows of steps do not show, and without whole ids. At level
+ * `debug` it is rendered as for programs. `label`: see `renderBuildEvent`.
+ */
+function renderForPeople(event: BuildEvent, label: string, logLevel: LogLevel): LogLine[] {
+  if (logLevel === "debug") return renderBuildEvent(event, label);
+  switch (event.type) {
+    case "warning":
+    case "excluded":
+    case "large-context":
+    case "explained":
+    case "url-cache-hit":
+    case "forgotten-files":
+    case "forgotten-layer":
+      return renderBuildEvent(event, label);
+    case "cancelled":
+      return event.confirmed ? [] : renderBuildEvent(event, label);
+    case "tagged":
+      return [{ level: "info", text: `tagged ${shortId(event.image)} as ${event.tag}` }];
+    case "finished": {
+      const text = summarize(event.result, { isBrief: true });
+      return [{ level: "info", text }, ...describeMissingParts(event.result)];
+    }
+    default:
+      return [];
+  }
 }

@@ -1,11 +1,11 @@
 /** Parsing of `--file`, `--env`, times, branch names and partial command lines. */
 import { describe, expect, test } from "bun:test";
-import { parseTime } from "../../src/cli/command-line/time.ts";
+import { parseTime } from "../../src/cli/command-line/option-values.ts";
 import { splitPartialLine } from "../../src/cli/completion/candidates.ts";
 import { checkBranchName } from "../../src/cli/references/session-argument.ts";
 import { readEnvironment } from "../../src/cli/run/environment.ts";
 import { parseFileArgument } from "../../src/cli/run/file-argument.ts";
-import { refuseInteractiveShell } from "../../src/cli/run/interactive-shell.ts";
+import { refuseInteractiveShell } from "../../src/cli/run/image-command.ts";
 
 describe("--file", () => {
   const plain = { path: undefined, uid: 0, gid: 0, mode: undefined };

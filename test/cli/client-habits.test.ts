@@ -1,8 +1,8 @@
 /** What users of the service's own client expect: history references, several operations at once, a session for a shell. */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { parseHistoryReference } from "../../src/cli/references/history-reference.ts";
 import { statusOf } from "../../src/cli/references/operation-argument.ts";
+import { parseHistoryReference } from "../../src/cli/references/session-argument.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 

@@ -2,9 +2,9 @@
 import { describe, expect, test } from "bun:test";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { checkLocalName } from "../../src/cli/images/local-name.ts";
+import { checkLocalName } from "../../src/cli/images/extract.ts";
 import { endingSignals } from "../../src/cli/process/interrupts.ts";
-import { stateDirectory } from "../../src/cli/process/state-directory.ts";
+import { stateDirectory } from "../../src/cli/process/runtime.ts";
 import { runBough } from "../support/bough.ts";
 
 const home = { HOME: "/home/ann" };

@@ -20,7 +20,7 @@ import {
   signFile,
 } from "../../scripts/packaging/minisign.ts";
 import { makeReleaseKey, publicKeyFiles, readReleaseKey } from "../../scripts/packaging/release-key.ts";
-import { releaseKey } from "../../src/cli/about/release-key.ts";
+import { releaseKey } from "../../src/cli/about/licenses.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import {
   archiveName,

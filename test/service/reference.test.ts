@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
-import { areEqualNames, otherName } from "../../src/service/images/equal-names.ts";
-import { parseReference } from "../../src/service/images/reference.ts";
+import { areEqualNames, otherName, parseReference } from "../../src/service/images/reference.ts";
 import { parseTag } from "../../src/service/images/tag.ts";
 
 const digest = `sha256:${"0123456789abcdef".repeat(4)}`;

@@ -1,7 +1,12 @@
 /** `-f csv` and `-f tsv`: the same tables for spreadsheets and programs. */
 import { expect, test } from "bun:test";
-import { renderDelimited, renderRecords } from "../../src/terminal/delimited.ts";
-import { type Cell, durationCell, sizeCell } from "../../src/terminal/table.ts";
+import {
+  type Cell,
+  durationCell,
+  renderDelimited,
+  renderRecords,
+  sizeCell,
+} from "../../src/terminal/table.ts";
 
 const id = "0d0f6a54-6e0b-4b6e-9f0e-6f3a2b8f6f11";
 

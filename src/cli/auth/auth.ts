@@ -1,12 +1,12 @@
 import { BoughError, messageOf } from "../../errors.ts";
+import type { Account } from "../../service/capabilities.ts";
 import { addressOf, parseBaseUrl } from "../../service/http/address.ts";
-import type { Account } from "../../service/profiles/account.ts";
 import { checkProfileName, saveProfile, switchProfile } from "../../service/profiles/profile-editor.ts";
 import type { Profile } from "../../service/profiles/profile-text.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
-import { probe } from "../service/probe.ts";
+import { probe } from "../service/connection.ts";
 import { loadProfiles, storeProfiles } from "./profiles.ts";
 import { askSecret, canAsk, readSecretLine } from "./secret.ts";
 

@@ -15,7 +15,7 @@ import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { probe } from "../service/probe.ts";
+import { probe } from "../service/connection.ts";
 
 const fileNames = { settings: "cli.ini", secrets: "auth.ini" } as const;
 

@@ -13,8 +13,8 @@ import { readSharing } from "./build-cache.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { readBuildOptions, readOnError } from "./options/build-options.ts";
 import { requireSamePlatform } from "./options/platform-option.ts";
+import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
-import { readProgressMode } from "./progress-modes.ts";
 import { findResultFiles } from "./result-files.ts";
 
 /** Runs `bough build --check`, which touches neither a service nor any state. Returns the exit code. */

@@ -18,7 +18,6 @@ import { sourceDateEpoch } from "../export/times.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
 import { chooseDialect } from "./options/dialect.ts";
-import { splitKeyValue } from "./options/key-value.ts";
 import { readPlatform } from "./options/platform-option.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
 
@@ -202,4 +201,14 @@ function readUncachedStages(values: Values): string[] {
       hint: "--no-cache builds all stages again.",
     });
   return [...new Set(names)];
+}
+
+/** Splits `KEY=VALUE` or `KEY`, the value of `option`. */
+function splitKeyValue(text: string, option: string): [key: string, value: string | undefined] {
+  const [, key = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+  if (key !== "") return [key, value];
+  throw new BoughError(`${option} takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, {
+    kind: "usage",
+    hint: "The name is missing.",
+  });
 }

@@ -6,7 +6,7 @@ import { sessionKey } from "../references/session-argument.ts";
 import { failedStepOf } from "../run/failed-step.ts";
 import { runToItsEnd } from "../run/to-end.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { failedStepIn } from "./debugging.ts";
+import { failedStepIn } from "./failed-result.ts";
 
 /**
  * Prints the failure, unless `isReported`, and opens a shell in the place of the failed step, with all that its command had. Returns

@@ -6,22 +6,24 @@ import type { BuildRequest } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { type ServiceSupport, supportOf } from "../../builder/service-support.ts";
+import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
 import { localFileSystem } from "../../context/file-system/file-system.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
+import { BoughError } from "../../errors.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { Store } from "../../store/store.ts";
 import type { Progress } from "../../terminal/progress.ts";
+import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { buildSession } from "../contexts/context-source.ts";
-import { createDecompress } from "../contexts/decompress.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
-import { createGit } from "../contexts/git.ts";
+import { createDecompress, createGit } from "../contexts/git.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import { type BuildOutput, takesStandardOutput } from "../export/build-outputs.ts";
 import { epochOf } from "../export/times.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { stateDirectory } from "../process/runtime.ts";
 import { requireLimits } from "../run/limit-options.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connect } from "../service/connection.ts";
@@ -29,7 +31,6 @@ import { buildTimeout } from "../service/timeout.ts";
 import { enterBuild } from "../sessions/running-builds.ts";
 import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
-import { requireCompleteImage } from "./complete-image.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
 import { readBuildOptions } from "./options/build-options.ts";
@@ -185,7 +186,7 @@ async function conclude(
   connection: Connection,
   invocation: Invocation,
 ): Promise<unknown> {
-  const { withDebugHint } = await import("./debugging.ts");
+  const { withDebugHint } = await import("./failed-result.ts");
   const { concludeFailure } = await import("./failed-result.ts");
   const described = withDebugHint(error, {
     session,
@@ -210,4 +211,25 @@ function saveQuietly(hashes: Pick<ContextHashes, "save">): void {
   } catch {
     // The next build hashes the files again.
   }
+}
+
+/**
+ * Throws if an image that lacks a part of Docker's would leave this machine, unless `--no-docker` asks for it. The settings of an
+ * image count only where they are written.
+ */
+function requireCompleteImage(
+  missing: readonly MissingPart[],
+  outputs: readonly BuildOutput[],
+  values: Pick<Values, "flag">,
+): void {
+  if (values.flag("no-docker")) return;
+  const kinds = outputs.flatMap(({ destinations }) => destinations.map(({ kind }) => kind));
+  const hasSettings = kinds.some((kind) => !["local", "tar"].includes(kind));
+  const counted = missing.filter(({ what }) => hasSettings || !["CMD", "ENTRYPOINT"].includes(what));
+  if (kinds.length === 0 || counted.length === 0) return;
+  const [option, does] = values.flag("push") ? ["--push", "pushes"] : ["--output", "writes"];
+  throw new BoughError(`${option} is refused: the image lacks ${describeMissing(counted)}`, {
+    kind: "usage",
+    hint: `With --docker it is built as Docker does; BOUGH_DOCKER=1 makes that the default. --no-docker ${does} it as it is.`,
+  });
 }

@@ -5,9 +5,8 @@ import type { SpoolFile } from "../../terminal/output/held-output.ts";
 import { createPlainProgress, type Progress } from "../../terminal/progress.ts";
 import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { stateDirectory } from "../process/state-directory.ts";
-import { watchedTerminal } from "../process/watched-terminal.ts";
-import { readProgressMode } from "./progress-modes.ts";
+import { stateDirectory, watchedTerminal } from "../process/runtime.ts";
+import { readProgressMode } from "./options/result-definitions.ts";
 
 type Mode = ReturnType<typeof readProgressMode>;
 

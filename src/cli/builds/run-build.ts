@@ -1,10 +1,11 @@
+import type { BuildResult } from "../../builder/result.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
 import { type Measures, startMeasures } from "./measures.ts";
 import { readOnError } from "./options/build-options.ts";
 import { performBuild } from "./perform-build.ts";
 import { createProgress } from "./progress.ts";
-import { printImage } from "./result.ts";
 import { prepareResultFiles } from "./result-files.ts";
 
 /**
@@ -59,4 +60,25 @@ async function checkOnError({ values, runtime }: Invocation): Promise<void> {
   const { requireTerminal } = await import("../run/terminal.ts");
   const hint = "Leave it out: a failed build prints the commands that open the failed step.";
   requireTerminal(runtime, "bough build --on-error shell", hint);
+}
+
+/** Prints the result of a build. */
+function printImage(invocation: Invocation, { image, tags, session, exported }: BuildResult): void {
+  printResult(invocation, {
+    id: image,
+    json: {
+      image,
+      tag: tags[0] ?? null,
+      tags,
+      session,
+      digest: exported[0]?.descriptor.digest ?? null,
+      exported,
+    },
+    table: () => {
+      const rows = (tags.length === 0 ? [null] : tags).map((tag) =>
+        [image, tag, session].map((whole) => whole && { whole }),
+      );
+      return { header: ["IMAGE", "TAG", "SESSION"], rows };
+    },
+  });
 }

@@ -7,7 +7,7 @@ import { deliverImage } from "../export/deliver.ts";
 import { nameDestination } from "../export/destination.ts";
 import { makeParents } from "../export/output-places.ts";
 import { copyDirectory } from "../images/cp.ts";
-import { findDescription } from "../references/description.ts";
+import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
 /** Exports the built image to all destinations, and returns what was written. Messages go to `log`. */

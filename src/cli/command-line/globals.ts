@@ -1,3 +1,4 @@
+import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { LogLevel } from "../../terminal/log.ts";
 import type { Values } from "./arguments.ts";
@@ -117,4 +118,16 @@ function hintOnFormat(format: string, command: string | undefined): string | und
     return "`bough images NAME`, --tag PREFIX, --tagged, --since and --until choose images.";
   const isDockerfile = command === "bough build" && !/^(docker|oci)$/.test(format);
   return isDockerfile ? `For a Dockerfile, write: --dockerfile ${format}` : undefined;
+}
+
+/** Returns a command line to paste, for the same service as this one. It does not contain the token. */
+export function commandLine(globals: GlobalOptions, words: readonly string[]): string {
+  const { local, profile, url, project } = globals;
+  const options = [
+    ...(local ? ["--local"] : []),
+    ...(profile === undefined ? [] : ["-p", profile]),
+    ...(url === undefined ? [] : ["--url", url]),
+    ...(project === undefined ? [] : ["--project", project]),
+  ];
+  return ["bough", ...options, ...words].map(quote).join(" ");
 }

@@ -2,9 +2,14 @@ import { lstatSync, renameSync, type Stats, statSync, unlinkSync, writeFileSync 
 import { dirname, join, resolve, sep } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { reasonOf } from "../../system-error.ts";
-import { renderDelimited, renderRecords } from "../../terminal/delimited.ts";
 import { jsonText } from "../../terminal/json-text.ts";
-import { renderTable, type Table, type TableStyle } from "../../terminal/table.ts";
+import {
+  renderDelimited,
+  renderRecords,
+  renderTable,
+  type Table,
+  type TableStyle,
+} from "../../terminal/table.ts";
 import { visible, visibleLines } from "../../visible.ts";
 import type { Invocation } from "./command.ts";
 

@@ -10,8 +10,8 @@ import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { contextGroup } from "./context-source.ts";
-import { createDecompress } from "./decompress.ts";
 import type { FetchedContext } from "./fetched-context.ts";
+import { createDecompress } from "./git.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
 import { unpackContext } from "./unpack-context.ts";
 

@@ -1,11 +1,11 @@
-import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ServiceChoice } from "../../service/profiles/profile.ts";
 import { profileDirectory } from "../../service/profiles/profile-editor.ts";
 import { reasonOf } from "../../system-error.ts";
-import { formatBytes } from "../../terminal/quantity.ts";
+import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { wrapSentence } from "../../terminal/terminal-text.ts";
 import { commit, commitDate, version } from "../../version.ts";
 import { visible } from "../../visible.ts";
@@ -13,10 +13,9 @@ import { command, type Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
-import { chooseServiceFor } from "../service/choice.ts";
-import { openLocalStore } from "../service/connection.ts";
-import { probe } from "../service/probe.ts";
+import { stateDirectory } from "../process/runtime.ts";
+import { chooseServiceFor, engineDirectory } from "../service/choice.ts";
+import { openLocalStore, probe } from "../service/connection.ts";
 import { type CheckResult, failedCheck } from "./check-result.ts";
 
 export const doctor = command({
@@ -56,7 +55,6 @@ async function diagnose({ runtime, globals }: Invocation): Promise<CheckResult[]
   if (runtime.platform === "linux") {
     const { diagnoseEngine, examineEngine } = await import("./engine.ts");
     results.push(...diagnoseEngine(await examineEngine(runtime), choice?.kind !== "remote"));
-    const { checkEngineStore } = await import("./store.ts");
     results.push(...(await checkEngineStore(runtime)));
   }
   return results;
@@ -181,5 +179,29 @@ function makeWritable(directory: string): void {
       hint: "Set BOUGH_HOME to a directory of your own.",
       cause: error,
     });
+  }
+}
+
+const storeCheck = "engine's store";
+
+/** Checks by names and sizes that everything the engine keeps is in its place. Returns nothing if there is no engine yet. */
+async function checkEngineStore(runtime: Runtime): Promise<CheckResult[]> {
+  const directory = engineDirectory(runtime);
+  if (!existsSync(join(directory, "engine.db"))) return [];
+  try {
+    const { checkQuickly } = await import("../../engine/check/check.ts");
+    const { files, layers, images, damage } = await checkQuickly(directory);
+    const counts = [
+      formatCount(images, "image"),
+      formatCount(layers, "layer"),
+      formatCount(files, "uploaded file"),
+    ];
+    if (damage.length === 0) return [{ check: storeCheck, status: "ok", detail: counts.join(", ") }];
+    const [first] = damage;
+    const detail = `${damage.length} damaged of ${counts.join(", ")}; ${first?.kind} ${first?.name}: ${first?.problem}`;
+    const fix = "bough engine check --repair (the next build also repairs it)";
+    return [{ check: storeCheck, status: "warning", detail, fix }];
+  } catch (error) {
+    return [failedCheck(storeCheck, error)];
   }
 }

@@ -8,7 +8,7 @@ import { findOptionalProgram, helperEnvironment, missingPrograms } from "../../e
 import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { stateDirectory } from "../process/runtime.ts";
 import {
   findUserNamespaceProblem,
   needsUserNamespace,

@@ -6,7 +6,7 @@ import { renderTable } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { watchedTerminal } from "../process/watched-terminal.ts";
+import { watchedTerminal } from "../process/runtime.ts";
 import { engineDirectory } from "../service/engine-directory.ts";
 import { sessionDatabases } from "./session-images.ts";
 

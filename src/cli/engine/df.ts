@@ -4,7 +4,7 @@ import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { engineDirectory } from "../service/engine-directory.ts";
-import { beforeBuilds, defaultSelection } from "./prune-options.ts";
+import { beforeBuilds, defaultSelection } from "./prune.ts";
 import { addScopeUses, scopeOwner, withSessionImages } from "./session-images.ts";
 
 export const df = command({

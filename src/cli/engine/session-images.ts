@@ -10,7 +10,7 @@ import { listScopeNames } from "../cache/scopes.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { stateDirectory } from "../process/runtime.ts";
 import { isLayerBranch } from "../references/working-branch.ts";
 import { connect } from "../service/connection.ts";
 import { findRunningBuilds } from "../sessions/running-builds.ts";

@@ -9,7 +9,7 @@ import { tap } from "../../streams.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
 import { formatBytes, formatCount, formatPart } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { watchedTerminal } from "../process/watched-terminal.ts";
+import { watchedTerminal } from "../process/runtime.ts";
 import type { Connection } from "../service/connection.ts";
 import { type Destination, nameDestination } from "./destination.ts";
 import { exportImage } from "./export-image.ts";

@@ -8,7 +8,7 @@ import type { ImageToWrite, LayerContent } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";
-import type { Description } from "../references/description.ts";
+import type { Description } from "../references/image-argument.ts";
 import type { ImageOverBase } from "./over-base.ts";
 
 export interface ExportedImage extends Description {

@@ -1,5 +1,11 @@
 /** The manual: a Markdown source each topic. Loaded only by `help`, since these texts are long. */
-import { renderGlobalOptions } from "../command-line/help.ts";
+
+import { BoughError } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import type { CommandTable } from "../command-line/command.ts";
+import { renderGlobalOptions, renderRows, wrapText } from "../command-line/help.ts";
+import type { Output } from "../process/runtime.ts";
+import { renderMarkdown } from "./render-markdown.ts";
 import agents from "./topics/agents.md" with { type: "text" };
 import buildx from "./topics/buildx.md" with { type: "text" };
 import changelog from "./topics/changelog.md" with { type: "text" };
@@ -58,3 +64,42 @@ export const topics: Readonly<Record<string, Topic>> = {
   contributing: { summary: "Working on bough", markdown: contributing },
   changelog: { summary: "What is new", markdown: changelog },
 };
+
+/** `bough help` and `bough help TOPIC`. Loaded only for these, with the text of every topic. */
+/** The width of a topic in a pipe or a file, and the greatest on a terminal: longer lines are hard to read. */
+const pipeColumns = 80;
+const maxColumns = 120;
+
+export function showTopics(output: Output): void {
+  const rows = Object.entries(topics).map(([name, { summary }]) => [name, summary] as const);
+  output.writeAlone((columns) =>
+    [
+      wrapText("`bough help TOPIC` shows a topic, `bough help COMMAND` all options of a command.", columns),
+      renderRows("Topics", rows, columns),
+      "`bough -h` lists the commands.\n",
+    ].join("\n"),
+  );
+}
+
+/** Shows a topic. Throws a BoughError of kind `usage` if there is none of that name. */
+export function showTopic(name: string, output: Output, commands: CommandTable): void {
+  const topic = Object.hasOwn(topics, name) ? topics[name] : undefined;
+  if (topic === undefined) throw unknownTopic(name, commands);
+  const { hasColor } = output;
+  output.writeAlone((columns) => {
+    const width = columns === Number.POSITIVE_INFINITY ? pipeColumns : Math.min(columns, maxColumns);
+    const text = renderMarkdown(topic.markdown, { columns: width, hasColor });
+    return topic.appendix === undefined ? text : `${text}\n${topic.appendix(width)}\n`;
+  });
+}
+
+function unknownTopic(name: string, commands: CommandTable): BoughError {
+  const guess = nearest(name, [...Object.keys(commands), ...Object.keys(topics)]);
+  return new BoughError(`there is neither a command nor a topic ${JSON.stringify(name)}`, {
+    kind: "usage",
+    hint:
+      guess === undefined
+        ? "`bough help` lists the topics, `bough -h` the commands."
+        : `Did you mean ${guess}?`,
+  });
+}

@@ -11,12 +11,10 @@ import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { cannotWrite, writeChunks } from "../process/write-error.ts";
-import { type ImagePath, pathDescription, resolveImagePath } from "../references/image-path.ts";
+import { type ImagePath, pathDescription, resolveImagePath, withRunHint } from "../references/image-path.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { type Extracted, extractArchive } from "./extract.ts";
-import { checkLocalName, refuseFile } from "./local-name.ts";
-import { withRunHint } from "./run-hint.ts";
+import { checkLocalName, type Extracted, extractArchive, refuseFile } from "./extract.ts";
 
 export const cp = command({
   name: "cp",

@@ -3,10 +3,9 @@ import { formatMode, octalMode } from "../../image/file-mode.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { writeChunks } from "../process/write-error.ts";
-import { pathDescription, resolveImagePath } from "../references/image-path.ts";
+import { pathDescription, resolveImagePath, withRunHint } from "../references/image-path.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { connectQuietly } from "../service/connection.ts";
-import { withRunHint } from "./run-hint.ts";
 
 export const cat = command({
   name: "cat",

@@ -2,11 +2,15 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
+import type { Service } from "../../service/client.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { parseTag, withLatest } from "../../service/images/tag.ts";
+import type { ImageImport } from "../../service/service.ts";
 import { isDockerName } from "../../service/wire/docker-name.ts";
+import { startImportProgress } from "../../terminal/import-progress.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
+import { watchedTerminal } from "../process/runtime.ts";
 import { isEmbedded } from "../service/choice.ts";
 
 export interface Reference {
@@ -127,4 +131,26 @@ async function imagesInArchive(
       return [];
     }),
   }));
+}
+
+/** Imports an image and shows how far it is. */
+export async function importOne(
+  request: ImageImport,
+  service: Service,
+  { runtime, globals, log }: Invocation,
+): Promise<string> {
+  const progress = startImportProgress({
+    url: request.url,
+    clock: runtime.clock,
+    log,
+    terminal: watchedTerminal(runtime, globals),
+  });
+  try {
+    const image = await service.importImage({ ...request, onProgress: progress.message });
+    progress.end("imported");
+    return image;
+  } catch (error) {
+    progress.end("failed");
+    throw error;
+  }
 }

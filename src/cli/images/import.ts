@@ -13,8 +13,7 @@ import { printResult } from "../command-line/result.ts";
 import { credentialsDefinition, readCredentials, registryOptions } from "../export/registry-options.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
-import { importOne } from "./import-one.ts";
-import { namedInArchive, type Reference, readReferences } from "./import-references.ts";
+import { importOne, namedInArchive, type Reference, readReferences } from "./import-references.ts";
 
 export const importCommand = command({
   name: "import",

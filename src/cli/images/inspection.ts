@@ -7,7 +7,7 @@ import { paintHeading } from "../../terminal/color.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { type Cell, formatTime, renderTable, type TableStyle } from "../../terminal/table.ts";
 import { visible } from "../../visible.ts";
-import type { Description } from "../references/description.ts";
+import type { Description } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 
 interface Inspection extends Description {

@@ -4,9 +4,8 @@ import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { type Cell, sizeCell, type Table } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
-import { positiveInteger } from "../command-line/option-values.ts";
+import { parseTime, positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
-import { parseTime } from "../command-line/time.ts";
 import { connect } from "../service/connection.ts";
 
 export const list = command({

@@ -16,14 +16,10 @@ import { addTool, type Host } from "./tool.ts";
 import { build } from "./tools/build.ts";
 import { check } from "./tools/check.ts";
 import { explain } from "./tools/explain.ts";
-import { images } from "./tools/images.ts";
-import { listFiles } from "./tools/list-files.ts";
-import { logs } from "./tools/logs.ts";
-import { operations } from "./tools/operations.ts";
-import { readFile } from "./tools/read-file.ts";
-import { rollback } from "./tools/rollback.ts";
+import { images, listFiles, readFile } from "./tools/images.ts";
+import { logs, operations } from "./tools/operations.ts";
 import { run } from "./tools/run.ts";
-import { sessions } from "./tools/sessions.ts";
+import { rollback, sessions } from "./tools/sessions.ts";
 import { writeFiles } from "./tools/write-files.ts";
 
 const instructions = `bough builds images from Dockerfiles and runs commands in them, in sandboxes.

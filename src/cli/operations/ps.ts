@@ -2,9 +2,8 @@ import type { OperationFilter } from "../../service/operations/operation-records
 import { activeStatuses, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
 import { durationCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
-import { oneOf, positiveInteger } from "../command-line/option-values.ts";
+import { oneOf, parseTime, positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
-import { parseTime } from "../command-line/time.ts";
 import {
   findOperations,
   kindNames,

@@ -1,5 +1,8 @@
+import { isAbsolute, join, resolve } from "node:path";
 import type { Clock } from "../../clock.ts";
+import { homeDirectory } from "../../home-directory.ts";
 import type { Fetch } from "../../service/service.ts";
+import { isCi } from "../../terminal/color.ts";
 import type { Interrupt } from "./interrupts.ts";
 
 /** Everything that a command gets from outside. Made once, in `start.ts`. */
@@ -82,4 +85,25 @@ export interface Output {
   readonly rows: number;
   /** Calls the listener whenever the size of the terminal changes. Returns a function that removes it. */
   onResize(listener: () => void): () => void;
+}
+
+/** Returns the terminal to show progress on; `undefined` if nobody watches it. */
+export function watchedTerminal(
+  { stderr, environment }: Pick<Runtime, "stderr" | "environment">,
+  { quiet }: { quiet: boolean },
+): Output | undefined {
+  return stderr.isTerminal && !quiet && !isCi(environment.CI) ? stderr : undefined;
+}
+
+/**
+ * Returns bough's state directory: `$BOUGH_HOME`, else `$XDG_STATE_HOME/bough`, else `~/.local/state/bough`, on Windows
+ * `%LOCALAPPDATA%\\bough`.
+ */
+export function stateDirectory({ environment, platform }: Pick<Runtime, "environment" | "platform">): string {
+  const { BOUGH_HOME, XDG_STATE_HOME, LOCALAPPDATA } = environment;
+  if (BOUGH_HOME !== undefined && BOUGH_HOME !== "") return resolve(BOUGH_HOME);
+  // The XDG specification: a relative path is invalid and ignored.
+  if (XDG_STATE_HOME !== undefined && isAbsolute(XDG_STATE_HOME)) return join(XDG_STATE_HOME, "bough");
+  if (platform === "win32" && LOCALAPPDATA) return join(LOCALAPPDATA, "bough");
+  return join(homeDirectory(environment), ".local", "state", "bough");
 }

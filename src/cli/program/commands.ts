@@ -16,7 +16,7 @@ export const commands: CommandTable = {
   },
   env: {
     summary: "Set, or list, variables of the session's commands",
-    load: async () => (await import("../sessions/env.ts")).env,
+    load: async () => (await import("../sessions/cd.ts")).env,
   },
   run: {
     summary: "Run a command in an image",
@@ -84,7 +84,7 @@ export const commands: CommandTable = {
       },
       rollback: {
         summary: "Go back to an earlier image",
-        load: async () => (await import("../sessions/rollback.ts")).rollback,
+        load: async () => (await import("../sessions/show.ts")).rollback,
       },
       delete: {
         summary: "Delete sessions with their history",
@@ -174,7 +174,7 @@ export const commands: CommandTable = {
   },
   "release-key": {
     summary: "Print the key that releases are signed with",
-    load: async () => (await import("../about/release-key.ts")).releaseKeyCommand,
+    load: async () => (await import("../about/licenses.ts")).releaseKeyCommand,
   },
   agent: {
     summary: "Print the manual for coding agents",

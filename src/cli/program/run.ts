@@ -39,7 +39,7 @@ export async function runCommandLine(
     const isOption = topic?.startsWith("-") === true;
     if (topic !== undefined && (isOption || Object.hasOwn(commands, topic)))
       return runCommandLine([...words, "--help"], runtime, onGlobals, { helpsFully: true });
-    const { showTopic, showTopics } = await import("../help/show-help.ts");
+    const { showTopic, showTopics } = await import("../help/topics.ts");
     if (topic === undefined) showTopics(runtime.stdout);
     else showTopic(topic, runtime.stdout, commands);
     return 0;

@@ -1,17 +1,18 @@
 import { recallImage } from "../../builder/bases/remembered-images.ts";
+import { notedConfiguration, notedOrigin } from "../../builder/cache/noted-configuration.ts";
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
+import type { ImageConfig } from "../../image/config.ts";
 import { isDigest } from "../../image/digest.ts";
+import type { ImageOrigin } from "../../image/history.ts";
 import type { Service } from "../../service/client.ts";
-import { areEqualNames } from "../../service/images/equal-names.ts";
-import { isUuid, startsAlike } from "../../service/images/reference.ts";
+import { areEqualNames, isUuid, startsAlike } from "../../service/images/reference.ts";
 import { withLatest } from "../../service/images/tag.ts";
 import type { FoundImage } from "../../service/service.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import { nearest } from "../../suggest.ts";
 import type { Connection } from "../service/connection.ts";
-import { type Description, descriptionOf } from "./description.ts";
 
 /** The argument's help. */
 export const imageDescription = "A UUID or its first 8 digits, tag:NAME, or a tag";
@@ -166,4 +167,29 @@ async function hintFor(
   const guess =
     equalTag(name, images) ?? tags.find((tag) => tag.startsWith(`${name}:`)) ?? nearest(name, tags);
   return guess === undefined ? otherwise : `Did you mean ${guess}?`;
+}
+
+/** An image's configuration and origin: from bough's own records, else from the service, else empty. */
+export interface Description {
+  config: ImageConfig;
+  origin: ImageOrigin;
+}
+
+export async function findDescription(
+  image: string,
+  connection: Pick<Connection, "service" | "store">,
+): Promise<Description> {
+  const found = await connection.service.findImage(image);
+  return descriptionOf(image, found === "unsupported" ? undefined : found, connection);
+}
+
+function descriptionOf(
+  image: string,
+  found: FoundImage | undefined,
+  { store }: Pick<Connection, "store">,
+): Description {
+  return {
+    config: notedConfiguration(image, store) ?? found?.config ?? {},
+    origin: notedOrigin(image, store) ?? found?.origin ?? {},
+  };
 }

@@ -1,7 +1,11 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { NoInspectError } from "../../service/images/inspect-routes.ts";
+import type { Invocation } from "../command-line/command.ts";
+import { commandLine } from "../command-line/globals.ts";
 import type { Connection } from "../service/connection.ts";
 import { requireSessionImage, resolveImageArgument } from "./image-argument.ts";
+import { sessionKey } from "./session-argument.ts";
 
 /** A place in an image, as `ls`, `cat` and `cp` take it. */
 export interface ImagePath {
@@ -45,3 +49,25 @@ export function referenceIn(given: string): string | undefined {
 
 /** The help of such arguments. */
 export const pathDescription = "IMAGE:/PATH, or a path in the session's image";
+
+/**
+ * Runs `action` on the image of `given`, an argument with a path in an image. If the service can't show files of images, the
+ * error's hint is that of `hintFor`, whose argument returns the line of a command that does the same in the image.
+ */
+export async function withRunHint<Result>(
+  given: string,
+  invocation: Invocation,
+  hintFor: (inImage: (...command: string[]) => string) => string,
+  action: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof NoInspectError)) throw error;
+    const reference = referenceIn(given);
+    const start =
+      reference === undefined ? ["-S", sessionKey(invocation), "run", "-D"] : ["run", "-D", reference];
+    const inImage = (...command: string[]) => commandLine(invocation.globals, [...start, "--", ...command]);
+    throw new BoughError(error.message, { hint: hintFor(inImage), cause: error });
+  }
+}

@@ -14,8 +14,7 @@ import type { Store } from "../../store/store.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
 import type { Connection } from "../service/connection.ts";
-import { parseHistoryReference, requireReferred } from "./history-reference.ts";
-import { sessionKey } from "./session-argument.ts";
+import { parseHistoryReference, requireReferred, sessionKey } from "./session-argument.ts";
 
 /** The argument of a command that takes one operation. */
 export const operationArgument: ArgumentDefinition = {

@@ -1,7 +1,7 @@
 import { shortId } from "../../terminal/short-id.ts";
 import { visible } from "../../visible.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { commandLine } from "../command-line/documentation.ts";
+import { commandLine } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";

@@ -6,7 +6,7 @@ import { parseReference } from "../../service/images/reference.ts";
 import { takesTag } from "../../service/images/tag.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
-import { importOne } from "../images/import-one.ts";
+import { importOne } from "../images/import-references.ts";
 import { findImageArgument, noSuchImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 

@@ -4,8 +4,8 @@ import { describeLimitHits, refuseMissing, saysDiskFull } from "../../service/op
 import type { OperationOutcome } from "../../service/service.ts";
 import type { NewEntry } from "../../store/sessions.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { commandLine } from "../command-line/documentation.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
+import { commandLine } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { appendEntries, type WorkingBranch, workingBranch } from "../references/working-branch.ts";
 import { isEmbedded } from "../service/choice.ts";

@@ -6,7 +6,7 @@ import { sha256Of } from "../../sha256.ts";
 import { version } from "../../version.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { stateDirectory } from "../process/runtime.ts";
 
 /** Returns the service that the options, profiles and variables choose. Throws if none can be used. */
 export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): ServiceChoice {

@@ -9,7 +9,7 @@ import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { quoted } from "../../visible.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { stateDirectory } from "../process/runtime.ts";
 
 /** Set for the background process, whose output nobody sees. */
 const marker = "BOUGH_BACKGROUND";

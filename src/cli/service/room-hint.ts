@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { stateFailure } from "../../state-failure.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { stateDirectory } from "../process/runtime.ts";
 import { engineDirectory } from "./choice.ts";
 
 const pruneHint =

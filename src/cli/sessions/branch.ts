@@ -4,18 +4,18 @@ import type { Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { parseHistoryReference, requireReferred } from "../references/history-reference.ts";
 import { requireSessionImage } from "../references/image-argument.ts";
 import {
   checkBranchName,
+  parseHistoryReference,
   requireBranch,
   requireEntry,
   requireHistory,
+  requireReferred,
   sessionKey,
 } from "../references/session-argument.ts";
 import { shortLayer } from "../references/working-branch.ts";
 import { openLocalStore } from "../service/connection.ts";
-import { printBranch } from "./branch-result.ts";
 
 export const branch = command({
   name: "branch",
@@ -151,4 +151,19 @@ function checkOut(invocation: Invocation): void {
   store.branches.checkOut(key, branch);
   const image = requireSessionImage(store, key);
   printBranch(invocation, { session: key, branch, image });
+}
+
+/** Prints a session's branch and the image that it is at. */
+export function printBranch(
+  invocation: Invocation,
+  { session, branch, image }: { session: string; branch: string; image: string },
+): void {
+  printResult(invocation, {
+    id: image,
+    json: { session, branch, image },
+    table: (style) => ({
+      header: ["SESSION", "BRANCH", "IMAGE"],
+      rows: [[session, { shown: shortLayer(branch, style), value: branch }, image]],
+    }),
+  });
 }

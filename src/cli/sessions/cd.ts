@@ -1,13 +1,13 @@
 import { posix } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { quote } from "../../builder/commands/command.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { findDescription } from "../references/description.ts";
-import { requireSessionImage } from "../references/image-argument.ts";
+import { findDescription, requireSessionImage } from "../references/image-argument.ts";
 import { sessionKey } from "../references/session-argument.ts";
-import { connectQuietly } from "../service/connection.ts";
+import { connectQuietly, openLocalStore } from "../service/connection.ts";
 
 export const cd = command({
   name: "cd",
@@ -58,5 +58,61 @@ async function requireDirectory(service: Service, image: string, directory: stri
   throw new BoughError(
     `the session's image has no directory ${visible(directory)}${type === undefined ? "" : ": it is a file"}`,
     { hint: "`bough ls` lists directories; `bough run -- mkdir -p PATH` makes one." },
+  );
+}
+
+export const env = command({
+  name: "env",
+  description: "Set environment variables for the commands of a session; without any, list them.",
+  args: {
+    variable: {
+      type: "positional",
+      required: false,
+      multiple: true,
+      description: "Variables to set, each KEY=VALUE (default: list those that are set)",
+    },
+    unset: {
+      type: "string",
+      refusesEmpty: true,
+      multiple: true,
+      alias: "u",
+      synonyms: ["-d", "--delete"],
+      valueHint: "KEY",
+      description: "Remove a variable from the session; the image's own holds again",
+    },
+  },
+  run: changeVariables,
+  examples: [
+    ["-S work env DEBUG=1 LANG=C", "each `bough -S work run -- COMMAND` has them"],
+    ["-S work env -u DEBUG", "no more"],
+    ["-S work env", "which are set"],
+  ],
+  agentNote:
+    "They are stored on this machine, in the state directory, readable to you alone, and hold for `run -- COMMAND` and `shell` in the session's image. `run -e KEY=VALUE` overrides them.",
+});
+
+function changeVariables(invocation: Invocation): void {
+  const { values, globals, runtime } = invocation;
+  const unset = values.list("unset");
+  const set = Object.fromEntries(values.positionals.map(readVariable));
+  const key = sessionKey(invocation);
+  using store = openLocalStore(runtime, globals);
+  requireSessionImage(store, key);
+  if (values.positionals.length > 0 || unset.length > 0) store.surroundings.changeVariables(key, set, unset);
+  const { variables } = store.surroundings.get(key);
+  const rows = Object.entries(variables).sort(([one], [other]) => (one < other ? -1 : 1));
+  printResult(invocation, {
+    id: rows.map(([name, value]) => `${name}=${value}`),
+    json: variables,
+    table: () => ({ header: ["VARIABLE", "VALUE"], rows: rows }),
+  });
+}
+
+function readVariable(text: string): [name: string, value: string] {
+  const separator = text.indexOf("=");
+  if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
+  throw usageError(
+    `bough env takes KEY=VALUE, not ${JSON.stringify(text)}`,
+    separator === 0 ? "The name is missing." : `To remove a variable: bough env -u ${quote(text)}`,
   );
 }

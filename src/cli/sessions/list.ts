@@ -7,7 +7,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { removeContextsOf } from "../contexts/kept-contexts.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/state-directory.ts";
+import { stateDirectory } from "../process/runtime.ts";
 import { requireHistory } from "../references/session-argument.ts";
 import { openLocalStore } from "../service/connection.ts";
 import { findRunningBuilds } from "./running-builds.ts";

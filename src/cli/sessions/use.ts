@@ -3,12 +3,11 @@ import { usageError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { parseHistoryReference, requireReferred } from "../references/history-reference.ts";
 import { imageDescription, requireSessionImage, resolveImageArgument } from "../references/image-argument.ts";
-import { sessionKey } from "../references/session-argument.ts";
+import { parseHistoryReference, requireReferred, sessionKey } from "../references/session-argument.ts";
 import { appendEntries, workingBranch } from "../references/working-branch.ts";
 import { connect, openLocalStore } from "../service/connection.ts";
-import { printBranch } from "./branch-result.ts";
+import { printBranch } from "./branch.ts";
 
 export const use = command({
   name: "use",

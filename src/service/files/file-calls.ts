@@ -1,8 +1,8 @@
 /** The two calls about files: `GET /v1/files/{sha256}` and `POST /v1/files`. */
 import type { Answer } from "../http/answer.ts";
+import { aFileId, storedIdIn } from "../http/answer.ts";
 import { StatusError } from "../http/errors.ts";
 import type { Body } from "../http/exchange.ts";
-import { aFileId, storedIdIn } from "../http/requirements.ts";
 import type { Call, Transport } from "../http/transport.ts";
 import { fileHashIn } from "../wire/reader/images.ts";
 import { fileHashKeys } from "../wire/reader/tables.ts";

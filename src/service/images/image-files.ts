@@ -1,7 +1,7 @@
 /** Files of an image, without starting anything: `GET /v1/inspect/{uuid}/list`, `/download` and `/archive`. */
 import { BoughError } from "../../errors.ts";
+import { aList, listIn } from "../http/answer.ts";
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
-import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { fileName, fileType, type ImageFile, type ImageFiles } from "./image-file.ts";
 import { type InspectRoutes, lacksRoute, noSuchFile, wrongType } from "./inspect-routes.ts";

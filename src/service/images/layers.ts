@@ -1,8 +1,8 @@
 /** An image's layers in OCI format: `GET /v1/images/{uuid}/layers`, the extension `layers`. */
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
+import { aList, listIn } from "../http/answer.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../http/json.ts";
-import { aList, listIn } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import type { ChangedAmount, ImageLayer, ImageLayerChanges, LayerChange } from "../wire/image.ts";
 

@@ -1,8 +1,8 @@
 /** Records of operations, whichever client has started them: their list, one record, its output. */
 import { type LearntCapabilities, pastEndStatuses, unsupportedStatuses } from "../capabilities.ts";
 import type { Query } from "../http/address.ts";
+import { aList, listIn, maxListed } from "../http/answer.ts";
 import { asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
-import { aList, listIn, maxListed } from "../http/requirements.ts";
 import type { Transport } from "../http/transport.ts";
 import { bytesOf, type OperationKind, type OperationStatus } from "../wire/operation.ts";
 import { operationIdsIn, outputIn } from "../wire/reader/outputs.ts";

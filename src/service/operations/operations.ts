@@ -13,9 +13,8 @@ import { withTimeLimit } from "./overdue.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
-import { uniqueRequestId } from "./request-id.ts";
 import { spawnInstance } from "./spawn.ts";
-import { searchSpawned } from "./spawned.ts";
+import { searchSpawned, uniqueRequestId } from "./spawned.ts";
 
 interface OperationsOptions {
   transport: Transport;

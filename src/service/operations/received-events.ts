@@ -3,7 +3,7 @@ import { parseBoundedJson } from "../http/bounded-body.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
 import { bytesOf, mainProcessSpid } from "../wire/operation.ts";
-import { createOutputDecoder, type OutputDecoder } from "./output.ts";
+import { createOutputDecoder, type OutputDecoder } from "./record.ts";
 import { createReplayedEvents, type ReplayedEvents } from "./replayed-events.ts";
 
 type StreamName = OutputChunk["stream"];

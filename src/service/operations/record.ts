@@ -1,7 +1,7 @@
 /** Reads an operation's record as a server returns it: any field may be missing, or have another name. */
 import { asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, OperationOutcome, ServedTime } from "../service.ts";
-import type { LimitHit } from "../wire/operation.ts";
+import { bytesOf, type LimitHit, type WireBytes } from "../wire/operation.ts";
 import { fieldOf, objectIn, placesIn } from "../wire/reader/fields.ts";
 import { type ImageCandidates, imagesIn } from "../wire/reader/images.ts";
 import { outputIn } from "../wire/reader/outputs.ts";
@@ -22,7 +22,6 @@ import {
   recordWrappers,
 } from "../wire/reader/tables.ts";
 import { readLimitHits } from "./outcome.ts";
-import { decodeText } from "./output.ts";
 
 type EndStatus = OperationOutcome["status"];
 
@@ -156,4 +155,23 @@ function first<T>(places: readonly JsonRecord[], read: (place: JsonRecord) => T 
     if (value !== undefined) return value;
   }
   return undefined;
+}
+
+/** Decodes output from the wire: base64 is arbitrary bytes, decoded as UTF-8 with replacement across chunk borders. */
+export interface OutputDecoder {
+  push(bytes: WireBytes): string;
+  /** Returns the replacement of an unfinished character at the very end. */
+  end(): string;
+}
+
+export function createOutputDecoder(): OutputDecoder {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return {
+    push: (bytes) => decoder.decode(bytesOf(bytes), { stream: true }),
+    end: () => decoder.decode(),
+  };
+}
+
+function decodeText(bytes: WireBytes): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytesOf(bytes));
 }

@@ -1,10 +1,10 @@
 import type { BuildEvent, StepEvent } from "../../builder/events.ts";
 import type { StepPlace } from "../../builder/step-place.ts";
 import type { ServedTime } from "../../service/service.ts";
-import { beginActivity, continuesActivity, describeEnd } from "./activities.ts";
+import { formatCount } from "../quantity.ts";
 import type { RequestRecorder } from "./requests.ts";
 import { createServedTimes } from "./served-times.ts";
-import type { ActivitySpan, RecordedBuild, StepSpan } from "./spans.ts";
+import type { ActivitySpan, RecordedBuild, Span, StepSpan } from "./spans.ts";
 
 /** Records from a build's events what took how long. */
 interface Timeline {
@@ -108,4 +108,76 @@ export function createTimeline(now: () => number, requests: RequestRecorder): Ti
       };
     },
   };
+}
+
+type Begun = Pick<Span, "name" | "details">;
+
+/** Returns the activity that a step begins with this event, if any. */
+function beginActivity(event: StepEvent): Begun | undefined {
+  switch (event.type) {
+    case "importing":
+      return { name: `import ${event.reference}`, details: { url: event.url } };
+    case "hashing":
+      return { name: "read files", details: { files: event.files, bytes: event.bytes } };
+    case "downloading":
+      return { name: "download", details: { url: event.url } };
+    case "repository":
+      return event.cached ? undefined : { name: "fetch", details: { url: event.url, commit: event.commit } };
+    case "uploading":
+      return {
+        name: `upload ${formatCount(event.files, "file")}`,
+        details: { files: event.files, bytes: event.bytes },
+      };
+    case "spawned":
+      return { name: "operation", details: { operation: event.operation, title: event.title } };
+    case "resumed":
+      return {
+        name: "operation",
+        details: { operation: event.operation, title: event.title, resumed: true },
+      };
+    case "cancelling":
+      return { name: "cancel", details: { operation: event.operation } };
+    default:
+      return undefined;
+  }
+}
+
+/** True if the step's activity continues after this event. */
+function continuesActivity({ type }: StepEvent): boolean {
+  return continuingTypes.includes(type);
+}
+
+const continuingTypes: readonly StepEvent["type"][] = [
+  "warning",
+  "import-progress",
+  "explained",
+  "excluded",
+  "large-context",
+  "hashed",
+  "download-progress",
+  "upload-progress",
+  "forgotten-files",
+  "output",
+];
+
+/** Returns the details of an activity from the event that ends it. */
+function describeEnd(event: StepEvent): object {
+  switch (event.type) {
+    case "resolved":
+      return { image: event.image };
+    case "downloaded":
+      return { bytes: event.bytes };
+    case "url-cache-hit":
+      return { cached: true };
+    case "repository":
+      return { commit: event.commit, cached: event.cached };
+    case "uploaded":
+      return { sentBytes: event.sentBytes, reused: event.reused };
+    case "ran":
+      return { succeeded: event.succeeded, outputBytes: event.stdout.bytes + event.stderr.bytes };
+    case "cancelled":
+      return { confirmed: event.confirmed };
+    default:
+      return {};
+  }
 }

@@ -1,8 +1,10 @@
 import { z } from "zod";
-import { callForJson } from "../call.ts";
+import { callCommand, callForJson } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
+import { endOf } from "./build.ts";
+import { maxBytes } from "./fields.ts";
 
-const input = z.strictObject({
+const operationsInput = z.strictObject({
   operation: z
     .string()
     .min(1)
@@ -23,20 +25,53 @@ const one = z.looseObject({
   command: z.string().nullable(),
   image: z.string().nullable(),
 });
-const output = z.object({ operations: z.array(one) });
+const operationsOutput = z.object({ operations: z.array(one) });
 
-export const operations: Tool<typeof input, typeof output> = {
+export const operations: Tool<typeof operationsInput, typeof operationsOutput> = {
   name: "operations",
   title: "List operations, or show one",
   description:
     "List the operations that are under way on the service, newest first. With `operation`, show only that one, with its exit code and resulting image.",
-  input,
-  output,
+  input: operationsInput,
+  output: operationsOutput,
   annotations: readOnly,
   async perform({ operation, all, since, limit }, call) {
     if (operation !== undefined)
       return { operations: [one.parse(await callForJson(["show"], { positionals: [operation] }, call))] };
     const words = { flags: all === true ? ["all"] : [], texts: { since, limit: String(limit) } };
     return { operations: z.array(one).parse(await callForJson(["ps"], words, call)) };
+  },
+};
+
+const logsInput = z.strictObject({
+  operation: z.string().min(1).describe("Its id, or the first digits of its id"),
+  max_bytes: maxBytes(256 * 1024),
+});
+
+const logsOutput = z.object({
+  operation: z.string(),
+  stdout: z.string(),
+  stderr: z.string(),
+  truncated: z.boolean().describe("True if only the last parts of stdout and stderr are returned"),
+  hasEnded: z.boolean(),
+  exitCode: z.number().nullable(),
+});
+
+const details = z.object({ uuid: z.string(), hasEnded: z.boolean(), exitCode: z.number().nullable() });
+
+export const logs: Tool<typeof logsInput, typeof logsOutput> = {
+  name: "logs",
+  title: "Show an operation's output",
+  description: "Show the output of an operation so far; an import has none.",
+  input: logsInput,
+  output: logsOutput,
+  annotations: readOnly,
+  async perform({ operation, max_bytes }, call) {
+    const shown = await callForJson(["show"], { positionals: [operation] }, call);
+    const { uuid, hasEnded, exitCode } = details.parse(shown);
+    const { stdout, stderr } = await callCommand(["logs"], { positionals: [uuid] }, call);
+    const [out, err] = [endOf(stdout.toString(), max_bytes), endOf(stderr.toString(), max_bytes)];
+    const truncated = out.isCut || err.isCut;
+    return { operation: uuid, stdout: out.text, stderr: err.text, truncated, hasEnded, exitCode };
   },
 };

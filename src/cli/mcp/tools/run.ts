@@ -2,8 +2,8 @@ import { z } from "zod";
 import { BoughError } from "../../../errors.ts";
 import { callForJson } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
+import { endOf } from "./build.ts";
 import { image, maxBytes, network, session, timeoutSeconds } from "./fields.ts";
-import { endOf } from "./tail.ts";
 
 const input = z.strictObject({
   command: z.array(z.string()).min(1).optional().describe("Program and arguments, run without a shell"),

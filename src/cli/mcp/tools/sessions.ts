@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { callForJson } from "../call.ts";
 import { readOnly, type Tool } from "../tool.ts";
+import { session } from "./fields.ts";
 
-const input = z.strictObject({
+const sessionsInput = z.strictObject({
   session: z.string().min(1).optional().describe("Show the history of this session, instead of the list"),
   filter: z.string().min(1).optional().describe("Only sessions whose key contains this, such as `build:`"),
 });
@@ -36,15 +37,15 @@ export const history = z.looseObject({
   ),
 });
 
-const output = z.object({ sessions: list.optional(), session: history.optional() });
+const sessionsOutput = z.object({ sessions: list.optional(), session: history.optional() });
 
-export const sessions: Tool<typeof input, typeof output> = {
+export const sessions: Tool<typeof sessionsInput, typeof sessionsOutput> = {
   name: "sessions",
   title: "List sessions, or show one",
   description:
     "List the sessions of this machine: one for every context that was built (build:...), and those that were worked in. With `session`, show its history: every image, what made it, and the branches that are at it.",
-  input,
-  output,
+  input: sessionsInput,
+  output: sessionsOutput,
   annotations: readOnly,
   async perform({ session, filter }, call) {
     if (session === undefined)
@@ -52,5 +53,25 @@ export const sessions: Tool<typeof input, typeof output> = {
     return {
       session: history.parse(await callForJson(["session", "show"], { positionals: [session] }, call)),
     };
+  },
+};
+
+const rollbackInput = z.strictObject({
+  session,
+  steps: z.int().positive().default(1).describe("How many images to go back"),
+});
+const rollbackOutput = z.looseObject({ session: z.string(), branch: z.string(), image: z.string() });
+
+export const rollback: Tool<typeof rollbackInput, typeof rollbackOutput> = {
+  name: "rollback",
+  title: "Go back to an earlier image",
+  description:
+    "Take the session's branch back to the image before the last `run` or `write_files` that was kept. Nothing is lost: `sessions` still shows what was rolled back.",
+  input: rollbackInput,
+  output: rollbackOutput,
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+  async perform({ session, steps }, call) {
+    const words = { session, positionals: [String(steps)] };
+    return rollbackOutput.parse(await callForJson(["session", "rollback"], words, call));
   },
 };

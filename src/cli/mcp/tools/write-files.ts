@@ -12,7 +12,7 @@ import type { Connection } from "../../service/connection.ts";
 import { type Call, invocationFor } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { image, pathInImage, session } from "./fields.ts";
-import { withImage } from "./with-image.ts";
+import { withImage } from "./images.ts";
 
 const file = z.strictObject({
   path: pathInImage.refine((path) => !path.endsWith("/"), "The path of a file must not end with a slash"),

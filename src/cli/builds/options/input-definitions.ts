@@ -1,0 +1,212 @@
+import type { Values } from "../../command-line/arguments.ts";
+import { type ArgumentDefinitions, timeoutOption } from "../../command-line/definitions.ts";
+import { oneOf } from "../../command-line/option-values.ts";
+import { limitDefinitions } from "../../run/limit-options.ts";
+import { entitlements, hostsDefinition, networkDefinition } from "../../run/network-option.ts";
+
+/** The values of `--call`, which is docker buildx's. */
+export const calls = ["build", "check", "outline", "targets"] as const;
+
+/** The options that say what to build, and how. */
+export const inputDefinitions: ArgumentDefinitions = {
+  context: {
+    type: "positional",
+    completes: "directory",
+    required: false,
+    description:
+      "Build context: a directory (default: .), the address of a git repository or archive, or - for an archive or Dockerfile on standard input",
+  },
+  dockerfile: {
+    type: "string",
+    synonyms: ["--file"],
+    dockerLetter: "f",
+    refusesEmpty: true,
+    completes: "file",
+    valueHint: "PATH",
+    description:
+      "Dockerfile (default: CONTEXT/Dockerfile), or - for standard input; if CONTEXT is fetched, a path relative to its root",
+  },
+  tag: {
+    type: "string",
+    dockerLetter: "t",
+    refusesEmpty: true,
+    multiple: true,
+    completes: "tag",
+    valueHint: "NAME[:TAG]",
+    description: "Tag the final image",
+  },
+  docker: {
+    type: "boolean",
+    description:
+      "Build as docker build does: COPY --from, CMD, ENTRYPOINT, only needed stages, no default excludes",
+  },
+  "no-docker": {
+    type: "boolean",
+    description:
+      "Build without --docker even if BOUGH_DOCKER=1 is set, and let --push and -o take an incomplete image",
+  },
+  target: {
+    type: "string",
+    refusesEmpty: true,
+    completes: "stage",
+    valueHint: "STAGE",
+    description: "The stage to build, by name or number (default: the last); implies --docker",
+  },
+  jobs: {
+    type: "string",
+    valueHint: "N",
+    description:
+      "Maximum number of steps that run at the same time, with --docker (default: one per processor on the engine, 4 on a service)",
+  },
+  platform: {
+    type: "string",
+    refusesEmpty: true,
+    valueHint: "OS/ARCH",
+    description: "Platform of the image, such as linux/amd64; an error if the service runs another one",
+  },
+  label: {
+    type: "string",
+    valueHint: "KEY[=VALUE]",
+    multiple: true,
+    description: "Label of the image, with --docker; overrides a LABEL of the same name",
+  },
+  annotation: {
+    type: "string",
+    valueHint: "[TYPE:]KEY=VALUE",
+    multiple: true,
+    description:
+      "With -o type=oci or --push: an annotation of the manifest, or of another TYPE: index, manifest-descriptor, index-descriptor",
+  },
+  "build-arg": {
+    type: "string",
+    valueHint: "KEY[=VALUE]",
+    multiple: true,
+    description: "Value of an ARG that the Dockerfile declares; without =, from the environment",
+  },
+  "build-context": {
+    type: "string",
+    completes: "named-file",
+    valueHint: "NAME=VALUE",
+    multiple: true,
+    description:
+      "What FROM NAME and --from=NAME mean: a directory, docker-image://REFERENCE, oci-layout://PATH:TAG, or the address of a git repository or file; implies --docker",
+  },
+  secret: {
+    type: "string",
+    completes: "named-file",
+    valueHint: "id=ID[,src=FILE|,env=NAME]",
+    multiple: true,
+    description:
+      "For RUN --mount=type=secret: a file's content or a variable's value (default: the variable or file named ID)",
+  },
+  ssh: {
+    type: "string",
+    completes: "named-file",
+    valueHint: "default|ID[=SOCKET]",
+    multiple: true,
+    description:
+      "For RUN --mount=type=ssh, and git@ and ssh:// addresses: an agent's socket (default: SSH_AUTH_SOCK)",
+  },
+  "no-cache": {
+    type: "boolean",
+    description: "Rebuild everything: ignore existing layer:<hash> branches",
+  },
+  "no-cache-filter": {
+    type: "string",
+    completes: "stage",
+    valueHint: "STAGE[,STAGE...]",
+    multiple: true,
+    description: "Rebuild only these stages, by name or number, and what uses them; implies --docker",
+  },
+  pull: {
+    type: "boolean",
+    description: "Import the images of FROM and --from again, even if they are stored, and move their tags",
+  },
+  "cache-from": {
+    type: "string",
+    multiple: true,
+    completes: "scope",
+    valueHint: "SCOPE[,SCOPE...]",
+    description: "Reuse layers of other machines from these scopes on the service",
+  },
+  "cache-to": {
+    type: "string",
+    completes: "scope",
+    valueHint: "SCOPE",
+    description: "Share the layers of this build with other machines, in a scope on the service",
+  },
+  cache: {
+    type: "string",
+    valueHint: "auto",
+    completes: ["auto"],
+    description:
+      "Choose the scopes: in CI those of the branch and the default branch, elsewhere that of the default branch, only to read",
+  },
+  "cache-verify": {
+    type: "string",
+    refusesEmpty: true,
+    multiple: true,
+    completes: "file",
+    valueHint: "KEY.pub",
+    description: "Use only scopes that are signed with this Ed25519 key",
+  },
+  "cache-sign": {
+    type: "string",
+    refusesEmpty: true,
+    completes: "file",
+    valueHint: "KEY",
+    description: "Sign what --cache-to writes with this Ed25519 key",
+  },
+  "no-default-excludes": {
+    type: "boolean",
+    description: "Also copy what is excluded by default: .git, node_modules, dist, build and similar files",
+  },
+  "allow-local-from": {
+    type: "boolean",
+    description: "Let FROM name oci:, dir:, oci-archive: and docker-archive: below the context",
+  },
+  explain: {
+    type: "boolean",
+    description: "For every step that is not cached, say what has changed since the last build",
+  },
+  check: {
+    type: "boolean",
+    description:
+      "Look for mistakes and build nothing: parse, plan and lint without a service; exit 2 if there are errors",
+  },
+  call: {
+    type: "string",
+    refusesEmpty: true,
+    synonyms: ["--print"],
+    completes: calls,
+    valueHint: calls.join("|"),
+    description:
+      "Build nothing: check as --check does, or list the build arguments, secrets and SSH agents (outline), or the stages (targets)",
+  },
+  "max-add-size": {
+    type: "string",
+    valueHint: "SIZE",
+    description:
+      "Maximum size that ADD, or the build context, may download from one address, such as 500M (default: 16G; 0: no limit)",
+  },
+  timeout: timeoutOption(
+    "Seconds that each RUN may take (default: 600; 0: no limit, where the service allows it)",
+  ),
+  network: networkDefinition("each RUN without its own --network"),
+  "add-host": hostsDefinition("each RUN"),
+  allow: {
+    type: "string",
+    valueHint: "ENTITLEMENT",
+    completes: entitlements,
+    multiple: true,
+    description: "Allow an entitlement to the Dockerfile: network.host is RUN --network=host",
+  },
+  ...limitDefinitions,
+};
+
+/** Returns what is asked for. `--check` is `--call=check`. A format behind a comma is `-f`'s in bough. */
+export function readCall(values: Values): (typeof calls)[number] {
+  if (values.flag("check")) return "check";
+  const given = values.text("call") ?? "build";
+  return oneOf(given.replace(/,format=json$/, "").replace(/^lint$/, "check"), calls, "--call");
+}

@@ -1,0 +1,93 @@
+import type { Values } from "../../command-line/arguments.ts";
+import type { ArgumentDefinitions } from "../../command-line/definitions.ts";
+import { oneOf } from "../../command-line/option-values.ts";
+import { provenanceValue, sbomValue } from "../../export/attestation-options.ts";
+import { digestFileDefinition, registryOptions } from "../../export/registry-options.ts";
+
+/** The values of `--progress`. They are apart from the code that implements them, so that help need not load it. */
+export const progressModes = ["auto", "tty", "compact", "plain", "json", "rawjson", "quiet", "none"] as const;
+
+/** The options for the result, the view, and files for other programs. */
+export const resultDefinitions: ArgumentDefinitions = {
+  "on-error": {
+    type: "string",
+    valueHint: "shell",
+    completes: ["shell"],
+    description: "Open a shell in place of a failed step, with its files, ENV, WORKDIR and USER",
+  },
+  progress: {
+    type: "string",
+    completes: progressModes,
+    valueHint: progressModes.join("|"),
+    description:
+      "How to show the build: rows on a terminal (compact: output only of failed steps; tty: of all), log lines (plain), or events as JSON (default: auto, which is compact on a terminal)",
+  },
+  output: {
+    type: "string",
+    alias: "o",
+    multiple: true,
+    completes: "named-file",
+    valueHint: "type=TYPE,dest=PATH",
+    description:
+      "Write the image: type=oci, docker or tar to a file, local to a directory, registry as --push; DIR is type=local",
+  },
+  ...registryOptions,
+  push: { type: "boolean", description: "Send the image to the registries of its tags" },
+  provenance: {
+    type: "string",
+    refusesEmpty: true,
+    optional: provenanceValue,
+    valueHint: "[mode=min|max]",
+    description:
+      "Record with the image written or pushed what it was made from, as an in-toto statement (SLSA v1); min: without values of build arguments (default: max)",
+  },
+  sbom: {
+    type: "string",
+    refusesEmpty: true,
+    optional: sbomValue,
+    valueHint: "[true|false]",
+    description: "Record with the image written or pushed its dpkg and apk packages, as SPDX JSON",
+  },
+  attest: {
+    type: "string",
+    refusesEmpty: true,
+    multiple: true,
+    completes: ["type=provenance", "type=sbom"],
+    valueHint: "type=provenance|sbom",
+    description: "The same as --provenance or --sbom",
+  },
+  trace: {
+    type: "string",
+    completes: "file",
+    valueHint: "FILE",
+    description:
+      "Write when each step, request and operation ran, for Perfetto and Chrome; also after a failure",
+  },
+  timings: {
+    type: "boolean",
+    description: "Print the critical path and the slowest steps once the build is over",
+  },
+  "metadata-file": {
+    type: "string",
+    completes: "file",
+    valueHint: "PATH",
+    description: "Write the image, tag, session and every step as JSON, once the build has succeeded",
+  },
+  "digest-file": digestFileDefinition,
+  iidfile: {
+    type: "string",
+    completes: "file",
+    valueHint: "PATH",
+    description: "Write the image's UUID, once the build has succeeded",
+  },
+};
+
+type Mode = Exclude<(typeof progressModes)[number], "rawjson" | "quiet" | "none">;
+
+/** Reads `--progress`. Throws a BoughError of kind `usage` if it is not a mode. */
+export function readProgressMode(values: Values): Mode {
+  const mode = oneOf(values.text("progress") ?? "auto", progressModes, "--progress");
+  // docker buildx's names. The global options quiet and log-level are read accordingly.
+  if (mode === "rawjson") return "json";
+  return mode === "quiet" || mode === "none" ? "plain" : mode;
+}
