@@ -1,14 +1,13 @@
 /** Writes images in other programs' formats: OCI layouts, Docker's archives, and skopeo's directories. */
 
-import { BoughError } from "../errors.ts";
 import { type Annotations, annotationField } from "./annotations.ts";
 import { type Attestation, putAttestations } from "./attestation.ts";
-import { type Compression, type Compressor, createCompressor } from "./compress.ts";
-import { decompress } from "./compression.ts";
+import { type Compression, createCompressor } from "./compress.ts";
 import type { ImageConfig } from "./config.ts";
 import { blobPath, digestOf, hexOf } from "./digest.ts";
 import type { ImageOrigin } from "./history.ts";
-import { type LayerBlob, writeLayerBlob } from "./layer-header.ts";
+import type { LayerBlob } from "./layer-header.ts";
+import { keptBy, type LayerContent, writeLayer } from "./layer-writer.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
 
@@ -39,21 +38,6 @@ export interface ImageToWrite {
 /** `digest`: of the image's manifest. */
 export type Attest = (image: ImageToWrite, digest: string) => Promise<readonly Attestation[]>;
 
-export interface LayerContent {
-  /** Identifies this archive within the service, if that is possible. */
-  id?: string;
-  /** Set if `open` returns the layer's blob as it was stored before, instead of a plain archive. */
-  stored?: LayerBlob | undefined;
-  /** About as many bytes as `open` returns, for people. */
-  size?: number | undefined;
-  /** Returns the uncompressed archive, or the `stored` blob. Not called if `known` is set. */
-  open(): Promise<AsyncIterable<Uint8Array>>;
-  /** The blob of an earlier write. If it is set, the layer is neither read nor written. */
-  known?: LayerBlob | undefined;
-  /** Called with the written blob. */
-  onWritten?(blob: LayerBlob): void;
-}
-
 /** `manifests`: further manifests for the index, which an existing one names. */
 export async function writeOciLayout(
   files: OutputFiles,
@@ -64,29 +48,37 @@ export async function writeOciLayout(
     manifests = [],
   }: { compression: Compression; name: string | undefined; manifests?: readonly unknown[] },
 ): Promise<WrittenImage> {
-  const { layers, configDigest, manifest } = await writeParts(files, image, compression, blobPath);
-  const written = await writeAttestations(files, image, manifest);
-  const named = name === undefined ? {} : { annotations: { ...written.annotations, [nameAnnotation]: name } };
+  const layers = await writeLayers(files, image, compression, blobPath);
+  const written = await describeImage(image, layers, (mediaType, content) =>
+    putBlob(files, blobPath, mediaType, content),
+  );
+  const { descriptor } = written;
+  const named =
+    name === undefined ? {} : { annotations: { ...descriptor.annotations, [nameAnnotation]: name } };
   putFile(files, "oci-layout", JSON.stringify({ imageLayoutVersion: "1.0.0" }));
-  putFile(files, "index.json", indexOf([...manifests, { ...written, ...named }]));
+  putFile(files, "index.json", indexOf([...manifests, { ...descriptor, ...named }]));
   files.finish();
-  return { descriptor: written, configDigest, layers };
+  return written;
 }
 
-/** Writes an index of the image and its attestations. If there are none, returns the image's manifest. */
-async function writeAttestations(
-  files: OutputFiles,
+/** Stores what describes an image. Nothing is put before all that it refers to. */
+type PutDescription = (mediaType: string, content: string) => Descriptor;
+
+/** Puts an image's configuration and manifest, and the index of it and its attestations, if it has any. */
+export async function describeImage(
   image: ImageToWrite,
-  manifest: Descriptor,
-): Promise<Descriptor> {
+  layers: readonly LayerBlob[],
+  put: PutDescription,
+): Promise<WrittenImage> {
+  const { configDigest, manifest } = putManifest(image, layers, put);
   const attestations = (await image.attest?.(image, manifest.digest)) ?? [];
   const described = { ...manifest, ...annotationField("manifest-descriptor", image.annotations) };
-  if (attestations.length === 0) return described;
-  const put = (mediaType: string, content: string) => putBlob(files, blobPath, mediaType, content);
+  if (attestations.length === 0) return { descriptor: described, configDigest, layers };
   const attestation = putAttestations(manifest, attestations, put);
   const manifests = [{ ...described, platform: image.platform }, attestation];
   const index = put(mediaTypes.index, indexOf(manifests, annotationField("index", image.annotations)));
-  return { ...index, ...annotationField("index-descriptor", image.annotations) };
+  const descriptor = { ...index, ...annotationField("index-descriptor", image.annotations) };
+  return { descriptor, configDigest, layers };
 }
 
 function indexOf(manifests: readonly unknown[], annotations: Pick<Descriptor, "annotations"> = {}): string {
@@ -99,12 +91,9 @@ export async function writeSkopeoDirectory(
   image: ImageToWrite,
   compression: Compression,
 ): Promise<WrittenImage> {
-  const { layers, configDigest, manifest } = await writeParts(
-    files,
-    image,
-    compression,
-    hexOf,
-    "manifest.json",
+  const layers = await writeLayers(files, image, compression, hexOf);
+  const { configDigest, manifest } = putManifest(image, layers, (mediaType, content) =>
+    putBlob(files, mediaType === mediaTypes.manifest ? () => "manifest.json" : hexOf, mediaType, content),
   );
   putFile(files, "version", "Directory Transport Version: 1.1\n");
   files.finish();
@@ -133,15 +122,12 @@ export async function writeDockerArchive(
   return { descriptor, configDigest: digest, layers };
 }
 
-async function writeParts(
-  files: OutputFiles,
+function putManifest(
   image: ImageToWrite,
-  compression: Compression,
-  place: (digest: string) => string,
-  manifestName?: string,
-): Promise<{ layers: LayerBlob[]; configDigest: string; manifest: Descriptor }> {
-  const layers = await writeLayers(files, image, compression, place);
-  const config = putBlob(files, place, mediaTypes.config, configurationOf(image, layers));
+  layers: readonly LayerBlob[],
+  put: PutDescription,
+): { configDigest: string; manifest: Descriptor } {
+  const config = put(mediaTypes.config, configurationOf(image, layers));
   const manifest = {
     schemaVersion: 2,
     mediaType: mediaTypes.manifest,
@@ -149,12 +135,7 @@ async function writeParts(
     layers: layers.map(({ diffId: _, ...descriptor }) => descriptor),
     ...annotationField("manifest", image.annotations),
   };
-  const placeOfManifest = manifestName === undefined ? place : () => manifestName;
-  return {
-    layers,
-    configDigest: config.digest,
-    manifest: putBlob(files, placeOfManifest, mediaTypes.manifest, JSON.stringify(manifest)),
-  };
+  return { configDigest: config.digest, manifest: put(mediaTypes.manifest, JSON.stringify(manifest)) };
 }
 
 function putBlob(
@@ -177,8 +158,7 @@ async function writeLayers(
 ): Promise<LayerBlob[]> {
   const blobs: LayerBlob[] = [];
   using compressor = createCompressor(compression);
-  const keeps: Keeps =
-    image.recompresses === true && keepsStored ? "equal" : keepsStored ? "compressed" : "plain";
+  const keeps = keptBy(image, keepsStored);
   for (const layer of image.layers) {
     if (layer.known !== undefined) {
       blobs.push(layer.known);
@@ -191,52 +171,6 @@ async function writeLayers(
     blobs.push(blob);
   }
   return blobs;
-}
-
-/**
- * Which stored blobs are written unchanged: those that are `compressed`, however (plain ones, too, if layers are not compressed),
- * or those whose compression is `equal` to that of the other layers. `plain`: none, since all layers must be plain.
- */
-type Keeps = "compressed" | "equal" | "plain";
-
-async function writeLayer(
-  { stored, open }: LayerContent,
-  compressor: Compressor,
-  keeps: Keeps,
-  write: (bytes: Uint8Array) => void,
-): Promise<LayerBlob> {
-  const content = await open();
-  if (stored === undefined) return writeLayerBlob(content, compressor, write);
-  const suffix = /\+(gzip|zstd)$/.exec(stored.mediaType)?.[1];
-  const current = suffix === "gzip" || suffix === "zstd" ? suffix : "none";
-  const isKept = {
-    compressed: current !== "none" || compressor.compression === "none",
-    equal: current === compressor.compression,
-    plain: false,
-  };
-  if (isKept[keeps]) {
-    const { diffId: _, ...blob } = await writeLayerBlob(content, uncompressed, write);
-    requireSame(blob.digest, stored.digest);
-    return stored;
-  }
-  const blob = await writeLayerBlob(decompress(content, current, stored.digest), compressor, write);
-  requireSame(blob.diffId, stored.diffId);
-  return blob;
-}
-
-const uncompressed: Pick<Compressor, "compression" | "compress"> = {
-  compression: "none",
-  compress: (chunks) => chunks,
-};
-
-function requireSame(actual: string, expected: string): void {
-  if (actual === expected) return;
-  throw new BoughError(
-    `a layer of the image is damaged: its digest is ${actual}, but ${expected} is expected`,
-    {
-      hint: "`bough engine check --repair` removes damaged layers; then import the base image again.",
-    },
-  );
 }
 
 /** https://github.com/opencontainers/image-spec/blob/main/config.md */

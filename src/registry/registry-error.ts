@@ -1,5 +1,5 @@
 import { BoughError } from "../errors.ts";
-import { type CallName, callName, printable, serverMessage } from "../service/http/errors.ts";
+import { type CallName, callName, printable, serverMessage, statusWords } from "../service/http/errors.ts";
 import { asRecord, asText } from "../service/http/json.ts";
 
 interface Details {
@@ -15,7 +15,7 @@ interface Details {
 
 /** A request that a registry has not fulfilled. */
 export class RegistryError extends BoughError {
-  override readonly name = "RegistryError";
+  override readonly name: string = "RegistryError";
   readonly status: number | undefined;
   readonly isPassing: boolean;
   readonly retryAfterMilliseconds: number | undefined;
@@ -28,10 +28,21 @@ export class RegistryError extends BoughError {
   }
 }
 
+/** A registry has returned another manifest than the one that was asked for by digest: it may be no registry at all. */
+export class WrongManifestError extends RegistryError {
+  constructor(registry: string, digest: string) {
+    super(`${registry} returns something else for the manifest ${digest}`, {
+      isPassing: false,
+      hint: `Is ${registry} a registry? A proxy or another web server may respond in its place.`,
+    });
+  }
+}
+
 /** Returns the message for a response: method, address, status, and what the registry says. */
 export function responseText(call: CallName, status: number, body: string): string {
   const said = messageIn(body);
-  return `${callName(call)} responded with ${status}${said === undefined ? "" : `: ${said}`}`;
+  const answered = `${callName(call)} responded with ${statusWords(status)}`;
+  return said === undefined ? answered : `${answered}: ${said}`;
 }
 
 /** https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes */

@@ -3,7 +3,7 @@ import { mediaTypes } from "../image/oci-layout.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob } from "./download.ts";
-import { RegistryError } from "./registry-error.ts";
+import { RegistryError, WrongManifestError } from "./registry-error.ts";
 
 /** Blobs up to this size are sent from memory: a stream for each would take longer. */
 const maxHeldBytes = 1024 * 1024;
@@ -47,10 +47,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       if (status === 404) return undefined;
       const digest = digestOf(bytes);
       if (isDigest(reference) && digest !== reference)
-        throw new RegistryError(
-          `${address} returns something else for the manifest ${reference}, with the digest ${digest}`,
-          { isPassing: false, hint: notARegistry(client) },
-        );
+        throw new WrongManifestError(client.repository.registry, reference);
       return { digest, mediaType: mediaTypeOf(headers, bytes), bytes };
     },
     async putManifest(reference, { mediaType, bytes }, signal) {
@@ -94,7 +91,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
     },
     async mountBlob({ digest }, from, signal) {
       const scopes = [...push, `repository:${from}:pull`];
-      const query = `?${new URLSearchParams({ mount: digest, from })}`;
+      const query = `?${new URLSearchParams({ from, mount: digest })}`;
       try {
         return await client.repeat(async () => (await begin(query, scopes, signal)) === undefined, signal);
       } catch (error) {
@@ -127,10 +124,6 @@ function mediaTypeOf(headers: Headers, bytes: Uint8Array): string {
   } catch {
     return mediaTypes.manifest;
   }
-}
-
-export function notARegistry({ repository }: Pick<RegistryClient, "repository">): string {
-  return `Is ${repository.registry} a registry? A proxy or another web server may respond in its place.`;
 }
 
 async function collect(chunks: AsyncIterable<Uint8Array>, size: number): Promise<Uint8Array> {

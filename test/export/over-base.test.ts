@@ -128,7 +128,7 @@ describe("an image is exported as its base's layers and one more", () => {
       .map((digest) => `POST /v2/app/blobs/uploads/?from=base&mount=${encodeURIComponent(digest)}`);
     expect(requests.filter((request) => request.includes("mount=")).sort()).toEqual(mounted.sort());
     // The last layer and the configuration.
-    expect(requests.filter((request) => request.startsWith("PATCH /v2/app/"))).toHaveLength(2);
+    expect(requests.filter((request) => request.startsWith("PUT /v2/app/blobs/"))).toHaveLength(2);
     const { stderr } = await remote("push", "app:1", name);
     expect(stderr).toContain("already in the registry: 4 of 4 layers");
     const further = registry.requests().slice(requests.length);

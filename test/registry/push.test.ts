@@ -62,7 +62,6 @@ test("a second push sends and compresses nothing", async () => {
   expect(exitCode).toBe(0);
   expect(stderr).not.toContain("layer 1/2");
   expect(stderr).toContain("already in the registry: 2 of 2 layers");
-  // skopeo is started once: it would ask for /v2/ first.
   expect(open.requests().slice(-2)).toEqual(["PUT /v2/team/app/manifests/1", manifestRequest("team/app")]);
 });
 
@@ -119,7 +118,9 @@ test("credentials are those of docker login; a wrong password is refused", async
   };
   for (const environment of [{}, login("wrong")]) {
     const { exitCode, stderr } = await bough(["push", "base:1", place], environment);
-    expect(stderr).toMatch(new RegExp(`pushing docker://${place} failed: .*(unauthorized|authentication)`));
+    expect(stderr).toMatch(
+      new RegExp(`pushing docker://${place} failed: .*(unauthorized|authentication)`, "i"),
+    );
     expect(stderr).toContain(`The registry ${closed.host} requires a login`);
     expect(stderr).toContain(`docker login ${closed.host}, or skopeo login ${closed.host}.`);
     expect(stderr).not.toContain(temporary);
@@ -147,7 +148,9 @@ test("the error of an unreachable registry names it", async () => {
 
 test("the error of an unreachable registry says what to do", async () => {
   const refusing = await bough(["push", "base:1", "127.0.0.1:1/app:1"]);
-  expect(refusing.stderr).toContain("pushing docker://127.0.0.1:1/app:1 failed: skopeo: pinging container");
+  expect(refusing.stderr).toContain(
+    "pushing docker://127.0.0.1:1/app:1 failed: GET http://127.0.0.1:1/v2/: connection refused",
+  );
   expect(refusing.stderr).toContain(
     "Nothing answers at 127.0.0.1:1: start the registry, or correct the address.",
   );
@@ -155,11 +158,11 @@ test("the error of an unreachable registry says what to do", async () => {
 });
 
 test.each<[string, (method: string) => number, string]>([
-  ["knows no other address", () => 404, "invalid status code from registry 404"],
+  ["knows no other address", () => 404, "GET ADDRESS responded with 404 Not Found: hello"],
   [
     "shows it at every address",
     (method) => (method === "PUT" ? 405 : 200),
-    "StatusCode: 405, <!doctype html>",
+    "responded with 405 Method Not Allowed: hello",
   ],
 ])("a push to a server that shows a web page and %s is an error", async (_, status, reason) => {
   const requests: string[] = [];
@@ -177,8 +180,8 @@ test.each<[string, (method: string) => number, string]>([
     const place = `docker://127.0.0.1:${server.port}/app:1`;
     const { exitCode, stdout, stderr } = await bough(["push", "base:1", place.replace("docker://", "")]);
     expect(requests[0]).toBe("GET /v2/");
-    expect(stderr).toContain(`[ERROR] pushing ${place} failed: skopeo: `);
-    expect(stderr).toContain(reason);
+    expect(stderr).toContain(`[ERROR] pushing ${place} failed: `);
+    expect(stderr).toContain(reason.replace("ADDRESS", `http://127.0.0.1:${server.port}/v2/`));
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
     expect(readdirSync(temporary)).toEqual([]);
   } finally {
@@ -200,7 +203,9 @@ test.each<[string, (request: { method: string; path: string }) => Response, ende
     "allows no reads",
     ({ method, path }) => new Response("", { status: method === "GET" && path !== "/v2/" ? 403 : 200 }),
     { exitCode: 0, stdout: expect.stringContaining("sha256:") },
-    ["[WARN] the registry has accepted the image, but does not return it: skopeo: "],
+    [
+      "[WARN] the registry has accepted the image, but does not return it: GET http://HOST/v2/app/manifests/sha256:",
+    ],
   ],
 ])("a push to a server that %s is checked by reading the manifest", async (_, respond, ended, said) => {
   const requests: string[] = [];
@@ -219,13 +224,7 @@ test.each<[string, (request: { method: string; path: string }) => Response, ende
     const { exitCode, stdout, stderr } = await bough(["push", "base:1", `${host}/app:1`]);
     for (const text of said) expect(stderr).toContain(text.replaceAll("HOST", host));
     expect({ exitCode, stdout }).toEqual(ended as never);
-    // The check is one request, and two of skopeo's where that returns nothing.
-    expect(requests.slice(-4)).toEqual([
-      "PUT /v2/app/manifests/1",
-      manifestRequest("app"),
-      "GET /v2/",
-      manifestRequest("app"),
-    ]);
+    expect(requests.slice(-2)).toEqual(["PUT /v2/app/manifests/1", manifestRequest("app")]);
     expect(readdirSync(temporary)).toEqual([]);
   } finally {
     await server.stop(true);
@@ -308,7 +307,7 @@ test("a push fails if the connection breaks, and the next one succeeds", async (
     await bough(["build", "random", "--tag", "random:1"]);
     const place = `127.0.0.1:${proxy.port}/random:1`;
     const failed = await bough(["push", "random:1", place]);
-    expect(failed.stderr).toContain(`[ERROR] pushing docker://${place} failed: skopeo: `);
+    expect(failed.stderr).toContain(`[ERROR] pushing docker://${place} failed: `);
     expect(failed.exitCode).toBe(1);
     expect(readdirSync(temporary)).toEqual([]);
     isBroken = false;

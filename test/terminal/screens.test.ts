@@ -2,7 +2,7 @@
  * The screens of a day's work on the engine: a build, the same build from the cache, a failure, a push, the image in lists.
  * `test/cases/terminal/screens-<columns>.txt` has them; `UPDATE_GOLDEN=1` writes them.
  */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -15,10 +15,10 @@ setDefaultTimeout(60_000);
 
 const cases = join(import.meta.dir, "../cases/terminal");
 let registry: Registry;
-beforeAll(async () => {
+beforeEach(async () => {
   registry = await Registry.start();
 });
-afterAll(() => registry.stop());
+afterEach(() => registry.stop());
 
 const dockerfile = `FROM base:1 AS build
 WORKDIR /src

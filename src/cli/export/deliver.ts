@@ -1,3 +1,4 @@
+import { notedBase } from "../../builder/bases/noted-base.ts";
 import { rememberImage } from "../../builder/bases/remembered-images.ts";
 import type { Platform } from "../../builder/state/platform.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
@@ -60,7 +61,10 @@ export async function deliverImage(
     return base;
   };
   const content = async () => {
-    const opened = await openImageContent(service, image, times, openBase);
+    const opened = withBaseSource(
+      await openImageContent(service, image, times, openBase),
+      notedBase(image.uuid, store),
+    );
     warnOfDepth(opened.layers.length, log);
     return { ...counted(opened, progress.message), attest, annotations, recompresses };
   };
@@ -107,6 +111,16 @@ export async function deliverImage(
   } finally {
     base?.close();
   }
+}
+
+/** A base's layers may still be in the repository that the base came from: a push to the same registry need not send them. */
+function withBaseSource(content: ImageToWrite, base: string | undefined): ImageToWrite {
+  const repository = base?.replace(/(@[^@]*)?$/, "").replace(/:[^:/]*$/, "");
+  if (repository === undefined) return content;
+  const layers = content.layers.map((layer) =>
+    layer.stored === undefined ? layer : { ...layer, sources: [...(layer.sources ?? []), repository] },
+  );
+  return { ...content, layers };
 }
 
 /** dockerd's `maxLayerDepth`: it answers a larger image with "max depth exceeded". */

@@ -4,8 +4,9 @@ import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import { inheritConfig } from "../../image/config.ts";
 import { completeHistory, type HistoryLine, hasLayer, inOneLayer } from "../../image/history.ts";
-import type { ImageToWrite, LayerContent } from "../../image/image-writer.ts";
+import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
+import type { LayerContent } from "../../image/layer-writer.ts";
 import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Description } from "../references/image-argument.ts";
@@ -125,19 +126,19 @@ function timeOf(milliseconds: number, { epoch }: TimeOptions): string {
   return new Date(clamped).toISOString();
 }
 
-/** Adds the digests of layers that were written before. A layer that `trusts` assumes in the registry is not written again. */
+/** Adds the digests of layers that were written before. A registry may have them. */
 export function withKnownLayers(
   content: ImageToWrite,
   facts: Pick<FactStore, "get" | "set">,
-  { compression, trusts }: { compression: Compression; trusts: (blob: LayerBlob, index: number) => boolean },
+  compression: Compression,
 ): ImageToWrite {
   const question = `layer blob ${compression}`;
-  const layers = content.layers.map((layer, index): LayerContent => {
+  const layers = content.layers.map((layer): LayerContent => {
     const { id } = layer;
     if (id === undefined) return layer;
-    const found = readBlob(facts.get(id, question));
+    const known = readBlob(facts.get(id, question));
     const onWritten = (blob: LayerBlob) => facts.set(id, question, JSON.stringify(blob));
-    return { ...layer, onWritten, ...(found !== undefined && trusts(found, index) ? { known: found } : {}) };
+    return { ...layer, onWritten, known };
   });
   return { ...content, layers };
 }

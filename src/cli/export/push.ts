@@ -1,34 +1,31 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
-import { authFileText, retryOption } from "../../engine/import/registry-settings.ts";
-import { findProgram } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
-import { blobPath, digestOf } from "../../image/digest.ts";
-import { type ImageToWrite, type WrittenImage, writeOciLayout } from "../../image/image-writer.ts";
+import { digestOf } from "../../image/digest.ts";
+import { describeImage, type ImageToWrite, type WrittenImage } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { mediaTypes } from "../../image/oci-layout.ts";
-import { writeToDirectory } from "../../image/output-files.ts";
-import { isLoopback, registryHost, verifiesTls } from "../../registry/hosts.ts";
+import type { BlobStore } from "../../registry/blob-store.ts";
+import { registryHost } from "../../registry/hosts.ts";
+import { openBlobStore } from "../../registry/open-blob-store.ts";
+import { RegistryError, WrongManifestError } from "../../registry/registry-error.ts";
 import { DeadlineError, withDeadline } from "../../service/http/deadline.ts";
 import { registryHint } from "../../service/images/registry-hint.ts";
 import type { FactStore } from "../../store/facts.ts";
 import { formatPart } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { openScratch } from "../process/scratch.ts";
 import { withKnownLayers } from "./image-source.ts";
-import { copyImage, runSkopeo, type SkopeoJob } from "./skopeo.ts";
+import { pushLayers } from "./push-layers.ts";
 
 interface PushJob {
   content: ImageToWrite;
-  /** The digests of layers that were written before. */
+  /** The digests of layers that were written before, and where they are. */
   facts: Pick<FactStore, "get" | "set">;
   compression: Compression;
   /** True to accept a registry without TLS or with an unknown certificate. One on this machine is always accepted. */
   isInsecure: boolean;
-  /** `--creds`; `undefined` for those that skopeo finds. */
+  /** `--creds`; `undefined` for those that `docker login` and `skopeo login` have stored. */
   credentials: RegistryCredentials | undefined;
   onProgress: (message: string) => void;
   /** Called at the end with the number of layers that the registry had. */
@@ -39,124 +36,71 @@ interface PushJob {
 }
 
 /**
- * Has skopeo push an image to a registry, with the credentials that it finds, such as those of `docker login` or `skopeo login`.
- * A layer that the registry has is not even compressed. The registry has to return the manifest at the end.
+ * Pushes an image to a registry. A layer that the registry has is not even compressed. The registry has to return the manifest at
+ * the end.
  */
 export async function pushImage(reference: string, job: PushJob): Promise<WrittenImage> {
-  const { environment } = job.runtime;
-  const isInsecure = job.isInsecure || !verifiesTls(registryHost(reference), environment);
-  findProgram("skopeo", environment);
-  using scratch = openScratch("push", environment);
-  const directory = scratch.path;
-  mkdirSync(directory, { mode: 0o700 });
-  const runtime = withCredentials(job, reference, directory);
-  let layers: readonly LayerBlob[] = [];
-  // The registry is assumed to have the layers that were packed before, up to the first that turns out to be missing.
-  let firstMissing = Number.POSITIVE_INFINITY;
-  for (let attempt = 1; ; attempt++) {
-    const trusts = (blob: LayerBlob, index: number) => index < firstMissing || isPacked(directory, blob);
-    const { compression, facts } = job;
-    const image = await writeLayout(
-      directory,
-      withKnownLayers(job.content, facts, { compression, trusts }),
-      job,
-    );
-    layers = image.layers;
-    const packed = layers.filter((blob) => isPacked(directory, blob));
-    const bytes = packed.reduce((sum, { size }) => sum + size, 0);
-    try {
-      await copyLayout(reference, directory, bytes, { ...job, runtime, isInsecure });
-      // skopeo asks the registry for a layer before it opens its file: layers without a file were there.
-      job.onReused(layers.length - packed.length);
-      const pushed = { reference, digest: image.descriptor.digest, isInsecure };
-      const reason = await checkPushed(pushed, { directory, runtime });
-      if (reason !== undefined) job.onUnverified(reason);
-      return image;
-    } catch (error) {
-      const missing = findMissing(error, directory, layers);
-      if (missing === undefined || missing >= firstMissing) throw error;
-      firstMissing = attempt < maxGuesses ? missing : 0;
-    }
-  }
-}
-
-/** Others could see arguments of skopeo, so it gets the credentials in a file that only this user can read. */
-function withCredentials({ runtime, credentials }: PushJob, reference: string, directory: string): Runtime {
-  if (credentials === undefined) return runtime;
-  const path = join(directory, "auth.json");
-  const { username, password } = credentials;
-  writeFileSync(path, authFileText(registryHost(reference), username, password), { mode: 0o600 });
-  return { ...runtime, environment: { ...runtime.environment, REGISTRY_AUTH_FILE: path } };
-}
-
-/** The number of attempts that assume the registry to have some of the layers. The next assumes that it has none. */
-const maxGuesses = 4;
-
-/** Returns the index of the layer whose file skopeo did not find; `undefined` if it failed for another reason. */
-function findMissing(error: unknown, directory: string, layers: readonly LayerBlob[]): number | undefined {
-  if (!(error instanceof BoughError)) return undefined;
-  const found = layers.findIndex((blob) => error.message.includes(packedPath(directory, blob)));
-  return found === -1 ? undefined : found;
-}
-
-function isPacked(directory: string, blob: LayerBlob): boolean {
-  return existsSync(packedPath(directory, blob));
-}
-
-function packedPath(directory: string, { digest }: LayerBlob): string {
-  return join(directory, "layout", blobPath(digest));
-}
-
-/** Writes the image to a layout, in which the layers that an earlier attempt has packed stay. */
-async function writeLayout(
-  directory: string,
-  content: ImageToWrite,
-  { compression }: PushJob,
-): Promise<WrittenImage> {
-  const layout = join(directory, "layout");
-  mkdirSync(layout, { recursive: true });
-  using files = writeToDirectory(layout);
-  return await writeOciLayout(files, content, { compression, name: "push" });
-}
-
-async function copyLayout(
-  reference: string,
-  directory: string,
-  packedBytes: number,
-  { isInsecure, onProgress, runtime }: PushJob,
-): Promise<void> {
-  const ended = new AbortController();
-  const options = [
-    ...["copy", "--all", "--preserve-digests", ...retryOption(runtime.environment)],
-    ...(isInsecure ? ["--dest-tls-verify=false"] : []),
-  ];
-  const watched = { clock: runtime.clock, signal: ended.signal, onProgress };
+  const { facts, compression, credentials, runtime } = job;
+  const [, name = reference, tag = "latest"] = /^(.*):([^:/]*)$/.exec(reference) ?? [];
+  const { fetch, clock, environment, signal } = runtime;
+  const secured = job.isInsecure ? { isInsecure: true } : {};
   try {
-    await copyImage(options, [`oci:${join(directory, "layout")}:push`, `docker://${reference}`], {
-      directory,
-      onLine: onProgress,
-      onStart: (pid) => reportSent(pid, packedBytes, watched),
-      runtime,
-    });
+    const store = openBlobStore(`docker://${name}`, { fetch, clock, environment, credentials, ...secured });
+    const content = withKnownLayers(job.content, facts, compression);
+    const onSent = reportSent(clock, job.onProgress);
+    const { layers, reused } = await pushLayers(store, { ...job, content, onSent });
+    const isNew = reused < layers.length;
+    const image = await pushDescription(store, tag, content, { layers, isNew, signal });
+    job.onReused(reused);
+    const reason = await checkPushed(store, { reference, digest: image.descriptor.digest }, runtime);
+    if (reason !== undefined) job.onUnverified(reason);
+    return image;
   } catch (error) {
-    throw error instanceof BoughError && error.kind === "failed" ? withAdvice(error, reference) : error;
-  } finally {
-    ended.abort();
+    throw error instanceof RegistryError ? withAdvice(error, reference) : error;
   }
 }
 
-/** Adds a hint, and removes the beginning of skopeo's message, which names the blob it worked on. The cause comes last. */
-function withAdvice(error: BoughError, reference: string): BoughError {
+/** Puts the image's configuration, its attestations, and what names them. The last one gets the tag. */
+async function pushDescription(
+  store: BlobStore,
+  tag: string,
+  content: ImageToWrite,
+  { layers, isNew, signal }: { layers: readonly LayerBlob[]; isNew: boolean; signal: AbortSignal },
+): Promise<WrittenImage> {
+  const parts: { mediaType: string; digest: string; bytes: Uint8Array }[] = [];
+  const image = await describeImage(content, layers, (mediaType, text) => {
+    const bytes = Buffer.from(text);
+    const digest = digestOf(bytes);
+    parts.push({ mediaType, digest, bytes });
+    return { mediaType, digest, size: bytes.byteLength };
+  });
+  for (const { mediaType, digest, bytes } of parts) {
+    if (mediaType === mediaTypes.manifest || mediaType === mediaTypes.index) {
+      const isLast = digest === image.descriptor.digest;
+      await store.putManifest(isLast ? tag : digest, { mediaType, bytes }, signal);
+      continue;
+    }
+    const blob = { digest, size: bytes.byteLength };
+    // With a new layer, the configuration is new, too.
+    if (!isNew && (await store.hasBlob(blob, signal))) continue;
+    await store.putBlob(blob, () => once(bytes), signal);
+  }
+  return image;
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+/** Adds the image's name and a hint. */
+function withAdvice(error: RegistryError, reference: string): BoughError {
   const registry = registryHost(reference);
-  const reason = error.message.replace(/^skopeo: trying to reuse blob \S+ at destination: /, "skopeo: ");
-  const hint =
-    error.hint ??
-    registryHint(registry, reason, {
-      login: `docker login ${registry}, or skopeo login ${registry}`,
-      certificate: "set SSL_CERT_FILE=FILE to trust it, or accept it with --tls-verify=false",
-    });
-  return new BoughError(`pushing docker://${reference} failed: ${reason}`, {
-    hint,
+  const hint = registryHint(registry, error.message, {
+    login: `docker login ${registry}, or skopeo login ${registry}`,
+    certificate: "set SSL_CERT_FILE=FILE to trust it, or accept it with --tls-verify=false",
+  });
+  return new BoughError(`pushing docker://${reference} failed: ${error.message}`, {
+    hint: hint ?? error.hint,
     cause: error,
   });
 }
@@ -164,104 +108,46 @@ function withAdvice(error: BoughError, reference: string): BoughError {
 /** The time between two messages about how much of an image is sent. */
 const sentMilliseconds = 1000;
 
-/** Reports how much skopeo has sent. skopeo prints only which layer it sends, but the kernel counts the bytes it writes. */
+/** Returns a function that reports from time to time how much has been sent. */
 function reportSent(
-  skopeo: number,
-  bytes: number,
-  { clock, signal, onProgress }: { clock: Clock; signal: AbortSignal; onProgress: (message: string) => void },
-): void {
-  const next = async (): Promise<void> => {
-    await clock.sleep(sentMilliseconds, signal);
-    const sent = writtenBytes(skopeo);
-    if (sent === undefined) return;
-    // Layers that the registry has are not sent, and requests add a few bytes.
-    onProgress(`sent ${formatPart(sent, bytes)}`);
-    return next();
+  clock: Clock,
+  onProgress: (message: string) => void,
+): (bytes: number, total: number) => void {
+  let reportedAt = clock.now();
+  return (bytes, total) => {
+    if (clock.now() - reportedAt < sentMilliseconds) return;
+    reportedAt = clock.now();
+    onProgress(`sent ${formatPart(bytes, total)}`);
   };
-  next().catch(() => undefined);
-}
-
-/** Returns `undefined` if the system does not count them. */
-function writtenBytes(pid: number): number | undefined {
-  try {
-    const written = /^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1];
-    return written === undefined ? undefined : Number(written);
-  } catch {
-    return undefined;
-  }
-}
-
-interface PushedManifest {
-  reference: string;
-  digest: string;
-  /** True for a registry without TLS or with an unknown certificate. */
-  isInsecure: boolean;
 }
 
 /** The image is pushed already: a registry that doesn't respond must not hold up the build for longer. */
 const checkMilliseconds = 60_000;
 
 /**
- * Reads a pushed image's manifest back. Throws a BoughError if the registry returns another: skopeo believes a server that responds
- * with status 200 to everything.
+ * Reads a pushed image's manifest back. Throws a BoughError if the registry returns another: a server that responds with status 200
+ * to everything has accepted the image, too.
  *
  * @returns the reason if the manifest cannot be read. That proves nothing: a token may allow only pushing, or a mirror may lag behind.
  */
-async function checkPushed(pushed: PushedManifest, job: SkopeoJob): Promise<string | undefined> {
-  const { reference, digest } = pushed;
-  const { clock, signal: parent } = job.runtime;
-  let manifest: Uint8Array;
+async function checkPushed(
+  store: BlobStore,
+  { reference, digest }: { reference: string; digest: string },
+  { clock, signal: parent }: Runtime,
+): Promise<string | undefined> {
   try {
-    manifest = await withDeadline({ clock, milliseconds: checkMilliseconds, parent }, async (signal) => {
-      const read = await readDirectly(pushed, job, signal);
-      if (read !== undefined && digestOf(read) === digest) return read;
-      return readWithSkopeo(pushed, { ...job, runtime: { ...job.runtime, signal } });
-    });
+    const found = await withDeadline({ clock, milliseconds: checkMilliseconds, parent }, (signal) =>
+      store.getManifest(digest, signal),
+    );
+    return found === undefined ? `it has no manifest ${digest}` : undefined;
   } catch (error) {
-    if (error instanceof DeadlineError) return error.message;
-    if (!(error instanceof BoughError) || error.kind !== "failed") throw error;
-    return error.message;
+    parent.throwIfAborted();
+    if (error instanceof WrongManifestError)
+      throw new BoughError(
+        `pushing docker://${reference} failed: ${registryHost(reference)} accepted the image, but returns something else for its manifest ${digest}`,
+        { hint: error.hint, cause: error },
+      );
+    if (error instanceof RegistryError || error instanceof DeadlineError) return error.message;
+    throw error;
   }
-  if (digestOf(manifest) === digest) return undefined;
-  const registry = registryHost(reference);
-  throw new BoughError(
-    `pushing docker://${reference} failed: ${registry} accepted the image, but returns something else for its manifest ${digest}`,
-    { hint: `Is ${registry} a registry? A proxy or another web server may respond in its place.` },
-  );
-}
-
-/**
- * Asks a registry of this machine without skopeo, whose start takes a quarter of a small push. Returns `undefined` if it needs TLS or
- * a login, which are skopeo's business.
- */
-async function readDirectly(
-  { reference, digest }: PushedManifest,
-  { runtime }: SkopeoJob,
-  signal: AbortSignal,
-): Promise<Uint8Array | undefined> {
-  const registry = registryHost(reference);
-  if (!isLoopback(registry)) return undefined;
-  const name = repositoryOf(reference).slice(registry.length + 1);
-  const url = `http://${registry}/v2/${name}/manifests/${digest}`;
-  const headers = { accept: `${mediaTypes.manifest}, ${mediaTypes.index}` };
-  try {
-    const response = await runtime.fetch(url, { headers, signal });
-    return response.ok ? await response.bytes() : undefined;
-  } catch {
-    signal.throwIfAborted();
-    return undefined;
-  }
-}
-
-function readWithSkopeo(
-  { reference, digest, isInsecure }: PushedManifest,
-  job: SkopeoJob,
-): Promise<Uint8Array> {
-  const options = ["inspect", "--raw", ...(isInsecure ? ["--tls-verify=false"] : [])];
-  const name = `docker://${repositoryOf(reference)}@${digest}`;
-  return runSkopeo([...options, name], job, (output) => new Response(output).bytes());
-}
-
-function repositoryOf(reference: string): string {
-  return reference.replace(/:[^:/]*$/, "");
 }

@@ -76,14 +76,19 @@ const maxServerMessageLength = 500;
 const maxBodyLength = 20_000;
 
 export function statusText(call: CallName, status: number, body: string): string {
-  // Loaded only for a failure: loading takes longer than a request.
-  const name = process.getBuiltinModule("node:http").STATUS_CODES[status];
-  const words = name === undefined ? String(status) : `${status} ${name}`;
+  const words = statusWords(status);
   const message = serverMessage(body);
   const answered = `${callName(call)} answered ${words}`;
-  if (message === undefined || message === name) return answered;
+  if (message === undefined || words === `${status} ${message}`) return answered;
   // What the service lacks is for the person who runs it, and the engine's user is that person.
   return status === 501 ? `${message} (${answered})` : `${answered}: ${message}`;
+}
+
+/** Returns a status with its name: `404 Not Found`. */
+export function statusWords(status: number): string {
+  // Loaded only for a failure: loading takes longer than a request.
+  const name = process.getBuiltinModule("node:http").STATUS_CODES[status];
+  return name === undefined ? String(status) : `${status} ${name}`;
 }
 
 export function connectionText(call: CallName, reason: string): string {

@@ -1,0 +1,111 @@
+/** Layers of an image that is written: read, packed, or taken as they were stored. */
+import { BoughError } from "../errors.ts";
+import type { Compression, Compressor } from "./compress.ts";
+import { decompress } from "./compression.ts";
+import { type LayerBlob, writeLayerBlob } from "./layer-header.ts";
+import type { Descriptor } from "./oci-layout.ts";
+
+export interface LayerContent {
+  /** Identifies this archive within the service, if that is possible. */
+  id?: string;
+  /** Set if `open` returns the layer's blob as it was stored before, instead of a plain archive. */
+  stored?: LayerBlob | undefined;
+  /** Addresses of registries' repositories that may have the blob: `docker://HOST/NAME`. */
+  sources?: readonly string[] | undefined;
+  /** About as many bytes as `open` returns, for people. */
+  size?: number | undefined;
+  /** Returns the uncompressed archive, or the `stored` blob. Not called if `known` is set. */
+  open(): Promise<AsyncIterable<Uint8Array>>;
+  /** The blob of an earlier write. If it is set, the layer is neither read nor written. */
+  known?: LayerBlob | undefined;
+  /** Called with the written blob. */
+  onWritten?(blob: LayerBlob): void;
+}
+
+/** Options of an image that concern its stored layers. */
+interface Packing {
+  /** True to compress stored blobs again that have another compression. */
+  recompresses?: boolean;
+}
+
+/**
+ * Which stored blobs are written unchanged: those that are `compressed`, however (plain ones, too, if layers are not compressed),
+ * or those whose compression is `equal` to that of the other layers. `plain`: none, since all layers must be plain.
+ */
+export type Keeps = "compressed" | "equal" | "plain";
+
+export function keptBy({ recompresses }: Packing, keepsStored = true): Keeps {
+  if (!keepsStored) return "plain";
+  return recompresses === true ? "equal" : "compressed";
+}
+
+/** Returns a layer's blob if it is known without being read: that of an earlier write, or a stored one that stays as it is. */
+export function knownBlob(
+  { known, stored }: Pick<LayerContent, "known" | "stored">,
+  image: Packing,
+  compression: Compression,
+): LayerBlob | undefined {
+  if (stored !== undefined && isKept(stored, keptBy(image), compression)) return stored;
+  return known;
+}
+
+function isKept(stored: LayerBlob, keeps: Keeps, compression: Compression): boolean {
+  const current = compressionOf(stored);
+  switch (keeps) {
+    case "compressed":
+      return current !== "none" || compression === "none";
+    case "equal":
+      return current === compression;
+    case "plain":
+      return false;
+  }
+}
+
+function compressionOf({ mediaType }: Pick<Descriptor, "mediaType">): Compression {
+  const suffix = /\+(gzip|zstd)$/.exec(mediaType)?.[1];
+  return suffix === "gzip" || suffix === "zstd" ? suffix : "none";
+}
+
+/** Reads a layer, and writes its blob. */
+export function packLayer(
+  layer: LayerContent,
+  compressor: Compressor,
+  image: Packing,
+  write: (bytes: Uint8Array) => void,
+): Promise<LayerBlob> {
+  return writeLayer(layer, compressor, keptBy(image), write);
+}
+
+export async function writeLayer(
+  { stored, open }: LayerContent,
+  compressor: Compressor,
+  keeps: Keeps,
+  write: (bytes: Uint8Array) => void,
+): Promise<LayerBlob> {
+  const content = await open();
+  if (stored === undefined) return writeLayerBlob(content, compressor, write);
+  if (isKept(stored, keeps, compressor.compression)) {
+    const { diffId: _, ...blob } = await writeLayerBlob(content, uncompressed, write);
+    requireSame(blob.digest, stored.digest);
+    return stored;
+  }
+  const plain = decompress(content, compressionOf(stored), stored.digest);
+  const blob = await writeLayerBlob(plain, compressor, write);
+  requireSame(blob.diffId, stored.diffId);
+  return blob;
+}
+
+const uncompressed: Pick<Compressor, "compression" | "compress"> = {
+  compression: "none",
+  compress: (chunks) => chunks,
+};
+
+function requireSame(actual: string, expected: string): void {
+  if (actual === expected) return;
+  throw new BoughError(
+    `a layer of the image is damaged: its digest is ${actual}, but ${expected} is expected`,
+    {
+      hint: "`bough engine check --repair` removes damaged layers; then import the base image again.",
+    },
+  );
+}
