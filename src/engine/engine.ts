@@ -10,6 +10,7 @@ import { Networks } from "./network/networks.ts";
 import { EventFiles } from "./records/event-files.ts";
 import { findImage } from "./records/images.ts";
 import { LayerSync } from "./records/layer-sync.ts";
+import { UnreachableLayers } from "./records/unreachable-layers.ts";
 import { recover } from "./recovery.ts";
 import { keepReserve } from "./reserve.ts";
 import { makeRouter } from "./router.ts";
@@ -22,11 +23,12 @@ import { inspectRoutes } from "./routes/inspect.ts";
 import { instanceRoutes } from "./routes/instances.ts";
 import { layerRoutes } from "./routes/layers.ts";
 import { operationRoutes } from "./routes/operations.ts";
+import { remoteImageRoutes } from "./routes/remote-images.ts";
 import { subprocessRoutes } from "./routes/subprocesses.ts";
 import { terminalRoutes } from "./routes/terminal.ts";
 import { whoamiRoutes } from "./routes/whoami.ts";
 import { RuntimeChoice } from "./sandbox/runtime/choice.ts";
-import type { EngineState } from "./state.ts";
+import type { EngineState, OpenBlobStore } from "./state.ts";
 import type { Environment } from "./system/programs.ts";
 import { isInUserNamespace } from "./system/user-namespace.ts";
 
@@ -43,6 +45,8 @@ export interface EngineOptions {
   isServer?: boolean;
   /** True if such clients may make it fetch from its own loopback and link-local addresses. Default: false. */
   allowsLocalFetch?: boolean;
+  /** Opens the stores that absent layers are fetched from. Default: `openBlobStore`. */
+  openBlobStore?: OpenBlobStore;
   /** Limits for the size of an image. */
   importLimits?: ImportLimits;
   /** Reports a problem that does not stop the engine. */
@@ -66,6 +70,7 @@ export interface Engine {
 const routes = [
   ...whoamiRoutes,
   ...imageRoutes,
+  ...remoteImageRoutes,
   ...fileRoutes,
   ...instanceRoutes,
   ...operationRoutes,
@@ -157,6 +162,9 @@ function openState(
     events: new EventFiles(layout, clock),
     layerSync,
     unrecordedLosses,
+    unreachable: new UnreachableLayers(clock),
+    fetches: new Map(),
+    openBlobStore: options.openBlobStore ?? openStore,
     hasChanged: false,
     loans: new Map(),
     running: new Map(),
@@ -164,6 +172,12 @@ function openState(
     unrecorded: new Map(),
   };
 }
+
+/** Loads the client of registries only when something is fetched. */
+const openStore: OpenBlobStore = async (address, dependencies) => {
+  const { openBlobStore } = await import("../registry/open-blob-store.ts");
+  return openBlobStore(address, dependencies);
+};
 
 /** Throws unless this process is root, which chown and mounts need; root of a user namespace is enough. */
 function requireRoot(): void {

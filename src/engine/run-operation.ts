@@ -42,7 +42,10 @@ export interface OperationRun {
   directory: string;
   /** Aborted when the operation is cancelled. */
   signal: AbortSignal;
-  /** Writes the start event, which is the first one, once the runtime is known. Only the first call has an effect. */
+  /**
+   * Writes the start event once the runtime is known. It is the first one, unless layers are fetched before. Only the first call
+   * has an effect.
+   */
   begin(runtime: ContainerRuntime["name"]): void;
 }
 

@@ -1,12 +1,16 @@
 import type { Database } from "bun:sqlite";
+import type { Clock } from "../clock.ts";
+import type { BlobStore } from "../registry/blob-store.ts";
 import type { LentFile } from "../service/wire/file.ts";
 import type { ImportLimits } from "./import-limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
 import type { LayerSync } from "./records/layer-sync.ts";
 import type { Failure } from "./records/operations.ts";
+import type { UnreachableLayers } from "./records/unreachable-layers.ts";
 import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
+import type { Environment } from "./system/programs.ts";
 
 /** The state that the parts of an open engine share. */
 export interface EngineState extends SandboxHost {
@@ -20,6 +24,10 @@ export interface EngineState extends SandboxHost {
   layerSync: LayerSync;
   /** See `Records`. */
   unrecordedLosses: ReadonlySet<number>;
+  unreachable: UnreachableLayers;
+  /** The layers that are being fetched, each with the fetch that brings it. */
+  fetches: Map<number, LayerFetch>;
+  openBlobStore: OpenBlobStore;
   /** Files that the client in this process has lent, by the loan's ID. */
   loans: Map<string, Iterable<LentFile>>;
   /** True if clients may be on other machines; see `EngineOptions`. */
@@ -36,6 +44,28 @@ export interface EngineState extends SandboxHost {
   /** Aborted when the engine is closed. */
   closing: AbortSignal;
 }
+
+/** Somebody who waits for absent layers. */
+export interface FetchWaiter {
+  signal: AbortSignal;
+  report: (message: string) => void;
+}
+
+/** A fetch of absent layers; it goes on while somebody waits for it. */
+export interface LayerFetch {
+  /** Returns "unreachable" if some of the layers can't be fetched, which is noted. Rejects for other failures. */
+  join(waiter: FetchWaiter): Promise<"fetched" | "unreachable">;
+}
+
+/** Opens a store of blobs by its address; see `src/registry/open-blob-store.ts`. */
+export type OpenBlobStore = (
+  address: string,
+  dependencies: {
+    fetch: (input: string | Request, init?: RequestInit) => Promise<Response>;
+    clock: Clock;
+    environment: Environment;
+  },
+) => Promise<BlobStore> | BlobStore;
 
 interface RunningOperation {
   cancel: () => void;

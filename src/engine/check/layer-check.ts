@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { hexOf } from "../../image/digest.ts";
+import { isAbsent } from "../records/absent-layers.ts";
 import { blobsDirectory, findBlobs } from "../records/imported-blobs.ts";
 import { fingerprintLayer } from "../records/layer-fingerprint.ts";
 import { type CheckedLayer, findLayer, layerDirectory } from "../records/layers.ts";
@@ -42,7 +43,7 @@ export async function checkLayers(run: CheckRun): Promise<void> {
     const problem =
       findPlaceProblem(run, layer, { countsUnknown: true }) ??
       (lost.has(layer.id) ? "it was not completely written to the disk" : undefined) ??
-      (await findContentProblem(run, layer));
+      (isAbsent(database, layer.id) ? undefined : await findContentProblem(run, layer));
     if (problem !== undefined && findLayer(database, layer.id) !== undefined)
       add(run, { kind: "layer", name: layer.id.toString(36), problem });
     await checkBlobs(run, layer);

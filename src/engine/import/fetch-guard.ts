@@ -13,6 +13,8 @@ import type { Environment } from "../system/programs.ts";
 import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
 import { type MachineProxy, machineProxy } from "./machine-proxy.ts";
 
+type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
+
 interface FetchGuard extends AsyncDisposable {
   /** The open file of skopeo's network namespace. */
   namespace: number;
@@ -26,6 +28,48 @@ const maxHeadBytes = 64 * 1024;
 
 /** `environment`: the machine's, with its proxy. */
 export async function startFetchGuard(environment: Environment): Promise<FetchGuard> {
+  const guard = createProxy(environment);
+  const { namespace, listener, port } = makeEmptyNetwork();
+  await guard.listen({ fd: listener });
+  const url = guard.urlAt(port);
+  const none = { NO_PROXY: "", no_proxy: "", ALL_PROXY: "", all_proxy: "" };
+  return {
+    namespace,
+    environment: { HTTP_PROXY: url, HTTPS_PROXY: url, http_proxy: url, https_proxy: url, ...none },
+    reasonOf: guard.reasonOf,
+    async [Symbol.asyncDispose]() {
+      guard.close();
+      closeSync(namespace);
+    },
+  };
+}
+
+interface GuardedFetch {
+  fetch: Fetch;
+  reasonOf: FetchGuard["reasonOf"];
+  close(): void;
+}
+
+/** Makes a `fetch` for this process that connects to nothing else than the guard of skopeo does. It follows no redirect. */
+export async function startGuardedFetch(environment: Environment): Promise<GuardedFetch> {
+  const guard = createProxy(environment);
+  const port = await guard.listen({ host: "127.0.0.1", port: 0 });
+  return {
+    async fetch(input, init) {
+      // Bun does not use the proxy for the hosts of NO_PROXY.
+      const { hostname } = new URL(typeof input === "string" ? input : input.url);
+      await resolveRemote(hostname).catch((error: unknown) => {
+        if (error instanceof LocalAddressError) throw error;
+      });
+      return fetch(input, { ...init, redirect: "manual", proxy: guard.urlAt(port) });
+    },
+    reasonOf: guard.reasonOf,
+    close: guard.close,
+  };
+}
+
+/** Returns the proxy itself, which does not listen yet. */
+function createProxy(environment: Environment) {
   const password = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("base64url");
   const authorization = `Basic ${Buffer.from(`bough:${password}`).toString("base64")}`;
   const sockets = new Set<Socket>();
@@ -74,23 +118,23 @@ export async function startFetchGuard(environment: Environment): Promise<FetchGu
       }
     });
   });
-  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  const { namespace, listener, port } = makeEmptyNetwork();
-  server.listen({ fd: listener }, resolve);
-  await listening;
-  const url = `http://bough:${password}@127.0.0.1:${port}`;
-  const none = { NO_PROXY: "", no_proxy: "", ALL_PROXY: "", all_proxy: "" };
   return {
-    namespace,
-    environment: { HTTP_PROXY: url, HTTPS_PROXY: url, http_proxy: url, https_proxy: url, ...none },
-    reasonOf(message) {
+    /** Returns the port that it listens on, if it has one. */
+    async listen(at: { fd: number } | { host: string; port: number }): Promise<number> {
+      const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+      server.once("error", reject);
+      server.listen(at, resolve);
+      await listening;
+      const address = server.address();
+      return typeof address === "object" && address !== null ? address.port : 0;
+    },
+    urlAt: (port: number) => `http://bough:${password}@127.0.0.1:${port}`,
+    reasonOf(message: string): BoughError | undefined {
       const [, dialled] = /dial tcp (127\.[\d.]+|\[::1\]):\d+/.exec(message) ?? [];
       return refused ?? (dialled === undefined ? lost : new LocalAddressError(dialled, dialled));
     },
-    async [Symbol.asyncDispose]() {
+    close(): void {
       server.close();
-      closeSync(namespace);
       for (const socket of sockets) socket.destroy();
     },
   };

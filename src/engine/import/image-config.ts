@@ -21,7 +21,10 @@ export interface ImportedConfig {
 }
 
 /** Reads an image's configuration. Throws if it has another number of layers than the manifest. */
-export function readImageConfig({ config, layers }: ImageParts, name: string): ImportedConfig {
+export function readImageConfig(
+  { config, layers }: Pick<ImageParts, "config"> & { layers: { length: number } },
+  name: string,
+): ImportedConfig {
   const what = `the configuration of ${name}`;
   const json = asObject(parseJson(config.bytes, what), what);
   const rootfs = asObject(json.rootfs ?? {}, what);

@@ -12,6 +12,7 @@ import {
   resolveInRoot,
   UnreachablePathError,
 } from "../sandbox/root/root-path.ts";
+import { bringForRequest } from "../unpack/bring-layers.ts";
 import { type ImageView, openImageView } from "./image-view.ts";
 
 type Viewed = Pick<ImageView, "image" | "root"> & { locate?: Locate };
@@ -29,8 +30,9 @@ export interface UnmountedView extends Pick<ImageView, "image" | "root"> {
   locate: Locate;
 }
 
-export function readLayers({ state, parameters }: Call): UnmountedView {
+export async function readLayers({ state, parameters }: Call): Promise<UnmountedView> {
   const image = requireImage(state, parameters.uuid ?? "");
+  await bringForRequest(state, image);
   const tree = openLayerTree(state, image);
   const root = layerDirectory(state.layout, layersOf(state.database, image)[0]);
   const locate: Locate = (names) => {
@@ -44,7 +46,9 @@ export function readLayers({ state, parameters }: Call): UnmountedView {
 
 /** Opens a view of the image that a request names. The caller disposes of it. */
 export async function viewImage({ state, parameters }: Call): Promise<ImageView> {
-  return openImageView(state, requireImage(state, parameters.uuid ?? ""));
+  const image = requireImage(state, parameters.uuid ?? "");
+  await bringForRequest(state, image);
+  return openImageView(state, image);
 }
 
 /** Resolves an absolute path. Links are followed inside the image. */

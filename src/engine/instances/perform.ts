@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { defaultPath, variablesIn } from "../../image/config.ts";
-import { type InstanceResult, mainProcessSpid } from "../../service/wire/operation.ts";
+import { type InstanceResult, mainProcessSpid, sandboxSpid } from "../../service/wire/operation.ts";
 import type { MountRequest } from "../mounts/mount-spec.ts";
 import type { PreparedMounts } from "../mounts/prepare-mounts.ts";
 import { commandLine } from "../processes/exec-spec.ts";
@@ -10,7 +10,7 @@ import { InstanceProcesses } from "../processes/instance-processes.ts";
 import { ProcessEvents } from "../processes/process-events.ts";
 import { signalOf } from "../processes/signals.ts";
 import { DamagedFilesError, dropDamagedFiles } from "../records/files.ts";
-import { layersOf } from "../records/images.ts";
+import { type Image, layersOf } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { findOperation, type Success } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
@@ -23,6 +23,7 @@ import type { EngineState } from "../state.ts";
 import { startDeadline } from "../system/deadline.ts";
 import { measureMachine } from "../system/machine-size.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
+import { bringImages } from "../unpack/bring-layers.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
 import { workingDirectoryOf } from "./metadata.ts";
 import type { Instance } from "./spec.ts";
@@ -36,9 +37,11 @@ export async function performInstance(
   instance: Instance,
   run: OperationRun,
 ): Promise<() => Success> {
-  if (instance.spec.command === "") return makeImage(state, instance, run);
   const append = (spid: number, type: string, data: Record<string, unknown>) =>
     state.events.append(run.uuid, spid, type, data);
+  const report = (message: string) => append(sandboxSpid, "progress", { message });
+  await bringImages(state, imagesOf(instance), { signal: run.signal, report });
+  if (instance.spec.command === "") return makeImage(state, instance, run);
   const processes = new InstanceProcesses(state, append, instance.spec.terminal);
   state.instances.set(run.uuid, processes);
   try {
@@ -49,6 +52,11 @@ export async function performInstance(
     processes.terminal?.output.abandon();
     processes.terminal?.close();
   }
+}
+
+/** Returns the images whose files the instance needs. */
+function imagesOf({ image, copies, mounts }: Instance): Image[] {
+  return [image, ...[...copies, ...mounts].flatMap((other) => other.image ?? [])];
 }
 
 async function runCommand(

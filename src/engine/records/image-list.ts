@@ -4,6 +4,7 @@ import { isDigest } from "../../image/digest.ts";
 import type { ImageRecord } from "../../service/wire/image.ts";
 import { RequestError } from "../http/answers.ts";
 import { machineArchitecture } from "../system/machine.ts";
+import { absentBlobs, absentLayersOf } from "./absent-layers.ts";
 import { type Description, readConfig, readDescription } from "./images.ts";
 import { createImageSizes, createOwnLayers, layerSize } from "./layer-sizes.ts";
 import type { Records } from "./records.ts";
@@ -66,9 +67,22 @@ export function listImages(records: Records, filter: ImageFilter): ImageRecord[]
       page.push({
         ...toRecord(row, isNamed(row, filter) ? readDescription(database, row.uuid) : undefined),
         ...(filter.sizes ? { size: sizeOf(row.layer), own_size: ownSizeOf(row) } : {}),
+        ...(filter.sizes ? describeAbsent(database, row.layer) : {}),
       });
   }
   return page;
+}
+
+/** Returns how many of an image's layers are not here yet, and the bytes to fetch for them. */
+function describeAbsent(
+  database: Database,
+  layer: number,
+): Pick<ImageRecord, "missing_layers" | "missing_bytes"> {
+  const blobs = absentLayersOf(database, layer).flatMap((id) => absentBlobs(database, id));
+  if (blobs.length === 0) return {};
+  const sizes = new Map(blobs.map(({ digest, size }) => [digest, size]));
+  const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  return { missing_layers: blobs.length, missing_bytes: bytes };
 }
 
 /** True if the filter names this image by its UUID, or by its tag as in a FROM. */

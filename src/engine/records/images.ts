@@ -3,6 +3,7 @@ import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
+import { absentLayersOf } from "./absent-layers.ts";
 import { parseObject } from "./json-column.ts";
 import { layerChain } from "./layers.ts";
 import type { Records } from "./records.ts";
@@ -46,23 +47,37 @@ export function addImage(
 /** Finds an image by UUID or `tag:<name>`. Returns `undefined` for an image that has lost a layer. */
 export function findImage(records: Records, reference: string): Image | undefined {
   const { database } = records;
+  const row = findRow(database, reference);
+  const described = row === undefined ? undefined : readDescription(database, row.uuid);
+  if (row === undefined || described === undefined || !createLayerCheck(records)(row.layer)) return undefined;
+  return { ...row, ...described };
+}
+
+function findRow(database: Database, reference: string): Pick<Image, "uuid" | "layer"> | undefined {
   const tag = reference.startsWith("tag:") ? reference.slice("tag:".length) : undefined;
   const query =
     tag === undefined
       ? "SELECT uuid, layer FROM images WHERE uuid = ?"
       : "SELECT uuid, layer FROM images JOIN tags ON tags.image = images.uuid WHERE tag = ?";
-  const row = database
-    .query<{ uuid: string; layer: number }, [string]>(query)
-    .get(tag ?? reference.toLowerCase());
-  const described = row === null ? undefined : readDescription(database, row.uuid);
-  if (row === null || described === undefined || !createLayerCheck(records)(row.layer)) return undefined;
-  return { ...row, ...described };
+  return (
+    database.query<{ uuid: string; layer: number }, [string]>(query).get(tag ?? reference.toLowerCase()) ??
+    undefined
+  );
 }
 
 export function requireImage(records: Records, reference: string): Image {
   const image = findImage(records, reference);
-  if (image === undefined) throw new RequestError(404, `there is no image ${reference}`);
-  return image;
+  if (image !== undefined) return image;
+  const { database, unreachable } = records;
+  const row = findRow(database, reference);
+  const reason = row && unreachable?.reasonOf(absentLayersOf(database, row.layer));
+  if (reason !== undefined) throw new RequestError(424, unusableText(reference, reason));
+  throw new RequestError(404, `there is no image ${reference}`);
+}
+
+/** Clients understand "no longer": the image is lost to them. */
+export function unusableText(image: string, reason: string): string {
+  return `image ${image} can no longer be used: ${reason}`;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { diskUsage } from "../system/disk-usage.ts";
+import { isAbsent } from "./absent-layers.ts";
 import { layerChain, layerDirectory } from "./layers.ts";
 import type { Records } from "./records.ts";
 
@@ -16,12 +17,13 @@ export function createImageSizes(records: Records): (layer: number) => number {
   };
 }
 
-/** Returns the bytes of the files of one layer. */
+/** Returns the bytes of the files of one layer: none of a layer that is not here yet. */
 export function layerSize({ database, layout }: Records, id: number): number {
   const row = database
     .query<{ size: number | null }, [number]>("SELECT size FROM layers WHERE id = ?")
     .get(id);
   if (row?.size != null) return row.size;
+  if (isAbsent(database, id)) return 0;
   const size = diskUsage(layerDirectory(layout, id));
   try {
     database.query<undefined, [number, number]>("UPDATE layers SET size = ? WHERE id = ?").run(size, id);

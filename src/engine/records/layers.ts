@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, lstatSync, openSync, renameSync } from "node:fs";
 import { join, relative } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
+import { type AbsentBlob, noteAbsent, noteHere } from "./absent-layers.ts";
 import { type LayerMarks, recordMarks } from "./layer-marks.ts";
 import { noteReplaced, noteUnsynced } from "./unsynced-layers.ts";
 
@@ -48,8 +49,30 @@ export interface NewLayer extends LayerContent {
  * unsynced. Call it inside a transaction, which keeps other processes from removing the directory as a leftover.
  */
 export function addLayer(database: Database, layout: Layout, layer: NewLayer): LayerRecord {
-  const parent = layer.parent?.id ?? null;
   const { linkedLayers = new Set() } = layer;
+  const added = insertLayer(database, layer, linkedLayers.size > 0);
+  for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
+  placeLayer(database, layout, added.id, layer);
+  return added;
+}
+
+/** Records a layer whose files are not here yet, with its blobs, the lowest first. */
+export function addAbsentLayer(
+  database: Database,
+  layer: Pick<NewLayer, "parent" | "createdAt"> & { content: string },
+  blobs: readonly AbsentBlob[],
+): LayerRecord {
+  const added = insertLayer(database, layer, false);
+  noteAbsent(database, added.id, blobs);
+  return added;
+}
+
+function insertLayer(
+  database: Database,
+  layer: Pick<NewLayer, "parent" | "content" | "createdAt">,
+  hasLinks: boolean,
+): LayerRecord {
+  const parent = layer.parent?.id ?? null;
   const depth = (layer.parent?.depth ?? 0) + 1;
   if (depth > maxDepth) {
     throw new BoughError(`an image can have at most ${maxDepth} layers, and this would be one more`);
@@ -58,18 +81,22 @@ export function addLayer(database: Database, layout: Layout, layer: NewLayer): L
     .query<{ id: number }, [number | null, number, string | null, number, number]>(
       "INSERT INTO layers (parent, depth, content, has_links, created_at) VALUES (?, ?, ?, ?, ?) RETURNING id",
     )
-    .get(parent, depth, layer.content ?? null, linkedLayers.size > 0 ? 1 : 0, layer.createdAt);
+    .get(parent, depth, layer.content ?? null, hasLinks ? 1 : 0, layer.createdAt);
   if (inserted === null) throw new Error("SQLite returned no row for an inserted layer");
-  for (const id of linkedLayers) database.run("UPDATE layers SET has_links = 1 WHERE id = ?", [id]);
-  placeLayer(database, layout, inserted.id, layer);
   return { id: inserted.id, parent, depth };
 }
 
-/** Replaces the directory of a damaged imported layer, which repairs everything built on it. Call it like `addLayer`. */
+/**
+ * Places the directory of an imported layer that was absent, or damaged, which repairs everything built on it. Call it like
+ * `addLayer`.
+ */
 export function restoreLayer(database: Database, layout: Layout, id: number, content: LayerContent): void {
   noteReplaced(database, id);
   placeLayer(database, layout, id, content);
-  database.query<undefined, [number]>("UPDATE layers SET fingerprint = NULL WHERE id = ?").run(id);
+  noteHere(database, id);
+  database
+    .query<undefined, [number]>("UPDATE layers SET fingerprint = NULL, size = NULL WHERE id = ?")
+    .run(id);
 }
 
 /** Removes a layer's link to imported content. */

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Layout } from "../layout.ts";
+import type { UnreachableLayers } from "./unreachable-layers.ts";
 
 /** An engine's database and its paths. */
 export interface Records {
@@ -7,4 +8,5 @@ export interface Records {
   layout: Layout;
   /** Layers whose failed sync could not be recorded yet. */
   unrecordedLosses?: ReadonlySet<number>;
+  unreachable?: UnreachableLayers;
 }

@@ -96,4 +96,15 @@ export const migrations: readonly string[] = [
   "ALTER TABLE layers ADD COLUMN marks TEXT;",
   // Sizes are those of the files, no longer of their blocks on the disk.
   "UPDATE layers SET size = NULL;",
+  // The blobs of layers whose files are not here yet, the lowest first, and the address from which they can be fetched.
+  `CREATE TABLE absent_layers (
+     layer INTEGER NOT NULL REFERENCES layers (id) ON DELETE CASCADE,
+     position INTEGER NOT NULL,
+     source TEXT NOT NULL,
+     media_type TEXT NOT NULL,
+     digest TEXT NOT NULL,
+     size INTEGER NOT NULL,
+     diff_id TEXT NOT NULL,
+     PRIMARY KEY (layer, position)
+   ) STRICT;`,
 ];

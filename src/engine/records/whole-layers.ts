@@ -1,4 +1,5 @@
 import { lstatSync } from "node:fs";
+import { isAbsent } from "./absent-layers.ts";
 import { findLostMarks } from "./layer-marks.ts";
 import { type CheckedLayer, layerDirectory, layersDownFrom, maxDepth } from "./layers.ts";
 import type { Records } from "./records.ts";
@@ -9,12 +10,19 @@ export function lostLayersIn(records: Records): number[] {
   return [...lostLayers(records), ...(records.unrecordedLosses ?? [])];
 }
 
+/** Returns the absent layers that could not be fetched a moment ago. */
+function unreachableIn({ database, unreachable }: Records): number[] {
+  return unreachable === undefined ? [] : unreachable.layers().filter((id) => isAbsent(database, id));
+}
+
 /**
  * Creates a function that is true for a layer if it and all layers below it exist, as directories and not as links, with all of
- * their marks, and none is lost. It checks each layer once, so create a new one for each request.
+ * their marks, and none is lost. Absent layers exist while they can be fetched. It checks each layer once, so create a new one for
+ * each request.
  */
 export function createLayerCheck(records: Records): (id: number) => boolean {
-  const known = new Map<number, boolean>(lostLayersIn(records).map((id) => [id, false]));
+  const missing = [...lostLayersIn(records), ...unreachableIn(records)];
+  const known = new Map<number, boolean>(missing.map((id) => [id, false]));
   const read = new Map<number, CheckedLayer>();
   const find = (id: number): CheckedLayer | undefined => {
     if (!read.has(id)) for (const layer of layersDownFrom(records.database, id)) read.set(layer.id, layer);
@@ -46,7 +54,7 @@ export function findLayerProblem(
     return "its record has an invalid parent or depth";
   const directory = layerDirectory(layout, id);
   const stats = lstatSync(directory, { throwIfNoEntry: false });
-  if (stats === undefined) return "its directory is gone";
+  if (stats === undefined) return isAbsent(database, id) ? undefined : "its directory is gone";
   if (!stats.isDirectory()) return "its path is not a directory";
   return findLostMarks(database, { id, directory, inode: stats.ino, marks }, options);
 }

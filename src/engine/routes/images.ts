@@ -2,7 +2,6 @@ import { inTransaction } from "../../database.ts";
 import { messageOf } from "../../errors.ts";
 import { parseImageConfig } from "../../image/config.ts";
 import { parseOrigin } from "../../image/history.ts";
-import { isTag } from "../../service/wire/image.ts";
 import { jsonResponse, RequestError, respondStarted } from "../http/answers.ts";
 import {
   optionalFields,
@@ -14,6 +13,7 @@ import {
   refuseUnknown,
 } from "../http/fields.ts";
 import { readFlag, readPage, readText, readTime } from "../http/query.ts";
+import { requireTag } from "../http/tag.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
 import { describeImage, listImages } from "../records/image-list.ts";
 import { configureImage, removeTags, requireImage, setTag } from "../records/images.ts";
@@ -51,7 +51,7 @@ export const imageRoutes: readonly Route[] = [
       refuseUnknown(login ?? {}, ["username", "password"], "registry.credentials");
       const url = readString(registry, "url");
       const tag = optionalString(body, "tag");
-      if (tag !== undefined) checkTag(tag);
+      if (tag !== undefined) requireTag(tag);
       const source = parseSource(url, state);
       if (source.kind !== "scratch") requirePrograms(source.kind, state.environment);
       const spec = {
@@ -79,7 +79,7 @@ export const imageRoutes: readonly Route[] = [
       const body = await readBody(request);
       refuseUnknown(body, ["tag"]);
       const tag = readString(body, "tag");
-      checkTag(tag);
+      requireTag(tag);
       return inTransaction(state.database, () => {
         const image = requireImage(state, parameters.uuid ?? "");
         setTag(state.database, tag, image.uuid);
@@ -139,12 +139,4 @@ function parseSource(url: string, options: { isServer: boolean }) {
   } catch (error) {
     throw new RequestError(400, messageOf(error));
   }
-}
-
-function checkTag(tag: string): void {
-  if (isTag(tag)) return;
-  throw new RequestError(
-    400,
-    `${JSON.stringify(tag)} is not a valid tag: expected [HOST[:PORT]/]NAME[:TAG], with capital letters only after the colon`,
-  );
 }

@@ -12,6 +12,7 @@ import { findPath, readLayers, viewImage } from "../inspect/image-path.ts";
 import { describeImage } from "../records/image-list.ts";
 import { findTag, requireImage } from "../records/images.ts";
 import type { Route } from "../router.ts";
+import { bringForRequest } from "../unpack/bring-layers.ts";
 
 /** Routes that read images without starting an instance. Links are followed inside the image. */
 export const inspectRoutes: readonly Route[] = [
@@ -36,8 +37,8 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/list",
-    answer(call) {
-      const view = readLayers(call);
+    async answer(call) {
+      const view = await readLayers(call);
       const found = findPath(view, call.url);
       const files = describeEntries(view, found);
       if (!readFlag(call.url, "text")) return jsonResponse({ path: found.inside, files });
@@ -49,8 +50,8 @@ export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/inspect/:uuid/download",
-    answer(call) {
-      const view = readLayers(call);
+    async answer(call) {
+      const view = await readLayers(call);
       const { inside, path, stats } = findPath(view, call.url);
       // For a directory there is `archive`.
       if (!stats.isFile()) throw new RequestError(404, `${inside} is not a regular file`);
@@ -65,7 +66,9 @@ export const inspectRoutes: readonly Route[] = [
     async answer({ state, parameters, request }) {
       const selection = readSelectionBody(await readBody(request));
       const { digestSelection } = await import("../copies/digest.ts");
-      const tree = openLayerTree(state, requireImage(state, parameters.uuid ?? ""));
+      const image = requireImage(state, parameters.uuid ?? "");
+      await bringForRequest(state, image);
+      const tree = openLayerTree(state, image);
       try {
         return jsonResponse({ digest: await digestSelection(selection, tree, createPace(request.signal)) });
       } catch (error) {

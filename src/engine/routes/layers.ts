@@ -1,10 +1,13 @@
+import { messageOf } from "../../errors.ts";
 import { hexOf } from "../../image/digest.ts";
+import type { LayerBlob } from "../../image/layer-header.ts";
 import type { ImageLayer } from "../../service/wire/image.ts";
 import { streamOf } from "../../streams.ts";
 import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/query.ts";
 import { contentDigestOf } from "../import/image-config.ts";
+import { absentBlobs } from "../records/absent-layers.ts";
 import { requireImage } from "../records/images.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
@@ -34,6 +37,7 @@ export const layerRoutes: readonly Route[] = [
       if (found === undefined) throw new RequestError(404, `image ${uuid} has no layer ${layer}`);
       const headers = { "Content-Type": found.blob?.media_type ?? "application/x-tar" };
       if (request.method === "HEAD") return new Response(null, { headers });
+      if (found.is_remote === true) return new Response(await streamRemote(state, found), { headers });
       if (found.blob !== undefined) return new Response(Bun.file(found.place).stream(), { headers });
       const options = {
         inUserNamespace: state.inUserNamespace,
@@ -54,6 +58,32 @@ async function streamArchive(
   const signal = AbortSignal.any([ended.signal, options.signal]);
   const chunks = streamLayer(directory, { ...options, signal });
   return streamOf(chunks, () => ended.abort());
+}
+
+/** Passes the blob of an absent layer on from its source. */
+async function streamRemote(
+  state: EngineState,
+  { source = "", blob }: PlacedLayer,
+): Promise<ReadableStream<Uint8Array>> {
+  const { openSource } = await import("../import/open-source.ts");
+  const { digest = "", size = 0 } = blob ?? {};
+  const explain = (reason: unknown) =>
+    new RequestError(424, `layer ${digest} cannot be fetched from ${source}: ${messageOf(reason)}`);
+  const opened = await openSource(state, source);
+  const ended = new AbortController();
+  const signal = AbortSignal.any([ended.signal, state.closing]);
+  try {
+    const chunks = await opened.store.openBlob({ digest, size }, signal);
+    return streamOf(closing(chunks, opened), () => ended.abort());
+  } catch (error) {
+    opened[Symbol.dispose]();
+    throw explain(opened.reasonOf(messageOf(error)) ?? error);
+  }
+}
+
+async function* closing(chunks: AsyncIterable<Uint8Array>, opened: Disposable): AsyncGenerator<Uint8Array> {
+  using _ = opened;
+  yield* chunks;
 }
 
 /** A layer, with the path of its directory or of its imported blob. */
@@ -83,17 +113,27 @@ export function unpackedLayers(state: EngineState, reference: string): UnpackedL
 
 /** Returns an image's layers as they are exported: imported ones as their original blobs, if these were kept. */
 function layersOf(state: EngineState, reference: string): PlacedLayer[] {
-  const { layout } = state;
+  const { database, layout } = state;
   return unpackedLayers(state, reference).flatMap((layer): PlacedLayer[] => {
     const { number } = layer;
+    const absent = absentBlobs(database, number);
+    if (absent.length > 0)
+      return absent.map(({ source, ...blob }) => ({
+        ...layer,
+        ...{ id: hexOf(blob.digest), is_remote: true, source, blob: describeBlob(blob), place: "" },
+      }));
     const blobs = layer.is_imported ? findBlobs(layout, number) : undefined;
     return (
-      blobs?.map(({ path, mediaType, digest, size, diffId }) => ({
+      blobs?.map(({ path, ...blob }) => ({
         ...layer,
-        id: hexOf(digest),
-        blob: { media_type: mediaType, digest, size, diff_id: diffId },
+        id: hexOf(blob.digest),
+        blob: describeBlob(blob),
         place: path,
       })) ?? [{ ...layer, place: layerDirectory(layout, number) }]
     );
   });
+}
+
+function describeBlob({ mediaType, digest, size, diffId }: LayerBlob): NonNullable<ImageLayer["blob"]> {
+  return { media_type: mediaType, digest, size, diff_id: diffId };
 }

@@ -61,6 +61,8 @@ const extensions: readonly string[] = [
   "history",
   // `terminal` in `POST /v1/instances`, and `GET` and `POST /v1/operations/{uuid}/terminal`.
   "terminals",
+  // `POST /v1/images/remote`: images whose layers are fetched when they are needed. `is_remote` and `source` of a layer.
+  "remote-layers",
   // Tags of Docker's grammar: with capital letters after the colon.
   "docker-tags",
 ];

@@ -1,14 +1,14 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { BoughError } from "../../errors.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { archiveFile } from "../import/archive-files.ts";
 import { downloadDirectory, downloadImage, type RegistryCredentials } from "../import/download.ts";
-import { type ImportedConfig, readImageConfig } from "../import/image-config.ts";
+import { readImageConfig } from "../import/image-config.ts";
 import { emptyImage, type ImageParts } from "../import/image-parts.ts";
 import type { ImageSource } from "../import/image-source.ts";
 import { openLocalImage } from "../import/open-image.ts";
+import { requirePlatform } from "../import/platform.ts";
 import { requireAccepted } from "../import/signature-policy.ts";
 import { createBudget, measureRoom } from "../import-limits.ts";
 import { requireNoFailedSync } from "../lost-layers.ts";
@@ -17,7 +17,6 @@ import type { Success } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { startDeadline } from "../system/deadline.ts";
-import { machineArchitecture } from "../system/machine.ts";
 import { EarlyLayers } from "./early-layers.ts";
 import { keepLayers, maySyncLater } from "./keep-layers.ts";
 import { planLayers } from "./layer-plan.ts";
@@ -52,7 +51,7 @@ export async function performImport(
     mkdirSync(directory);
     const parts = await bringImage(state, spec, run, { early, signal });
     const image = readImageConfig(parts, spec.source.name);
-    checkPlatform(image, spec.source);
+    requirePlatform(image.platform, spec.source.name);
     const groups = planLayers(state, image.diffIds);
     const report = (message: string) => state.events.append(run.uuid, sandboxSpid, "progress", { message });
     const marks = await unpackLayers(state, groups, {
@@ -110,14 +109,4 @@ async function bringImage(
   requireAccepted(source, state.environment);
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
   return openLocalImage(source, run.directory, budget, signal);
-}
-
-/** Refuses an image for another platform. From an index, this machine's image has already been picked. */
-function checkPlatform(image: ImportedConfig, source: ImageSource): void {
-  const machine = machineArchitecture();
-  const { os = "linux", architecture = machine } = image.platform;
-  if (os === "linux" && architecture === machine) return;
-  throw new BoughError(
-    `${source.name} is an image for ${os}/${architecture}, and this machine is linux/${machine}`,
-  );
 }

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
+import { isAbsent } from "../records/absent-layers.ts";
 import { keepBlobs } from "../records/imported-blobs.ts";
 import { type LayerMarks, noMarks } from "../records/layer-marks.ts";
 import {
@@ -18,7 +19,10 @@ import { placesOf } from "./unpack-layers.ts";
 
 /** True if the engine may sync an import's layers later. A layer that replaces a damaged one must be synced at once. */
 export function maySyncLater(groups: readonly LayerGroup[]): boolean {
-  return groups.every(({ existing }) => existing === undefined || (existing.isWhole && existing.hasBlobs));
+  return groups.every(
+    ({ existing }) =>
+      existing === undefined || existing.isAbsent === true || (existing.isWhole && existing.hasBlobs),
+  );
 }
 
 /** Records the unpacked directories as layers, and returns the uppermost one. Call it inside a transaction. */
@@ -58,7 +62,8 @@ function keepLayer(state: EngineState, layer: NewLayer & { content: string }): L
   const { database, layout } = state;
   const { content, parent, directory } = layer;
   const existing = findLayerByContent(database, content);
-  if (existing !== undefined && createLayerCheck(state)(existing.id)) return existing;
+  const isHere = existing !== undefined && !isAbsent(database, existing.id);
+  if (isHere && createLayerCheck(state)(existing.id)) return existing;
   if (!existsSync(directory))
     throw new BoughError("a layer of the image was removed while it was being imported: import it again");
   const stands = existing?.parent === (parent?.id ?? null) && existing.depth === (parent?.depth ?? 0) + 1;

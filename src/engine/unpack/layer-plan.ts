@@ -1,4 +1,5 @@
 import { contentDigestOf } from "../import/image-config.ts";
+import { isAbsent } from "../records/absent-layers.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { findLayer, findLayerByContent, type LayerRecord } from "../records/layers.ts";
 import type { Records } from "../records/records.ts";
@@ -11,15 +12,19 @@ export interface LayerGroup {
   to: number;
   /** The digest of the content of all layers up to `to`. */
   content: string;
-  /** The engine's layer with this content, which may be damaged (not whole). */
-  existing: { id: number; isWhole: boolean; hasBlobs: boolean } | undefined;
+  /** The engine's layer with this content, which may be absent or damaged (not whole). */
+  existing: { id: number; isWhole: boolean; isAbsent?: boolean; hasBlobs: boolean } | undefined;
 }
 
 /** Docker makes no more than 127. More are merged into one, since builds add many layers to a base image. */
 const maxBaseLayers = 128;
 
 /** Plans how an image's layers are kept, the lowest first. Uses the lower layers that the engine already has. */
-export function planLayers(records: Records, diffIds: readonly string[]): LayerGroup[] {
+export function planLayers(
+  records: Records,
+  diffIds: readonly string[],
+  maxLayers: number = maxBaseLayers,
+): LayerGroup[] {
   const contents = Array.from({ length: diffIds.length + 1 }, (_, count) =>
     contentDigestOf(diffIds.slice(0, count)),
   );
@@ -31,12 +36,13 @@ export function planLayers(records: Records, diffIds: readonly string[]): LayerG
       content: contents[to] ?? "",
       existing: {
         id: layer.id,
-        isWhole: isWhole(layer.id),
+        isWhole: isWhole(layer.id) && !isAbsent(records.database, layer.id),
+        isAbsent: isAbsent(records.database, layer.id),
         hasBlobs: findBlobs(records.layout, layer.id) !== undefined,
       },
     }),
   );
-  const [first = 0, ...ends] = endsOf(known.at(-1)?.to ?? 0, diffIds.length, known.length);
+  const [first = 0, ...ends] = endsOf(known.at(-1)?.to ?? 0, diffIds.length, known.length, maxLayers);
   const added = ends.map(
     (to, index): LayerGroup => ({
       from: ends[index - 1] ?? first,
@@ -49,9 +55,9 @@ export function planLayers(records: Records, diffIds: readonly string[]): LayerG
 }
 
 /** Returns the ends of the groups added after `from` layers, preceded by their start. An empty image becomes one empty layer. */
-function endsOf(from: number, count: number, depth: number): number[] {
+function endsOf(from: number, count: number, depth: number, maxLayers: number): number[] {
   if (count === 0) return depth === 0 ? [0, 0] : [0];
-  const room = Math.max(maxBaseLayers - depth, 1);
+  const room = Math.max(maxLayers - depth, 1);
   const merged = Math.max(count - from - room, 0);
   const singles = Array.from({ length: count - from - merged }, (_, index) => from + merged + index + 1);
   return [from, ...singles];

@@ -20,14 +20,16 @@ import { removeNeedlessWhiteouts } from "./needless-whiteouts.ts";
 import { requireSame, type UnpackedLayer } from "./unpack-layer.ts";
 
 interface UnpackOptions {
-  parts: ImageParts;
-  image: ImportedConfig;
+  parts: Pick<ImageParts, "layers">;
+  image: Pick<ImportedConfig, "diffIds">;
   run: OperationRun;
   threads: LayerThreads;
   early: EarlyLayers;
   room: Room;
   signal: AbortSignal;
   report: (message: string) => void;
+  /** Called with the index of a layer that can't be unpacked, before the error is thrown. */
+  onFailure?: (index: number) => void;
 }
 
 /** The directory, in the operation's, for layers that are being unpacked. */
@@ -97,21 +99,24 @@ function unpackGroup(
   inUserNamespace: boolean,
   options: UnpackOptions,
 ): Promise<PlacedLayer[]> {
-  const { parts, image, room, report } = options;
+  const { parts, image, room, report, onFailure } = options;
+  const unpackVerified = async (layer: LayerFile, index: number) => {
+    const isContentThere = group.existing?.isWhole === true;
+    const placed = await unpackOne(layer, index, { inUserNamespace, isContentThere }, options);
+    requireSame(
+      placed.diffId,
+      image.diffIds[index],
+      `${room.image} is damaged or forged: the content of ${layer.file.name} does not match its configuration`,
+    );
+    return placed;
+  };
   return Promise.all(
     parts.layers.slice(group.from, group.to).map(async (layer, offset): Promise<PlacedLayer> => {
       const index = group.from + offset;
-      const placed = await unpackOne(
-        layer,
-        index,
-        { inUserNamespace, isContentThere: group.existing?.isWhole === true },
-        options,
-      );
-      requireSame(
-        placed.diffId,
-        image.diffIds[index],
-        `${room.image} is damaged or forged: the content of ${layer.file.name} does not match its configuration`,
-      );
+      const placed = await unpackVerified(layer, index).catch((error: unknown) => {
+        onFailure?.(index);
+        throw error;
+      });
       const leftOut = placed.deferred?.leftOut ?? 0;
       const remark = leftOut === 0 ? "" : `, without ${leftOut} of its devices, which cannot be created here`;
       report(`Unpacked layer ${index + 1} of ${parts.layers.length}${remark}`);

@@ -1,5 +1,5 @@
 import type { ImageConfig } from "../../image/config.ts";
-import type { HistoryLine } from "../../image/history.ts";
+import type { HistoryLine, ImageOrigin } from "../../image/history.ts";
 import { isDockerName } from "./docker-name.ts";
 
 const maxTagLength = 256;
@@ -25,6 +25,36 @@ export interface ImageLayer {
   size?: number;
   /** The blob it was imported as: then its bytes are returned unchanged, compressed or not. */
   blob?: { media_type: string; digest: string; size: number; diff_id: string };
+  /** True for a layer that is fetched from `source` when its files are needed. Part of the extension `remote-layers`. */
+  is_remote?: boolean;
+  /** `docker://HOST/NAME` or `dir:/PATH`. */
+  source?: string;
+}
+
+/** An image whose layers are fetched when they are needed. Part of the extension `remote-layers`, which bough's own engine has. */
+export interface RemoteImageRequest {
+  /** The store of the layers: `docker://HOST/NAME`, or `dir:/PATH` for a client in the same process. */
+  source: string;
+  /** The image's configuration, in OCI's format; its digest becomes part of the image's identity. */
+  configuration?: string;
+  /** Instead of `configuration`. */
+  config?: ImageConfig;
+  origin?: ImageOrigin;
+  /** `linux/amd64`; by default the service's own. */
+  platform?: string;
+  /** Instead of `configuration`, from a client in the same process: the digest that this configuration has elsewhere. */
+  config_digest?: string;
+  /** The lowest first. */
+  layers: readonly RemoteLayer[];
+  tag?: string;
+}
+
+type RemoteLayer = NonNullable<ImageLayer["blob"]> & { created_at?: string };
+
+/** The response: `missing` is the number of layers that are not here. */
+export interface DeclaredImage {
+  image: string;
+  missing: number;
 }
 
 export interface ImageRecord {
@@ -36,6 +66,9 @@ export interface ImageRecord {
   size?: number;
   /** The same of the layers that no other image with a tag has. */
   own_size?: number;
+  /** Layers that are not here yet, if there are any and sizes are asked for, and the bytes to fetch. Part of `remote-layers`. */
+  missing_layers?: number;
+  missing_bytes?: number;
   /**
    * The configuration, if the image was asked for by its UUID or tag. Part of the extension `config`, which bough's own engine
    * has. Not named `config`: older versions have another shape under that name.

@@ -1,0 +1,160 @@
+import { closeSync, constants, lstatSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { steadyTime } from "../../clock.ts";
+import { BoughError, messageOf } from "../../errors.ts";
+import { hexOf } from "../../image/digest.ts";
+import { MissingBlobError } from "../../registry/blob-store.ts";
+import { createSlots } from "../../slots.ts";
+import { meansUnwritable } from "../faults.ts";
+import { createBudget } from "../import-limits.ts";
+import type { AbsentBlob } from "../records/absent-layers.ts";
+import { linkKnownBlobs } from "../records/imported-blobs.ts";
+import type { OperationRun } from "../run-operation.ts";
+import type { EngineState } from "../state.ts";
+import { downloadDirectory } from "./download.ts";
+import type { LayerFile } from "./image-parts.ts";
+import { type OpenedSource, openSource } from "./open-source.ts";
+
+/** A blob could not be fetched. */
+export class UnfetchedBlobError extends BoughError {
+  override readonly name = "UnfetchedBlobError";
+  readonly blob: AbsentBlob;
+  /** False if it may well be the fault of the whole source. */
+  readonly concernsBlob: boolean;
+
+  constructor(blob: AbsentBlob, cause: unknown, concernsBlob: boolean) {
+    super(messageOf(cause), { cause });
+    this.blob = blob;
+    this.concernsBlob = concernsBlob;
+  }
+}
+
+/** Blobs that are fetched at the same time. */
+const maxConcurrent = 4;
+const reportMilliseconds = 1000;
+
+interface FetchOptions {
+  signal: AbortSignal;
+  report: (message: string) => void;
+  /** Called with the digest and the path of each blob while others are fetched. */
+  onBlob: (digest: string, path: string) => void;
+}
+
+/** Fetches blobs of absent layers into an operation's directory. */
+export class BlobFetch {
+  readonly #state: EngineState;
+  readonly #directory: string;
+  #received = 0;
+
+  constructor(state: EngineState, run: OperationRun) {
+    this.#state = state;
+    this.#directory = join(run.directory, downloadDirectory);
+  }
+
+  /** Returns the files of the blobs. Those that the engine has are not fetched. Rejects with an UnfetchedBlobError. */
+  async fetch(blobs: readonly AbsentBlob[], options: FetchOptions): Promise<LayerFile[]> {
+    mkdirSync(this.#directory, { mode: 0o700 });
+    linkKnownBlobs(this.#state, this.#directory);
+    const wanted = [...new Map(blobs.map((blob) => [blob.digest, blob])).values()].filter(
+      ({ digest, size }) => lstatSync(this.#pathOf(digest), { throwIfNoEntry: false })?.size !== size,
+    );
+    const { layout, importLimits } = this.#state;
+    const bytes = wanted.reduce((sum, { size }) => sum + size, 0);
+    createBudget("the image", layout.directory, importLimits).check({ written: bytes });
+    await this.#fetchAll(wanted, { ...options, report: this.#createReport(bytes, options) });
+    return blobs.map(({ digest, size, source }) => {
+      const name = `layer ${digest} of ${source}`;
+      const place = {
+        path: this.#pathOf(digest),
+        offset: 0,
+        length: size,
+        name,
+        flags: constants.O_NOFOLLOW,
+      };
+      return { digest, file: { name, size, place, isOwn: true } };
+    });
+  }
+
+  /** Removes what was fetched, except what has been linked elsewhere. */
+  async remove(): Promise<void> {
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  #pathOf(digest: string): string {
+    return join(this.#directory, hexOf(digest));
+  }
+
+  async #fetchAll(
+    wanted: readonly AbsentBlob[],
+    options: FetchOptions & { report: () => void },
+  ): Promise<void> {
+    const failed = new AbortController();
+    const signal = AbortSignal.any([options.signal, failed.signal]);
+    const sources = new Map<string, Promise<OpenedSource>>();
+    const slots = createSlots(maxConcurrent);
+    const fetchNext = async (blob: AbsentBlob) => {
+      const give = await slots.take();
+      try {
+        signal.throwIfAborted();
+        const source = sources.get(blob.source) ?? openSource(this.#state, blob.source);
+        sources.set(blob.source, source);
+        await this.#fetchOne(source, blob, { ...options, signal });
+      } catch (error) {
+        // Later failures are caused by the abort itself.
+        if (!signal.aborted) failed.abort(error);
+      } finally {
+        give();
+      }
+    };
+    try {
+      await Promise.all(wanted.map(fetchNext));
+      signal.throwIfAborted();
+    } finally {
+      for (const source of sources.values()) (await source.catch(() => undefined))?.[Symbol.dispose]();
+    }
+  }
+
+  async #fetchOne(
+    opening: Promise<OpenedSource>,
+    blob: AbsentBlob,
+    { signal, report, onBlob }: FetchOptions & { report: () => void },
+  ): Promise<void> {
+    const { layout } = this.#state;
+    const unfinished = `${this.#pathOf(blob.digest)}.unfinished`;
+    try {
+      const { store } = await opening;
+      const chunks = await store.openBlob(blob, signal);
+      const file = openSync(unfinished, "wx", 0o600);
+      try {
+        for await (const chunk of chunks) {
+          signal.throwIfAborted();
+          for (let done = 0; done < chunk.byteLength; ) done += writeSync(file, chunk, done);
+          this.#received += chunk.byteLength;
+          report();
+        }
+      } finally {
+        closeSync(file);
+      }
+    } catch (error) {
+      if (signal.aborted || meansUnwritable(error, layout)) throw error;
+      const reason = (await opening.catch(() => undefined))?.reasonOf(messageOf(error));
+      throw new UnfetchedBlobError(blob, reason ?? error, error instanceof MissingBlobError);
+    }
+    const path = this.#pathOf(blob.digest);
+    renameSync(unfinished, path);
+    onBlob(blob.digest, path);
+  }
+
+  /** Reports from time to time how much has come. */
+  #createReport(bytes: number, { report }: FetchOptions): () => void {
+    const { clock } = this.#state;
+    const total = (bytes / 1_000_000).toFixed(1);
+    let reportedAt = steadyTime(clock);
+    return () => {
+      if (steadyTime(clock) - reportedAt < reportMilliseconds) return;
+      reportedAt = steadyTime(clock);
+      report(`Downloaded ${(this.#received / 1_000_000).toFixed(1)} of ${total} MB`);
+    };
+  }
+}

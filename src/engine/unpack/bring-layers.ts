@@ -1,0 +1,130 @@
+import { BoughError } from "../../errors.ts";
+import { sandboxSpid } from "../../service/wire/operation.ts";
+import { RequestError } from "../http/answers.ts";
+import { absentBlobs, absentLayersOf } from "../records/absent-layers.ts";
+import { type Image, unusableText } from "../records/images.ts";
+import { findOperation } from "../records/operations.ts";
+import { startOperation } from "../run-operation.ts";
+import type { EngineState, FetchWaiter, LayerFetch } from "../state.ts";
+
+type WantedImage = Pick<Image, "uuid" | "layer">;
+
+/**
+ * Waits until the files of all layers of the images are here, and fetches those that are not. Call it before anything touches a
+ * layer's directory. A layer that several need is fetched once.
+ *
+ * @throws RequestError (424) if a layer can't be fetched
+ */
+export async function bringImages(
+  state: EngineState,
+  images: readonly WantedImage[],
+  waiter: FetchWaiter,
+): Promise<void> {
+  await Promise.all(images.map((image) => bringImage(state, image, waiter)));
+}
+
+/** Less than clients wait for a response. */
+const maxWaitMilliseconds = 20_000;
+
+/**
+ * The same for a request without an operation. Throws a RequestError (425) if it takes long: the client asks again, and the layers
+ * are fetched meanwhile.
+ */
+export async function bringForRequest(state: EngineState, image: WantedImage): Promise<void> {
+  if (absentLayersOf(state.database, image.layer).length === 0) return;
+  const over = new AbortController();
+  const late = state.clock.sleep(maxWaitMilliseconds, over.signal).then(() => {
+    const headers = { "Retry-After": "1" };
+    throw new RequestError(425, `the layers of image ${image.uuid} are still being fetched`, headers);
+  });
+  late.catch(() => undefined);
+  const brought = bringImage(state, image, { signal: state.closing, report: () => undefined });
+  brought.catch(() => undefined);
+  try {
+    await Promise.race([brought, late]);
+  } finally {
+    over.abort();
+  }
+}
+
+async function bringImage(state: EngineState, image: WantedImage, waiter: FetchWaiter): Promise<void> {
+  const { database, fetches, unreachable } = state;
+  for (let before = Number.POSITIVE_INFINITY; ; ) {
+    waiter.signal.throwIfAborted();
+    const absent = absentLayersOf(database, image.layer);
+    if (absent.length === 0) return;
+    const reason = unreachable.reasonOf(absent);
+    if (reason !== undefined) throw new RequestError(424, unusableText(image.uuid, reason));
+    // Each fetch that succeeds has brought some of them, unless their records were edited.
+    if (absent.length >= before) throw new BoughError(`the layers of image ${image.uuid} were not found`);
+    const running = absent.map((layer) => fetches.get(layer)).find((each) => each !== undefined);
+    const outcome = await (running ?? startFetch(state, image, absent)).join(waiter);
+    if (outcome === "fetched") before = absent.length;
+  }
+}
+
+/** Starts an operation of its own, which ends when nobody waits for it any more. */
+function startFetch(state: EngineState, { uuid, layer }: WantedImage, absent: readonly number[]): LayerFetch {
+  const { database, fetches, running } = state;
+  const waiters = new Set<FetchWaiter>();
+  const blobs = absent.flatMap((id) => absentBlobs(database, id));
+  const url = [...new Set(blobs.map(({ source }) => source))].join(" ");
+  let failure: unknown;
+  const operation = startOperation(state, {
+    kind: "image_import",
+    metadata: { registry: { url }, tag: null },
+    startImage: uuid,
+    async perform(run) {
+      const report = (message: string) => {
+        state.events.append(run.uuid, sandboxSpid, "progress", { message });
+        for (const waiter of waiters) waiter.report(message);
+      };
+      try {
+        report(describeFetch(blobs, url));
+        // Loaded with the first fetch: most images are here.
+        const { performFetch } = await import("./fetch-layers.ts");
+        return await performFetch(state, { uuid, layer }, run, report);
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    },
+  });
+  const { cancel, ended } = running.get(operation) ?? { cancel: () => undefined, ended: Promise.resolve() };
+  const done = ended.then(() => {
+    for (const id of absent) fetches.delete(id);
+  });
+
+  async function outcome(): Promise<"fetched" | "unreachable"> {
+    await done;
+    const { status, error } = findOperation(database, operation) ?? {};
+    if (status === "SUCCESS") return "fetched";
+    // The layers concerned are noted, and others may not need these.
+    if (failure instanceof Error && failure.name === "UnreachableLayersError") return "unreachable";
+    throw failure ?? new BoughError(error ?? `fetching layers from ${url} was cancelled`);
+  }
+
+  const fetch: LayerFetch = {
+    async join(waiter) {
+      waiters.add(waiter);
+      const { signal } = waiter;
+      const left = Promise.withResolvers<never>();
+      const leave = () => left.reject(signal.reason);
+      signal.addEventListener("abort", leave, { once: true });
+      try {
+        return await Promise.race([outcome(), left.promise]);
+      } finally {
+        signal.removeEventListener("abort", leave);
+        waiters.delete(waiter);
+        if (waiters.size === 0) cancel();
+      }
+    },
+  };
+  for (const id of absent) fetches.set(id, fetch);
+  return fetch;
+}
+
+function describeFetch(blobs: readonly { size: number }[], url: string): string {
+  const megabytes = blobs.reduce((sum, { size }) => sum + size, 0) / 1_000_000;
+  return `Fetching ${blobs.length === 1 ? "1 layer" : `${blobs.length} layers`} (${megabytes.toFixed(1)} MB) from ${url}`;
+}

@@ -1,0 +1,110 @@
+import { join } from "node:path";
+import { inTransaction } from "../../database.ts";
+import type { ImageConfig } from "../../image/config.ts";
+import type { ImageOrigin } from "../../image/history.ts";
+import { sha256Of } from "../../sha256.ts";
+import { RequestError } from "../http/answers.ts";
+import type { Layout } from "../layout.ts";
+import {
+  type AbsentBlob,
+  absentBlobs,
+  absentLayersOf,
+  isAbsent,
+  noteAbsent,
+} from "../records/absent-layers.ts";
+import { addImage, findImportedImage, setTag, unusableText } from "../records/images.ts";
+import { noMarks } from "../records/layer-marks.ts";
+import { addAbsentLayer, addLayer, disownContent, type LayerRecord, maxDepth } from "../records/layers.ts";
+import type { EngineState } from "../state.ts";
+import { makeDirectory } from "../system/owner-and-mode.ts";
+import { type LayerGroup, planLayers } from "./layer-plan.ts";
+
+/** The blob of a layer, and the time at which the layer was made, if it is known. */
+export interface DeclaredLayer extends AbsentBlob {
+  createdAt: number | undefined;
+}
+
+/** An image whose layers can be fetched when they are needed. */
+interface DeclaredImage {
+  config: ImageConfig;
+  origin: ImageOrigin;
+  /** The digest of the image's configuration, if the client has sent it: the image is then the same as an imported one. */
+  configDigest: string | undefined;
+  /** The lowest first. */
+  layers: readonly DeclaredLayer[];
+  tag: string | undefined;
+}
+
+/**
+ * Records an image without fetching anything. Layers that the engine has are used, the others are absent. The same image always
+ * gets the same UUID. Throws a RequestError (424) if one of its layers could not be fetched a moment ago.
+ */
+export function declareImage(
+  state: EngineState,
+  { config, origin, layers, tag, configDigest: given }: DeclaredImage,
+): { image: string; missing: number } {
+  const { database, clock, unreachable } = state;
+  const diffIds = layers.map(({ diffId }) => diffId);
+  const createdAt = clock.now();
+  return inTransaction(database, () => {
+    // As many layers as an image of this engine can have stay apart: they are those of a build.
+    const groups = planLayers(state, diffIds, diffIds.length <= maxDepth ? maxDepth : undefined);
+    const layer = addMissing(state, groups, layers, createdAt);
+    const absent = absentLayersOf(database, layer);
+    const reason = unreachable.reasonOf(absent);
+    if (reason !== undefined) throw new RequestError(424, unusableText("as declared", reason));
+    const configDigest =
+      given ?? `declared:${sha256Of(JSON.stringify([groups.at(-1)?.content, config, origin]))}`;
+    const image =
+      findImportedImage(database, { layer, config, origin, configDigest }) ??
+      addImage(database, { layer, config, origin, configDigest, operation: null, createdAt });
+    if (tag !== undefined) setTag(database, tag, image);
+    return { image, missing: absent.length };
+  });
+}
+
+/** Records the layers that the engine lacks, and returns the uppermost one. */
+function addMissing(
+  { database, layout, unreachable }: EngineState,
+  groups: readonly LayerGroup[],
+  layers: readonly DeclaredLayer[],
+  now: number,
+): number {
+  let top: LayerRecord | undefined;
+  let isOnNew = false;
+  for (const { existing, content, from, to } of groups) {
+    const own = layers.slice(from, to).map(({ createdAt: _, ...blob }) => blob);
+    const createdAt = layers[to - 1]?.createdAt ?? now;
+    const stands = existing !== undefined && !isOnNew && (existing.isWhole || existing.isAbsent === true);
+    if (stands) {
+      top = { id: existing.id, parent: top?.id ?? null, depth: (top?.depth ?? 0) + 1 };
+      if (isAbsent(database, existing.id) && own.length > 0) replaceBlobs(existing.id, own);
+      continue;
+    }
+    // It is damaged, or on a damaged layer.
+    if (existing !== undefined) disownContent(database, existing.id);
+    const layer = { parent: top, content, createdAt };
+    // Nothing has to be fetched for the empty layer of an image without any.
+    top =
+      own.length === 0
+        ? addLayer(database, layout, { ...layer, directory: makeEmpty(layout), marks: noMarks })
+        : addAbsentLayer(database, layer, own);
+    isOnNew = true;
+  }
+  if (top === undefined) throw new Error("an image has no layer");
+  return top.id;
+
+  /** The latest source is the one that is known to work. */
+  function replaceBlobs(layer: number, own: readonly AbsentBlob[]): void {
+    const before = absentBlobs(database, layer);
+    if (Bun.deepEquals(before, own)) return;
+    noteAbsent(database, layer, own);
+    unreachable.forget([layer]);
+  }
+}
+
+function makeEmpty({ scratch }: Layout): string {
+  const directory = join(scratch, crypto.randomUUID());
+  makeDirectory(directory);
+  return directory;
+}
