@@ -53,8 +53,11 @@ export interface FetchWaiter {
 
 /** A fetch of absent layers; it goes on while somebody waits for it. */
 export interface LayerFetch {
-  /** Returns "unreachable" if some of the layers can't be fetched, which is noted. Rejects for other failures. */
-  join(waiter: FetchWaiter): Promise<"fetched" | "unreachable">;
+  /**
+   * Returns "not fetched" if some of the layers are unreachable, which is noted, or if it was about to end. Rejects for other
+   * failures.
+   */
+  join(waiter: FetchWaiter): Promise<"fetched" | "not fetched">;
 }
 
 /** Opens a store of blobs by its address; see `src/registry/open-blob-store.ts`. */

@@ -109,6 +109,7 @@ export function createService(options: ServiceOptions): Service {
     findImage: images.findImage,
     hasImage: images.hasImage,
     listImages: images.listImages,
+    declareImage: images.declareImage,
     importImage: images.importImage,
     tagImage: images.tagImage,
     untagImage: images.untagImage,

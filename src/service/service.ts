@@ -17,6 +17,7 @@ import type {
 } from "./files/upload.ts";
 import type { ImageFiles } from "./images/image-file.ts";
 import type { LendFiles, UnhashedFile } from "./wire/file.ts";
+import type { DeclaredImage, RemoteImageRequest } from "./wire/image.ts";
 import type { InstanceRequest } from "./wire/instance.ts";
 import type { LimitHit, OperationKind } from "./wire/operation.ts";
 
@@ -43,6 +44,12 @@ export interface ImageService extends ImageFiles {
 
   /** Imports `url` (`docker://...`, or another transport on the engine), waits, and returns the new image's UUID. */
   importImage(request: ImageImport): Promise<string>;
+
+  /**
+   * Records an image without its layers, which the service fetches when they are needed; the same image always gets the same UUID.
+   * Only with the extension `remote-layers`. Rejects with `NotFoundError` if one of them could not be fetched a moment ago.
+   */
+  declareImage(request: RemoteImageRequest): Promise<DeclaredImage>;
 
   /** Sets a complete tag (`name:tag`). Rejects with `NotFoundError` if the image is gone. */
   tagImage(uuid: string, tag: string): Promise<void>;

@@ -41,7 +41,11 @@ export async function followOperation(
 ): Promise<FollowedOutcome> {
   const { service } = build;
   const output = createOutputReporter(operation, build);
-  const listener = showsOutput ? { onRest: output.reportRest } : undefined;
+  const listener = {
+    // Layers of the image may have to be fetched first.
+    onProgress: (message: string) => build.emit({ type: "import-progress", message }),
+    ...(showsOutput ? { onRest: output.reportRest } : {}),
+  };
   const ended = new AbortController();
   if (showsOutput) warnBeforeTimeout(build, ended.signal);
   const outcome = await service

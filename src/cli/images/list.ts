@@ -83,6 +83,7 @@ async function listImages(invocation: Invocation): Promise<void> {
     json: images.map(
       ({ uuid, created_at, operation_uuid = null, size = null, own_size = null, ...image }) => ({
         ...{ uuid, tag: image.tag, created_at, operation_uuid, size, own_size, sessions: image.sessions },
+        ...{ missing_layers: image.missing_layers ?? 0, missing_bytes: image.missing_bytes ?? 0 },
       }),
     ),
     table: () => tableOf(images, globals),
@@ -120,12 +121,13 @@ function tableOf(images: readonly ListedImage[], { wide, format }: Invocation["g
     ["SIZE", ({ size }) => sizeCell(size)],
     // What no other image with a tag has.
     ["OWN", ({ own_size: own }) => (wide || format !== "table" ? sizeCell(own) : null)],
+    ["TO FETCH", ({ missing_bytes: bytes }) => sizeCell(bytes)],
     ["CREATED", ({ created_at }) => ({ time: created_at })],
   ];
   const shown = columns.filter(
     ([title, cell]) =>
       format !== "table" ||
-      !["SESSION", "SIZE", "OWN"].includes(title) ||
+      !["SESSION", "SIZE", "OWN", "TO FETCH"].includes(title) ||
       images.some((image) => cell(image) !== null),
   );
   return {

@@ -24,7 +24,7 @@ export async function runInstance(
   const operation = await service.spawn(request);
   log.debug(`operation ${operation}`);
   onStart?.(operation);
-  const ended = service.follow(operation, undefined, listener);
+  const ended = service.follow(operation, undefined, { onProgress: log.info, ...listener });
   const attended = attend?.(operation, ended);
   try {
     const [outcome] = await Promise.all([ended, attended]);

@@ -126,9 +126,12 @@ export class BlobFetch {
       const { store } = await opening;
       const chunks = await store.openBlob(blob, signal);
       const file = openSync(unfinished, "wx", 0o600);
+      let left = blob.size;
       try {
         for await (const chunk of chunks) {
           signal.throwIfAborted();
+          left -= chunk.byteLength;
+          if (left < 0) throw new BoughError(`it has more than its ${blob.size} bytes`);
           for (let done = 0; done < chunk.byteLength; ) done += writeSync(file, chunk, done);
           this.#received += chunk.byteLength;
           report();

@@ -69,18 +69,20 @@ function startFetch(state: EngineState, { uuid, layer }: WantedImage, absent: re
   const waiters = new Set<FetchWaiter>();
   const blobs = absent.flatMap((id) => absentBlobs(database, id));
   const url = [...new Set(blobs.map(({ source }) => source))].join(" ");
+  const beginning = describeFetch(blobs, url);
   let failure: unknown;
   const operation = startOperation(state, {
     kind: "image_import",
     metadata: { registry: { url }, tag: null },
     startImage: uuid,
     async perform(run) {
+      const append = (message: string) => state.events.append(run.uuid, sandboxSpid, "progress", { message });
       const report = (message: string) => {
-        state.events.append(run.uuid, sandboxSpid, "progress", { message });
+        append(message);
         for (const waiter of waiters) waiter.report(message);
       };
       try {
-        report(describeFetch(blobs, url));
+        append(beginning);
         // Loaded with the first fetch: most images are here.
         const { performFetch } = await import("./fetch-layers.ts");
         return await performFetch(state, { uuid, layer }, run, report);
@@ -95,18 +97,22 @@ function startFetch(state: EngineState, { uuid, layer }: WantedImage, absent: re
     for (const id of absent) fetches.delete(id);
   });
 
-  async function outcome(): Promise<"fetched" | "unreachable"> {
+  let isAbandoned = false;
+  async function outcome(): Promise<"fetched" | "not fetched"> {
     await done;
     const { status, error } = findOperation(database, operation) ?? {};
     if (status === "SUCCESS") return "fetched";
     // The layers concerned are noted, and others may not need these.
-    if (failure instanceof Error && failure.name === "UnreachableLayersError") return "unreachable";
+    if (failure instanceof Error && failure.name === "UnreachableLayersError") return "not fetched";
     throw failure ?? new BoughError(error ?? `fetching layers from ${url} was cancelled`);
   }
 
   const fetch: LayerFetch = {
     async join(waiter) {
+      // It is ending, and the layers can be fetched again then.
+      if (isAbandoned) return done.then(() => "not fetched" as const);
       waiters.add(waiter);
+      waiter.report(beginning);
       const { signal } = waiter;
       const left = Promise.withResolvers<never>();
       const leave = () => left.reject(signal.reason);
@@ -116,7 +122,10 @@ function startFetch(state: EngineState, { uuid, layer }: WantedImage, absent: re
       } finally {
         signal.removeEventListener("abort", leave);
         waiters.delete(waiter);
-        if (waiters.size === 0) cancel();
+        if (waiters.size === 0) {
+          isAbandoned = true;
+          cancel();
+        }
       }
     },
   };

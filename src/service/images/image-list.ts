@@ -231,6 +231,7 @@ function readImages(body: unknown): ListedImage[] {
     const operation = asId(record?.operation_uuid);
     const size = asInteger(record?.size);
     const ownSize = asInteger(record?.own_size);
+    const missing = { layers: asInteger(record?.missing_layers), bytes: asInteger(record?.missing_bytes) };
     const config = asRecord(record?.oci_config);
     const identity = asText(record?.identity);
     const tags = tagsIn(record);
@@ -243,6 +244,8 @@ function readImages(body: unknown): ListedImage[] {
       ...(operation === undefined ? {} : { operation_uuid: operation }),
       ...(size === undefined ? {} : { size }),
       ...(ownSize === undefined ? {} : { own_size: ownSize }),
+      ...(missing.layers === undefined ? {} : { missing_layers: missing.layers }),
+      ...(missing.bytes === undefined ? {} : { missing_bytes: missing.bytes }),
       ...(config === undefined ? {} : { oci_config: parseImageConfig(config), ...originIn(record) }),
       ...(identity === undefined ? {} : { identity }),
     }));

@@ -4,7 +4,7 @@ import { BoughError } from "../../errors.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
 import { NotFoundError } from "../http/errors.ts";
-import { asInteger, asRecord } from "../http/json.ts";
+import { asInteger, asRecord, asText } from "../http/json.ts";
 import type { Operations } from "../operations/operations.ts";
 import { recordIn } from "../operations/record.ts";
 import type { FoundImage, ImageImport, ImageService } from "../service.ts";
@@ -21,7 +21,10 @@ import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 
 export interface Images
   extends Untagging,
-    Pick<ImageService, "configureImage" | "findImage" | "hasImage" | "importImage" | "tagImage"> {
+    Pick<
+      ImageService,
+      "configureImage" | "declareImage" | "findImage" | "hasImage" | "importImage" | "tagImage"
+    > {
   listImages: ImageList["list"];
   /** Has to be called when the service has made an image. */
   noteNewImage(): void;
@@ -175,6 +178,19 @@ export function createImages(options: ImagesOptions): Images {
       });
       const { freed_bytes: freed, cached_bytes: cached } = asRecord(body) ?? {};
       return { freedBytes: asInteger(freed) ?? 0, cachedBytes: asInteger(cached) ?? 0 };
+    },
+
+    async declareImage(request) {
+      const { body } = await transport.call({
+        method: "POST",
+        path: "/v1/images/remote",
+        json: { ...request },
+        // The service returns the same image for the same request.
+        repeatable: true,
+        requires: { what: "an image", isMet: ({ body }) => asText(asRecord(body)?.image) !== undefined },
+      });
+      const { image, missing } = asRecord(body) ?? {};
+      return { image: asText(image) ?? "", missing: asInteger(missing) ?? 0 };
     },
 
     async configureImage(uuid, config, origin) {

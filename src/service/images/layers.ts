@@ -33,7 +33,9 @@ export function createImageLayers(transport: Transport): ImageLayers {
       return listIn(body, "layers").map((item) => {
         const { record, layer } = layerIn(item, image);
         const blob = readBlob(asRecord(record?.blob));
-        return blob === undefined ? layer : { ...layer, blob };
+        const source = asText(record?.source);
+        const remote = record?.is_remote === true && source !== undefined ? { is_remote: true, source } : {};
+        return blob === undefined ? layer : { ...layer, blob, ...remote };
       });
     },
 

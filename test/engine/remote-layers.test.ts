@@ -1,0 +1,428 @@
+/** Images whose layers are fetched when their files are needed: `POST /v1/images/remote`. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { checkEngine } from "../../src/engine/check/check.ts";
+import type { BlobStore } from "../../src/registry/blob-store.ts";
+import { openBlobStore } from "../../src/registry/open-blob-store.ts";
+import type { DeclaredImage, ImageLayer, ImageRecord } from "../../src/service/wire/image.ts";
+import { TestEngine } from "../support/engine.ts";
+import { readTar } from "../support/tar.ts";
+import { tarOf } from "../support/tar-bytes.ts";
+
+type Descriptor = NonNullable<ImageLayer["blob"]>;
+
+const gzip = "application/vnd.oci.image.layer.v1.tar+gzip";
+const digestOf = (bytes: Uint8Array) =>
+  `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
+
+/** Blobs that were opened, by digest. */
+const opened: string[] = [];
+/** Changes what a store returns. */
+let meddle: (store: BlobStore) => BlobStore = (store) => store;
+/** Milliseconds by which the engine's clock is ahead. */
+let ahead = 0;
+const clock: Clock = {
+  now: () => Date.now() + ahead,
+  precise: () => (systemClock.precise?.() ?? Date.now()) + ahead,
+  sleep: systemClock.sleep,
+};
+
+let work: string;
+let blobs: string;
+let source: string;
+let engine: TestEngine;
+/** The lowest layer of all images. */
+let busybox: Descriptor;
+
+beforeAll(async () => {
+  work = mkdtempSync(join(tmpdir(), "bough-remote-"));
+  source = `dir:${work}/store`;
+  blobs = join(work, "store/blobs/sha256");
+  mkdirSync(blobs, { recursive: true });
+  engine = await TestEngine.open({
+    clock,
+    openBlobStore(address, dependencies) {
+      const store = openBlobStore(address, dependencies);
+      return meddle({
+        ...store,
+        openBlob(blob, signal) {
+          opened.push(blob.digest);
+          return store.openBlob(blob, signal);
+        },
+      });
+    },
+  });
+  await using origin = await TestEngine.open().then((other) => Object.assign(other, closing(other)));
+  [busybox] = (await publish(origin, await origin.importBase())) as [Descriptor];
+});
+afterAll(async () => {
+  await engine.close();
+  rmSync(work, { recursive: true, force: true });
+});
+
+const closing = (other: TestEngine) => ({ [Symbol.asyncDispose]: () => other.close() });
+
+/** Puts the layers of an image into the store. */
+async function publish(from: TestEngine, image: string): Promise<Descriptor[]> {
+  const { layers } = await from.json<{ layers: ImageLayer[] }>("GET", `/v1/images/${image}/layers`);
+  const published: Descriptor[] = [];
+  for (const { id, blob } of layers) {
+    const archive = await (await from.fetch("GET", `/v1/images/${image}/layers/${id}`)).bytes();
+    published.push(blob === undefined ? put(archive) : blob);
+    if (blob !== undefined) writeFileSync(join(blobs, blob.digest.slice(7)), archive);
+  }
+  return published;
+}
+
+/** Puts an archive into the store, and returns its descriptor. */
+function put(archive: Uint8Array): Descriptor {
+  const bytes = Bun.gzipSync(Buffer.from(archive));
+  writeFileSync(join(blobs, digestOf(bytes).slice(7)), bytes);
+  return { media_type: gzip, digest: digestOf(bytes), size: bytes.byteLength, diff_id: digestOf(archive) };
+}
+
+let made = 0;
+/** Makes a layer that no other image has. */
+function newLayer(): Descriptor {
+  return put(tarOf([{ name: "dir/own", content: `layer ${++made}` }]));
+}
+
+function declare(
+  layers: readonly Descriptor[],
+  more: Record<string, unknown> = {},
+  to = engine,
+): Promise<DeclaredImage> {
+  const config = { Env: ["PATH=/bin"], Cmd: ["sh"] };
+  return to.json("POST", "/v1/images/remote", { source, config, layers, ...more });
+}
+
+async function recordOf(image: string): Promise<ImageRecord | undefined> {
+  const { images } = await engine.json<{ images: ImageRecord[] }>("GET", `/v1/images?uuid=${image}&sizes=1`);
+  return images[0];
+}
+
+const countLayers = () => readdirSync(join(engine.directory, "layers")).length;
+
+describe("a declared image", () => {
+  test("is there at once, and nothing is fetched for what needs no files", async () => {
+    const layers = [busybox, newLayer(), newLayer()];
+    const before = { opened: opened.length, layers: countLayers() };
+    const origin = { author: "ann", history: [{ created_by: "RUN x" }] };
+    const { image, missing } = await declare(layers, { origin, tag: "remote:1" });
+    expect(missing).toBe(3);
+    // The same request, and the same image with another tag.
+    expect(await declare(layers, { origin, tag: "remote:2" })).toEqual({ image, missing: 3 });
+    expect((await declare(layers)).image).not.toBe(image);
+    const bytes = layers.reduce((sum, { size }) => sum + size, 0);
+    expect(await recordOf(image)).toMatchObject({ size: 0, missing_layers: 3, missing_bytes: bytes });
+    const { images } = await engine.json<{ images: ImageRecord[] }>("GET", "/v1/images?tag=remote:2");
+    expect(images).toMatchObject([{ uuid: image, oci_config: { Cmd: ["sh"] }, oci_author: "ann" }]);
+    const listed = await engine.json<{ layers: ImageLayer[] }>("GET", `/v1/images/${image}/layers`);
+    expect(listed.layers).toMatchObject(
+      layers.map((blob) => ({ id: blob.digest.slice(7), is_remote: true, source, blob })),
+    );
+    const configured = await engine.json<{ uuid: string }>("POST", `/v1/images/${image}/config`, {
+      config: { Cmd: ["other"] },
+    });
+    expect(await recordOf(configured.uuid)).toMatchObject({ missing_layers: 3 });
+    const report = await checkEngine(engine.directory, {
+      signal: new AbortController().signal,
+      onProgress: () => undefined,
+    });
+    expect(report.damage).toEqual([]);
+    expect({ opened: opened.length, layers: countLayers() }).toEqual(before);
+  });
+
+  test("is passed on as its blobs, which stay away", async () => {
+    const layer = newLayer();
+    const { image } = await declare([layer]);
+    const archive = await engine.fetch("GET", `/v1/images/${image}/layers/${layer.digest.slice(7)}`);
+    expect(archive.headers.get("content-type")).toBe(gzip);
+    expect(digestOf(await archive.bytes())).toBe(layer.digest);
+    expect(await recordOf(image)).toMatchObject({ missing_layers: 1 });
+  });
+
+  test("uses the layers that the engine has, and an image without layers needs none", async () => {
+    const upper = newLayer();
+    const { image } = await declare([busybox, upper]);
+    await engine.run(image, "true");
+    expect((await declare([busybox, upper], { config: { Cmd: ["x"] } })).missing).toBe(0);
+    expect((await declare([busybox, upper, newLayer()])).missing).toBe(1);
+    const scratch = await declare([]);
+    expect(scratch.missing).toBe(0);
+    expect((await declare([])).image).toBe(scratch.image);
+    const list = await engine.json("GET", `/v1/inspect/${scratch.image}/list?path=/`);
+    expect(list).toMatchObject({ files: [] });
+  });
+
+  test("is the same image as the imported one, if its configuration is sent", async () => {
+    await using other = await TestEngine.open().then((own) => Object.assign(own, closing(own)));
+    const [architecture, layers] = [process.arch === "arm64" ? "arm64" : "amd64", [busybox]];
+    const configuration = JSON.stringify({
+      ...{ os: "linux", architecture, config: { Cmd: ["sh"] } },
+      rootfs: { type: "layers", diff_ids: [busybox.diff_id] },
+    });
+    const { image } = await other.json<DeclaredImage>("POST", "/v1/images/remote", {
+      ...{ source, configuration, layers },
+    });
+    const config = Buffer.from(configuration);
+    writeFileSync(join(blobs, digestOf(config).slice(7)), config);
+    const manifest = Buffer.from(
+      JSON.stringify({
+        schemaVersion: 2,
+        config: { mediaType: "application/json", digest: digestOf(config), size: config.length },
+        layers: [{ mediaType: gzip, digest: busybox.digest, size: busybox.size }],
+      }),
+    );
+    writeFileSync(join(blobs, digestOf(manifest).slice(7)), manifest);
+    const described = { mediaType: "x", digest: digestOf(manifest), size: manifest.length };
+    writeFileSync(join(work, "store/index.json"), JSON.stringify({ manifests: [described] }));
+    expect(await other.importBase("same:1", `oci:${work}/store`)).toBe(image);
+    expect((await other.run(image, "echo here")).stdout).toBe("here\n");
+    const again = await other.json("POST", "/v1/images/remote", { source, configuration, layers });
+    expect(again).toEqual({ image, missing: 0 });
+    const identity = `linux/${architecture} ${digestOf(config)}`;
+    const { images } = await other.json<{ images: ImageRecord[] }>("GET", `/v1/images?uuid=${image}`);
+    expect(images).toMatchObject([{ identity }]);
+  });
+});
+
+describe("is fetched for", () => {
+  const inspect = (route: string) => async (image: string) => {
+    const response = await engine.fetch("GET", `/v1/inspect/${image}/${route}`);
+    expect(response.status).toBe(200);
+    return response.text();
+  };
+  const content = async (image: string) => (await inspect("download?path=/dir/own")(image)).slice(0, 5);
+  test.each<[string, (image: string, base: string) => Promise<unknown>, unknown]>([
+    ["a command", async (image) => (await engine.run(image, "cat /dir/own")).stdout.slice(0, 5), "layer"],
+    ["files", async (image) => content((await engine.run(image, "", { entries: {} })).image ?? ""), "layer"],
+    [
+      "a copy from it",
+      async (image, base) => {
+        const copies = [{ image, sources: ["/dir/own"], destination: "/dir/own" }];
+        return content((await engine.run(base, "", { copies })).image ?? "");
+      },
+      "layer",
+    ],
+    [
+      "a mount of it",
+      async (image, base) => {
+        const mounts = [{ type: "bind" as const, image, source: "/dir", target: "/mnt", readonly: true }];
+        return (await engine.run(base, "cut -c1-5 /mnt/own", { mounts })).stdout;
+      },
+      "layer\n",
+    ],
+    ["a list", async (image) => JSON.parse(await inspect("list?path=/dir")(image)).files.length, 1],
+    ["a file", content, "layer"],
+    ["an archive", async (image) => (await inspect("archive?path=/dir")(image)).includes("layer "), true],
+    ["a search", async (image) => (await inspect("grep?pattern=layer&path=/dir")(image)).length > 0, true],
+    [
+      "its changes",
+      async (image) => {
+        const { layers } = await engine.json<{ layers: { added: object }[] }>(
+          "GET",
+          `/v1/images/${image}/changes`,
+        );
+        return layers.at(-1)?.added;
+      },
+      { files: 1, bytes: expect.any(Number) },
+    ],
+    [
+      "a digest",
+      async (image) => {
+        const selection = { sources: ["/dir"] };
+        return typeof (await engine.json("POST", `/v1/inspect/${image}/digest`, selection)).digest;
+      },
+      "string",
+    ],
+  ])("%s", async (_name, use, result) => {
+    const { image: base } = await declare([busybox]);
+    const layer = newLayer();
+    const { image } = await declare([busybox, layer]);
+    expect(await use(image, base)).toEqual(result);
+    expect(await recordOf(image)).not.toHaveProperty("missing_layers");
+    // A later push has the same blob.
+    const listed = await engine.json<{ layers: ImageLayer[] }>("GET", `/v1/images/${image}/layers`);
+    expect(listed.layers[1]).toMatchObject({ blob: layer });
+    expect(listed.layers[1]).not.toHaveProperty("is_remote");
+    expect(opened.filter((digest) => digest === layer.digest)).toHaveLength(1);
+  });
+});
+
+test("a fetched image has the files that the original has", async () => {
+  await using origin = await TestEngine.open().then((own) => Object.assign(own, closing(own)));
+  let image = await origin.importBase();
+  for (const command of [
+    "mkdir -p /a/b; echo 1 > /a/b/f; ln /a/b/f /a/l; ln -s /a /s; chown 7:8 /a/b; chmod 4711 /a/b/f",
+    "rm /a/l /bin/wc; rm -r /home; mkdir /home; touch /home/new; ln /a/b/f /a/m",
+    "mkfifo /p; mv /usr /moved; setfattr -n user.x -v y /a 2>/dev/null; touch -d @5 /a",
+  ])
+    image = (await origin.run(image, command)).image ?? "";
+  const declared = await declare(await publish(origin, image));
+  const files = async (of: TestEngine, uuid: string) => {
+    const { body } = await of.fetch("GET", `/v1/inspect/${uuid}/archive?path=/`);
+    return body === null ? [] : await Array.fromAsync(readTar(body));
+  };
+  expect(await files(engine, declared.image)).toEqual(await files(origin, image));
+});
+
+test("each layer is fetched once, although several want it at once", async () => {
+  const layers = [busybox, newLayer(), newLayer(), newLayer()];
+  const images = await Promise.all([2, 3, 4, 4].map((count) => declare(layers.slice(0, count))));
+  const before = opened.length;
+  const done = await Promise.all(images.map(({ image }) => engine.run(image, "cat /dir/own")));
+  expect(done.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0, 0]);
+  const fetched = opened.slice(before).filter((digest) => digest !== busybox.digest);
+  expect(fetched.sort()).toEqual(
+    layers
+      .slice(1)
+      .map(({ digest }) => digest)
+      .sort(),
+  );
+});
+
+test("the command's events tell what is fetched", async () => {
+  const layer = newLayer();
+  const { image } = await declare([busybox, layer]);
+  const { uuid } = await engine.start({ image, command: "true" });
+  const messages = (await engine.events(uuid)).flatMap(({ type, data }) =>
+    type === "progress" ? [data.message] : [],
+  );
+  expect(messages[0]).toBe(`Fetching 1 layer (0.0 MB) from ${source}`);
+  expect(messages.at(-1)).toBe("Unpacked layer 1 of 1");
+});
+
+describe("a layer that can't be fetched:", () => {
+  const blobFile = ({ digest }: Descriptor) => join(blobs, digest.slice(7));
+  const failing = (openBlob: BlobStore["openBlob"]) => () => {
+    meddle = (store) => ({ ...store, openBlob });
+  };
+  test.each<[string, (layer: Descriptor) => void, string]>([
+    ["forgotten", (layer) => rmSync(blobFile(layer)), "has no blob"],
+    ["damaged", (layer) => writeFileSync(blobFile(layer), Buffer.alloc(layer.size, 1)), "digest"],
+    ["too short", (layer) => writeFileSync(blobFile(layer), ""), "bytes"],
+    [
+      "damaged in a way that its store does not notice",
+      (layer) =>
+        failing(async () =>
+          (async function* () {
+            yield Buffer.alloc(layer.size, 1);
+          })(),
+        )(),
+      ": layer sha256:",
+    ],
+    [
+      "endless",
+      failing(async () =>
+        (async function* () {
+          for (;;) yield new Uint8Array(1000);
+        })(),
+      ),
+      "more than",
+    ],
+    [
+      "from a registry that is gone",
+      failing(async () => {
+        throw new Error("connection refused");
+      }),
+      "connection refused",
+    ],
+  ])("%s", async (_name, harm, reason) => {
+    const layers = [busybox, newLayer(), newLayer()];
+    const { image } = await declare(layers);
+    const [, below, layer] = layers as [Descriptor, Descriptor, Descriptor];
+    const saved = await Bun.file(blobFile(layer)).bytes();
+    await engine.run((await declare(layers.slice(0, 2))).image, "true");
+    harm(layer);
+    try {
+      const { operation } = await engine.run(image, "true");
+      expect(operation.status).toBe("FAILED");
+      expect(operation.error).toStartWith(
+        `image ${image} can no longer be used: its layer ${layer.digest} cannot be fetched from ${source}: `,
+      );
+      expect(operation.error).toContain(reason);
+      // Until it is tried again, the image does not exist.
+      expect(await recordOf(image)).toBeUndefined();
+      const refused = await engine.fetch("GET", `/v1/inspect/${image}/list?path=/`);
+      expect([refused.status, await refused.text()]).toEqual([424, expect.stringContaining(reason)]);
+      const again = await engine.fetch("POST", "/v1/images/remote", { source, config: {}, layers });
+      expect(again.status).toBe(424);
+      expect((await declare([busybox, below])).missing).toBe(0);
+    } finally {
+      meddle = (store) => store;
+      writeFileSync(blobFile(layer), saved);
+      ahead += 61_000;
+    }
+    expect(await recordOf(image)).toMatchObject({ missing_layers: 1 });
+    expect((await engine.run(image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
+  });
+
+  test("forged: its content is not what the image is declared to have", async () => {
+    const forged = { ...newLayer(), diff_id: digestOf(Buffer.from("other")) };
+    const { image } = await declare([busybox, forged]);
+    const { operation } = await engine.run(image, "true");
+    expect(operation.error).toContain(`its layer ${forged.digest} cannot be fetched from ${source}`);
+    expect(operation.error).toContain(`but ${forged.diff_id} is expected`);
+    ahead += 61_000;
+  });
+
+  test("an image that was declared with another source meanwhile is fetched from there", async () => {
+    const layer = newLayer();
+    const { image } = await declare([busybox, layer], { source: `dir:${work}/none` });
+    expect((await engine.run(image, "true")).operation.error).toContain(`from dir:${work}/none: `);
+    expect((await declare([busybox, layer])).image).toBe(image);
+    expect((await engine.run(image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
+  });
+
+  test("a fetch that nobody waits for any more ends, and what has come of it goes", async () => {
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    failing(async (_blob, signal) => {
+      resolve();
+      return (async function* () {
+        yield new Uint8Array(1);
+        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      })();
+    })();
+    const { image } = await declare([busybox, newLayer()]);
+    const { uuid } = await engine.start({ image, command: "true" });
+    await asked;
+    meddle = (store) => store;
+    await engine.json("DELETE", `/v1/operations/${uuid}`);
+    expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
+    expect((await engine.run(image, "cat /dir/own")).exitCode).toBe(0);
+    expect(readdirSync(join(engine.directory, "operations"))).toEqual([]);
+  });
+});
+
+test.each<[string, Record<string, unknown>, string]>([
+  ["a source of an unknown kind", { source: "oci:/x" }, "source must be"],
+  ["a source with a query", { source: "docker://host/name?x" }, "source must be"],
+  ["a layer that is no archive", { layers: [{ media_type: "text/plain" }] }, "layers[0].media_type is not"],
+  [
+    "a digest of another kind",
+    { layers: [{ media_type: gzip, size: 1, digest: "md5:1" }] },
+    "layers[0].digest",
+  ],
+  ["an unknown field", { layer: [] }, "layer is not a known field"],
+  ["another platform", { platform: "linux/riscv64" }, "is an image for linux/riscv64"],
+  ["an invalid tag", { tag: "A B" }, "is not a valid tag"],
+  [
+    "a configuration of other layers",
+    { config: undefined, configuration: `{"rootfs": {"diff_ids": ["sha256:${"0".repeat(64)}"]}}` },
+    "the configuration names other layers",
+  ],
+])("refuses %s", async (_name, request, problem) => {
+  const body = { source, config: {}, layers: [busybox], ...request };
+  const response = await engine.fetch("POST", "/v1/images/remote", body);
+  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(problem)]);
+});
+
+test("images that are not here are removed, alone and by a prune", async () => {
+  const { image } = await declare([newLayer(), newLayer()]);
+  await engine.json("DELETE", `/v1/images/${image}`);
+  expect(await recordOf(image)).toBeUndefined();
+});
