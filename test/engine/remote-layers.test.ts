@@ -55,7 +55,7 @@ beforeAll(async () => {
       });
     },
   });
-  await using origin = await TestEngine.open().then((other) => Object.assign(other, closing(other)));
+  await using origin = await openOther();
   [busybox] = (await publish(origin, await origin.importBase())) as [Descriptor];
 });
 afterAll(async () => {
@@ -63,7 +63,11 @@ afterAll(async () => {
   rmSync(work, { recursive: true, force: true });
 });
 
-const closing = (other: TestEngine) => ({ [Symbol.asyncDispose]: () => other.close() });
+/** Opens an engine with a directory of its own. */
+async function openOther() {
+  const other = await TestEngine.open();
+  return Object.assign(other, { [Symbol.asyncDispose]: () => other.close() });
+}
 
 /** Puts the layers of an image into the store. */
 async function publish(from: TestEngine, image: string): Promise<Descriptor[]> {
@@ -159,7 +163,7 @@ describe("a declared image", () => {
   });
 
   test("is the same image as the imported one, if its configuration is sent", async () => {
-    await using other = await TestEngine.open().then((own) => Object.assign(own, closing(own)));
+    await using other = await openOther();
     const [architecture, layers] = [process.arch === "arm64" ? "arm64" : "amd64", [busybox]];
     const configuration = JSON.stringify({
       ...{ os: "linux", architecture, config: { Cmd: ["sh"] } },
@@ -254,7 +258,7 @@ describe("is fetched for", () => {
 });
 
 test("a fetched image has the files that the original has", async () => {
-  await using origin = await TestEngine.open().then((own) => Object.assign(own, closing(own)));
+  await using origin = await openOther();
   let image = await origin.importBase();
   for (const command of [
     "mkdir -p /a/b; echo 1 > /a/b/f; ln /a/b/f /a/l; ln -s /a /s; chown 7:8 /a/b; chmod 4711 /a/b/f",
@@ -394,9 +398,57 @@ describe("a layer that can't be fetched:", () => {
     await engine.json("DELETE", `/v1/operations/${uuid}`);
     expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
     expect((await engine.run(image, "cat /dir/own")).exitCode).toBe(0);
-    expect(readdirSync(join(engine.directory, "operations"))).toEqual([]);
+    await isEmpty(join(engine.directory, "operations"));
   });
 });
+
+describe("with several processes", () => {
+  let home: string;
+  beforeAll(() => {
+    home = mkdtempSync(join(tmpdir(), "bough-shared-"));
+  });
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  test("a killed one leaves the image as it was", async () => {
+    const layers = [busybox, newLayer(), newLayer()];
+    await using before = await openIn(home);
+    const { image } = await declare(layers, {}, before);
+    const script = join(import.meta.dir, "../support/fetching-process.ts");
+    const child = Bun.spawn([process.execPath, script, home, image, layers[2]?.digest ?? ""], {
+      stdout: "pipe",
+    });
+    for await (const _ of child.stdout) break;
+    child.kill("SIGKILL");
+    await child.exited;
+    await using after = await openIn(home);
+    const { images } = await after.json<{ images: object[] }>("GET", `/v1/images?uuid=${image}&sizes=1`);
+    expect(images).toMatchObject([{ missing_layers: 3 }]);
+    expect((await after.run(image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
+    await isEmpty(join(home, "operations"));
+    expect(readdirSync(join(home, "layers"))).toHaveLength(3);
+  });
+
+  test("two that fetch the same layers at once do no harm", async () => {
+    const layers = [busybox, newLayer(), newLayer()];
+    await using one = await openIn(home);
+    await using other = await openIn(home);
+    const { image } = await declare(layers, {}, one);
+    const ran = await Promise.all([one, other].map((each) => each.run(image, "cat /dir/own")));
+    expect(ran.map(({ stdout }) => stdout)).toEqual([`layer ${made}`, `layer ${made}`]);
+    const signal = new AbortController().signal;
+    expect((await checkEngine(home, { signal, onProgress: () => undefined })).damage).toEqual([]);
+  });
+});
+
+/** An operation's directory goes a moment after its last event. */
+async function isEmpty(directory: string): Promise<void> {
+  while (readdirSync(directory).length > 0) await Bun.sleep(5);
+}
+
+async function openIn(directory: string) {
+  const opened = await TestEngine.open({ directory });
+  return Object.assign(opened, { [Symbol.asyncDispose]: () => opened.engine.close() });
+}
 
 test.each<[string, Record<string, unknown>, string]>([
   ["a source of an unknown kind", { source: "oci:/x" }, "source must be"],

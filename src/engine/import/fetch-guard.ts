@@ -54,16 +54,19 @@ interface GuardedFetch {
 export async function startGuardedFetch(environment: Environment): Promise<GuardedFetch> {
   const guard = createProxy(environment);
   const port = await guard.listen({ host: "127.0.0.1", port: 0 });
+  let refused: LocalAddressError | undefined;
   return {
     async fetch(input, init) {
       // Bun does not use the proxy for the hosts of NO_PROXY.
       const { hostname } = new URL(typeof input === "string" ? input : input.url);
       await resolveRemote(hostname).catch((error: unknown) => {
-        if (error instanceof LocalAddressError) throw error;
+        if (!(error instanceof LocalAddressError)) return;
+        refused ??= error;
+        throw error;
       });
       return fetch(input, { ...init, redirect: "manual", proxy: guard.urlAt(port) });
     },
-    reasonOf: guard.reasonOf,
+    reasonOf: (message) => refused ?? guard.reasonOf(message),
     close: guard.close,
   };
 }

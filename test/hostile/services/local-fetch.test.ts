@@ -42,7 +42,8 @@ beforeAll(async () => {
     ".config/containers/registries.conf": `[[registry]]\nlocation = "${host}"\ninsecure = true\n`,
   });
   proxy = await startProxy();
-  engine = await TestEngine.open({ environment: { PATH: process.env.PATH, HOME: home }, isServer: true });
+  const environment = { PATH: process.env.PATH, HOME: home, BOUGH_TLS_VERIFY: "false", BOUGH_RETRY: "0" };
+  engine = await TestEngine.open({ environment, isServer: true });
 });
 afterAll(async () => {
   await engine.close();
@@ -89,7 +90,18 @@ async function importing(url: string, from = engine) {
   return from.finish(await from.json("POST", "/v1/images/import", body));
 }
 
-test.each([
+let repositories = 0;
+
+/** Declares an image with a layer of a repository, and uses it. */
+async function fetching(repository: string) {
+  const digest = `sha256:${new Bun.CryptoHasher("sha256").update(repository).digest("hex")}`;
+  const layer = { media_type: "application/vnd.oci.image.layer.v1.tar", digest, diff_id: digest, size: 2 };
+  const body = { source: `docker://${repository}`, config: {}, layers: [layer] };
+  const { image } = await engine.json<{ image: string }>("POST", "/v1/images/remote", body);
+  return (await engine.run(image, "true")).operation;
+}
+
+const local = [
   "127.0.0.1:PORT",
   "localhost:PORT",
   "[::1]:PORT",
@@ -97,7 +109,18 @@ test.each([
   "0.0.0.0:PORT",
   "[::ffff:127.0.0.1]:PORT",
   "169.254.169.254",
-])("an import from docker://%s is refused", async (host) => {
+];
+
+test.each(local)("a layer of docker://%s is not fetched", async (host) => {
+  const { status, error } = await fetching(`${host.replace("PORT", String(secret.port))}/x`);
+  expect([status, error]).toEqual([
+    "FAILED",
+    expect.stringMatching(/: a client of this server cannot make it /),
+  ]);
+  expect(reached).toEqual([]);
+});
+
+test.each(local)("an import from docker://%s is refused", async (host) => {
   const url = `docker://${host.replace("PORT", String(secret.port))}/x:1`;
   expect(await importing(url)).toMatchObject({
     status: "FAILED",
@@ -120,7 +143,19 @@ test.each([
     error: expect.stringMatching(/^a client of this server cannot make it connect to .*--allow-local-fetch/),
   });
   expect(asked).toContain("/v2/x/manifests/1");
+  const { error } = await fetching(`${machine.address}:${registry.port}/x${++repositories}`);
+  expect(error).toMatch(/: a client of this server cannot make it connect to /);
+  expect(asked.at(-1)).toMatch(/^\/v2\/x\d+\/blobs\//);
   expect(reached).toEqual([]);
+});
+
+test("a server takes no path of its own machine, and no digest that it can't verify", async () => {
+  const ask = async (request: object) => {
+    const body = { source: "docker://host/x", config: {}, layers: [], ...request };
+    return (await engine.fetch("POST", "/v1/images/remote", body)).status;
+  };
+  expect(await ask({ source: "dir:/etc" })).toBe(400);
+  expect(await ask({ config_digest: `sha256:${"0".repeat(64)}` })).toBe(403);
 });
 
 test("behind a proxy of the machine, a redirect to loopback is refused, and all else goes through it", async () => {
