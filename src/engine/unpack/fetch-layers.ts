@@ -6,17 +6,18 @@ import { meansUnwritable } from "../faults.ts";
 import { BlobFetch, UnfetchedBlobError } from "../import/fetch-blobs.ts";
 import { measureRoom } from "../import-limits.ts";
 import { requireNoFailedSync } from "../lost-layers.ts";
-import { type AbsentBlob, absentBlobs, absentLayersFrom } from "../records/absent-layers.ts";
+import { type AbsentBlob, absentBlobs, absentLayersFrom, isAbsent } from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
-import { layerChain } from "../records/layers.ts";
+import { keepBlobs } from "../records/imported-blobs.ts";
+import { type LayerMarks, noMarks } from "../records/layer-marks.ts";
+import { layerChain, restoreLayer } from "../records/layers.ts";
 import type { Success } from "../records/operations.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { EarlyLayers } from "./early-layers.ts";
-import { keepLayers } from "./keep-layers.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import { openLayerThreads } from "./layer-threads.ts";
-import { unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
+import { placesOf, unpackingDirectory, unpackLayers } from "./unpack-layers.ts";
 
 /** Absent layers could not be fetched, for a reason that is not this machine's: they are unreachable. */
 export class UnreachableLayersError extends BoughError {
@@ -34,7 +35,7 @@ export async function performFetch(
   run: OperationRun,
   report: (message: string) => void,
 ): Promise<() => Success> {
-  const { database, clock, layout, importLimits, inUserNamespace } = state;
+  const { database, layout, importLimits, inUserNamespace } = state;
   const { groups, blobs } = planFetch(state, image.layer);
   const ended = new AbortController();
   const signal = AbortSignal.any([run.signal, ended.signal]);
@@ -63,7 +64,8 @@ export async function performFetch(
     await Promise.all([downloads.remove(), rm(directory, { recursive: true, force: true })]);
     return () => {
       requireNoFailedSync(database, run.uuid);
-      keepLayers(state, groups, { ...run, marks }, clock.now());
+      for (const group of groups) keepFetched(state, group, run, marks.get(group) ?? noMarks);
+      state.layerSync.request();
       return { status: "SUCCESS", error: null, image: image.uuid };
     };
   } catch (error) {
@@ -75,11 +77,23 @@ export async function performFetch(
   }
 }
 
+/** Places the files of an absent layer. Another process may have done so meanwhile. */
+function keepFetched(
+  { database, layout, boot }: EngineState,
+  group: LayerGroup,
+  { uuid, directory }: OperationRun,
+  marks: LayerMarks,
+): void {
+  const id = group.existing?.id;
+  if (id === undefined || !isAbsent(database, id)) return;
+  const places = placesOf(directory, group);
+  const unsyncedIn = { boot, operation: uuid };
+  restoreLayer(database, layout, id, { directory: places.content, marks, unsyncedIn });
+  keepBlobs(layout, id, places.blobs);
+}
+
 /** Returns all layers of an image as groups, the lowest first, and the blobs of the absent ones, which the groups' indexes count. */
 function planFetch({ database }: EngineState, top: number): { groups: LayerGroup[]; blobs: AbsentBlob[] } {
-  const contentOf = database.query<{ content: string | null }, [number]>(
-    "SELECT content FROM layers WHERE id = ?",
-  );
   const blobs: AbsentBlob[] = [];
   const groups = layerChain(database, top)
     .reverse()
@@ -87,11 +101,9 @@ function planFetch({ database }: EngineState, top: number): { groups: LayerGroup
       const own = absentBlobs(database, id);
       const from = blobs.length;
       blobs.push(...own);
-      const isAbsent = own.length > 0;
-      return {
-        ...{ from, to: blobs.length, content: contentOf.get(id)?.content ?? "" },
-        existing: { id, isAbsent, isWhole: !isAbsent, hasBlobs: !isAbsent },
-      };
+      const isHere = own.length === 0;
+      const existing = { id, isAbsent: !isHere, isWhole: isHere, hasBlobs: isHere };
+      return { from, to: blobs.length, content: "", existing };
     });
   return { groups, blobs };
 }
