@@ -1,5 +1,5 @@
 /**
- * Bytes that only whoever asks for them sees: no JSON, message or inspection of an object that holds a secret can contain it. What
+ * Bytes, such as a token's or a password's, that only whoever asks for them sees: no JSON, message or inspection of an object that holds a secret can contain it. What
  * should be stored or shown has to leave it out.
  */
 export class Secret {
@@ -9,9 +9,18 @@ export class Secret {
     this.#bytes = bytes;
   }
 
+  static of(text: string): Secret {
+    return new Secret(Buffer.from(text));
+  }
+
   /** For its one destination: a request's field for secrets, or the memory of a command. */
   reveal(): Uint8Array {
     return this.#bytes;
+  }
+
+  /** The same as text: for a header, a request's field for a password, or a profile file. */
+  text(): string {
+    return Buffer.from(this.#bytes).toString();
   }
 
   toJSON(): never {

@@ -1,5 +1,7 @@
 /** The API client: an ImageService over any fetch function. */
+
 import type { Clock } from "../clock.ts";
+import type { Secret } from "../secret.ts";
 import { type Accounts, createAccounts, createCapabilities } from "./capabilities.ts";
 import { createFiles } from "./files/files.ts";
 import type { KnownFiles } from "./files/upload.ts";
@@ -34,7 +36,7 @@ export interface ServiceOptions {
   baseUrl: string;
   /** Shown to people instead of the base address. */
   address?: string;
-  token?: string;
+  token?: Secret;
   project?: string;
   userAgent: string;
   clock: Clock;

@@ -3,8 +3,10 @@
  * (`service/`). Every method rejects with a `BoughError` that names the call, the address and the service's message. It rejects
  * with the signal's reason once the signal of the service is aborted.
  */
+
 import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
+import type { Secret } from "../secret.ts";
 import type {
   LocalFile,
   SendOnce,
@@ -188,7 +190,7 @@ export interface ImageImport {
   tag?: string | undefined;
   timeoutSeconds: number;
   /** Credentials for the registry; they go only into the request. */
-  credentials?: { username: string; password: string } | undefined;
+  credentials?: { username: string; password: Secret } | undefined;
   onProgress?: EventListener["onProgress"] | undefined;
 }
 

@@ -1,4 +1,5 @@
 import { systemClock } from "../../src/clock.ts";
+import { Secret } from "../../src/secret.ts";
 import { createService, type Service, type ServiceOptions } from "../../src/service/client.ts";
 import type { ServiceNotice } from "../../src/service/http/attempt.ts";
 
@@ -10,7 +11,10 @@ export interface TestClient {
 }
 
 /** A client of the service at `url`; waits have no jitter. */
-export function clientOf(url: string, options: Partial<ServiceOptions> = {}): TestClient {
+export function clientOf(
+  url: string,
+  { token, ...options }: Partial<Omit<ServiceOptions, "token">> & { token?: string } = {},
+): TestClient {
   const notices: ServiceNotice[] = [];
   const interrupt = new AbortController();
   const service = createService({
@@ -21,6 +25,7 @@ export function clientOf(url: string, options: Partial<ServiceOptions> = {}): Te
     signal: interrupt.signal,
     onNotice: (notice) => notices.push(notice),
     random: () => 0,
+    ...(token === undefined ? {} : { token: Secret.of(token) }),
     ...options,
   });
   return { service, notices, interrupt };

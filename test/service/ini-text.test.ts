@@ -101,7 +101,7 @@ test("in any file a changed value is read back, and at most one line differs", (
       const before = lines.join("\n");
       const after = setIniValue(before, "profile:a", "token", value);
       const profile = readProfiles([{ path: "auth.ini", text: after }]).byName.get("a");
-      expect(profile?.token).toBe(value);
+      expect(profile?.token?.text()).toBe(value);
       const kept = before.split("\n").filter((text) => text !== "");
       const now = after.split("\n");
       expect(kept.filter((text) => !now.includes(text)).length).toBeLessThanOrEqual(1);

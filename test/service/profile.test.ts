@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
+import { Secret } from "../../src/secret.ts";
 import { chooseService, type Environment, type ServiceFlags } from "../../src/service/profiles/profile.ts";
 
 /** Files as the service's clients write them. */
@@ -112,7 +113,7 @@ describe("the service is chosen by", () => {
     ],
     [
       "flags before the profile",
-      { flags: { token: "mine", project: "p-9" } },
+      { flags: { token: Secret.of("mine"), project: "p-9" } },
       { kind: "remote", ...work, token: "mine", project: "p-9", source: "profile work" },
     ],
     [
@@ -143,7 +144,7 @@ describe("the service is chosen by", () => {
     ],
     [
       "--url",
-      { files: [], flags: { url: "http://127.0.0.1:8080//", token: "t" } },
+      { files: [], flags: { url: "http://127.0.0.1:8080//", token: Secret.of("t") } },
       { kind: "remote", url: "http://127.0.0.1:8080", token: "t", project: undefined, source: "--url" },
     ],
     [
@@ -194,9 +195,9 @@ describe("the service is chosen by", () => {
     ],
   ];
   test.each(cases)("%s", (_, input, expected) => {
-    expect(chooseService({ flags: {}, environment: {}, files, ...input })).toEqual(
-      expected as ReturnType<typeof chooseService>,
-    );
+    const choice = chooseService({ flags: {}, environment: {}, files, ...input });
+    const shown = choice.kind === "embedded" ? choice : { ...choice, token: choice.token?.text() };
+    expect<unknown>(shown).toEqual(expected);
   });
 });
 
@@ -233,7 +234,12 @@ describe("an invalid configuration is an error:", () => {
     ],
     ["iam without a project", { flags: { profile: "no-project" } }, "needs a project", "--project"],
     ["iam without an address", { flags: { profile: "no-url" } }, "address is missing", "url = https://..."],
-    ["a token without an address", { files: [], flags: { token: "t" } }, "--token is given", "--url"],
+    [
+      "a token without an address",
+      { files: [], flags: { token: Secret.of("t") } },
+      "--token is given",
+      "--url",
+    ],
     [
       "a token in a variable without an address",
       { files: [], environment: { CONTREE_TOKEN: "t" } },

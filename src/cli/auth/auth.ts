@@ -1,4 +1,5 @@
 import { BoughError, messageOf } from "../../errors.ts";
+import { Secret } from "../../secret.ts";
 import type { Account } from "../../service/capabilities.ts";
 import { addressOf, parseBaseUrl } from "../../service/http/address.ts";
 import { checkProfileName, saveProfile, switchProfile } from "../../service/profiles/profile-editor.ts";
@@ -93,14 +94,14 @@ function readUrl(given: string | undefined, name: string): string {
   });
 }
 
-async function readToken({ globals, runtime, log }: Invocation): Promise<string> {
-  if (globals.token === "-") return await readSecretLine(runtime, "--token -");
+async function readToken({ globals, runtime, log }: Invocation): Promise<Secret> {
+  if (globals.token?.text() === "-") return await readSecretLine(runtime, "--token -");
   if (globals.token !== undefined) return globals.token;
   for (const variable of ["CONTREE_TOKEN", "NEBIUS_API_KEY"]) {
     const value = runtime.environment[variable];
     if (!value) continue;
     log.info(`using the token in ${variable}`);
-    return value;
+    return Secret.of(value);
   }
   if (!canAsk(runtime)) {
     throw new BoughError("no token given, and there is no terminal to ask for it", {
@@ -109,13 +110,14 @@ async function readToken({ globals, runtime, log }: Invocation): Promise<string>
     });
   }
   const typed = await askSecret(runtime, "Token");
-  if (typed === "") throw new BoughError("no token was given", { kind: "usage" });
+  if (typed === undefined) throw new BoughError("no token was given", { kind: "usage" });
   return typed;
 }
 
 /** Returns the token's type. A token without a project must be a JWT, which contains its project. */
-function kindOf(token: string, project: string | undefined): "iam" | "jwt" {
-  const isJwt = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token) && token.startsWith("ey");
+function kindOf(token: Secret, project: string | undefined): "iam" | "jwt" {
+  const text = token.text();
+  const isJwt = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(text) && text.startsWith("ey");
   return isJwt || project === undefined ? "jwt" : "iam";
 }
 

@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { Secret } from "../../secret.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import { isCi } from "../../terminal/color.ts";
@@ -10,14 +11,15 @@ export function canAsk({ stdin, stderr, environment }: Runtime): boolean {
   return stdin.isTerminal && stderr.isTerminal && !isCi(environment.CI);
 }
 
-/** Asks for a line that is not shown while it is typed. */
-export async function askSecret(runtime: Runtime, question: string): Promise<string> {
+/** Asks for a line that is not shown while it is typed; `undefined` for an empty one. */
+export async function askSecret(runtime: Runtime, question: string): Promise<Secret | undefined> {
   const { stdin, stderr, signal } = runtime;
   // Before the question, so that an immediate answer is not echoed either.
   stdin.setRawMode(true);
   stderr.write(`${visible(question)}: `);
   try {
-    return await abandonable(signal, readKeys(stdin.stream()));
+    const typed = await abandonable(signal, readKeys(stdin.stream()));
+    return typed === "" ? undefined : Secret.of(typed);
   } finally {
     stdin.setRawMode(false);
     stderr.write("\n");
@@ -25,7 +27,7 @@ export async function askSecret(runtime: Runtime, question: string): Promise<str
 }
 
 /** Reads the first line of piped input, for `--token -` and `--password-stdin`. */
-export async function readSecretLine(runtime: Runtime, option: string): Promise<string> {
+export async function readSecretLine(runtime: Runtime, option: string): Promise<Secret> {
   const { stdin, signal } = runtime;
   if (!stdin.isPiped) {
     throw new BoughError(`${option} reads standard input, and nothing is piped in`, {
@@ -36,7 +38,7 @@ export async function readSecretLine(runtime: Runtime, option: string): Promise<
   const { bytes } = await abandonable(signal, readAtMost(maxSecretBytes, stdin.stream()));
   const line = bytes.toString().split(/\r?\n/, 1)[0]?.trim() ?? "";
   if (line === "") throw new BoughError(`${option}: standard input is empty`, { kind: "usage" });
-  return line;
+  return Secret.of(line);
 }
 
 const maxSecretBytes = 64 * 1024;

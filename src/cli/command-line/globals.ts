@@ -1,5 +1,6 @@
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
+import { Secret } from "../../secret.ts";
 import type { LogLevel } from "../../terminal/log.ts";
 import type { Values } from "./arguments.ts";
 import type { ArgumentDefinitions } from "./definitions.ts";
@@ -68,7 +69,7 @@ export interface GlobalOptions {
   session: string | undefined;
   profile: string | undefined;
   url: string | undefined;
-  token: string | undefined;
+  token: Secret | undefined;
   project: string | undefined;
   local: boolean;
   format: (typeof formats)[number];
@@ -85,6 +86,7 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
   const progress = after.text("progress");
   const quiet = flag("quiet") || progress === "quiet";
   const format = text("format") ?? "table";
+  const token = text("token");
   if (text("session") === "")
     throw new BoughError('--session takes the key of a session, not ""', {
       kind: "usage",
@@ -94,7 +96,7 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
     session: text("session"),
     profile: text("profile"),
     url: text("url"),
-    token: text("token"),
+    token: token === undefined ? undefined : Secret.of(token),
     project: text("project"),
     local: flag("local"),
     // The -f of docker build names a Dockerfile; the --format of podman and docker has other values.

@@ -36,7 +36,7 @@ export const serve = command({
 async function serveEngine(invocation: Invocation): Promise<void> {
   const { values, globals, runtime, log } = invocation;
   const address = parseListenAddress(values.text("listen") ?? "127.0.0.1:0", runtime.workingDirectory);
-  const token = globals.token ?? makeToken();
+  const token = globals.token?.text() ?? makeToken();
   const isMade = globals.token === undefined;
   if (token.length < 8)
     throw new BoughError("--token is too short: at least 8 characters are needed", {

@@ -1,6 +1,7 @@
 import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
+import { Secret } from "../../secret.ts";
 import type { Service } from "../../service/client.ts";
 import { takesTag } from "../../service/images/tag.ts";
 import type { ImageImport } from "../../service/service.ts";
@@ -157,12 +158,12 @@ function checkCredentials({ values, runtime }: Invocation): void {
 
 async function askCredentials({ values, runtime }: Invocation): Promise<ImageImport["credentials"]> {
   const given = readCredentials(values);
-  if (given !== undefined) return given;
+  if (given !== undefined) return { ...given, password: Secret.of(given.password) };
   const username = values.text("username");
   if (username === undefined) return undefined;
   const password = values.flag("password-stdin")
     ? await readSecretLine(runtime, "--password-stdin")
     : await askSecret(runtime, `Password of ${username}`);
-  if (password === "") throw new BoughError("no password was given", { kind: "usage" });
+  if (password === undefined) throw new BoughError("no password was given", { kind: "usage" });
   return { username, password };
 }

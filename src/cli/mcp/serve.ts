@@ -97,10 +97,14 @@ function redactionFor({ runtime, globals }: Invocation): (text: string) => strin
 }
 
 function tokens(runtime: Invocation["runtime"], globals: Invocation["globals"]): string[] {
-  const given = [globals.token, runtime.environment.CONTREE_TOKEN, runtime.environment.NEBIUS_API_KEY];
+  const given = [
+    globals.token?.text(),
+    runtime.environment.CONTREE_TOKEN,
+    runtime.environment.NEBIUS_API_KEY,
+  ];
   try {
     const choice = chooseServiceFor(runtime, globals);
-    if (choice.kind === "remote") given.push(choice.token);
+    if (choice.kind === "remote") given.push(choice.token?.text());
   } catch {
     // Profiles that can't be read have no token to leak.
   }

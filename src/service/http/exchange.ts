@@ -5,6 +5,7 @@
 import { createFetch } from "ofetch";
 import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
+import type { Secret } from "../../secret.ts";
 import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
 import { DeadlineError } from "./deadline.ts";
@@ -18,7 +19,7 @@ export interface ExchangeOptions {
   baseUrl: string;
   /** Shown to people instead of the base address. If it is set, messages name only the path of a call. */
   address?: string;
-  token?: string;
+  token?: Secret;
   project?: string;
   userAgent: string;
   /** True if the service runs in this process. */
@@ -193,7 +194,8 @@ function isLong(body: Body | undefined): boolean {
 }
 
 /** Throws unless the token is visible ASCII, as headers require. The error must not contain the token. */
-function checkToken(token: string): string {
+function checkToken(secret: Secret): string {
+  const token = secret.text();
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new BoughError(
     "invalid token: it is empty or contains a character that is not allowed (a space or a line break?)",

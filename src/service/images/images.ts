@@ -133,7 +133,12 @@ export function createImages(options: ImagesOptions): Images {
 
     async importImage({ url, tag, timeoutSeconds, credentials, onProgress }) {
       const request: ImportRequest = {
-        registry: { url, ...(credentials === undefined ? {} : { credentials }) },
+        registry: {
+          url,
+          ...(credentials && {
+            credentials: { ...credentials, password: credentials.password.text() },
+          }),
+        },
         ...(tag === undefined ? {} : { tag }),
         timeout: timeoutSeconds,
       };

@@ -42,7 +42,7 @@ export function saveProfile(texts: ProfileTexts, profile: Profile): ProfileTexts
   const section = sectionOf(profile.name);
   let { settings, secrets } = texts;
   for (const field of fields) {
-    const value = profile[field];
+    const value = valueOf(profile, field);
     if (value === undefined) {
       settings = removeIniValue(settings, section, field);
       secrets = removeIniValue(secrets, section, field);
@@ -52,11 +52,18 @@ export function saveProfile(texts: ProfileTexts, profile: Profile): ProfileTexts
   }
   const saved = { settings, secrets };
   const read = readProfiles(filesOf(saved)).byName.get(profile.name);
-  const strange = fields.find((field) => profile[field] !== undefined && read?.[field] !== profile[field]);
+  const strange = fields.find((field) => {
+    const value = valueOf(profile, field);
+    return value !== undefined && (read === undefined || valueOf(read, field) !== value);
+  });
   if (strange === undefined) return saved;
   throw new BoughError(`the ${strange} contains characters that can't be stored in a profile file`, {
     kind: "usage",
   });
+}
+
+function valueOf(profile: Profile, field: (typeof fields)[number]): string | undefined {
+  return field === "token" ? profile.token?.text() : profile[field];
 }
 
 /** Changes one line, in the file that determines the active profile. */

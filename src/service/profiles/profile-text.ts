@@ -1,5 +1,6 @@
 /** The text of the profile files: INI with one `[profile:<name>]` section a profile. Pure. */
 import { parse } from "ini";
+import { Secret } from "../../secret.ts";
 import { asRecord, asText } from "../http/json.ts";
 
 export interface ProfileFile {
@@ -9,7 +10,7 @@ export interface ProfileFile {
 
 export interface Profile {
   name: string;
-  token: string | undefined;
+  token: Secret | undefined;
   url: string | undefined;
   /** `iam` or `jwt`. */
   type: string | undefined;
@@ -42,13 +43,18 @@ export function readProfiles(files: readonly ProfileFile[]): Profiles {
     const value = (key: string) => own.get(key) ?? defaults.get(key);
     byName.set(name, {
       name,
-      token: value("token"),
+      token: secretOf(value("token")),
       url: value("url"),
       type: value("type")?.toLowerCase(),
       project: value("project"),
     });
   }
   return { active: defaults.get("profile"), byName };
+}
+
+/** A secret that is given as text; `undefined` for none, or an empty one. */
+export function secretOf(text: string | undefined): Secret | undefined {
+  return text ? Secret.of(text) : undefined;
 }
 
 function parseSections(text: string): [string, [string, string][]][] {

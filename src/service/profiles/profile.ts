@@ -1,13 +1,14 @@
 /** Chooses the service of a command: by flags, else a profile, else variables, else the embedded engine. Pure. */
 import { usageError } from "../../errors.ts";
+import type { Secret } from "../../secret.ts";
 import { addressOf, parseBaseUrl } from "../http/address.ts";
-import { type Profile, type ProfileFile, type Profiles, readProfiles } from "./profile-text.ts";
+import { type Profile, type ProfileFile, type Profiles, readProfiles, secretOf } from "./profile-text.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ServiceFlags {
   url?: string | undefined;
-  token?: string | undefined;
+  token?: Secret | undefined;
   project?: string | undefined;
   profile?: string | undefined;
   /** Forces the embedded engine. */
@@ -20,7 +21,7 @@ export type ServiceChoice =
       kind: "remote";
       /** Checked, without trailing slashes. */
       url: string;
-      token: string | undefined;
+      token: Secret | undefined;
       project: string | undefined;
       /** The source of the choice, in words for people. */
       source: string;
@@ -56,7 +57,7 @@ export function chooseService({ flags, environment, files }: ServiceInputs): Ser
 interface Candidate {
   source: string;
   url?: string | undefined;
-  token?: string | undefined;
+  token?: Secret | undefined;
   project?: string | undefined;
   /** True if a project must be named: an IAM token does not imply one. */
   needsProject?: boolean;
@@ -99,7 +100,7 @@ function ofVariables(environment: Environment): Candidate | undefined {
   return {
     source: url ? "CONTREE_URL" : "CONTREE_TOKEN",
     url: url || undefined,
-    token: token || environment.NEBIUS_API_KEY || undefined,
+    token: secretOf(token || environment.NEBIUS_API_KEY),
     project: environment.CONTREE_PROJECT || environment.NEBIUS_AI_PROJECT || undefined,
   };
 }
