@@ -54,15 +54,18 @@ describe.each(settings)("%s", (_, prepare) => {
   const home = temporaryDirectory();
   const project = join(home, "project");
 
-  /** Runs a line of shell in the project. The message of a failure contains its standard error. */
-  async function sh(line: string, exitCode = 0): Promise<{ stdout: string; stderr: string }> {
-    const child = Bun.spawn(["sh", "-c", line], {
+  const start = (words: string[]) =>
+    Bun.spawn(words, {
       cwd: project,
       env: { PATH: `${programs}:${process.env.PATH}`, HOME: home, ...setting.environment },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
     });
+
+  /** Runs a line of shell in the project. The message of a failure contains its standard error. */
+  async function sh(line: string, exitCode = 0): Promise<{ stdout: string; stderr: string }> {
+    const child = start(["sh", "-c", line]);
     const { stdout, stderr, ...ended } = await endOf(child);
     expect({ line, ...ended, stderr }).toEqual({ line, exitCode, stderr });
     return { stdout, stderr };
@@ -165,11 +168,13 @@ describe.each(settings)("%s", (_, prepare) => {
   });
 
   test("Ctrl-C, a reader that stops and a closed standard input leave nothing running", async () => {
-    const { stderr } = await sh(
-      "timeout --preserve-status -s INT 1 bough -S k run -- sh -c 'touch /lost; sleep 1000'",
+    const child = start(["sh", "-c", "exec bough -S k run -- sh -c 'touch /lost; echo begun; sleep 1000'"]);
+    const log = new Response(child.stderr).text();
+    for await (const chunk of child.stdout) if (Buffer.from(chunk).includes("begun")) child.kill("SIGINT");
+    expect([await child.exited, await log]).toEqual([
       130,
-    );
-    expect(stderr).toMatch(/operation \S+ is cancelled/);
+      expect.stringMatching(/operation \S+ is cancelled/),
+    ]);
     expect(await out("bough -S k ls -q /")).not.toContain("lost");
     expect(await sh("bough -S k run -D -- yes | head -1")).toEqual({ stdout: "y\n", stderr: "" });
     expect(await out("bough -S k run -D -- wc -c <&-")).toBe("0\n");

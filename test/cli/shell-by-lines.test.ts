@@ -2,9 +2,11 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import type { Interrupt } from "../../src/cli/process/interrupts.ts";
+import type { InstanceResult } from "../../src/service/wire/operation.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { TestEngine } from "../support/engine.ts";
+import { untilRuns } from "../support/processes.ts";
 
 setDefaultTimeout(60_000);
 
@@ -30,14 +32,27 @@ async function* type(lines: readonly string[], interrupts: Set<Interrupt>): Asyn
   let pressed: Promise<void> | undefined;
   for (const [index, line] of lines.entries()) {
     await pressed;
-    // By then the previous line's command has started. No more lines may be read until it ends.
+    // No more lines may be read until the command ends.
     const press = async () => {
-      await Bun.sleep(500);
+      const [slept] = line.match(/sleep \d+/) ?? [];
+      if (slept !== undefined) await untilRuns(slept);
       expect(await [...interrupts].at(-1)?.()).toBe(true);
+      await untilDelivered();
     };
     pressed = lines[index + 1] === ctrlC ? press() : undefined;
     if (line !== ctrlC) yield Buffer.from(`${line}\n`);
     await Bun.sleep(20);
+  }
+}
+
+/** The process beside a command that the client started last. One of them takes each Ctrl-C to the shell. */
+let beside = "";
+
+async function untilDelivered(): Promise<void> {
+  for (;;) {
+    const { state } = await engine.json<InstanceResult>("GET", beside);
+    if (state?.exit_code !== -1 || state.signal !== -1) return;
+    await Bun.sleep(5);
   }
 }
 
@@ -62,6 +77,10 @@ const bough = (words: readonly string[], typed: readonly string[], url: string, 
 async function handle(input: string | Request, init?: RequestInit): Promise<Response> {
   const request = input instanceof Request ? input : new Request(input, init);
   const response = await engine.engine.fetch(request);
+  if (request.url.endsWith("/subprocesses")) {
+    const { spid } = (await response.clone().json()) as { spid: number };
+    beside = `${new URL(request.url).pathname}/${spid}`;
+  }
   if (!request.url.endsWith("/v1/whoami")) return response;
   return Response.json({ ...((await response.json()) as object), extensions: [] });
 }
@@ -81,7 +100,7 @@ test("a shell reads lines through the subprocess API, keeps its directory and va
 });
 
 test("Ctrl-C ends the running command, but no background jobs, and the shell continues", async () => {
-  const typed = ["X=1; sleep 6790 &", "sleep 6789", ctrlC, ctrlC, "while :; do :; done", ctrlC];
+  const typed = ["X=1; sleep 6790 &", "sleep 6789", ctrlC, ctrlC, "sleep 6791 & while :; do :; done", ctrlC];
   const look = "echo X=$X; ps | grep -c 'sleep 678[9]'; ps | grep -c 'sleep 679[0]'; exit 4";
   const ended = await subprocesses(["shell", "base:1", "-u", "1000"], [...typed, look]);
   expect(ended.stdout).toEndWith(" X=1\n0\n1\n");

@@ -12,6 +12,7 @@ import { writeFiles } from "../support/files.ts";
 import { digestOfImage, keepResults } from "../support/kept-results.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { rowsFor } from "../support/rows.ts";
+import { readBaseTrees } from "./base-tree.ts";
 import { makeBough, serveEngine, serveEngineAs } from "./bough.ts";
 import { makeBuildah } from "./buildah.ts";
 import type { Builder } from "./builder.ts";
@@ -33,6 +34,8 @@ type Side = (typeof sides)[number];
 let boughs: Record<Side, Builder>;
 let bases: Record<string, string>;
 let baseDigests: string[];
+let baseTrees: Record<string, Tree>;
+const format = treeFormat(() => baseTrees);
 let buildah: Promise<Builder> | undefined;
 let server: ReturnType<typeof serveFiles>;
 let user: OrdinaryUser;
@@ -70,6 +73,7 @@ beforeAll(async () => {
     for (const outcome of imports) if (outcome.status === "rejected") throw outcome.reason;
   }
   baseDigests = Object.values(bases).map(digestOfImage);
+  baseTrees = await readBaseTrees(bases);
 }, 10 * minutes);
 
 afterAll(async () => {
@@ -93,9 +97,9 @@ describe.each(sides)("as %s", (side) => {
     "%s",
     async (_, each) => {
       const bough = buildWithBough(each, side);
-      const inputs = [baseDigests, each.digest];
+      const origin = { inputs: [each.name, each.digest], bases: baseDigests };
       const make = () => buildWithBuildah(each);
-      await kept.check(inputs, treeFormat, make, async (other) => {
+      await kept.check(origin, format, make, async (other) => {
         const differences = compareTrees(await bough, other).filter(
           (difference) => !isLeftByBuildah(difference),
         );

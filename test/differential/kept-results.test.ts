@@ -37,7 +37,7 @@ function run(given: { input?: string; value?: string; expected?: string } = {}):
     made++;
     return value;
   };
-  return kept.check(input, asItIs<string>(), make, (result) => expect(result).toBe(expected));
+  return kept.check({ inputs: input }, asItIs<string>(), make, (result) => expect(result).toBe(expected));
 }
 
 test("a result is made once", async () => {
@@ -95,6 +95,16 @@ test("a kept result that fails the check is made again; if it fails again, it is
   await expect(run({ expected: "c" })).rejects.toThrow();
   await run({ value: "b" });
   expect(made).toBe(3);
+});
+
+test("a recorded result is used on any machine, and made again if it fails the check", async () => {
+  writeFileSync(source.replace(".test.ts", ".recorded"), '["input","a"]\n["other","b"]\n');
+  version = "2.0";
+  await run();
+  await run({ input: "other", value: "b" });
+  expect(made).toBe(0);
+  await run({ value: "c" });
+  expect(made).toBe(1);
 });
 
 test("a digest depends on names, modes, links and contents", () => {

@@ -28,17 +28,44 @@ export async function readTree(archive: AsyncIterable<Uint8Array>): Promise<Tree
   );
 }
 
-/** The stored form of a tree, without the beginnings of its files. */
-export const treeFormat: ResultFormat<Tree, [path: string, line: string, modified: number | null][]> = {
-  pack: (tree) => Array.from(tree, ([path, { line, modified = null }]) => [path, line, modified]),
-  unpack: (packed) =>
-    new Map(
-      packed.map(([path, line, modified]) => [
-        path,
-        { line, beginning: new Uint8Array(), modified: modified ?? undefined },
-      ]),
-    ),
-};
+/** What of a tree is not the same in a base image; without a line, the base's entry is not in the tree. */
+type PackedTree = [base: string, changes: [path: string, line?: string, modified?: number | null][]];
+
+/** The stored form of trees without the beginnings of files: changes of the base image, by its name, that has the fewest. */
+export function treeFormat(bases: () => Readonly<Record<string, Tree>>): ResultFormat<Tree, PackedTree> {
+  return {
+    pack(tree) {
+      const packed = Object.entries({ ...bases(), [nothing]: new Map() }).map(
+        ([name, base]): PackedTree => [name, changesOf(tree, base)],
+      );
+      return packed.reduce((one, other) => (other[1].length < one[1].length ? other : one));
+    },
+    unpack([name, changes]) {
+      const base = name === nothing ? new Map() : bases()[name];
+      if (base === undefined) throw new Error(`no base image ${name}`);
+      const tree = new Map(base);
+      for (const [path, line, modified] of changes) {
+        if (line === undefined) tree.delete(path);
+        else tree.set(path, { line, beginning: new Uint8Array(), modified: modified ?? undefined });
+      }
+      return tree;
+    },
+  };
+}
+
+const nothing = "scratch";
+
+function changesOf(tree: Tree, base: Tree): PackedTree[1] {
+  const isKept = (path: string) => {
+    const [one, other] = [tree.get(path), base.get(path)];
+    return one?.line === other?.line && one?.modified === other?.modified;
+  };
+  const paths = [...new Set([...base.keys(), ...tree.keys()])].filter((path) => !isKept(path)).sort();
+  return paths.map((path) => {
+    const entry = tree.get(path);
+    return entry === undefined ? [path] : [path, entry.line, entry.modified ?? null];
+  });
+}
 
 /** Returns the sorted paths of each file that has several, by the path of its content in the archive. */
 function linkGroups(entries: ReadonlyMap<string, TarEntry>): Map<string, string[]> {

@@ -92,7 +92,7 @@ test.each([
     const own = await readTree(Bun.file(output).stream());
     const make = async () => linesOf(await (await docker.get()).buildTree({ context, dockerfile }));
     // The tree has no address of the server: the submodule's in .gitmodules is relative.
-    await kept.check({ path, dockerfile }, asItIs<string[]>(), make, (lines) =>
+    await kept.check({ inputs: [path, dockerfile] }, asItIs<string[]>(), make, (lines) =>
       expect(linesOf(own)).toEqual(lines),
     );
   },

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readBaseTrees } from "../differential/base-tree.ts";
 import { makeBough, serveEngine, serveEngineAs } from "../differential/bough.ts";
 import type { Builder } from "../differential/builder.ts";
 import { compareTrees, type Difference, formatDifferences } from "../differential/compare.ts";
@@ -14,7 +15,7 @@ import { type Tree, treeFormat } from "../differential/tree.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { dockerVersions } from "../support/docker.ts";
 import { writeFiles } from "../support/files.ts";
-import { asItIs, digestOfImage, keepResults } from "../support/kept-results.ts";
+import { digestOfImage, keepResults, type ResultFormat } from "../support/kept-results.ts";
 import { makeOrdinaryUser, type OrdinaryUser } from "../support/ordinary-user.ts";
 import { rowsFor } from "../support/rows.ts";
 import { makeBases } from "./bases.ts";
@@ -37,6 +38,8 @@ type Side = (typeof sides)[number];
 let boughs: Record<Side, Builder>;
 let bases: Record<string, string>;
 let baseDigests: string[];
+let baseTrees: Record<string, Tree>;
+const format = treeFormat(() => baseTrees);
 const docker = dockerOnDemand(join(directory, "docker"), () => bases);
 const kept = keepResults({ test: import.meta.path, versions: dockerVersions });
 let user: OrdinaryUser;
@@ -55,6 +58,7 @@ beforeAll(async () => {
   };
   bases = await makeBases(directory);
   baseDigests = Object.values(bases).map(digestOfImage);
+  baseTrees = await readBaseTrees(bases);
   for (const [name, source] of Object.entries(bases))
     await Promise.all(Object.values(boughs).map((builder) => builder.importBase(source, name)));
 }, 5 * minutes);
@@ -143,6 +147,12 @@ describe.each(sides)("%s", (side) => {
   );
 });
 
+/** The stored form of Docker's output: the error, at its end, without the directory of this run. */
+const lastLine: ResultFormat<string, string> = {
+  pack: (output) => (output.trimEnd().split("\n").at(-1) ?? "").replaceAll(directory, ""),
+  unpack: (line) => line,
+};
+
 describe("refused by Docker", () => {
   test.each(refusals.map((each) => [each.what, each] as const))(
     "%s",
@@ -154,8 +164,8 @@ describe("refused by Docker", () => {
           (error: Error) => error.message,
         );
       };
-      const inputs = [baseDigests, dockerfile, target];
-      await kept.check(inputs, asItIs<string>(), refuse, (message) => expect(message).toContain(words));
+      const origin = { inputs: [dockerfile, target ?? null], bases: baseDigests };
+      await kept.check(origin, lastLine, refuse, (message) => expect(message).toContain(words));
     },
     minutes,
   );
@@ -233,7 +243,8 @@ function secretsOf({ name, spec }: DockerCase): string[] {
 }
 
 async function checkWithDocker(each: DockerCase, check: (tree: Tree) => void | Promise<void>): Promise<void> {
-  await kept.check([baseDigests, each.digest], treeFormat, () => buildWithDocker(each), check);
+  const origin = { inputs: [each.name, each.digest], bases: baseDigests };
+  await kept.check(origin, format, () => buildWithDocker(each), check);
 }
 
 /** Builds a case with Docker once for all sides. */

@@ -42,7 +42,7 @@ test.each(Array.from({ length: runs(5) }, (_, index) => index + 1))(
       await daemon.load(archive);
       return linesOf(await daemon.readImage(name));
     };
-    await kept.check(digestOfFiles(archive), asItIs<string[]>(), load, (lines) =>
+    await kept.check({ inputs: [seed, digestOfFiles(archive)] }, asItIs<string[]>(), load, (lines) =>
       expect(linesOf(own)).toEqual(lines),
     );
   },

@@ -54,7 +54,7 @@ test.each<[string[], string]>([
     const [first = "", ...rest] = [...options, ...words];
     const runDocker = async () => (await docker.get()).run(first, ...rest);
     await kept.check(
-      [Object.values(bases).map(digestOfImage), options, look],
+      { inputs: [options, look], bases: Object.values(bases).map(digestOfImage) },
       asItIs<string>(),
       runDocker,
       (output) => expect({ run: run.stdout, built: built.stdout }).toEqual({ run: output, built: output }),

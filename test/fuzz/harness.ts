@@ -22,7 +22,7 @@ const editsOfOne = 15;
 /** Returns the number of edits, by default `usual`, and a timeout for them. */
 export function countEdits(usual: number): { edits: number; timeout: number } {
   const edits = Number(process.env.FUZZ_EDITS ?? runs(usual));
-  return { edits, timeout: 60_000 + seconds * 1000 + edits * 4000 };
+  return { edits, timeout: 60_000 + seconds * 1000 + edits * 20_000 };
 }
 
 export interface FuzzWorld {

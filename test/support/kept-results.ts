@@ -1,7 +1,13 @@
 /**
- * Results of other builders, kept between runs, because Docker and buildah take most of the time of tests that compare with
- * them. A result is used only if nothing on which it depends has changed: the inputs, the programs, the kernel, and the code
- * of the test and its imports, except for bough's side.
+ * Results of other builders, because Docker and buildah take most of the time of tests that compare with them.
+ *
+ * Recorded results are in the repository, beside the test: `NAME.recorded` for `NAME.test.ts`, a line for each. They hold for the
+ * inputs on any machine. `UPDATE_GOLDEN=1` records the results of a run; delete the file first to drop those of former inputs.
+ *
+ * Other results are kept between runs on this machine, as long as nothing on which they depend changes: the inputs, the bases, the
+ * programs, the kernel, and the code of the test and its imports, except for bough's side.
+ *
+ * A result that bough's does not equal is made again before the test fails.
  */
 import {
   existsSync,
@@ -37,13 +43,21 @@ export interface ResultFormat<Result, Packed> {
   unpack(packed: Packed): Result;
 }
 
+/** What a result is made from. */
+interface Origin {
+  /** JSON, the same on each machine. */
+  inputs: unknown;
+  /** Digests of the base images, which have files of this machine. */
+  bases?: readonly string[];
+}
+
 export interface KeptResults {
   /**
-   * Calls `check`, which throws if a result is wrong, with the kept result for the same inputs. If there is none or it fails,
-   * calls `make` and checks its result, because a kept result may have depended on the time of its run.
+   * Calls `check`, which throws if a result is wrong, with the recorded result for the same inputs, and with the kept one. If there
+   * is none or they fail, calls `make` and checks its result, because theirs may have depended on the machine or the time.
    */
   check<Result, Packed>(
-    inputs: unknown,
+    origin: Origin,
     format: ResultFormat<Result, Packed>,
     make: () => Promise<Result>,
     check: (result: Result) => void | Promise<void>,
@@ -63,14 +77,44 @@ export function keepResults({ test, versions }: KeptOptions): KeptResults {
   const isUsed = Number(process.env.FAST_CHECK_TIMES ?? 1) <= 1;
   mkdirSync(directory, { recursive: true });
   removeOld(directory);
-  const origin = digestOf([release(), versions.map(outputOf), sourcesOf(test)]);
+  const code = digestOf([release(), versions.map(outputOf), sourcesOf(test)]);
+  const recorded = readRecords(test);
   return {
-    async check(inputs, { pack, unpack }, make, check) {
-      const path = join(directory, `${digestOf([origin, inputs])}.json.gz`);
-      if (isUsed && existsSync(path) && (await passes(check, unpack(read(path))))) return;
+    async check({ inputs, bases = [] }, { pack, unpack }, make, check) {
+      const path = join(directory, `${digestOf([code, bases, inputs])}.json.gz`);
+      if (isUsed && !isRecording && (await passes(check, unpack, recorded.find(inputs)))) return;
+      if (isUsed && existsSync(path)) {
+        const packed = read(path);
+        if (await passes(check, unpack, packed)) return recorded.keep(inputs, packed);
+      }
       const result = await make();
       await check(result);
-      write(path, pack(result));
+      const packed = pack(result);
+      write(path, packed);
+      recorded.keep(inputs, packed);
+    },
+  };
+}
+
+const isRecording = process.env.UPDATE_GOLDEN === "1";
+
+function readRecords(test: string) {
+  const file = test.replace(/\.test\.ts$/, ".recorded");
+  const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
+  const records = new Map(
+    lines.map((line) => {
+      const [inputs, packed] = JSON.parse(line);
+      return [JSON.stringify(inputs), packed];
+    }),
+  );
+  return {
+    find: (inputs: unknown) => records.get(JSON.stringify(inputs)),
+    /** Writes the file, if results are to be recorded. */
+    keep(inputs: unknown, packed: unknown): void {
+      if (!isRecording) return;
+      records.set(JSON.stringify(inputs), packed);
+      const sorted = [...records].sort(([one], [other]) => (one < other ? -1 : 1));
+      writeFileSync(file, sorted.map(([key, value]) => `[${key},${JSON.stringify(value)}]\n`).join(""));
     },
   };
 }
@@ -122,12 +166,14 @@ function sourcesOf(path: string, found = new Map<string, string>()): [string, st
 /** bough, and what runs it for tests. The results of other builders do not depend on these files. */
 const ownSide = /\/src\/|\/(bough|compiled|engine|ordinary-user|plain-service)\.ts$/;
 
-async function passes<Result>(
+async function passes<Result, Packed>(
   check: (result: Result) => void | Promise<void>,
-  result: Result,
+  unpack: (packed: Packed) => Result,
+  packed: Packed | undefined,
 ): Promise<boolean> {
+  if (packed === undefined) return false;
   try {
-    await check(result);
+    await check(unpack(packed));
     return true;
   } catch {
     return false;

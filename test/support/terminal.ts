@@ -38,7 +38,7 @@ interface TerminalOptions {
   shell?: readonly string[];
 }
 
-const maxWaitMilliseconds = 20_000;
+const maxWaitMilliseconds = 60_000;
 export const bash = ["bash", "--norc", "--noprofile", "-i"];
 
 export async function openTerminal(options: TerminalOptions): Promise<Terminal> {

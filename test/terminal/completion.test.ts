@@ -92,8 +92,11 @@ describe.each(["bash", "zsh", "fish"] as const)("%s", (name) => {
     const { command, setUp } = shells[name];
     const shown = await open(command);
     try {
-      shown.type(`${setUp}; bough -q -S k use app:dev; bough -q -S k session branch try/2; clear`);
-      await shown.waitForLastLine("$");
+      const begin =
+        "bough -q -S k use app:dev; bough -q -S k session branch try/2; clear; printf 'set %s\\n' up";
+      shown.type(`${setUp}; ${begin}`);
+      // A prompt alone could be the one before: what is typed too early, a shell completes in another way.
+      await shown.waitFor(/^set up\n\$$/m);
       for (const [typed, completed] of [...cases, ['bough run --use="app:d', quotedCases[name]] as const]) {
         shown.write(typed);
         shown.press("Tab");
