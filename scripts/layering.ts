@@ -12,6 +12,7 @@ const allowed: Record<string, readonly string[]> = {
   context: [],
   store: [],
   registry: [
+    "engine/system/helper.ts",
     "image/digest.ts",
     "image/oci-layout.ts",
     "service/http/body-stream.ts",

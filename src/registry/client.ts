@@ -3,15 +3,21 @@ import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { watchedBody } from "../service/http/body-stream.ts";
 import { readBeginning, readWhole } from "../service/http/bounded-body.ts";
-import { explainFault } from "../service/http/connection.ts";
-import { childOf, DeadlineError, startIdleTimer } from "../service/http/deadline.ts";
-import { callName } from "../service/http/errors.ts";
-import { parseRetryAfter, retryAfterIn } from "../service/http/retry.ts";
 import type { Fetch } from "../service/service.ts";
-import { tap } from "../streams.ts";
-import { type Authorization, createAuthorization, type Scopes } from "./authorization.ts";
+import { type Authorization, createAuthorization } from "./authorization.ts";
+import { createTrust } from "./certificates.ts";
 import { parseChallenge } from "./challenge.ts";
-import { type Environment, findLogin, type Login } from "./credentials.ts";
+import { type Environment, findLogin, type Login, type RunCredentialHelper } from "./credentials.ts";
+import {
+  type Exchanged,
+  failed,
+  faultOf,
+  type RegistryRequest,
+  refusal,
+  type SendOptions,
+  sendOnce,
+  shownAddress,
+} from "./exchange.ts";
 import { isLoopback } from "./hosts.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
 import type { Repository } from "./repository.ts";
@@ -28,18 +34,6 @@ export interface ClientOptions {
   isInsecure: boolean;
 }
 
-export interface RegistryRequest {
-  method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
-  /** Below `/v2/NAME/`, or an address of the registry's own from its `Location`. */
-  path: string | URL;
-  scopes: Scopes;
-  headers?: Record<string, string>;
-  /** Called for each attempt. */
-  body?: () => Uint8Array | AsyncIterable<Uint8Array>;
-  /** Statuses, besides those of success, that the caller handles. */
-  handles?: readonly number[];
-}
-
 export interface RegistryResponse {
   status: number;
   headers: Headers;
@@ -51,6 +45,8 @@ export interface RegistryResponse {
 
 export interface RegistryClient {
   repository: Repository;
+  /** The number of further attempts after a failure. */
+  retries: number;
   /** Sends a request once. */
   once(request: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse>;
   /** Sends a request, and again where that may help. */
@@ -66,19 +62,20 @@ export interface RegistryClient {
 
 /** https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pushing-manifests */
 export const maxManifestBytes = 4 * 1024 * 1024;
-/** Time without a byte sent, or until a response begins: a registry writes a large blob to a store of its own before it responds. */
-const idleMilliseconds = 120_000;
 const maxRedirects = 5;
 /** One for what the registry asks for, and one for a token that has expired. */
 const maxChallenges = 2;
 
-export function createRegistryClient(options: ClientOptions): RegistryClient {
-  const { repository, clock, environment, isInsecure } = options;
+export function createRegistryClient(given: ClientOptions): RegistryClient {
+  const { repository, clock, environment, isInsecure } = given;
+  const options = { ...given, trust: createTrust(environment, isInsecure) };
   const authorization = createAuthorization({
     clock,
-    findLogin: async () => options.login ?? (await findLogin(repository, environment, async () => undefined)),
+    findLogin: async () =>
+      options.login ?? (await findLogin(repository, environment, await credentialHelpers(given))),
     ask: (url, init, signal) => askTokenServer(options, url, init, signal),
   });
+  const retries = retriesIn(environment);
   let base: Promise<URL> | undefined;
   /** Returns the address below which the registry has its interface. */
   const baseFor = async (signal: AbortSignal): Promise<URL> => {
@@ -145,7 +142,7 @@ export function createRegistryClient(options: ClientOptions): RegistryClient {
         if (!(error instanceof RegistryError)) throw error;
         const { status, isPassing, retryAfterMilliseconds } = error;
         const failure = { status, isPassing, retryAfterMilliseconds, attempt, random: Math.random() };
-        const wait = waitBeforeRetry({ ...failure, retries: retriesIn(environment) });
+        const wait = waitBeforeRetry({ ...failure, retries });
         if (wait === undefined) throw error;
         await clock.sleep(wait, signal);
       }
@@ -154,6 +151,7 @@ export function createRegistryClient(options: ClientOptions): RegistryClient {
 
   return {
     repository,
+    retries,
     once,
     repeat,
     send: (request, signal) => repeat(() => once(request, signal), signal),
@@ -169,71 +167,15 @@ export function createRegistryClient(options: ClientOptions): RegistryClient {
   };
 }
 
-/** A response whose body is still to be read. */
-interface Exchanged {
-  name: { method: string; url: string; shown: string };
-  url: URL;
-  response: Response;
-  signal: AbortSignal;
-  stop: ReturnType<typeof childOf>;
-  stopTimer(): void;
-  /** Gives up the connection, unless the body has been read. */
-  end(): void;
-}
-
-interface SentRequest extends RegistryRequest {
-  url: URL;
-  authorization: string | undefined;
-}
-
-async function sendOnce(
-  { fetch, clock, isInsecure }: ClientOptions,
-  { method, url, headers, body, authorization }: SentRequest,
-  signal: AbortSignal,
-): Promise<Exchanged> {
-  signal.throwIfAborted();
-  const name = { method, url: url.href, shown: shownAddress(url) };
-  const stop = childOf(signal);
-  const timer = startIdleTimer(clock, idleMilliseconds, () =>
-    stop.abort(new DeadlineError(`no answer within ${idleMilliseconds / 1000} s`)),
-  );
-  const content = body?.();
-  const end = () => {
-    timer.stop();
-    stop.release();
-  };
-  try {
-    const init = {
-      method,
-      headers: { "accept-encoding": "identity", ...headers, ...(authorization && { authorization }) },
-      ...(content === undefined
-        ? {}
-        : { body: sent(content, timer.touch) as NonNullable<RequestInit["body"]> }),
-      redirect: "manual" as const,
-      signal: stop.signal,
-      decompress: false,
-      timeout: false as unknown as number,
-      ...(isInsecure && url.protocol === "https:" ? { tls: { rejectUnauthorized: false } } : {}),
-    };
-    const response = await fetch(url.href, init);
-    timer.touch();
-    return { name, url, response, signal: stop.signal, stop, stopTimer: () => timer.stop(), end };
-  } catch (error) {
-    end();
-    throw signal.aborted ? signal.reason : faultOf(name, error);
-  }
-}
-
-function sent(
-  content: Uint8Array | AsyncIterable<Uint8Array>,
-  onChunk: () => void,
-): Uint8Array | AsyncGenerator<Uint8Array> {
-  return content instanceof Uint8Array ? content : tap(content, onChunk);
+/** Loaded only if a registry asks for a login. */
+async function credentialHelpers({ environment, clock }: ClientOptions): Promise<RunCredentialHelper> {
+  const { createCredentialHelpers } = await import("./credential-helper.ts");
+  return createCredentialHelpers(environment, clock);
 }
 
 /** Asks a registry that may lack TLS for its address. One on this machine is asked without it first, any other with it. */
 async function findBase(
-  options: ClientOptions,
+  options: SendOptions & Pick<ClientOptions, "repository">,
   authorization: Authorization,
   signal: AbortSignal,
 ): Promise<URL> {
@@ -267,7 +209,7 @@ async function findBase(
 }
 
 async function askTokenServer(
-  options: ClientOptions,
+  options: SendOptions,
   url: URL,
   { method, headers, body }: { method: "GET" | "POST"; headers: Record<string, string>; body?: string },
   signal: AbortSignal,
@@ -299,37 +241,4 @@ function redirected(from: URL, location: string, exchanged: Exchanged, isInsecur
   if (to.protocol === "http:" && from.protocol === "https:" && !isInsecure)
     throw failed(exchanged, `redirects to ${shownAddress(to)}, which is not encrypted`);
   return to;
-}
-
-/** The query of a store's address contains its signature, and that of an upload's the registry's state. */
-function shownAddress({ origin, pathname }: URL): string {
-  return `${origin}${pathname}`;
-}
-
-function failed({ name }: Pick<Exchanged, "name">, what: string): RegistryError {
-  return new RegistryError(`${callName(name)} ${what}`, { isPassing: false });
-}
-
-async function refusal(exchanged: Exchanged, clock: Clock, signal: AbortSignal): Promise<RegistryError> {
-  const { response, name } = exchanged;
-  const { status, headers } = response;
-  let said = new Uint8Array();
-  try {
-    said = new Uint8Array(await readBeginning(response.body, exchanged.signal));
-  } catch {
-    signal.throwIfAborted();
-  } finally {
-    exchanged.end();
-  }
-  return new RegistryError(responseText(name, status, new TextDecoder().decode(said)), {
-    status,
-    isPassing: isPassingStatus(status),
-    retryAfterMilliseconds: parseRetryAfter(retryAfterIn(headers), clock.now()),
-  });
-}
-
-function faultOf(name: Exchanged["name"], error: unknown): BoughError {
-  if (error instanceof BoughError) return error;
-  const { reason, hint, permanent } = explainFault(error);
-  return new RegistryError(`${callName(name)}: ${reason}`, { isPassing: !permanent, hint, cause: error });
 }

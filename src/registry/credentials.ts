@@ -51,7 +51,9 @@ function credentialFiles({
   const config = XDG_CONFIG_HOME || (HOME && join(HOME, ".config"));
   const docker = DOCKER_CONFIG || (HOME && join(HOME, ".docker"));
   return [
-    XDG_RUNTIME_DIR && join(XDG_RUNTIME_DIR, "containers/auth.json"),
+    XDG_RUNTIME_DIR
+      ? join(XDG_RUNTIME_DIR, "containers/auth.json")
+      : `/run/containers/${process.getuid?.()}/auth.json`,
     config && join(config, "containers/auth.json"),
     docker && join(docker, "config.json"),
   ].filter((path): path is string => path !== undefined && path !== "");

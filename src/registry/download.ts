@@ -27,6 +27,7 @@ async function* continued(
   options: DownloadOptions,
 ): AsyncGenerator<Uint8Array> {
   let bytes = 0;
+  let fruitless = 0;
   for (let chunks = first; ; ) {
     let [received, fault]: [number, RegistryError | undefined] = [0, undefined];
     try {
@@ -38,7 +39,8 @@ async function* continued(
       // Some servers end a connection as if a body that lacks bytes were complete.
       if (bytes >= blob.size || received === 0) return;
     } catch (error) {
-      if (!(error instanceof RegistryError) || !error.isPassing || received === 0) throw error;
+      fruitless = received === 0 ? fruitless + 1 : 0;
+      if (!(error instanceof RegistryError) || !error.isPassing || fruitless > client.retries) throw error;
       fault = error;
     }
     if (bytes >= blob.size) return;

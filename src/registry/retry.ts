@@ -1,7 +1,9 @@
 import type { RegistryError } from "./registry-error.ts";
 
 /** A transfer that has failed. */
-interface Failure extends Pick<RegistryError, "status" | "isPassing" | "retryAfterMilliseconds"> {
+interface Failure extends Pick<RegistryError, "status" | "isPassing"> {
+  /** How long the registry asks to wait. */
+  retryAfterMilliseconds?: number | undefined;
   /** 1 for the first attempt. */
   attempt: number;
   /** The number of further attempts that the user allows: `--retry`. */

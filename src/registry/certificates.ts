@@ -1,0 +1,126 @@
+/** Certificates of registries and of this user, where docker and skopeo look for them. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { BoughError, messageOf } from "../errors.ts";
+import { errorCode } from "../system-error.ts";
+import type { Environment } from "./credentials.ts";
+
+/** Options of fetch. */
+export interface Tls {
+  rejectUnauthorized?: boolean;
+  ca?: string[];
+  cert?: string;
+  key?: string;
+}
+
+export interface Trust {
+  /** Returns the options for a host, which may have a port; `undefined` for those of Bun. */
+  for(host: string): Tls | undefined;
+  /** Called if a certificate is not accepted. Returns true if another attempt would trust more authorities: the machine's own. */
+  widen(): boolean;
+}
+
+/** Where Linux distributions keep the authorities that the machine trusts. Bun has a list of its own. */
+const systemBundles = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+  "/etc/ssl/ca-bundle.pem",
+  "/etc/ssl/cert.pem",
+];
+
+/** `isInsecure`: accepts all certificates. */
+export function createTrust(
+  environment: Environment,
+  isInsecure: boolean,
+  { system = "/etc", bundles = systemBundles }: { system?: string; bundles?: readonly string[] } = {},
+): Trust {
+  const known = new Map<string, Tls | undefined>();
+  let machine: string[] | undefined;
+
+  function find(host: string): Tls | undefined {
+    const own = findForHost(host, environment, system);
+    // As for Go, these variables replace the machine's authorities.
+    const roots = rootsOf(environment) ?? machine;
+    if (isInsecure) return { ...own, rejectUnauthorized: false };
+    if (own === undefined) return roots === undefined ? undefined : { ca: roots };
+    return { ...own, ca: [...(roots ?? bundled()), ...(own.ca ?? [])] };
+  }
+
+  return {
+    for(host) {
+      // Options that are the same object let fetch use a connection again.
+      if (!known.has(host)) known.set(host, find(host));
+      return known.get(host);
+    },
+    widen() {
+      if (isInsecure || machine !== undefined || rootsOf(environment) !== undefined) return false;
+      const found = bundles.map(readOptional).find((text) => text !== undefined);
+      if (found === undefined) return false;
+      machine = [found, ...bundled()];
+      known.clear();
+      return true;
+    },
+  };
+}
+
+/** Loaded only if needed: that takes longer than a request. */
+function bundled(): readonly string[] {
+  return process.getBuiltinModule("node:tls").rootCertificates;
+}
+
+function rootsOf({ SSL_CERT_FILE, SSL_CERT_DIR }: Environment): string[] | undefined {
+  if (!SSL_CERT_FILE && !SSL_CERT_DIR) return undefined;
+  const files = SSL_CERT_FILE ? [SSL_CERT_FILE] : [];
+  const directories = SSL_CERT_DIR ? SSL_CERT_DIR.split(":") : [];
+  return [...files, ...directories.flatMap((directory) => filesIn(directory, /./))].flatMap(
+    (path) => readOptional(path) ?? [],
+  );
+}
+
+/** https://github.com/containers/image/blob/main/docs/containers-certs.d.5.md: the first directory of the host counts. */
+function findForHost(host: string, { HOME, XDG_CONFIG_HOME }: Environment, system: string): Tls | undefined {
+  const config = XDG_CONFIG_HOME || (HOME && join(HOME, ".config"));
+  const parents = [
+    ...(config ? [join(config, "containers/certs.d")] : []),
+    join(system, "containers/certs.d"),
+    join(system, "docker/certs.d"),
+  ];
+  const found = parents
+    .map((parent) => filesIn(join(parent, host), /\.(crt|cert)$/))
+    .find((files) => files.length > 0);
+  if (found === undefined) return undefined;
+  const authorities = found.filter((path) => path.endsWith(".crt")).map(read);
+  const client = found.find((path) => path.endsWith(".cert"));
+  return {
+    ...(authorities.length === 0 ? {} : { ca: authorities }),
+    ...(client === undefined ? {} : { cert: read(client), key: read(client.replace(/cert$/, "key")) }),
+  };
+}
+
+function filesIn(directory: string, pattern: RegExp): string[] {
+  try {
+    return readdirSync(directory)
+      .filter((name) => pattern.test(name))
+      .sort()
+      .map((name) => join(directory, name));
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR", "EACCES"].includes(errorCode(error) ?? "")) return [];
+    throw error;
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new BoughError(`the certificate ${path} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+function readOptional(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,157 @@
+/** One exchange with a host: a request and the head of its response, with a time limit and without a repeat. */
+import type { Clock } from "../clock.ts";
+import { BoughError } from "../errors.ts";
+import { readBeginning } from "../service/http/bounded-body.ts";
+import { explainFault } from "../service/http/connection.ts";
+import { childOf, DeadlineError, startIdleTimer } from "../service/http/deadline.ts";
+import { type CallName, callName } from "../service/http/errors.ts";
+import { parseRetryAfter, retryAfterIn } from "../service/http/retry.ts";
+import type { Fetch } from "../service/service.ts";
+import { tap } from "../streams.ts";
+import type { Scopes } from "./authorization.ts";
+import type { Trust } from "./certificates.ts";
+import { RegistryError, responseText } from "./registry-error.ts";
+import { isPassingStatus } from "./retry.ts";
+
+export interface RegistryRequest {
+  method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  /** Below `/v2/NAME/`, or an address of the registry's own from its `Location`. */
+  path: string | URL;
+  scopes: Scopes;
+  headers?: Record<string, string>;
+  /** Called for each attempt. */
+  body?: () => Uint8Array | AsyncIterable<Uint8Array>;
+  /** Statuses, besides those of success, that the caller handles. */
+  handles?: readonly number[];
+}
+
+export interface SendOptions {
+  fetch: Fetch;
+  clock: Clock;
+  trust: Trust;
+}
+
+/** A response whose body is still to be read. */
+export interface Exchanged {
+  name: CallName;
+  url: URL;
+  response: Response;
+  signal: AbortSignal;
+  stop: ReturnType<typeof childOf>;
+  stopTimer(): void;
+  /** Gives up the connection, unless the body has been read. */
+  end(): void;
+}
+
+export interface SentRequest extends RegistryRequest {
+  url: URL;
+  authorization: string | undefined;
+}
+
+const silentMilliseconds = 60_000;
+/** A registry writes a large blob to a store of its own before it responds. */
+const storingMilliseconds = 300_000;
+
+/** Rejects with the signal's reason, or with a RegistryError that names the call and the reason. */
+export async function sendOnce(
+  options: SendOptions,
+  request: SentRequest,
+  signal: AbortSignal,
+): Promise<Exchanged> {
+  try {
+    return await attempt(options, request, signal);
+  } catch (error) {
+    const isRefused = error instanceof RegistryError && /certificate is not accepted/.test(error.message);
+    if (!isRefused || !options.trust.widen()) throw error;
+    return await attempt(options, request, signal);
+  }
+}
+
+async function attempt(
+  { fetch, clock, trust }: SendOptions,
+  { method, url, headers, body, authorization }: SentRequest,
+  signal: AbortSignal,
+): Promise<Exchanged> {
+  signal.throwIfAborted();
+  const name = { method, url: url.href, shown: shownAddress(url) };
+  const stop = childOf(signal);
+  const milliseconds = body === undefined ? silentMilliseconds : storingMilliseconds;
+  const timer = startIdleTimer(clock, milliseconds, () =>
+    stop.abort(new DeadlineError(`no answer within ${milliseconds / 1000} s`)),
+  );
+  const content = body?.();
+  const end = () => {
+    timer.stop();
+    stop.release();
+  };
+  const tls = url.protocol === "https:" ? trust.for(url.host) : undefined;
+  try {
+    const init = {
+      method,
+      headers: { "accept-encoding": "identity", ...headers, ...(authorization && { authorization }) },
+      ...(content === undefined
+        ? {}
+        : { body: sent(content, timer.touch) as NonNullable<RequestInit["body"]> }),
+      redirect: "manual" as const,
+      signal: stop.signal,
+      decompress: false,
+      timeout: false as unknown as number,
+      ...(tls === undefined ? {} : { tls }),
+    };
+    const response = await fetch(url.href, init);
+    timer.touch();
+    const giveUp = () => {
+      end();
+      if (response.body?.locked === false) response.body.cancel().catch(() => undefined);
+    };
+    return { name, url, response, signal: stop.signal, stop, stopTimer: () => timer.stop(), end: giveUp };
+  } catch (error) {
+    end();
+    throw signal.aborted ? signal.reason : faultOf(name, error);
+  }
+}
+
+function sent(
+  content: Uint8Array | AsyncIterable<Uint8Array>,
+  onChunk: () => void,
+): Uint8Array | AsyncGenerator<Uint8Array> {
+  return content instanceof Uint8Array ? content : tap(content, onChunk);
+}
+
+/** The query of a store's address contains its signature, and that of an upload's the registry's state. */
+export function shownAddress({ origin, pathname }: URL): string {
+  return `${origin}${pathname}`;
+}
+
+export function failed({ name }: Pick<Exchanged, "name">, what: string): RegistryError {
+  return new RegistryError(`${callName(name)} ${what}`, { isPassing: false });
+}
+
+/** Reads what an unsuccessful response says. */
+export async function refusal(
+  exchanged: Exchanged,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<RegistryError> {
+  const { response, name } = exchanged;
+  const { status, headers } = response;
+  let said = new Uint8Array();
+  try {
+    said = new Uint8Array(await readBeginning(response.body, exchanged.signal));
+  } catch {
+    signal.throwIfAborted();
+  } finally {
+    exchanged.end();
+  }
+  return new RegistryError(responseText(name, status, new TextDecoder().decode(said)), {
+    status,
+    isPassing: isPassingStatus(status),
+    retryAfterMilliseconds: parseRetryAfter(retryAfterIn(headers), clock.now()),
+  });
+}
+
+export function faultOf(name: CallName, error: unknown): BoughError {
+  if (error instanceof BoughError) return error;
+  const { reason, hint, permanent } = explainFault(error);
+  return new RegistryError(`${callName(name)}: ${reason}`, { isPassing: !permanent, hint, cause: error });
+}

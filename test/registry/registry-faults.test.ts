@@ -1,0 +1,208 @@
+/** What bough's own client of registries does about faults, on loopback: repeats, resumed transfers, redirects, hostile answers. */
+import { expect, test } from "bun:test";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { digestOf } from "../../src/image/digest.ts";
+import type { BlobStore } from "../../src/registry/blob-store.ts";
+import { openBlobStore } from "../../src/registry/open-blob-store.ts";
+import { waitBeforeRetry } from "../../src/registry/retry.ts";
+import { blob, type Received, startFakeRegistry } from "./fake-registry.ts";
+
+const { signal } = new AbortController();
+
+/** Waits for nothing but the limits of a whole request, which never pass. */
+function impatientClock() {
+  const waits: number[] = [];
+  const clock: Clock = {
+    ...systemClock,
+    async sleep(milliseconds, signal) {
+      if (milliseconds >= 60_000) return systemClock.sleep(milliseconds, signal);
+      waits.push(milliseconds);
+    },
+  };
+  return { clock, waits };
+}
+
+const open = (host: string, clock: Clock = impatientClock().clock): BlobStore =>
+  openBlobStore(`docker://${host}/team/app`, { fetch, clock, environment: {} });
+const read = async (store: BlobStore) =>
+  Buffer.concat(await Array.fromAsync(await store.openBlob(blob, signal)));
+async function* bytes(): AsyncGenerator<Uint8Array> {
+  yield blob.bytes.subarray(0, 1000);
+  yield blob.bytes.subarray(1000);
+}
+const put = (store: BlobStore) => store.putBlob(blob, bytes, signal);
+const status = (code: number, headers: Record<string, string> = {}, body = "") =>
+  new Response(body, { status: code, headers });
+
+test.each<[string, Parameters<typeof waitBeforeRetry>[0], number | undefined]>([
+  ["a broken connection", { isPassing: true, attempt: 1, retries: 2, random: 0, status: undefined }, 250],
+  ["the next one", { isPassing: true, attempt: 2, retries: 2, random: 1, status: 500 }, 250],
+  ["the last one", { isPassing: true, attempt: 3, retries: 2, random: 0, status: 500 }, undefined],
+  ["what stays", { isPassing: false, attempt: 1, retries: 2, random: 0, status: 404 }, undefined],
+  ["no repeats", { isPassing: true, attempt: 1, retries: 0, random: 0, status: 429 }, undefined],
+  ["a limit", { isPassing: true, attempt: 5, retries: 2, random: 0, status: 429 }, 4000],
+  [
+    "a limit with a time",
+    { isPassing: true, attempt: 1, retries: 2, random: 0, status: 429, retryAfterMilliseconds: 7000 },
+    7000,
+  ],
+  [
+    "hours",
+    { isPassing: true, attempt: 1, retries: 2, random: 0, status: 503, retryAfterMilliseconds: 4e6 },
+    undefined,
+  ],
+])("the wait after %s", (_, failure, wait) => {
+  expect(waitBeforeRetry(failure)).toBe(wait);
+});
+
+test.each<[string, (request: Received, count: number) => Response | undefined, waits: number]>([
+  ["429", (_, count) => (count === 1 ? status(429, { "retry-after": "3" }) : undefined), 3000],
+  ["503", (_, count) => (count === 1 ? status(503, { "retry-after": "2" }) : undefined), 2000],
+])("a %s is waited for as long as it says", async (_, respond, wait) => {
+  let count = 0;
+  await using registry = startFakeRegistry((request) =>
+    request.target === "/v2/" ? undefined : respond(request, ++count),
+  );
+  const { clock, waits } = impatientClock();
+  expect(await read(open(registry.host, clock))).toEqual(blob.bytes);
+  expect(waits).toEqual([wait]);
+});
+
+test.each([500, 502, 504])("an upload that fails with %d begins again", async (code) => {
+  let failures = 1;
+  await using registry = startFakeRegistry(({ method, target }) =>
+    method === "PUT" && target.includes("uploads") && failures-- > 0 ? status(code) : undefined,
+  );
+  await put(open(registry.host));
+  const upload = `PUT blobs/uploads/1?state=s&digest=${encodeURIComponent(blob.digest)}`;
+  expect(registry.calls().slice(1)).toEqual(["POST blobs/uploads/", upload, "POST blobs/uploads/", upload]);
+  const last = registry.requests.at(-1);
+  expect(last?.headers.get("content-length")).toBe("200000");
+  expect(digestOf(last?.body ?? "")).toBe(blob.digest);
+});
+
+test.each<[string, number, RegExp]>([
+  ["refuses", 403, /PUT http:\S+\/uploads\/1 responded with 403 Forbidden: denied: you may not/],
+  ["is full", 507, /responded with 507/],
+])("an upload to a registry that %s is tried once", async (_, code, message) => {
+  const body = JSON.stringify({ errors: [{ code: "DENIED", message: "you may not" }] });
+  await using registry = startFakeRegistry(({ method }) =>
+    method === "PUT" ? status(code, {}, body) : undefined,
+  );
+  await expect(put(open(registry.host))).rejects.toThrow(message);
+  expect(registry.requests).toHaveLength(3);
+});
+
+/** Closes the connection in the middle of a body. */
+const cut = (from: number, to: number) =>
+  new Response(
+    new ReadableStream({
+      async pull(controller) {
+        controller.enqueue(blob.bytes.subarray(from, to));
+        await Bun.sleep(5);
+        controller.error(new Error("cut"));
+      },
+    }),
+    {
+      status: from === 0 ? 200 : 206,
+      headers: from === 0 ? {} : { "content-range": `bytes ${from}-${blob.size - 1}/${blob.size}` },
+    },
+  );
+
+test.each([
+  ["that serves ranges", true],
+  ["without ranges", false],
+])("a download that breaks off is continued, from a registry %s", async (_, hasRanges) => {
+  let gets = 0;
+  await using registry = startFakeRegistry(({ method, headers }) => {
+    if (method !== "GET" || ++gets === 1) return undefined;
+    const start = hasRanges ? Number(/\d+/.exec(headers.get("range") ?? "")?.[0] ?? 0) : 0;
+    if (gets < 4) return cut(start, start + 40_000);
+    if (start === 0) return undefined;
+    const range = `bytes ${start}-${blob.size - 1}/${blob.size}`;
+    return new Response(blob.bytes.subarray(start), { status: 206, headers: { "content-range": range } });
+  });
+  expect(await read(open(registry.host))).toEqual(blob.bytes);
+  expect(gets).toBeGreaterThan(3);
+});
+
+test.each<[string, () => Response, RegExp]>([
+  ["other bytes", () => new Response(Buffer.alloc(blob.size, "other")), /the digest sha256:\w+, not/],
+  ["more bytes", () => new Response(Buffer.alloc(blob.size + 1, "blob")), /has more than the 200000 bytes/],
+  ["no bytes", () => new Response(""), /has 0 of the 200000 bytes/],
+])("a blob of %s fails at its end", async (_, respond, message) => {
+  await using registry = startFakeRegistry(({ target }) => (target === "/v2/" ? undefined : respond()));
+  await expect(read(open(registry.host))).rejects.toThrow(message);
+});
+
+test("a redirect to another host is followed without credentials, and not in circles", async () => {
+  await using storage = startFakeRegistry(() => new Response(blob.bytes));
+  await using registry = startFakeRegistry(({ headers, target }) => {
+    if (!headers.has("authorization")) return status(401, { "www-authenticate": 'Basic realm="r"' });
+    return target === "/v2/" ? undefined : status(307, { location: `http://${storage.host}/x?signature=s` });
+  });
+  const credentials = { username: "ann", password: "secret" };
+  const store = openBlobStore(`docker://${registry.host}/team/app`, {
+    ...{ fetch, credentials, environment: {} },
+    clock: impatientClock().clock,
+  });
+  expect(await read(store)).toEqual(blob.bytes);
+  expect(storage.requests.map(({ headers }) => headers.has("authorization"))).toEqual([false]);
+  await using circle = startFakeRegistry(({ target }) =>
+    target === "/v2/" ? undefined : status(302, { location: target }),
+  );
+  await expect(read(open(circle.host))).rejects.toThrow("redirects more than 5 times");
+});
+
+test.each([
+  [201, true],
+  [202, false],
+  [403, false],
+  [404, false],
+])("mounting a blob with the answer %d is %p", async (code, isMounted) => {
+  await using registry = startFakeRegistry(({ method }) =>
+    method === "POST" ? status(code, { location: "/v2/team/app/blobs/uploads/1" }) : undefined,
+  );
+  expect(await open(registry.host).mountBlob(blob, "team/base", signal)).toBe(isMounted);
+  expect(registry.calls().at(-1)).toBe(
+    `POST blobs/uploads/?from=team%2Fbase&mount=${encodeURIComponent(blob.digest)}`,
+  );
+});
+
+test("a tag is removed by its digest where tags can't be", async () => {
+  const manifest = JSON.stringify({ schemaVersion: 2 });
+  await using registry = startFakeRegistry(({ method, target }) => {
+    if (method === "DELETE") return status(target.endsWith("/main") ? 405 : 202);
+    return target.endsWith("/manifests/main") ? new Response(manifest) : undefined;
+  });
+  await open(registry.host).removeManifest("main", signal);
+  expect(registry.calls().slice(1)).toEqual([
+    "DELETE manifests/main",
+    "GET manifests/main",
+    `DELETE manifests/${digestOf(manifest)}`,
+  ]);
+});
+
+test.each<[string, () => Response, RegExp]>([
+  ["another manifest", () => new Response("{}"), /returns something else for the manifest/],
+  ["a manifest of 5 MiB", () => new Response(Buffer.alloc(5 << 20)), /more than 4194304 bytes/],
+])("a registry that returns %s is refused", async (_, respond, message) => {
+  await using registry = startFakeRegistry(({ target }) => (target === "/v2/" ? undefined : respond()));
+  await expect(open(registry.host).getManifest(blob.digest, signal)).rejects.toThrow(message);
+});
+
+test("a registry that never answers is given up", async () => {
+  const { promise: hangs, resolve } = Promise.withResolvers<void>();
+  await using registry = startFakeRegistry(({ target }) => {
+    if (target === "/v2/") return undefined;
+    resolve();
+    return new Promise<never>(() => {});
+  });
+  const clock: Clock = {
+    ...systemClock,
+    async sleep(milliseconds) {
+      if (milliseconds >= 60_000) await hangs;
+    },
+  };
+  await expect(open(registry.host, clock).hasBlob(blob, signal)).rejects.toThrow("no answer within 60 s");
+});
