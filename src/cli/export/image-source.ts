@@ -87,6 +87,7 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
         id: layer.id,
         stored,
         size,
+        sources: layer.source === undefined ? [] : [layer.source],
         open: () => service.openLayer(image, layer.id, undefined),
       };
     }
