@@ -40,6 +40,8 @@ export interface ServiceSupport {
   scratch(): Promise<boolean>;
   /** Otherwise an import had better set no such tag. */
   tag(tag: string): Promise<boolean>;
+  /** Its list says more of an image than its tags. Also true, and never rejects, if it does not say what it can do. */
+  imageDetails(): Promise<boolean>;
   /** The size of each layer of an image. */
   layerSizes(): Promise<boolean>;
   /** Such as `linux/amd64`; `undefined` if it does not say. */
@@ -108,6 +110,13 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
     extraHosts: () => has("extra-hosts"),
     scratch: () => has("scratch"),
     tag: (tag) => takesTag(tag, capabilities),
+    async imageDetails() {
+      try {
+        return (await has("config")) || (await has("identity"));
+      } catch {
+        return true;
+      }
+    },
     layerSizes: () => has("layer-sizes"),
     platform: capabilities.platform,
     describesImages,
@@ -119,6 +128,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
 
 /** Names in the service's response to `GET /v1/whoami` that a build asks for. */
 type Extension =
+  | "config"
   | "configure"
   | "copies"
   | "devices"
@@ -130,6 +140,7 @@ type Extension =
   | "history"
   | "home"
   | "host-network"
+  | "identity"
   | "layer-sizes"
   | "lent-files"
   | "mounts"

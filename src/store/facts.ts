@@ -8,6 +8,8 @@ export interface FactStore {
   set(image: string, question: string, answer: string): void;
   /** Images that the service has listed before: one that is missing from a later list is gone. */
   readonly listedImages: { has(image: string): boolean; add(image: string): void };
+  /** Names under which the service has listed an image. */
+  readonly listedNames: { has(name: string): boolean; add(name: string): void };
   /** The version of HTTP that the service has chosen, and when. */
   readonly protocol: { get(): string | undefined; set(answer: string): void };
 }
@@ -34,6 +36,10 @@ export function createFactStore(database: Database, clock: Pick<Clock, "now">): 
       has: (image) => facts.get(image, listed) !== undefined,
       add: (image) => facts.set(image, listed, "yes"),
     },
+    listedNames: {
+      has: (name) => facts.get(ofService, listedAs(name)) !== undefined,
+      add: (name) => facts.set(ofService, listedAs(name), "yes"),
+    },
     protocol: {
       get: () => facts.get(ofService, protocol),
       set: (answer) => facts.set(ofService, protocol, answer),
@@ -43,6 +49,7 @@ export function createFactStore(database: Database, clock: Pick<Clock, "now">): 
 }
 
 const listed = "listed";
+const listedAs = (name: string) => `${listed} as ${name}`;
 const protocol = "protocol";
 /** A fact about the service itself has no image. */
 const ofService = "";

@@ -75,6 +75,19 @@ describe("--trace", () => {
     const spawned = service.requestsTo("POST /v1/instances").length;
     const requests = named(read, "request").filter(({ name }) => name === "POST /v1/instances");
     expect(requests.map(({ args }) => args.status)).toEqual(Array(spawned).fill(201));
+    // What ran one after the other is in a row of its own, and each request says what it waited for.
+    const chain = named(read, "chain");
+    expect(chain.map(({ thread }) => thread)).toEqual(chain.map(() => "one after the other"));
+    expect(chain.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["POST /v1/instances", "operation"]),
+    );
+    expect(read.waits.length).toBeGreaterThan(0);
+    const waiting = named(read, "request").filter(({ args }) => args.waitedFor !== undefined);
+    expect(read.waits.map(([from]) => from).sort()).toEqual(
+      waiting.map(({ args }) => String(args.waitedFor)).sort(),
+    );
+    const last = named(read, "step").find(({ name }) => name.startsWith("COPY --from"));
+    expect(last?.args.waitedFor).toBeString();
     const operations = named(read, "service");
     expect(operations.map(({ name }) => name)).toEqual(expect.arrayContaining(["RUN make", "RUN docs"]));
     expect(operations[0]).toMatchObject({
@@ -128,6 +141,7 @@ describe("--timings", () => {
     expect(stderr).toMatch(/^critical path: \d+ steps, [\d.]+ s of [\d.]+ s\n {2}\[\d+\/9\] /m);
     const logged = (await build(["--timings"])).stderr;
     expect(/ of ([\d.]+ s)$/m.exec(logged)?.[1]).toBe(/cached, .*, in ([\d.]+ s)$/m.exec(logged)?.[1] ?? "");
+    expect(stderr).toMatch(/^\d+ requests, \d+ of them one after the other, in [\d.]+ s$/m);
     expect(stderr).toMatch(/^slowest steps:\n {2}\[\d+\/9\] .+ [\d.]+ s {2}[█▏]+$/m);
     for (const line of stderr.slice(stderr.indexOf("critical")).split("\n"))
       expect(Bun.stringWidth(line)).toBeLessThan(80);
@@ -141,7 +155,8 @@ describe("--timings", () => {
       .split("\n")
       .map((line) => JSON.parse(line));
     expect(events.at(-1).type).toBe("finished");
-    const { criticalPath, slowest, seconds, type } = events.at(-2);
+    const { criticalPath, slowest, seconds, type, requests } = events.at(-2);
+    expect(requests.inSequence).toBeLessThanOrEqual(requests.count);
     expect({ type, seconds }).toEqual({ type: "timings", seconds: expect.any(Number) });
     expect(criticalPath.at(-1)).toEqual({
       ...{ stage: { index: 1, name: "docs" }, step: 5, line: 5, instruction: "RUN docs" },

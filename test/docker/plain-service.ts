@@ -3,13 +3,16 @@ import { findUnknownField } from "../fake-service/request-fields.ts";
 
 type Answer = (request: Request) => Promise<Response>;
 
-/** Makes the engine a service without extensions of the API's document: it reports none, and refuses them. */
+/** What its lists say of an image all the same. */
+const kept = ["config", "identity"];
+
+/** Makes the engine a service without extensions of the API's document but those of its lists: it reports and takes no other. */
 export function hideExtensions(engine: Answer): Answer {
   return async (request) => {
     const { pathname } = new URL(request.url);
     if (pathname === "/v1/whoami") {
-      const { extensions: _, ...account } = (await (await engine(request)).json()) as Record<string, unknown>;
-      return Response.json(account);
+      const account = (await (await engine(request)).json()) as Record<string, unknown>;
+      return Response.json({ ...account, extensions: kept });
     }
     if (/^\/v1\/inspect\/[^/]+\/digest$/.test(pathname)) return refuse(404, `no ${pathname}`);
     if (request.method !== "POST" || pathname !== "/v1/instances") return engine(request);

@@ -13,8 +13,10 @@ interface Slice {
 
 export interface Trace {
   slices: Slice[];
-  /** Names of the slices that each arrow leads from and to. */
+  /** Names of the slices that each arrow between stages leads from and to. */
   arrows: [from: string, to: string][];
+  /** The same of arrows to requests. */
+  waits: [from: string, to: string][];
 }
 
 type Event = Record<string, unknown>;
@@ -44,7 +46,11 @@ export function readTrace(text: string): Trace {
   const names = readNames(events.filter(({ ph }) => ph === "M"));
   const drawn = events.filter(({ ph }) => ph === "X");
   for (const thread of Map.groupBy(drawn, threadOf).values()) checkNesting(thread);
-  return { slices: drawn.map((event) => sliceOf(event, names)), arrows: readArrows(events, drawn) };
+  return {
+    slices: drawn.map((event) => sliceOf(event, names)),
+    arrows: readArrows(events, drawn, { category: "stage", between: ["step"], to: "step" }),
+    waits: readArrows(events, drawn, { category: "wait", between: ["request", "activity"], to: "request" }),
+  };
 }
 
 function checkFields(event: Event): void {
@@ -103,9 +109,13 @@ function checkNesting(events: readonly Event[]): void {
   }
 }
 
-/** Reads arrows. Each begins and ends once, in a slice, and leads forward in time. */
-function readArrows(events: readonly Event[], drawn: readonly Event[]): [string, string][] {
-  const ends = (phase: string) => events.filter(({ ph }) => ph === phase);
+/** Reads the arrows of a category. Each begins and ends once, in a slice, and leads forward in time. */
+function readArrows(
+  events: readonly Event[],
+  drawn: readonly Event[],
+  { category, between, to: target }: { category: string; between: readonly string[]; to: string },
+): [string, string][] {
+  const ends = (phase: string) => events.filter(({ ph, cat }) => ph === phase && cat === category);
   const boundTo = (event: Event) => {
     const around = drawn.filter(
       (slice) =>
@@ -123,9 +133,9 @@ function readArrows(events: readonly Event[], drawn: readonly Event[]): [string,
     if (to === undefined) return ["", ""];
     require(to.name === from.name && to.cat === from.cat, `of one kind: ${JSON.stringify(from)}`);
     require(Number(from.ts) <= Number(to.ts), `forward: ${JSON.stringify(from)}`);
-    const source = boundTo(from).find(({ cat }) => cat === "step");
-    const target = boundTo(to).find(({ cat, ts }) => cat === "step" && ts === to.ts);
-    return [String(source?.name), String(target?.name)];
+    const begin = boundTo(from).find(({ cat }) => between.includes(String(cat)));
+    const end = boundTo(to).find(({ cat, ts }) => cat === target && ts === to.ts);
+    return [String(begin?.name), String(end?.name)];
   });
 }
 

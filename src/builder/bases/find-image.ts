@@ -28,7 +28,7 @@ async function resolveImage(reference: string, build: BuildJob): Promise<BaseIma
   await requireBase(reference, supports);
   if (reference === scratch) {
     const image = await service.importImage({ url: scratch, timeoutSeconds: importTimeoutSeconds });
-    return foundAgain(image, build);
+    return describeImported(image, build);
   }
   const stored = await findStored(reference, build);
   const mayImport = stored === undefined || (build.pullsImages && isMutable(reference));
@@ -40,10 +40,15 @@ async function resolveImage(reference: string, build: BuildJob): Promise<BaseIma
 async function findStored(reference: string, build: BuildJob): Promise<BaseImage | undefined> {
   const { service, supports, store } = build;
   const written = isDigest(reference) ? recallImage(reference, store) : undefined;
-  const found = await service.findImage(written ?? reference);
-  if (found !== undefined && found !== "unsupported") return found;
+  const finding = service.findImage(written ?? reference);
+  const other = findUnderOtherName(reference, build);
+  const found = await finding;
+  if (found !== undefined && found !== "unsupported") {
+    if (isTag(reference)) store.facts.listedNames.add(reference);
+    return found;
+  }
   const isFoundByTag = isTag(reference) && (await supports.tag(withLatest(reference)));
-  if (isFoundByTag && found === undefined) return findByOtherName(reference, build);
+  if (isFoundByTag && found === undefined) return other();
   // No tag can stand for a digest or a docker:// address.
   const remembered = recall(reference, build);
   if (remembered === undefined) return undefined;
@@ -52,11 +57,24 @@ async function findStored(reference: string, build: BuildJob): Promise<BaseImage
   return again && { ...(again === "unsupported" ? { uuid: remembered } : again), isRemembered: true };
 }
 
-/** Finds an image whose tag Docker takes for the same name. `--pull` imports the image under the name that is written. */
-async function findByOtherName(reference: string, { service, pullsImages }: BuildJob) {
+/**
+ * Finds an image whose tag Docker takes for the same name. It is looked up at once, unless the image had the written name before:
+ * then only if that is gone. `--pull` imports the image under the written name.
+ */
+function findUnderOtherName(reference: string, { service, store, layers, pullsImages }: BuildJob) {
   const other = pullsImages ? undefined : otherName(reference);
-  const found = other === undefined ? undefined : await service.findImage(other);
-  return found === "unsupported" ? undefined : found;
+  const find = async () => {
+    const found = other === undefined ? undefined : await service.findImage(other);
+    return found === "unsupported" ? undefined : found;
+  };
+  // Who shares layers with others most likely shares the image as well.
+  const isKnown =
+    layers.hasOthers || store.facts.listedNames.has(reference) || recallImage(reference, store) !== undefined;
+  if (isKnown) return find;
+  const finding = find();
+  // Whoever finds the image under the written name never waits for the other.
+  finding.catch(() => undefined);
+  return () => finding;
 }
 
 /** Returns the image that this machine has imported or tagged under the reference, or under the other name of it. */
@@ -89,7 +107,7 @@ async function importBase(
   if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: image }, build);
   // A local path means another image in every context.
   if (parsed.kind === "registry") rememberImage(reference, image, build.store);
-  return foundAgain(image, build);
+  return describeImported(image, build);
 }
 
 function noSuchImage(reference: string, { service, supports }: BuildJob): BoughError {
@@ -106,9 +124,11 @@ function noSuchImage(reference: string, { service, supports }: BuildJob): BoughE
 function importFrom(
   reference: string,
   { url, tag }: { url: string; tag: string | undefined },
-  { service, emit }: BuildJob,
+  { service, supports, emit }: BuildJob,
 ): Promise<string> {
   emit({ type: "importing", reference, url });
+  // Known when the import ends, without another round trip.
+  void supports.imageDetails();
   return service.importImage({
     url,
     tag,
@@ -117,8 +137,9 @@ function importFrom(
   });
 }
 
-/** Returns an image that was just imported, with its configuration. */
-async function foundAgain(uuid: string, { service }: BuildJob): Promise<FoundImage> {
+/** Returns an image that was just imported, with all that the service says of an image. */
+async function describeImported(uuid: string, { service, supports }: BuildJob): Promise<FoundImage> {
+  if (!(await supports.imageDetails())) return { uuid };
   const found = await service.findImage(uuid);
   return found === undefined || found === "unsupported" ? { uuid } : found;
 }

@@ -51,13 +51,14 @@ const maxRepeatedCharacters = 256 * 1024;
  * Returns the end as the events report it, if they report all of it: the record would cost a round trip for nothing, or repeat
  * much output. Of a failure, the record may say more.
  */
-export function endedView(log: ReceivedEvents): EndedView | undefined {
+export function endedView(log: ReceivedEvents, kind: OperationKind): EndedView | undefined {
   const characters = log.output("stdout").characters + log.output("stderr").characters;
   const isLong = characters > maxRepeatedCharacters;
-  const record = isLong || log.isWhole ? log.record() : undefined;
+  const record = isLong || log.isWhole ? log.record(kind) : undefined;
   const view = record && readOperation(record);
   if (view?.ended === undefined) return undefined;
-  const hasSucceeded = view.ended === "SUCCESS" && view.exitCode === 0 && !view.timedOut;
+  const hasSucceeded =
+    view.ended === "SUCCESS" && (kind === "image_import" || view.exitCode === 0) && !view.timedOut;
   return isLong || hasSucceeded ? { ...view, ended: view.ended } : undefined;
 }
 

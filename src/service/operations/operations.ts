@@ -188,8 +188,8 @@ export function createOperations(options: OperationsOptions): Operations {
     const limitMilliseconds = timeoutSeconds * 1000 + unknownStatusMilliseconds;
     const created = startedAt === undefined ? undefined : { startedAt, onKnown };
     const poll = () => pollUntilEnded(own, operation, limitMilliseconds, created);
-    let view = endedView(log) ?? (await poll());
     const kind = expected.get(operation)?.kind ?? "instance";
+    let view = endedView(log, kind) ?? (await poll());
     // Some services report how the process ended only in the events.
     const exit = readOperation({ state: log.exitState });
     const readEnding = () =>

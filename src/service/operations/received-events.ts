@@ -2,7 +2,7 @@
 import { parseBoundedJson } from "../http/bounded-body.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
-import { bytesOf, mainProcessSpid } from "../wire/operation.ts";
+import { bytesOf, mainProcessSpid, type OperationKind } from "../wire/operation.ts";
 import { createOutputDecoder, type OutputDecoder } from "./record.ts";
 import { createReplayedEvents, type ReplayedEvents } from "./replayed-events.ts";
 
@@ -37,8 +37,9 @@ export interface ReceivedEvents extends Pick<ReplayedEvents, "connect"> {
   readonly exitState: JsonRecord | undefined;
   /**
    * Returns the operation's end in the form of its record, without the output; `undefined` if the events do not report all of it.
+   * An import has no process whose end they could report.
    */
-  record(): JsonRecord | undefined;
+  record(kind: OperationKind): JsonRecord | undefined;
 }
 
 interface LoggedOutput {
@@ -177,12 +178,12 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
         new Bun.CryptoHasher(digestName).update(other.slice(0, characters)).digest("hex") === digest;
       return { whole, characters, text: () => "", isHeld: false, begins };
     },
-    record() {
-      if (skipped || exit === undefined || completion === undefined) return undefined;
-      if (asInteger(exit.code) === undefined || asId(completion.result_image_uuid) === undefined)
+    record(kind) {
+      if (skipped || completion === undefined || asId(completion.result_image_uuid) === undefined)
         return undefined;
+      if (kind === "instance" && asInteger(exit?.code) === undefined) return undefined;
       const { status, error, result_image_uuid, image_size_bytes: image_size } = completion;
-      const metadata = { result: { state: stateIn(exit), limits_hit: exit.limits_hit } };
+      const metadata = { result: { state: stateIn(exit), limits_hit: exit?.limits_hit } };
       return { status, error, result_image_uuid, image_size, metadata, ...timeOf(completion, completedAt) };
     },
   };

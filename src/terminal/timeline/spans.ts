@@ -37,8 +37,8 @@ export interface RecordedBuild {
   served: readonly Span[];
 }
 
-/** A step that waited for another's slot begins within this time after its end. */
-const handoverMilliseconds = 20;
+/** What waited for the end of something begins within this time after it. */
+export const handoverMilliseconds = 20;
 
 /**
  * Returns the steps that determine the build's duration, in order. Each waited for the end of the one before, because it needs
@@ -54,7 +54,8 @@ export function findCriticalPath(steps: readonly StepSpan[]): StepSpan[] {
   return path;
 }
 
-function blockerOf(step: StepSpan, steps: readonly StepSpan[]): StepSpan | undefined {
+/** Returns the step whose result or slot another one waited for. */
+export function blockerOf(step: StepSpan, steps: readonly StepSpan[]): StepSpan | undefined {
   const before = steps.filter((other) => other !== step && other.end <= step.start);
   const needed = lastOf(
     before.filter(

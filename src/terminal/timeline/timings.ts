@@ -3,7 +3,8 @@ import { visible } from "../../visible.ts";
 import { truncateToWidth } from "../fit.ts";
 import { formatCount, formatDuration } from "../quantity.ts";
 import { stepCounter } from "../step-row.ts";
-import { findCriticalPath, type RecordedBuild, type StepSpan } from "./spans.ts";
+import { findCriticalPath, type RecordedBuild, type Span, type StepSpan } from "./spans.ts";
+import { findChain } from "./waits.ts";
 
 /** The steps on which a build spent its time. */
 interface Timings {
@@ -11,24 +12,40 @@ interface Timings {
   criticalPath: readonly StepSpan[];
   /** The slowest first. */
   slowest: readonly StepSpan[];
+  requests: RequestTimings;
+}
+
+/** Requests to the service. Those in sequence waited for one another, and the build for them. */
+interface RequestTimings {
+  count: number;
+  inSequence: number;
+  /** The time of those in sequence. */
+  seconds: number;
 }
 
 const maxSlowest = 10;
 /** Steps with a smaller share of the build's time get no line. */
 const minShare = 0.01;
 
-export function timingsOf({ start, end, seconds, steps }: RecordedBuild): Timings {
+export function timingsOf(build: RecordedBuild): Timings {
+  const { start, end, seconds, steps, requests } = build;
   const least = (end - start) * minShare;
   const slowest = steps
     .filter((step) => step.end - step.start >= least)
     .sort((one, other) => other.end - other.start - (one.end - one.start))
     .slice(0, maxSlowest);
-  return { seconds: seconds ?? (end - start) / 1000, criticalPath: findCriticalPath(steps), slowest };
+  const chain = findChain(build).filter((span) => requests.includes(span));
+  return {
+    seconds: seconds ?? (end - start) / 1000,
+    criticalPath: findCriticalPath(steps),
+    slowest,
+    requests: { count: requests.length, inSequence: chain.length, seconds: sum(chain) },
+  };
 }
 
 /** Describes the timings for programs. `start`: seconds since the build's beginning. */
 export function describeTimings(
-  { criticalPath, slowest, seconds }: Timings,
+  { criticalPath, slowest, seconds, requests }: Timings,
   { start }: RecordedBuild,
 ): object {
   const rounded = (milliseconds: number) => Math.round(milliseconds) / 1000;
@@ -40,15 +57,16 @@ export function describeTimings(
     seconds: rounded(seconds * 1000),
     criticalPath: criticalPath.map(describe),
     slowest: slowest.map(describe),
+    requests: { ...requests, seconds: rounded(requests.seconds * 1000) },
   };
 }
 
 /**
- * Renders the timings in lines of fewer than `columns`: the critical path, with each step's position in the build's time, and the
- * slowest steps, with their duration.
+ * Renders the timings in lines of fewer than `columns`: the critical path, with each step's position in the build's time, the
+ * requests that waited for one another, and the slowest steps, with their duration.
  */
 export function renderTimings(timings: Timings, build: RecordedBuild, columns: number): string {
-  const { criticalPath, slowest, seconds } = timings;
+  const { criticalPath, slowest, seconds, requests } = timings;
   const total = Math.max(build.end - build.start, 1);
   const shown = criticalPath.filter((step) => step.end - step.start >= total * minShare);
   const others = criticalPath.filter((step) => !shown.includes(step));
@@ -69,6 +87,11 @@ export function renderTimings(timings: Timings, build: RecordedBuild, columns: n
     `critical path: ${formatCount(criticalPath.length, "step")}, ${formatDuration(sum(criticalPath))} of ${formatDuration(seconds)}`,
     ...shown.map((step) => row(step, inTime(step))),
     ...rest,
+    ...(requests.count === 0
+      ? []
+      : [
+          `${formatCount(requests.count, "request")}, ${requests.inSequence} of them one after the other, in ${formatDuration(requests.seconds)}`,
+        ]),
     ...(slowest.length === 0 ? [] : ["slowest steps:"]),
     ...slowest.map((step) => row(step, byLength(step))),
   ];
@@ -87,10 +110,10 @@ function barOf(cells: number): string {
   return cells < 1 ? "▏" : "█".repeat(cells);
 }
 
-function sum(steps: readonly StepSpan[]): number {
-  return steps.reduce((seconds, step) => seconds + secondsOf(step), 0);
+function sum(spans: readonly Span[]): number {
+  return spans.reduce((seconds, span) => seconds + secondsOf(span), 0);
 }
 
-function secondsOf({ start, end }: StepSpan): number {
+function secondsOf({ start, end }: Span): number {
   return (end - start) / 1000;
 }

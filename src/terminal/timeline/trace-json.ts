@@ -1,12 +1,14 @@
 import type { StageLabel } from "../../builder/step-place.ts";
 import { jsonText } from "../json-text.ts";
 import { stageName } from "../step-row.ts";
-import { lastOf, type RecordedBuild, type Span } from "./spans.ts";
+import { blockerOf, lastOf, type RecordedBuild, type Span } from "./spans.ts";
+import { findChain, findWaits } from "./waits.ts";
 
 /**
  * Renders a build in the Trace Event Format, for Perfetto and Chrome (JSON object format; times are microseconds since the
- * build's start). Stages are threads, whose steps contain their activities. Requests and the service's operations have as many
- * threads as ran at once. An arrow leads from a stage's end to the step that copies from it.
+ * build's start). The first thread has the requests and activities that followed one another from the beginning to the end.
+ * Stages are threads, whose steps contain their activities. Requests and the service's operations have as many threads as ran at
+ * once. An arrow leads from a stage's end to the step that copies from it, and to each request from what it waited for.
  */
 export function renderTrace(build: RecordedBuild, labels: { command: string; service: string }): string {
   const events: object[] = [];
@@ -14,6 +16,13 @@ export function renderTrace(build: RecordedBuild, labels: { command: string; ser
   let thread = 0;
   /** The thread of each span. */
   const threads = new Map<Span, number>();
+  const waits = findWaits(build);
+  const steps = new Map(build.steps.map((step) => [step as Span, blockerOf(step, build.steps)]));
+
+  function argumentsOf(span: Span): object {
+    const waitedFor = (waits.get(span) ?? steps.get(span))?.name;
+    return waitedFor === undefined ? span.details : { ...span.details, waitedFor };
+  }
 
   function addProcess(pid: number, name: string): void {
     const metadata = { ph: "M", ts: 0, pid, tid: 0 };
@@ -35,34 +44,39 @@ export function renderTrace(build: RecordedBuild, labels: { command: string; ser
       events.push({ ...metadata, name: "thread_name", args: { name: label } });
       events.push({ ...metadata, name: "thread_sort_index", args: { sort_index: thread } });
       for (const span of lane) {
-        threads.set(span, thread);
+        if (category !== "chain") threads.set(span, thread);
         const ts = microseconds(span.start);
         const dur = Math.max(0, microseconds(span.end) - ts);
         const cat = "needs" in span ? "step" : category;
-        events.push({ name: span.name, cat, ph: "X", ts, dur, pid, tid: thread, args: span.details });
+        events.push({ name: span.name, cat, ph: "X", ts, dur, pid, tid: thread, args: argumentsOf(span) });
       }
     }
   }
 
+  let arrows = 0;
+  function addArrow(labels: { name: string; cat: string }, source: Span, target: Span): void {
+    arrows += 1;
+    const arrow = { ...labels, pid: pids.bough, id: arrows };
+    const from = Math.max(microseconds(source.start), microseconds(source.end) - 1);
+    events.push({ ...arrow, ph: "s", ts: from, tid: threads.get(source) });
+    events.push({ ...arrow, ph: "f", bp: "e", ts: microseconds(target.start), tid: threads.get(target) });
+  }
+
   function addArrows(): void {
-    let id = 0;
     for (const step of build.steps) {
       for (const index of step.needs) {
         const source = lastOf(
           build.steps.filter(({ stage, end }) => stage?.index === index && end <= step.start),
         );
-        if (source === undefined) continue;
-        id += 1;
-        const arrow = { name: "needs", cat: "stage", pid: pids.bough, id };
-        const from = Math.max(microseconds(source.start), microseconds(source.end) - 1);
-        events.push({ ...arrow, ph: "s", ts: from, tid: threads.get(source) });
-        events.push({ ...arrow, ph: "f", bp: "e", ts: microseconds(step.start), tid: threads.get(step) });
+        if (source !== undefined) addArrow({ name: "needs", cat: "stage" }, source, step);
       }
     }
+    for (const [request, source] of waits) addArrow({ name: "waited for", cat: "wait" }, source, request);
   }
 
   addProcess(pids.bough, labels.command);
   addProcess(pids.service, labels.service);
+  addThreads(pids.bough, "one after the other", "chain", findChain(build), false);
   const stages = Map.groupBy([...build.steps, ...build.activities], ({ stage }) => stage?.index ?? -1);
   for (const [, spans] of [...stages].sort(([one], [other]) => one - other))
     addThreads(pids.bough, threadName(spans[0]?.stage ?? null), "activity", spans, true);

@@ -12,6 +12,7 @@ import {
 } from "../../../src/terminal/timeline/spans.ts";
 import { renderTimings, timingsOf } from "../../../src/terminal/timeline/timings.ts";
 import { assignLanes, renderTrace } from "../../../src/terminal/timeline/trace-json.ts";
+import { findChain, findWaits } from "../../../src/terminal/timeline/waits.ts";
 import { readTrace } from "../../support/trace-format.ts";
 
 function step(
@@ -67,6 +68,38 @@ const spans = fc.array(
   fc.tuple(fc.nat(60), fc.nat(20)).map(([start, length]) => ({ start, end: start + length })),
 );
 
+describe("requests that wait for others", () => {
+  const span = (name: string, start: number, end: number): Span => ({ name, start, end, details: {} });
+  const at = { stage: null, step: 1, line: 1 };
+  const requests = [
+    ...[span("look", 0, 100), span("other look", 0, 90), span("file", 5, 160), span("spawn", 101, 200)],
+    ...[span("events", 201, 300), span("next spawn", 2301, 2400), span("after a pause", 9000, 9100)],
+  ];
+  const activities = [{ ...at, ...span("operation", 200, 2300) }];
+
+  test("name what ended last before them, unless that was long before", () => {
+    const waits = [...findWaits({ requests, activities })].map(([one, other]) => [one.name, other.name]);
+    expect(waits).toEqual([
+      ["spawn", "look"],
+      ["events", "spawn"],
+      ["next spawn", "operation"],
+    ]);
+  });
+
+  test("are a chain with what bough waited for in between", () => {
+    const chain = findChain({ requests, activities }).map(({ name }) => name);
+    expect(chain).toEqual(["look", "spawn", "operation", "next spawn", "after a pause"]);
+  });
+
+  test("are counted in the timings", () => {
+    const build = { ...recorded([], { requests, activities }), end: 9100 };
+    expect(timingsOf(build).requests).toEqual({ count: 7, inSequence: 4, seconds: 0.398 });
+    expect(renderTimings(timingsOf(build), build, 80)).toContain(
+      "7 requests, 4 of them one after the other, in 0.40 s\n",
+    );
+  });
+});
+
 describe("rows", () => {
   test("every span is in one row, and a viewer can draw all rows", () => {
     fc.assert(
@@ -82,9 +115,13 @@ describe("rows", () => {
         );
         const others: Span[] = all.map((span) => ({ ...span, name: "GET /", details: {} }));
         const trace = readTrace(
-          renderTrace(recorded(steps, { requests: others, served: others }), { command: "c", service: "s" }),
+          renderTrace(recorded(steps, { requests: others, served: structuredClone(others) }), {
+            command: "c",
+            service: "s",
+          }),
         );
-        expect(trace.slices.length).toBe(3 * all.length);
+        const chain = trace.slices.filter(({ category }) => category === "chain");
+        expect(trace.slices.length - chain.length).toBe(3 * all.length);
       }),
     );
   });
