@@ -108,7 +108,7 @@ async function play(directory: string): Promise<string> {
   }
 }
 
-/** Requests in their order, then the uploads, sorted, because they are concurrent with everything else. */
+/** Requests in their order, then those that are concurrent with others, sorted. */
 function requestLines({ requests }: FakeService): string[] {
   const lineOf = ({ method, path, query, json, bytes }: RecordedRequest) => {
     const search = new URLSearchParams(query).toString();
@@ -118,9 +118,11 @@ function requestLines({ requests }: FakeService): string[] {
     return `${method} ${path}${search === "" ? "" : `?${decodeURIComponent(search)}`}${shownBody}`;
   };
   for (const { headers } of requests) expect(headers.authorization).toBe("Bearer secret-token");
-  const isUpload = ({ path }: RecordedRequest) => path.startsWith("/v1/files");
-  const uploads = requests.filter(isUpload).map(lineOf).sort();
-  return [...requests.filter((request) => !isUpload(request)).map(lineOf), ...uploads];
+  // Uploads, the look-up of an image's other name, and the question what the service can do.
+  const isConcurrent = ({ path, query }: RecordedRequest) =>
+    path.startsWith("/v1/files") || path === "/v1/whoami" || query.tag?.startsWith("docker.io/") === true;
+  const concurrent = requests.filter(isConcurrent).map(lineOf).sort();
+  return [...requests.filter((request) => !isConcurrent(request)).map(lineOf), ...concurrent];
 }
 
 function normalise(text: string, service: FakeService, context: string): string {

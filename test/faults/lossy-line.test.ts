@@ -1,7 +1,8 @@
-/** Builds over a line that loses answers and cuts connections: the build ends right, and nothing runs twice. */
+/** Builds over a line that loses answers, cuts connections or stalls: the build ends right, and nothing runs twice. */
 import { expect, test } from "bun:test";
+import type { Clock } from "../../src/clock.ts";
 import { boughOn } from "../fake-service/bough-on.ts";
-import { startFakeService } from "../fake-service/fake-service.ts";
+import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { type Fault, faults } from "../fake-service/faults.ts";
 import { startFaultyFront } from "../fake-service/faulty-front.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
@@ -16,6 +17,8 @@ const lost = [
   "reset within the answer's body",
   "closed within the answer's body",
 ].map(named);
+/** Waits before repeats end at once, deadlines when a connection is silent. */
+const createClock = () => createManualClock((milliseconds) => milliseconds < 15_000 && milliseconds !== 1000);
 const steps = ["one", "two", "three", "four", "five"];
 const files = Array.from({ length: 60 }, (_, index) => [`f${index}`, `content ${index}`] as const);
 
@@ -23,8 +26,7 @@ test.each([1, 2, 3, 4])(
   "5 RUN and 60 files over a line that loses one answer in ten (seed %d)",
   async (seed) => {
     const random = seededRandom(seed);
-    // Waits before repeats end at once, deadlines when a connection is silent.
-    const clock = createManualClock((milliseconds) => milliseconds < 15_000 && milliseconds !== 1000);
+    const clock = createClock();
     const fake = await startFakeService({ clock });
     fake.state.addImage("base:1");
     const front = await startFaultyFront(fake, {
@@ -34,15 +36,7 @@ test.each([1, 2, 3, 4])(
       },
     });
     try {
-      const context = temporaryDirectory();
-      const runs = steps.map((step) => `RUN ${step}\n`).join("");
-      writeFiles(context, {
-        Dockerfile: `FROM base:1\nCOPY f* /app/\n${runs}`,
-        ...Object.fromEntries(files),
-      });
-      const service = { ...fake, url: front.url };
-      const place = { context, state: temporaryDirectory(), clock };
-      const ended = await boughOn(service, ["build", ".", "--tag", "app:1"], place);
+      const ended = await build({ ...fake, url: front.url }, clock);
       expect(ended).toMatchObject({ exitCode: 0 });
       expect(ended.runs).toEqual(steps);
       const placed = Object.values(fake.state.instances[0]?.files ?? {});
@@ -55,3 +49,61 @@ test.each([1, 2, 3, 4])(
     }
   },
 );
+
+test.each(["requests", "answers"])(
+  "a line that stalls for 20 s with %s: each is awaited, and nothing is sent twice",
+  async (what) => {
+    const clock = createClock();
+    const fake = await startFakeService({ clock });
+    fake.state.addImage("base:1");
+    let [underWay, stalls] = [0, 0];
+    // Time passes for all requests at once. So only one that is alone on the line is held up: all but those of files.
+    const stall = async () => {
+      if (underWay > 1) return;
+      stalls++;
+      await clock.advance(20_000);
+    };
+    const line = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      idleTimeout: 0,
+      async fetch(request) {
+        underWay++;
+        try {
+          if (what === "requests") await stall();
+          const answer = await fake.handle(request);
+          if (what === "answers") await stall();
+          return answer;
+        } finally {
+          underWay--;
+        }
+      },
+    });
+    try {
+      const ended = await build({ ...fake, url: line.url.origin }, clock);
+      expect(ended).toMatchObject({ exitCode: 0 });
+      expect(ended.runs).toEqual(steps);
+      // Those of `limit=1` close idle connections, in case the service answers one connection at a time.
+      const calls = fake.requests.filter(({ path, query }) => query.limit !== "1" && path !== "/v1/files");
+      const sent = calls.map(({ method, path, query }) => `${method} ${path} ${query.tag ?? ""}`);
+      const once = sent.filter((call) => call !== "POST /v1/instances ");
+      expect(once.sort()).toEqual([...new Set(once)].sort());
+      expect(fake.requestsTo("POST /v1/files")).toHaveLength(files.length);
+      expect(stalls).toBeGreaterThanOrEqual(steps.length);
+    } finally {
+      await line.stop(true);
+      await fake.close();
+    }
+  },
+);
+
+function build(service: FakeService, clock: Clock) {
+  const context = temporaryDirectory();
+  const runs = steps.map((step) => `RUN ${step}\n`).join("");
+  writeFiles(context, {
+    Dockerfile: `FROM base:1\nCOPY f* /app/\n${runs}`,
+    ...Object.fromEntries(files),
+  });
+  const place = { context, state: temporaryDirectory(), clock };
+  return boughOn(service, ["build", ".", "--tag", "app:1"], place);
+}

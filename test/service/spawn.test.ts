@@ -247,20 +247,25 @@ test("the request id is added to truncate_output_at, which the command cannot se
   ]);
 });
 
-test("an idle connection is not used, because the server may be closing it", async () => {
+test.each<[object, number]>([
+  [{}, 4000],
+  [{ "Keep-Alive": "timeout=10, max=100" }, 9000],
+  [{ "Keep-Alive": "timeout=3" }, 2000],
+])("an idle connection is not used, because the server may be closing it: %j", async (header, idle) => {
   const connections = new Set<unknown>();
   const server = await startRawServer((socket) => {
     connections.add(socket);
-    socket.write(rawAnswer("200 OK", '{"uuid": "op-1", "images": []}'));
+    socket.write(rawAnswer("200 OK", '{"uuid": "op-1", "images": []}', { ...header }));
   });
   onTestFinished(() => server.close());
   const clock = createManualClock();
   const { service } = clientOf(server.url, { clock });
   const request = { image: "i", command: "make", shell: true, cwd: "/", disposable: false };
   await service.listImages();
+  await clock.advance(idle);
   await service.spawn(request);
   expect(connections.size).toBe(1);
-  await clock.advance(2001);
+  await clock.advance(idle + 1);
   await service.spawn(request);
   expect(connections.size).toBe(2);
 });

@@ -8,6 +8,8 @@ import type { ImageService } from "../../service/service.ts";
 export interface ListedTree extends ImageTree {
   /** Returns the entry for a path in the list of its directory; `undefined` for the root, too. */
   describe(path: string): Promise<ImageFile | undefined>;
+  /** Lists the directories on the way to a path at once, where looking it up would list one after the other. */
+  prepare(path: string): void;
 }
 
 export function createListedTree(image: string, service: Pick<ImageService, "listFiles">): ListedTree {
@@ -24,6 +26,13 @@ export function createListedTree(image: string, service: Pick<ImageService, "lis
   const describe = async (path: string) => (await list(posix.dirname(path))).get(posix.basename(path));
   return {
     describe,
+    prepare(path) {
+      const names = path.split("/").slice(1, -1);
+      for (const count of [...names.keys(), names.length])
+        list(`/${names.slice(0, count).join("/")}`).catch(() => {
+          // Nothing is there if a link leads to the path. Whoever needs this list gets the error.
+        });
+    },
     async lookUp(path) {
       if (path === "/") return { type: "directory" };
       const file = await describe(path);

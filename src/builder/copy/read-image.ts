@@ -1,3 +1,5 @@
+import { posix } from "node:path";
+import { hasWildcard } from "../../context/patterns/glob.ts";
 import { parseExcludeFlags } from "../../context/patterns/ignore.ts";
 import { decidePath, isMatch } from "../../context/patterns/rules.ts";
 import type { CopyInstruction, Instruction } from "../../dockerfile/instruction.ts";
@@ -32,8 +34,10 @@ export async function readFromImage(
   if (known !== undefined) return known;
 
   const rules = parseExcludeFlags(exclude);
-  await requireInspect(image, name, build);
   const tree = createListedTree(image, build.service);
+  // Beside the question whether the service has lists.
+  for (const path of paths) if (!hasWildcard(path)) tree.prepare(posix.join("/", path));
+  await requireInspect(image, name, build);
   const contents = createImageContents(build, maxSingleFiles);
   const reading: Reading = { image, tree, contents, skipped: [] };
   const isExcluded = (path: string) => rules.length > 0 && isMatch(decidePath(rules, path));

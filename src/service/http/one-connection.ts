@@ -70,7 +70,7 @@ export function createConnections({ clock, closeIdle, onOne }: ConnectionsOption
   return {
     isOne: () => isOne,
     async watch(isNew, signal, send) {
-      const isSecond = isOne || (hasAnswered && (isNew || waiting > 0) && answers < enoughAnswers);
+      const isSecond = isOne || ((waiting > 0 || (hasAnswered && isNew)) && answers < enoughAnswers);
       const over = new AbortController();
       let isStalled = false;
       waiting++;
