@@ -38,7 +38,7 @@ export class BoughError extends Error {
 }
 
 /** Returns the error of a command line or profile that is used wrongly. */
-export function usageError(message: string, hint: string): BoughError {
+export function usageError(message: string, hint?: string): BoughError {
   return new BoughError(message, { kind: "usage", hint });
 }
 

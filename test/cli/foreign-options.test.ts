@@ -4,7 +4,6 @@ import { join } from "node:path";
 import type { ForeignOption } from "../../src/cli/command-line/foreign-options.ts";
 import { readUsage } from "../../src/cli/command-line/foreign-options.ts";
 import { dockerBuild, kaniko, podmanBuild } from "../../src/cli/foreign/build-options.ts";
-import { describeBuildxFlags, workingFlags } from "../../src/cli/foreign/buildx-flags.ts";
 import {
   dockerImages,
   dockerImport,
@@ -16,6 +15,7 @@ import {
 import { dockerRun, podmanRun } from "../../src/cli/foreign/run-options.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { expectGolden } from "../support/golden.ts";
+import { describeBuildxFlags, workingFlags } from "./buildx-flags.ts";
 
 const workingDirectory = temporaryDirectory();
 await Bun.write(join(workingDirectory, "Dockerfile"), "FROM base:1\n");
@@ -70,7 +70,7 @@ test.each([
   });
 });
 
-test.each(workingFlags.map(({ flag, words }) => [flag, words] as const))(
+test.each(workingFlags.map(([flag, , words]) => [flag, words] as const))(
   "%s of docker buildx works",
   async (_, words) => {
     const given = [

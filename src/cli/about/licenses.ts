@@ -1,5 +1,6 @@
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
+// Written by scripts/licenses.ts. A test checks that it is up to date.
 import text from "./licenses.txt" with { type: "text" };
 
 export const licenses = command({

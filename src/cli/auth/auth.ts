@@ -1,4 +1,4 @@
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { Secret } from "../../secret.ts";
 import type { Account } from "../../service/capabilities.ts";
 import { addressOf, parseBaseUrl } from "../../service/http/address.ts";
@@ -56,10 +56,7 @@ async function saveCommand(invocation: Invocation): Promise<void> {
   const token = await readToken(invocation);
   const profile: Profile = { name, token, url, type: type ?? kindOf(token, project), project };
   if (profile.type === "iam" && project === undefined) {
-    throw new BoughError("a token of type iam needs a project", {
-      kind: "usage",
-      hint: "Give --project ID.",
-    });
+    throw usageError("a token of type iam needs a project", "Give --project ID.");
   }
   const account = values.flag("no-verify") ? undefined : await verify(profile, invocation);
   // The first profile saved becomes the active one. `bough auth switch` activates later ones.
@@ -88,10 +85,10 @@ async function saveCommand(invocation: Invocation): Promise<void> {
 
 function readUrl(given: string | undefined, name: string): string {
   if (given !== undefined && given !== "") return addressOf(parseBaseUrl(given));
-  throw new BoughError(`profile ${name}: the service's address is missing`, {
-    kind: "usage",
-    hint: "Give it with --url https://..., or in CONTREE_URL.",
-  });
+  throw usageError(
+    `profile ${name}: the service's address is missing`,
+    "Give it with --url https://..., or in CONTREE_URL.",
+  );
 }
 
 async function readToken({ globals, runtime, log }: Invocation): Promise<Secret> {
@@ -104,13 +101,13 @@ async function readToken({ globals, runtime, log }: Invocation): Promise<Secret>
     return Secret.of(value);
   }
   if (!canAsk(runtime)) {
-    throw new BoughError("no token given, and there is no terminal to ask for it", {
-      kind: "usage",
-      hint: "Pipe it in with --token -, or set CONTREE_TOKEN.",
-    });
+    throw usageError(
+      "no token given, and there is no terminal to ask for it",
+      "Pipe it in with --token -, or set CONTREE_TOKEN.",
+    );
   }
   const typed = await askSecret(runtime, "Token");
-  if (typed === undefined) throw new BoughError("no token was given", { kind: "usage" });
+  if (typed === undefined) throw usageError("no token was given");
   return typed;
 }
 

@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { Secret } from "../../secret.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
@@ -30,14 +30,14 @@ export async function askSecret(runtime: Runtime, question: string): Promise<Sec
 export async function readSecretLine(runtime: Runtime, option: string): Promise<Secret> {
   const { stdin, signal } = runtime;
   if (!stdin.isPiped) {
-    throw new BoughError(`${option} reads standard input, and nothing is piped in`, {
-      kind: "usage",
-      hint: "For example: bough ... < file, or another program's output | bough ...",
-    });
+    throw usageError(
+      `${option} reads standard input, and nothing is piped in`,
+      "For example: bough ... < file, or another program's output | bough ...",
+    );
   }
   const { bytes } = await abandonable(signal, readAtMost(maxSecretBytes, stdin.stream()));
   const line = bytes.toString().split(/\r?\n/, 1)[0]?.trim() ?? "";
-  if (line === "") throw new BoughError(`${option}: standard input is empty`, { kind: "usage" });
+  if (line === "") throw usageError(`${option}: standard input is empty`);
   return Secret.of(line);
 }
 

@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { inputDefinitions, readCall } from "./options/input-definitions.ts";
@@ -41,10 +41,7 @@ export const build: Command = {
 function refuseTogether(values: Values): void {
   const measure = values.text("trace") === undefined ? "timings" : "trace";
   if (readCall(values) === "build" || !(measure === "trace" || values.flag("timings"))) return;
-  throw new BoughError(`--check and --${measure} cannot be used together`, {
-    kind: "usage",
-    hint: "--check builds nothing.",
-  });
+  throw usageError(`--check and --${measure} cannot be used together`, "--check builds nothing.");
 }
 
 /** Builds, or runs the checks. Loads the code for it only now, so that `--help` is fast. */

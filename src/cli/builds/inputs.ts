@@ -6,7 +6,7 @@ import type { Dialect } from "../../builder/dialect.ts";
 import type { Platform } from "../../builder/state/platform.ts";
 import { openBuildContext } from "../../context/build-context.ts";
 import { readIgnoreRules } from "../../context/patterns/ignore.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
@@ -163,10 +163,10 @@ function readMaxAddBytes(text: string | undefined): number {
   if (text === undefined) return defaultMaxAddBytes;
   const [, digits, unit = ""] = /^(\d{1,15})([KMGT])?i?B?$/i.exec(text) ?? [];
   if (digits === undefined) {
-    throw new BoughError(`--max-add-size takes a size, not ${JSON.stringify(text)}`, {
-      kind: "usage",
-      hint: "Write a number of bytes, or one with a unit: --max-add-size 500M.",
-    });
+    throw usageError(
+      `--max-add-size takes a size, not ${JSON.stringify(text)}`,
+      "Write a number of bytes, or one with a unit: --max-add-size 500M.",
+    );
   }
   const bytes = Number(digits) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " ");
   return bytes === 0 ? Number.POSITIVE_INFINITY : bytes;
@@ -175,10 +175,10 @@ function readMaxAddBytes(text: string | undefined): number {
 /** Reads the values of `--label` as docker build does: a key alone has an empty value, and the last one counts. */
 function readLabels(given: readonly string[], dialect: Dialect): Map<string, string> {
   if (given.length > 0 && !dialect.keepsConfiguration)
-    throw new BoughError("--label needs --docker", {
-      kind: "usage",
-      hint: "Without --docker an image has no labels, not even those of the Dockerfile.",
-    });
+    throw usageError(
+      "--label needs --docker",
+      "Without --docker an image has no labels, not even those of the Dockerfile.",
+    );
   return new Map(
     given.map((text): [string, string] => {
       const [key, value = ""] = splitKeyValue(text, "--label");
@@ -191,15 +191,15 @@ function readLabels(given: readonly string[], dialect: Dialect): Map<string, str
 function readUncachedStages(values: Values): string[] {
   const names = values.list("no-cache-filter").flatMap((text) => text.split(","));
   if (names.includes(""))
-    throw new BoughError("--no-cache-filter takes the names of stages, separated by commas: one is empty", {
-      kind: "usage",
-      hint: "--no-cache builds all stages again.",
-    });
+    throw usageError(
+      "--no-cache-filter takes the names of stages, separated by commas: one is empty",
+      "--no-cache builds all stages again.",
+    );
   if (names.length > 0 && values.flag("no-cache"))
-    throw new BoughError("--no-cache and --no-cache-filter cannot be used together", {
-      kind: "usage",
-      hint: "--no-cache builds all stages again.",
-    });
+    throw usageError(
+      "--no-cache and --no-cache-filter cannot be used together",
+      "--no-cache builds all stages again.",
+    );
   return [...new Set(names)];
 }
 
@@ -207,8 +207,5 @@ function readUncachedStages(values: Values): string[] {
 function splitKeyValue(text: string, option: string): [key: string, value: string | undefined] {
   const [, key = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
   if (key !== "") return [key, value];
-  throw new BoughError(`${option} takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, {
-    kind: "usage",
-    hint: "The name is missing.",
-  });
+  throw usageError(`${option} takes KEY=VALUE or KEY, not ${JSON.stringify(text)}`, "The name is missing.");
 }

@@ -9,7 +9,7 @@ import { type ServiceSupport, supportOf } from "../../builder/service-support.ts
 import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
 import { localFileSystem } from "../../context/file-system/file-system.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import type { Store } from "../../store/store.ts";
@@ -18,7 +18,7 @@ import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { buildSession } from "../contexts/context-source.ts";
 import { reportOrigin } from "../contexts/fetched-context.ts";
-import { createDecompress, createGit } from "../contexts/git.ts";
+import { createDecompress, createGit } from "../contexts/programs.ts";
 import { requireAnnotatedPlatforms } from "../export/annotations.ts";
 import { type BuildOutput, takesStandardOutput } from "../export/build-outputs.ts";
 import { epochOf } from "../export/times.ts";
@@ -228,8 +228,8 @@ function requireCompleteImage(
   const counted = missing.filter(({ what }) => hasSettings || !["CMD", "ENTRYPOINT"].includes(what));
   if (kinds.length === 0 || counted.length === 0) return;
   const [option, does] = values.flag("push") ? ["--push", "pushes"] : ["--output", "writes"];
-  throw new BoughError(`${option} is refused: the image lacks ${describeMissing(counted)}`, {
-    kind: "usage",
-    hint: `With --docker it is built as Docker does; BOUGH_DOCKER=1 makes that the default. --no-docker ${does} it as it is.`,
-  });
+  throw usageError(
+    `${option} is refused: the image lacks ${describeMissing(counted)}`,
+    `With --docker it is built as Docker does; BOUGH_DOCKER=1 makes that the default. --no-docker ${does} it as it is.`,
+  );
 }

@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { SpoolFile } from "../../terminal/output/held-output.ts";
 import { createPlainProgress, type Progress } from "../../terminal/progress.ts";
 import { formatLogLines, formatOutput } from "../../terminal/terminal-text.ts";
@@ -54,10 +54,10 @@ function chooseMode({ values, runtime, globals }: Invocation): Exclude<Mode, "au
   const { stderr, environment } = runtime;
   const mode = readProgressMode(values);
   if ((mode === "tty" || mode === "compact") && !stderr.isTerminal) {
-    throw new BoughError(`--progress ${mode} needs a terminal on standard error`, {
-      kind: "usage",
-      hint: "Without --progress a terminal is used if there is one; --progress plain prints log lines.",
-    });
+    throw usageError(
+      `--progress ${mode} needs a terminal on standard error`,
+      "Without --progress a terminal is used if there is one; --progress plain prints log lines.",
+    );
   }
   if (mode !== "auto") return mode;
   return watchedTerminal(runtime, globals) !== undefined && environment.TERM !== "dumb" ? "compact" : "plain";

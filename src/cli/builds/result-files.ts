@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import type { BuildResult } from "../../builder/result.ts";
 import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import type { Invocation } from "../command-line/command.ts";
 import {
@@ -99,10 +99,10 @@ function refuseSame([one, ...others]: readonly ResultPlace[]): void {
   if (one === undefined) return;
   for (const other of others) {
     if (!isSameFile(one.path, other.path)) continue;
-    throw new BoughError(`${one.option} ${one.given} and ${other.option} ${other.given} are the same file`, {
-      kind: "usage",
-      hint: "Give each option its own file.",
-    });
+    throw usageError(
+      `${one.option} ${one.given} and ${other.option} ${other.given} are the same file`,
+      "Give each option its own file.",
+    );
   }
   refuseSame(others);
 }

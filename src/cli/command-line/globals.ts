@@ -1,5 +1,5 @@
 import { quote } from "../../builder/commands/command.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { Secret } from "../../secret.ts";
 import type { LogLevel } from "../../terminal/log.ts";
 import type { Values } from "./arguments.ts";
@@ -88,10 +88,10 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
   const format = text("format") ?? "table";
   const token = text("token");
   if (text("session") === "")
-    throw new BoughError('--session takes the key of a session, not ""', {
-      kind: "usage",
-      hint: "Leave it out for the session `default`.",
-    });
+    throw usageError(
+      '--session takes the key of a session, not ""',
+      "Leave it out for the session `default`.",
+    );
   return {
     session: text("session"),
     profile: text("profile"),

@@ -1,17 +1,14 @@
 /** Values of options that take a number or one of several words. Sizes and times have files of their own. */
 
 import type { Clock } from "../../clock.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 
 /** Parses the value of an option that takes a positive whole number. */
 export function positiveInteger(text: string | undefined, option: string, hint?: string): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new BoughError(`${option} takes a positive whole number, not ${JSON.stringify(text)}`, {
-    kind: "usage",
-    hint,
-  });
+  throw usageError(`${option} takes a positive whole number, not ${JSON.stringify(text)}`, hint);
 }
 
 /** Joins words as in `a, b or c`. */
@@ -30,10 +27,7 @@ export function oneOf<const Choice extends string>(
   if (found !== undefined) return found;
   const guess = nearest(text, choices);
   const hint = guess === undefined ? otherwise : `Did you mean ${guess}?`;
-  throw new BoughError(`${option} takes ${listWords(choices)}, not ${JSON.stringify(text)}`, {
-    kind: "usage",
-    hint,
-  });
+  throw usageError(`${option} takes ${listWords(choices)}, not ${JSON.stringify(text)}`, hint);
 }
 
 const milliseconds = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
@@ -54,8 +48,8 @@ export function parseTime(
         : Number.NaN
       : clock.now() - Number(ago?.[1]) * milliseconds[unit];
   if (!Number.isNaN(moment)) return new Date(moment).toISOString();
-  throw new BoughError(`${option} takes a date or an age, not ${JSON.stringify(text)}`, {
-    kind: "usage",
-    hint: "For example 2026-01-31, 2026-01-31T12:00:00Z, 30m, 24h or 7d.",
-  });
+  throw usageError(
+    `${option} takes a date or an age, not ${JSON.stringify(text)}`,
+    "For example 2026-01-31, 2026-01-31T12:00:00Z, 30m, 24h or 7d.",
+  );
 }

@@ -1,6 +1,6 @@
 import { lstatSync, renameSync, type Stats, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { reasonOf } from "../../system-error.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import {
@@ -67,10 +67,10 @@ export interface ResultPlace {
 /** @throws BoughError of kind `usage` if no file can be written there */
 export function findPlace(option: string, given: string, workingDirectory: string): ResultPlace {
   if (given === "") {
-    throw new BoughError(`${option} takes the path of a file, not ""`, {
-      kind: "usage",
-      hint: "Name the file to write, or leave the option out.",
-    });
+    throw usageError(
+      `${option} takes the path of a file, not ""`,
+      "Name the file to write, or leave the option out.",
+    );
   }
   const place = { option, given, path: resolve(workingDirectory, given) };
   const directory = statsOf(dirname(place.path), place);

@@ -5,7 +5,7 @@ import {
   type RepositoryAddress,
 } from "../../builder/addresses/repository-address.ts";
 import { isUrl, redactUrl } from "../../builder/addresses/source-url.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { sha256Of } from "../../sha256.ts";
 
 /** The build context that the argument CONTEXT names. */
@@ -39,10 +39,10 @@ export type RemoteSource =
 export function readContextSource(word: string, workingDirectory: string): ContextSource {
   const source = findContextSource(word, workingDirectory);
   if (source !== undefined) return source;
-  throw new BoughError(`the build context ${redactUrl(word)}: unsupported address`, {
-    kind: "usage",
-    hint: "Give https://HOST/X.git, git@HOST:X, ssh:// or git:// for a git repository, https:// for an archive, or the path of a directory.",
-  });
+  throw usageError(
+    `the build context ${redactUrl(word)}: unsupported address`,
+    "Give https://HOST/X.git, git@HOST:X, ssh:// or git:// for a git repository, https:// for an archive, or the path of a directory.",
+  );
 }
 
 /** Returns the context as `readContextSource` does, or `undefined` for an address of an unsupported kind. */

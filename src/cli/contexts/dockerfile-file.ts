@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
@@ -46,8 +46,8 @@ function readFile({ absolutePath, isNamed }: DockerfilePlace): string | undefine
   const descriptor = openSync(absolutePath, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stats = fstatSync(descriptor);
-    if (stats.isDirectory()) throw new BoughError("it is a directory", { kind: "usage" });
-    if (!stats.isFile()) throw new BoughError("it is not a regular file", { kind: "usage" });
+    if (stats.isDirectory()) throw usageError("it is a directory");
+    if (!stats.isFile()) throw usageError("it is not a regular file");
     const bytes = Buffer.alloc(Math.min(stats.size, maxDockerfileBytes));
     return decodeDockerfile(bytes.subarray(0, readSync(descriptor, bytes)));
   } finally {

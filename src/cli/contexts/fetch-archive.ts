@@ -4,15 +4,15 @@ import { redactUrl } from "../../builder/addresses/source-url.ts";
 import { fetchContent, sourceFault, watched, withRetries } from "../../builder/remote-files/fetch-url.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { decodeDockerfile } from "../../dockerfile/text/decode.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { contextGroup } from "./context-source.ts";
 import type { FetchedContext } from "./fetched-context.ts";
-import { createDecompress } from "./git.ts";
 import type { KeptContexts } from "./kept-contexts.ts";
+import { createDecompress } from "./programs.ts";
 import { unpackContext } from "./unpack-context.ts";
 
 export interface Fetching {
@@ -25,8 +25,7 @@ export interface Fetching {
 /** Downloads an archive of the context's files, or a Dockerfile that is built without any. */
 export function fetchFromUrl(url: string, fetching: Fetching): Promise<FetchedContext> {
   const { access, log } = fetching;
-  if (!URL.canParse(url))
-    throw new BoughError(`the build context ${redactUrl(url)}: invalid address`, { kind: "usage" });
+  if (!URL.canParse(url)) throw usageError(`the build context ${redactUrl(url)}: invalid address`);
   const shown = redactUrl(url, access.buildArgs);
   const name = `${access.subject} ${shown}`;
   log.info(`downloading ${shown}`);
@@ -63,10 +62,10 @@ export async function readFromStdin(fetching: Fetching): Promise<FetchedContext>
   const { clock, signal } = fetching.access;
   const { stdin, workingDirectory } = fetching.runtime;
   if (!stdin.isPiped)
-    throw new BoughError("the build context is read from standard input, and nothing is piped in", {
-      kind: "usage",
-      hint: "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
-    });
+    throw usageError(
+      "the build context is read from standard input, and nothing is piped in",
+      "Pipe in a tar archive of the context or a Dockerfile: bough build - < context.tar",
+    );
   const content = interruptible(stdin.stream(), signal);
   const place = resolve(workingDirectory, "-");
   try {

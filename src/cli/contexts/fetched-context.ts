@@ -10,8 +10,8 @@ import { stateDirectory } from "../process/runtime.ts";
 import { openScratch } from "../process/scratch.ts";
 import type { FetchedSource } from "./context-source.ts";
 import type { DockerfileText } from "./dockerfile-file.ts";
-import { createGit } from "./git.ts";
 import { type HeldContext, type KeptContexts, openKeptContexts } from "./kept-contexts.ts";
+import { createGit } from "./programs.ts";
 
 /** A context that was fetched, on this machine's disk for as long as it is held. */
 export interface FetchedContext {

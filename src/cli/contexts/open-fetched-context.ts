@@ -11,7 +11,7 @@ import {
   readIgnoreRules,
 } from "../../context/patterns/ignore.ts";
 import { contextPathOf, resolveInContext } from "../../context/sources/resolve-path.ts";
-import { BoughError } from "../../errors.ts";
+import { type BoughError, usageError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { isStandardInput } from "../process/same-file.ts";
@@ -95,10 +95,10 @@ function fetchContext(
 
 function requireOtherFile({ absolutePath }: DockerfilePlace): void {
   if (!isStandardInput(absolutePath)) return;
-  throw new BoughError("standard input can't be both the build context and the Dockerfile", {
-    kind: "usage",
-    hint: "Put the Dockerfile into the archive, or name a file.",
-  });
+  throw usageError(
+    "standard input can't be both the build context and the Dockerfile",
+    "Put the Dockerfile into the archive, or name a file.",
+  );
 }
 
 /** Reads a Dockerfile of this machine, not of the context. */
@@ -126,20 +126,20 @@ async function readOwn(
   }
   const found = resolveInContext(root, path, localFileSystem);
   if (found.kind === "missing")
-    throw new BoughError(`cannot read the Dockerfile ${displayPath(path)}: ${name} has no such file`, {
-      kind: "usage",
-      hint: "--dockerfile PATH is relative to the context's root; an absolute PATH is a file on this machine.",
-    });
+    throw usageError(
+      `cannot read the Dockerfile ${displayPath(path)}: ${name} has no such file`,
+      "--dockerfile PATH is relative to the context's root; an absolute PATH is a file on this machine.",
+    );
   const { absolutePath } = found;
   const text = await readDockerfile({ path, absolutePath, isNamed: false }, signal);
   return { path, absolutePath, text };
 }
 
 function twoDockerfiles(path: string, name: string): BoughError {
-  return new BoughError(`--dockerfile ${displayPath(path)} cannot be used: ${name} is a Dockerfile itself`, {
-    kind: "usage",
-    hint: "Leave one of them out, or give an archive as the build context.",
-  });
+  return usageError(
+    `--dockerfile ${displayPath(path)} cannot be used: ${name} is a Dockerfile itself`,
+    "Leave one of them out, or give an archive as the build context.",
+  );
 }
 
 /** Reads the ignore rules. Docker reads an ignore file only in a directory of its client's machine. */

@@ -18,7 +18,7 @@ import { contentOf } from "../../builder/archives/tar-content.ts";
 import type { BuildJob } from "../../builder/job.ts";
 import { tooLarge } from "../../builder/repositories/git-client.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { detectCompression } from "../../image/compression.ts";
 import { blockBytes } from "../../image/tar-header.ts";
 import { readTar } from "../../image/tar-reader.ts";
@@ -62,10 +62,10 @@ export async function unpackContext(
   else if (isPacked) throw refuse(name, "is compressed, but not a tar archive");
   else if (isTar(beginning)) throw refuse(name, "is neither a tar archive nor a Dockerfile");
   else if (isWebPage(beginning))
-    throw new BoughError(`${name} is a web page, and neither a tar archive nor a Dockerfile`, {
-      kind: "usage",
-      hint: "The address of a git repository ends in .git.",
-    });
+    throw usageError(
+      `${name} is a web page, and neither a tar archive nor a Dockerfile`,
+      "The address of a git repository ends in .git.",
+    );
   else await writeDockerfile(peeked.whole(), join(place, "Dockerfile"), name);
   // Data after the archive's end are a part of the content, too.
   return { sha256: await hashed.finish(), bytes };
@@ -88,10 +88,10 @@ function isWebPage(beginning: Uint8Array): boolean {
 }
 
 function refuse(name: string, problem: string): BoughError {
-  return new BoughError(`${name} ${problem}`, {
-    kind: "usage",
-    hint: "Give a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or a Dockerfile.",
-  });
+  return usageError(
+    `${name} ${problem}`,
+    "Give a tar archive with the context's files (plain, or compressed by gzip, zstd, bzip2 or xz), or a Dockerfile.",
+  );
 }
 
 async function writeDockerfile(

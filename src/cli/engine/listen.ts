@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, resolve } from "node:path";
-import { BoughError, messageOf } from "../../errors.ts";
+import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { errorCode } from "../../system-error.ts";
 
 /** The address that `--listen` names. */
@@ -17,10 +17,10 @@ export function parseListenAddress(text: string, workingDirectory: string): List
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/[\]\s]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   if (match === null || port > 65535) {
-    throw new BoughError(`--listen takes HOST:PORT or unix:PATH, not ${JSON.stringify(text)}`, {
-      kind: "usage",
-      hint: "For example --listen 127.0.0.1:8080, or --listen unix:/run/bough.sock. Port 0 chooses a free port.",
-    });
+    throw usageError(
+      `--listen takes HOST:PORT or unix:PATH, not ${JSON.stringify(text)}`,
+      "For example --listen 127.0.0.1:8080, or --listen unix:/run/bough.sock. Port 0 chooses a free port.",
+    );
   }
   return { kind: "tcp", hostname: match[1] ?? match[2] ?? "", port };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import type { PrunePlan } from "../../engine/prune/prune.ts";
 import type { PruneSelection } from "../../engine/prune/selection.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { formatBytes, formatCount } from "../../terminal/quantity.ts";
 import { visible } from "../../visible.ts";
 import type { Values } from "../command-line/arguments.ts";
@@ -145,11 +145,10 @@ function readSelection(values: Values, clock: Pick<Clock, "now">): Omit<PruneSel
   const all = values.flag("all");
   const kept = values.text("keep");
   const keepBytes = kept === undefined ? undefined : parseKept(kept, "--keep");
-  if (all && keepBytes !== undefined)
-    throw new BoughError("--all and --keep cannot be used together", { kind: "usage" });
+  if (all && keepBytes !== undefined) throw usageError("--all and --keep cannot be used together");
   const others = ["keep", "sessions", "all"].filter((name) => values.names.includes(name));
   if (values.flag("auto") && others.length > 0)
-    throw new BoughError(`--auto and --${others[0]} cannot be used together`, { kind: "usage" });
+    throw usageError(`--auto and --${others[0]} cannot be used together`);
   return {
     ...{ all, sessions: values.flag("sessions"), keepBytes, usedBefore },
     logsBefore: usedBefore ?? chosen.logsBefore,

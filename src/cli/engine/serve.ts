@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import { withGzip } from "../../engine/http/gzip.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import { messageOf, usageError } from "../../errors.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import { startEngine } from "../service/engine-host.ts";
@@ -38,10 +38,7 @@ async function serveEngine(invocation: Invocation): Promise<void> {
   const address = parseListenAddress(values.text("listen") ?? "127.0.0.1:0", runtime.workingDirectory);
   const token = globals.token?.text() ?? makeToken();
   const isMade = globals.token === undefined;
-  if (token.length < 8)
-    throw new BoughError("--token is too short: at least 8 characters are needed", {
-      kind: "usage",
-    });
+  if (token.length < 8) throw usageError("--token is too short: at least 8 characters are needed");
 
   // A client over a socket must not import this machine's files, nor reach its loopback interface.
   const engine = await startEngine(runtime, {

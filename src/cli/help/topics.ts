@@ -1,6 +1,6 @@
 /** The manual: a Markdown source each topic. Loaded only by `help`, since these texts are long. */
 
-import { BoughError } from "../../errors.ts";
+import { type BoughError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import type { CommandTable } from "../command-line/command.ts";
 import { renderGlobalOptions, renderRows, wrapText } from "../command-line/help.ts";
@@ -65,7 +65,6 @@ export const topics: Readonly<Record<string, Topic>> = {
   changelog: { summary: "What is new", markdown: changelog },
 };
 
-/** `bough help` and `bough help TOPIC`. Loaded only for these, with the text of every topic. */
 /** The width of a topic in a pipe or a file, and the greatest on a terminal: longer lines are hard to read. */
 const pipeColumns = 80;
 const maxColumns = 120;
@@ -95,11 +94,10 @@ export function showTopic(name: string, output: Output, commands: CommandTable):
 
 function unknownTopic(name: string, commands: CommandTable): BoughError {
   const guess = nearest(name, [...Object.keys(commands), ...Object.keys(topics)]);
-  return new BoughError(`there is neither a command nor a topic ${JSON.stringify(name)}`, {
-    kind: "usage",
-    hint:
-      guess === undefined
-        ? "`bough help` lists the topics, `bough -h` the commands."
-        : `Did you mean ${guess}?`,
-  });
+  return usageError(
+    `there is neither a command nor a topic ${JSON.stringify(name)}`,
+    guess === undefined
+      ? "`bough help` lists the topics, `bough -h` the commands."
+      : `Did you mean ${guess}?`,
+  );
 }

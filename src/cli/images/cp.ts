@@ -3,7 +3,7 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname, join, posix, resolve } from "node:path";
 import { relativeEntries } from "../../builder/staging/archive-root.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { readTar } from "../../image/tar-reader.ts";
 import type { Service } from "../../service/client.ts";
 import { reasonOf } from "../../system-error.ts";
@@ -41,15 +41,15 @@ async function copyOut(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;
   const [source = "", destination = ""] = values.positionals;
   if (destination.includes(":/") && !source.includes(":/"))
-    throw new BoughError("files are copied out of an image, not into one", {
-      kind: "usage",
-      hint: "To run a command with local files: `bough run -F FILE:PATH IMAGE COMMAND`.",
-    });
+    throw usageError(
+      "files are copied out of an image, not into one",
+      "To run a command with local files: `bough run -F FILE:PATH IMAGE COMMAND`.",
+    );
   if (destination === "-" && runtime.stdout.isTerminal)
-    throw new BoughError("an archive cannot be written to a terminal", {
-      kind: "usage",
-      hint: "Name a directory, or redirect it: `... > files.tar`, `... | tar -t`.",
-    });
+    throw usageError(
+      "an archive cannot be written to a terminal",
+      "Name a directory, or redirect it: `... > files.tar`, `... | tar -t`.",
+    );
   await using connection = await connectQuietly(invocation);
   const { service } = connection;
   const place = await resolveImagePath(source, sessionKey(invocation), connection);
@@ -104,7 +104,7 @@ async function copyFile(
   { runtime }: Invocation,
 ): Promise<CopyResult> {
   const isDirectory = statsOf(local)?.isDirectory() === true;
-  if (!isDirectory && endsWithSlash) throw new BoughError(`${local} is not a directory`, { kind: "usage" });
+  if (!isDirectory && endsWithSlash) throw usageError(`${local} is not a directory`);
   const name = posix.basename(path);
   if (isDirectory) checkLocalName(name, runtime.platform);
   const to = isDirectory ? join(local, name) : local;

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { displayPath } from "../../context/file-system/display-path.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { TarEntry } from "../../image/tar-reader.ts";
 import { cannotWrite } from "../process/write-error.ts";
 
@@ -216,5 +216,5 @@ export function checkLocalName(name: string, platform: NodeJS.Platform): void {
 /** Throws if a directory of an image is to be copied to what is a file here. */
 export function refuseFile(local: string, stats: Stats | undefined, path: string): void {
   if (stats?.isDirectory() !== false) return;
-  throw new BoughError(`${local} is a file, but ${path} is a directory`, { kind: "usage" });
+  throw usageError(`${local} is a file, but ${path} is a directory`);
 }

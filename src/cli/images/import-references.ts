@@ -1,7 +1,7 @@
 /** The arguments of `bough images import`: which images to import, and the tags that they get. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { BoughError, messageOf } from "../../errors.ts";
+import { messageOf, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { parseTag, withLatest } from "../../service/images/tag.ts";
@@ -30,10 +30,10 @@ export function readReferences(
 ): Reference[] {
   const given = positionals.map((text) => nameRelativePath(text, workingDirectory));
   if (tagOption !== undefined && given.length > 1) {
-    throw new BoughError("--tag cannot be used with several images", {
-      kind: "usage",
-      hint: "Import them one by one, or without --tag: each then gets the tag of its reference.",
-    });
+    throw usageError(
+      "--tag cannot be used with several images",
+      "Import them one by one, or without --tag: each then gets the tag of its reference.",
+    );
   }
   return given.map((text) => {
     requireKind(text, workingDirectory);
@@ -49,9 +49,7 @@ export function readReferences(
         isAskedFor,
       };
     }
-    throw new BoughError(`${text} names an image that is already stored: there is nothing to import`, {
-      kind: "usage",
-    });
+    throw usageError(`${text} names an image that is already stored: there is nothing to import`);
   });
 }
 
@@ -61,12 +59,12 @@ function requireKind(text: string, workingDirectory: string): void {
   if (!/^\.{0,2}\/|\.(tar(\.\w+)?|tgz)$/.test(text) || /^[a-z-]+:/.test(text) || !existsSync(path)) return;
   const place = /^\.{0,2}\//.test(text) ? text : `./${text}`;
   const isDirectory = statSync(path).isDirectory();
-  throw new BoughError(`${text} is a ${isDirectory ? "directory" : "file"}, not the name of an image`, {
-    kind: "usage",
-    hint: isDirectory
+  throw usageError(
+    `${text} is a ${isDirectory ? "directory" : "file"}, not the name of an image`,
+    isDirectory
       ? `Give its kind: oci:${place} for an OCI layout, dir:${place} for a directory of skopeo.`
       : `Give its kind: docker-archive:${place} for one of docker save, oci-archive:${place} for an OCI archive. Of a packed root file system, FROM scratch and ADD ${text} / make an image.`,
-  });
+  );
 }
 
 /**
@@ -79,10 +77,10 @@ function nameRelativePath(text: string, workingDirectory: string): string {
   const isArchive = transport.endsWith("-archive:");
   // `images export` takes - for standard output.
   if (isArchive && path === "-")
-    throw new BoughError("an archive cannot be imported from standard input", {
-      kind: "usage",
-      hint: `Write it to a file, and give that: ${transport}image.tar.`,
-    });
+    throw usageError(
+      "an archive cannot be imported from standard input",
+      `Write it to a file, and give that: ${transport}image.tar.`,
+    );
   const isPath = isArchive || path.includes("/");
   if (!isPath && !existsSync(join(workingDirectory, path))) return text;
   return `${transport}${join(workingDirectory, text.slice(transport.length))}`;

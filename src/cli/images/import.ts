@@ -147,13 +147,13 @@ function checkCredentials({ values, runtime }: Invocation): void {
   const username = values.text("username");
   const isPiped = values.flag("password-stdin");
   if (username === undefined && isPiped) {
-    throw new BoughError("--password-stdin needs --username", { kind: "usage" });
+    throw usageError("--password-stdin needs --username");
   }
   if (username === undefined || isPiped || canAsk(runtime)) return;
-  throw new BoughError(`there is no terminal to ask for the password of ${username}`, {
-    kind: "usage",
-    hint: "Pipe it in: bough images import ... --username NAME --password-stdin < file",
-  });
+  throw usageError(
+    `there is no terminal to ask for the password of ${username}`,
+    "Pipe it in: bough images import ... --username NAME --password-stdin < file",
+  );
 }
 
 async function askCredentials({ values, runtime }: Invocation): Promise<ImageImport["credentials"]> {
@@ -164,6 +164,6 @@ async function askCredentials({ values, runtime }: Invocation): Promise<ImageImp
   const password = values.flag("password-stdin")
     ? await readSecretLine(runtime, "--password-stdin")
     : await askSecret(runtime, `Password of ${username}`);
-  if (password === undefined) throw new BoughError("no password was given", { kind: "usage" });
+  if (password === undefined) throw usageError("no password was given");
   return { username, password };
 }

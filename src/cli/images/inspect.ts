@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { formatMode, octalMode } from "../../image/file-mode.ts";
 import type { LayerChange } from "../../service/wire/image.ts";
 import { type Cell, sizeCell } from "../../terminal/table.ts";
@@ -52,10 +52,7 @@ async function inspectImage(invocation: Invocation): Promise<void> {
   );
   const limit = positiveInteger(values.text("limit"), "--limit");
   if (limit !== undefined && number === undefined)
-    throw new BoughError("--limit needs --layer", {
-      kind: "usage",
-      hint: "Name the layer with --layer N.",
-    });
+    throw usageError("--limit needs --layer", "Name the layer with --layer N.");
   await using connection = await connectQuietly(invocation);
   const reference = values.positionals[0] ?? requireSessionImage(connection.store, sessionKey(invocation));
   const { uuid: image, config, origin } = await resolveDescribedImage(connection, reference);
@@ -132,10 +129,10 @@ async function listFiles(
     });
   }
   if (layer?.id === undefined) {
-    throw new BoughError(`image ${image} has no layer ${number}`, {
-      kind: "usage",
-      hint: layers.length === 0 ? "It has no files." : `Its layers are 1 to ${layers.length}.`,
-    });
+    throw usageError(
+      `image ${image} has no layer ${number}`,
+      layers.length === 0 ? "It has no files." : `Its layers are 1 to ${layers.length}.`,
+    );
   }
   const { changes, total } = await service.listChanges(image, layer.id, limit);
   printResult(invocation, {

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { displayPath, pathWithin } from "../../context/file-system/display-path.ts";
 import { fileError, isMissing } from "../../context/file-system/file-error.ts";
 import { ignoreFileCandidates } from "../../context/patterns/ignore.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { locateInputs } from "../builds/inputs.ts";
 import { namedIgnoreFiles } from "../builds/options/build-contexts.ts";
 import { layoutPath } from "../builds/options/layout-reference.ts";
@@ -30,9 +30,8 @@ export function openRoot(path: string, workingDirectory: string): Root {
     const isBelow = [given, real].some((root) => pathWithin(root, absolute) !== undefined);
     if (isBelow && pathWithin(real, realPlace(absolute)) !== undefined) return;
     const link = isBelow ? "a link leads out of" : "it is outside of";
-    throw new BoughError(
+    throw usageError(
       `${name} ${displayPath(path)}: ${link} ${displayPath(given)}, to which the server's --root confines its tools`,
-      { kind: "usage" },
     );
   };
 
@@ -71,7 +70,7 @@ function realDirectory(path: string, shown: string): string {
       cause: error,
     });
   }
-  throw new BoughError(`--root: ${displayPath(shown)} is not a directory`, { kind: "usage" });
+  throw usageError(`--root: ${displayPath(shown)} is not a directory`);
 }
 
 /** Returns a path without links; what does not exist has none. A dangling link, or one that can't be followed, counts as `/`. */

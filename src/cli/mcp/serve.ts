@@ -1,5 +1,5 @@
 import { McpServer, ResourceTemplate } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { failureOf } from "../../terminal/failure.ts";
 import { jsonText } from "../../terminal/json-text.ts";
 import { version } from "../../version.ts";
@@ -32,10 +32,10 @@ const instructions = `bough builds images from Dockerfiles and runs commands in 
 export async function serveAgent(invocation: Invocation): Promise<void> {
   const { runtime, log } = invocation;
   if (runtime.stdin.isTerminal) {
-    throw new BoughError("`bough mcp` is for an agent's client, which writes to its standard input", {
-      kind: "usage",
-      hint: 'Configure the client to start it: {"command": "bough", "args": ["mcp"]}.',
-    });
+    throw usageError(
+      "`bough mcp` is for an agent's client, which writes to its standard input",
+      'Configure the client to start it: {"command": "bough", "args": ["mcp"]}.',
+    );
   }
   const root = openRoot(invocation.values.text("root") ?? ".", runtime.workingDirectory);
   await prepareEngine(invocation);

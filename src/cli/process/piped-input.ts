@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { abandonable } from "../../service/http/deadline.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -27,8 +27,8 @@ export async function readPipedInput(runtime: Runtime, log: Log): Promise<Uint8A
 async function readAll(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const { bytes, isWhole } = await readAtMost(maxBytes, source);
   if (isWhole) return bytes;
-  throw new BoughError("standard input is larger than 64 MiB, the maximum that can be sent", {
-    kind: "usage",
-    hint: "Give it as a file: --file INPUT:/tmp/input.",
-  });
+  throw usageError(
+    "standard input is larger than 64 MiB, the maximum that can be sent",
+    "Give it as a file: --file INPUT:/tmp/input.",
+  );
 }

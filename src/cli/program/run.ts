@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { version } from "../../version.ts";
@@ -49,10 +49,7 @@ export async function runCommandLine(
     return 0;
   }
   if (start >= raw.length) {
-    throw new BoughError("bough: no command given", {
-      kind: "usage",
-      hint: "`bough -h` lists the commands.",
-    });
+    throw usageError("bough: no command given", "`bough -h` lists the commands.");
   }
   const found = descend(raw.slice(start));
   if (found === undefined) throw await unknownCommand(raw[start] ?? "", raw.slice(start), commands);
@@ -71,10 +68,7 @@ export async function runCommandLine(
     }
     const given = values.positionals[0];
     throw given === undefined
-      ? new BoughError(`${name}: no command given`, {
-          kind: "usage",
-          hint: `It takes ${listWords(Object.keys(entry.commands))}.`,
-        })
+      ? usageError(`${name}: no command given`, `It takes ${listWords(Object.keys(entry.commands))}.`)
       : await unknownCommand(`${name} ${given}`, [...path, ...values.positionals], entry.commands);
   }
   const command = await entry.load();
@@ -167,10 +161,7 @@ async function unknownCommand(
       ? "`bough -h` lists the commands."
       : `\`bough ${words[0]}\` takes ${listWords(Object.keys(table))}.`;
   const guessed = guess === undefined ? known : `Did you mean ${guess}?`;
-  return new BoughError(`unknown command ${JSON.stringify(shown)}`, {
-    kind: "usage",
-    hint: dockerHint ?? guessed,
-  });
+  return usageError(`unknown command ${JSON.stringify(shown)}`, dockerHint ?? guessed);
 }
 
 /** Returns the global options, without the letters that the command's own options use. */
@@ -196,10 +187,7 @@ function checkPlaces(values: Values, definitions: ArgumentDefinitions, name: str
   const missing = required[values.positionals.length];
   const usage = { kind: "usage", hint: `\`${name} -h\` shows how it is used.` } as const;
   if (missing !== undefined)
-    throw new BoughError(`${name}: ${missing[0].toUpperCase()} is missing`, {
-      kind: "usage",
-      hint: missing[1].missingHint ?? usage.hint,
-    });
+    throw usageError(`${name}: ${missing[0].toUpperCase()} is missing`, missing[1].missingHint ?? usage.hint);
   // For example an unset variable of a script. As a path it would mean the directory `.`, or all of an image.
   const empty = values.positionals.indexOf("");
   if (empty >= 0) {

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { commandLine } from "../command-line/globals.ts";
@@ -24,10 +24,10 @@ export async function resolveImagePath(
 ): Promise<ImagePath> {
   const colon = given.indexOf(":/");
   if (colon < 0 && !given.startsWith("/") && given.includes(":"))
-    throw new BoughError(`${JSON.stringify(given)} names an image, but no path in it`, {
-      kind: "usage",
-      hint: "Write IMAGE:/PATH, as in app:dev:/etc. A path in the session's image that has a colon must begin with /.",
-    });
+    throw usageError(
+      `${JSON.stringify(given)} names an image, but no path in it`,
+      "Write IMAGE:/PATH, as in app:dev:/etc. A path in the session's image that has a colon must begin with /.",
+    );
   const path = colon < 0 ? given : given.slice(colon + 1);
   const reference = referenceIn(given);
   const { directory } = reference === undefined ? connection.store.surroundings.get(key) : {};

@@ -1,6 +1,6 @@
 import { layerBranch } from "../../builder/cache/layer-cache.ts";
 import { quote } from "../../builder/commands/command.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { firstBranch } from "../../store/branches.ts";
 import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
@@ -59,10 +59,10 @@ export function requireEntry(store: Store, key: string, given: string): HistoryE
 export function checkBranchName(name: string): string {
   const fault = faultOf(name);
   if (fault === undefined) return name;
-  throw new BoughError(`invalid branch name ${JSON.stringify(name)}: ${fault}`, {
-    kind: "usage",
-    hint: `A name such as ${firstBranch} or try/2 may have letters, digits and - _ . / : @ in it, at most 128.`,
-  });
+  throw usageError(
+    `invalid branch name ${JSON.stringify(name)}: ${fault}`,
+    `A name such as ${firstBranch} or try/2 may have letters, digits and - _ . / : @ in it, at most 128.`,
+  );
 }
 
 function faultOf(name: string): string | undefined {
@@ -83,8 +83,10 @@ export function sessionKey({ globals, runtime }: Pick<Invocation, "globals" | "r
   return globals.session ?? (runtime.environment.BOUGH_SESSION || "default");
 }
 
-/** Entries of a session's history by position: `@3`, `HEAD~2`, as in the service's own client. */
-/** An entry by its number, or by steps from the current one: negative steps go back. */
+/**
+ * An entry of a session's history by its number, or by steps from the current one: negative steps go back. `@3` and `HEAD~2` are
+ * those of the service's own client.
+ */
 type HistoryReference = { id: number } | { steps: number };
 
 /** Parses `@`, `:` or `HEAD`; `@N`; `@-N`, `HEAD~N`, `HEAD~`; `@+N`. Returns `undefined` for anything else, such as an id. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
@@ -17,14 +17,11 @@ export function readEnvironment(
       const value = separator < 0 ? environment[text] : undefined;
       if (value !== undefined) return [text, value];
       throw separator === 0
-        ? new BoughError(`--env takes KEY=VALUE, not ${JSON.stringify(text)}`, {
-            kind: "usage",
-            hint: "The name is missing.",
-          })
-        : new BoughError(`--env ${text}: the variable is not set`, {
-            kind: "usage",
-            hint: `Write --env ${text}=VALUE, or export it first.`,
-          });
+        ? usageError(`--env takes KEY=VALUE, not ${JSON.stringify(text)}`, "The name is missing.")
+        : usageError(
+            `--env ${text}: the variable is not set`,
+            `Write --env ${text}=VALUE, or export it first.`,
+          );
     }),
   );
 }
@@ -44,10 +41,10 @@ export function readEnvironmentFiles(
         if (text === "" || text.startsWith("#")) return [];
         const [, name = "", value = environment[text]] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
         if (name !== "" && !/\s/.test(name)) return value === undefined ? [] : [[name, value]];
-        throw new BoughError(`--env-file ${path}: line ${index + 1} does not begin with a variable name`, {
-          kind: "usage",
-          hint: "Each line is KEY=VALUE or KEY, without spaces in KEY.",
-        });
+        throw usageError(
+          `--env-file ${path}: line ${index + 1} does not begin with a variable name`,
+          "Each line is KEY=VALUE or KEY, without spaces in KEY.",
+        );
       }),
     ),
   );

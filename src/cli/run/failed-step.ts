@@ -3,7 +3,7 @@
 import { quote } from "../../builder/commands/command.ts";
 import type { FailedStepError, StepEnvironment } from "../../builder/operations/failed-step.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Store } from "../../store/store.ts";
@@ -82,11 +82,10 @@ export function requireFailedStep(session: string, store: Store): FailedStep {
   const kept = store.failedSteps.get(session);
   if (kept !== undefined) return JSON.parse(kept) as FailedStep;
   const other = store.failedSteps.latestSession();
-  throw new BoughError(`the latest build of session ${session} has not failed at a step`, {
-    kind: "usage",
-    hint:
-      other === undefined
-        ? "A failed build prints the line to paste: bough -S build:<hash> shell --failed-step"
-        : `\`bough -S ${quote(other)} shell --failed-step\` opens the step at which that session's build has failed.`,
-  });
+  throw usageError(
+    `the latest build of session ${session} has not failed at a step`,
+    other === undefined
+      ? "A failed build prints the line to paste: bough -S build:<hash> shell --failed-step"
+      : `\`bough -S ${quote(other)} shell --failed-step\` opens the step at which that session's build has failed.`,
+  );
 }

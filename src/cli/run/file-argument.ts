@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { BoughError, usageError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
 
@@ -31,10 +31,10 @@ export function parseFileArgument(text: string): FileArgument {
   const path = colon < 0 ? undefined : rest.slice(colon + 1);
   // An invalid mode such as 999 is not taken as part of the path.
   if (host === "" || path === "" || /:[ugm]\d+$/.test(rest)) {
-    throw new BoughError(`--file takes HOST[:PATH][:uN][:gN][:mMODE], not ${JSON.stringify(text)}`, {
-      kind: "usage",
-      hint: "For example --file ./app.conf:/etc/app.conf:u1000:m0644, or --file ./src for a whole directory.",
-    });
+    throw usageError(
+      `--file takes HOST[:PATH][:uN][:gN][:mMODE], not ${JSON.stringify(text)}`,
+      "For example --file ./app.conf:/etc/app.conf:u1000:m0644, or --file ./src for a whole directory.",
+    );
   }
   const mode = found.get("m");
   return {

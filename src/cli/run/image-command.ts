@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { type ExpandedCommand, quote } from "../../builder/commands/command.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
-import { BoughError, usageError } from "../../errors.ts";
+import { type BoughError, usageError } from "../../errors.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { findDescription } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
@@ -73,10 +73,10 @@ async function findCommand(
 
 /** @param why a sentence: why no command is known */
 export function whichCommand(why: string): BoughError {
-  return new BoughError(`bough run: no command given. ${why}`, {
-    kind: "usage",
-    hint: "Give it after IMAGE or --, as in: bough run app:dev ls -l /",
-  });
+  return usageError(
+    `bough run: no command given. ${why}`,
+    "Give it after IMAGE or --, as in: bough run app:dev ls -l /",
+  );
 }
 
 /** Builds the command from ENTRYPOINT and CMD as Docker does. Docker ignores an ENTRYPOINT of one empty word. */
@@ -144,8 +144,8 @@ export function refuseInteractiveShell(words: readonly string[], isTerminal: boo
   const [program = "", ...args] = words;
   const isIdle = args.every((arg) => idleOptions.test(arg));
   if (!isTerminal || !isIdle || !shells.includes(posix.basename(program))) return;
-  throw new BoughError(`without -it ${program} has no terminal, and would end immediately`, {
-    kind: "usage",
-    hint: `bough run -it gives it this one, and so does \`bough shell\`. Or give it something to do: bough run -- ${program} -c 'COMMAND'`,
-  });
+  throw usageError(
+    `without -it ${program} has no terminal, and would end immediately`,
+    `bough run -it gives it this one, and so does \`bough shell\`. Or give it something to do: bough run -- ${program} -c 'COMMAND'`,
+  );
 }

@@ -10,7 +10,7 @@ import { ignoreRules } from "../../context/patterns/ignore.ts";
 import type { ContextEntry, FileEntry } from "../../context/sources/entry.ts";
 import { entryOf } from "../../context/sources/entry-of.ts";
 import { resolveSources } from "../../context/sources/sources.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { LentFile, Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { reasonOf } from "../../system-error.ts";
@@ -63,7 +63,7 @@ async function findEntries(
   if (!stats.isDirectory()) {
     const entry = entryOf({ contextPath: host, absolutePath, relativePath: "" }, stats, localFileSystem);
     if (entry.type !== "special") return { isDirectory: false, entries: [entry] };
-    throw new BoughError(`--file ${host} is neither a file nor a directory`, { kind: "usage" });
+    throw usageError(`--file ${host} is neither a file nor a directory`);
   }
   const { matches, warnings } = await resolveSources({
     context: await openBuildContext(absolutePath, workingDirectory),

@@ -1,5 +1,5 @@
 import { quote } from "../../builder/commands/command.ts";
-import { BoughError, usageError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
@@ -120,9 +120,7 @@ function readRequest(invocation: Invocation): AskedRun {
   if (hasTerminal) checkTerminal(invocation);
   const file = values.text("script");
   if (file !== undefined && (hasTerminal || values.flag("shell"))) {
-    throw new BoughError(`bough run: --script cannot be used with ${hasTerminal ? "-it" : "--shell"}`, {
-      kind: "usage",
-    });
+    throw usageError(`bough run: --script cannot be used with ${hasTerminal ? "-it" : "--shell"}`);
   }
   const script = file === undefined ? undefined : readScript(file, runtime);
   const place = readFailedStep(values) ?? readPlace(values);
@@ -146,9 +144,7 @@ function checkTerminal({ values, globals, runtime }: Invocation): void {
   const hint = "Leave -it out: what is piped in is the command's standard input.";
   const other = values.flag("detach") ? "-d" : globals.format === "json" ? "-f json" : undefined;
   if (other !== undefined) {
-    throw new BoughError(`bough run: -it cannot be used with ${other}, which does not use the terminal`, {
-      kind: "usage",
-    });
+    throw usageError(`bough run: -it cannot be used with ${other}, which does not use the terminal`);
   }
   requireTerminal(runtime, "bough run -it", hint);
 }
@@ -171,10 +167,10 @@ function readPlace(values: Values): AskedRun["place"] {
     return { kind: "image", image: use, pull: asked ?? "never" };
   if (place === undefined) return { kind: "session" };
   if (use !== undefined) {
-    throw new BoughError(`bough run: two images are given, ${place} and ${use}`, {
-      kind: "usage",
-      hint: `A command for the image of --use goes after --: bough run --use ${quote(use)} -- ${place} ...`,
-    });
+    throw usageError(
+      `bough run: two images are given, ${place} and ${use}`,
+      `A command for the image of --use goes after --: bough run --use ${quote(use)} -- ${place} ...`,
+    );
   }
   const line = [place, ...(values.rest ?? [])].map(quote).join(" ");
   return {

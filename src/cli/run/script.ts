@@ -1,7 +1,7 @@
 /** `--script`: a local file, run by a shell or by the interpreter in its first line. */
 import { readFileSync } from "node:fs";
 import { posix, resolve } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { reasonOf } from "../../system-error.ts";
 import type { Runtime } from "../process/runtime.ts";
 
@@ -16,10 +16,10 @@ export interface Script {
 export function readScript(given: string, { stdin, workingDirectory }: Runtime): Script {
   if (given === "-") {
     if (stdin.isPiped) return { words: ["sh", ...fromInput], text: undefined };
-    throw new BoughError("--script - reads standard input, and nothing is piped in", {
-      kind: "usage",
-      hint: "For example: bough run -I - < script.sh",
-    });
+    throw usageError(
+      "--script - reads standard input, and nothing is piped in",
+      "For example: bough run -I - < script.sh",
+    );
   }
   try {
     const text = readFileSync(resolve(workingDirectory, given));

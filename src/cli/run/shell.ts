@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { sessionKey } from "../references/session-argument.ts";
 import { type Connection, connectQuietly } from "../service/connection.ts";
@@ -40,10 +40,10 @@ async function openShell(invocation: Invocation): Promise<number> {
   const { values, runtime, globals, log } = invocation;
   requireTerminal(runtime, "bough shell", "Give commands to `bough run`, such as: bough run IMAGE ls -l /");
   if (globals.format === "json") {
-    throw new BoughError("bough shell: -f json is not supported", {
-      kind: "usage",
-      hint: "`bough run -f json` prints the result of a command.",
-    });
+    throw usageError(
+      "bough shell: -f json is not supported",
+      "`bough run -f json` prints the result of a command.",
+    );
   }
   const step = readFailedStep(values);
   const surroundings = readSurroundings(invocation);

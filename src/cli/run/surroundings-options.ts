@@ -1,5 +1,5 @@
 /** Options shared by commands that run something in an image: its environment, user, limits, files and network. */
-import { BoughError, usageError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
@@ -89,10 +89,10 @@ export const surroundingsDefinitions: ArgumentDefinitions = {
 export function readFailedStep(values: Values): LatestStep | undefined {
   if (!values.flag("failed-step")) return undefined;
   if (values.positionals.length > 0 || values.text("use") !== undefined) {
-    throw new BoughError("--failed-step runs in that step's image: no other image can be given", {
-      kind: "usage",
-      hint: "Give the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
-    });
+    throw usageError(
+      "--failed-step runs in that step's image: no other image can be given",
+      "Give the session with -S, and the command after --: bough -S build:<hash> run --failed-step -- COMMAND",
+    );
   }
   return { kind: "latest step" };
 }
@@ -115,9 +115,7 @@ type AskedSurroundings = Pick<
 export function readSurroundings({ values, runtime }: Invocation): AskedSurroundings {
   const cwd = values.text("cwd");
   if (cwd?.startsWith("/") === false) {
-    throw new BoughError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`, {
-      kind: "usage",
-    });
+    throw usageError(`--cwd takes an absolute path in the image, not ${JSON.stringify(cwd)}`);
   }
   return {
     env: {

@@ -1,5 +1,5 @@
 /** Connects the user's terminal to a command on a service. */
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import type { InstanceRequest, TerminalSize } from "../../service/wire/instance.ts";
 import type { Runtime, View } from "../process/runtime.ts";
@@ -8,7 +8,7 @@ import type { Runtime, View } from "../process/runtime.ts";
 export function requireTerminal({ stdin, stdout }: Runtime, command: string, hint: string): void {
   const missing = stdin.isTerminal ? "standard output" : "standard input";
   if (stdin.isTerminal && stdout.isTerminal) return;
-  throw new BoughError(`${command} needs a terminal, but ${missing} is not one`, { kind: "usage", hint });
+  throw usageError(`${command} needs a terminal, but ${missing} is not one`, hint);
 }
 
 /** Fields of a request for a terminal of this one's size, with standard input left open. */

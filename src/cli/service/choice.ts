@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import { chooseService, type ServiceChoice } from "../../service/profiles/profile.ts";
 import { readProfileFiles } from "../../service/profiles/profile-editor.ts";
 import { sha256Of } from "../../sha256.ts";
@@ -13,10 +13,10 @@ export function chooseServiceFor(runtime: Runtime, globals: GlobalOptions): Serv
   const { environment } = runtime;
   const choice = chooseService({ flags: globals, environment, files: readProfileFiles(environment) });
   if (choice.kind === "embedded" && runtime.platform !== "linux") {
-    throw new BoughError(`the embedded engine needs Linux, and no service is configured`, {
-      kind: "usage",
-      hint: "Configure one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
-    });
+    throw usageError(
+      `the embedded engine needs Linux, and no service is configured`,
+      "Configure one with --url and --token, with CONTREE_URL and CONTREE_TOKEN, or with a profile.",
+    );
   }
   return choice;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Engine } from "../../engine/engine.ts";
 import { bytesToKeep, diskOf, needsRoom } from "../../engine/prune/room.ts";
 import type { RoomRequest } from "../../engine/prune/selection.ts";
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
 import { formatBytes } from "../../terminal/quantity.ts";
 import { quoted } from "../../visible.ts";
@@ -153,8 +153,8 @@ export function parseKept(text: string, name: string): number {
   const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];
   if (digits !== undefined)
     return Number(digits) * (binary === "" ? 1000 : 1024) ** (sizeUnits[unit.toLowerCase()] ?? 0);
-  throw new BoughError(`${name} takes a size, not ${quoted(text)}`, {
-    kind: "usage",
-    hint: `For example ${name === "--keep" ? "--keep 10GB, or --keep 500MB" : `${name}=10GB, or ${name}=off`}.`,
-  });
+  throw usageError(
+    `${name} takes a size, not ${quoted(text)}`,
+    `For example ${name === "--keep" ? "--keep 10GB, or --keep 500MB" : `${name}=10GB, or ${name}=off`}.`,
+  );
 }

@@ -1,5 +1,5 @@
 import { quote } from "../../builder/commands/command.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
 import { command, type Invocation } from "../command-line/command.ts";
@@ -51,10 +51,10 @@ function branchSession(invocation: Invocation): void {
   const from = values.text("from");
   const isDeletion = values.flag("delete");
   if (name === undefined && (isDeletion || from !== undefined)) {
-    throw new BoughError(`bough session branch: NAME is missing`, { kind: "usage" });
+    throw usageError(`bough session branch: NAME is missing`);
   }
   if (isDeletion && from !== undefined) {
-    throw new BoughError("--from and --delete cannot be used together", { kind: "usage" });
+    throw usageError("--from and --delete cannot be used together");
   }
   using store = openLocalStore(runtime, globals);
   if (name === undefined) list(invocation, store, key);

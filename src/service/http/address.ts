@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 
 /**
  * Checks a service's base address and returns it without trailing slashes. It may carry a path prefix
@@ -7,18 +7,15 @@ import { BoughError } from "../../errors.ts";
 export function parseBaseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw new BoughError(`not a service address: ${withoutCredentials(text)}`, {
-      kind: "usage",
-      hint: text.startsWith("unix:")
+    throw usageError(
+      `not a service address: ${withoutCredentials(text)}`,
+      text.startsWith("unix:")
         ? "bough can't connect to a Unix socket: start the server with `bough serve --listen 127.0.0.1:PORT`."
         : "A service address looks like https://host or https://host/prefix.",
-    });
+    );
   }
   const refuse = (part: string, hint: string): never => {
-    throw new BoughError(`the service address ${withoutCredentials(text)} has ${part}`, {
-      kind: "usage",
-      hint,
-    });
+    throw usageError(`the service address ${withoutCredentials(text)} has ${part}`, hint);
   };
   if (url.username !== "" || url.password !== "") {
     refuse(

@@ -29,12 +29,12 @@ export class LengthRequiredError extends BoughError {
   override readonly name = "LengthRequiredError";
 }
 
-/** 401 or 403: the service does not accept the token, or none was sent. */
 /** A response is larger than bough accepts. */
 export class ExcessiveAnswerError extends BoughError {
   override readonly name = "ExcessiveAnswerError";
 }
 
+/** 401 or 403: the service does not accept the token, or none was sent. */
 export class RefusedTokenError extends BoughError {
   override readonly name = "RefusedTokenError";
 }

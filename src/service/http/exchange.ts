@@ -7,7 +7,7 @@
  */
 import { createFetch } from "ofetch";
 import { type Clock, steadyTime } from "../../clock.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { Secret } from "../../secret.ts";
 import type { Fetch } from "../service.ts";
 import { addressOf, parseBaseUrl, type Query, urlOf, withoutCredentials } from "./address.ts";
@@ -215,9 +215,9 @@ function isLong(body: Body | undefined): boolean {
 function checkToken(secret: Secret): string {
   const token = secret.text();
   if (/^[\x21-\x7e]+$/.test(token)) return token;
-  throw new BoughError(
+  throw usageError(
     "invalid token: it is empty or contains a character that is not allowed (a space or a line break?)",
-    { kind: "usage", hint: "Check --token, CONTREE_TOKEN or the profile's token." },
+    "Check --token, CONTREE_TOKEN or the profile's token.",
   );
 }
 

@@ -3,7 +3,7 @@
  * import from if the service has no image of that name.
  */
 
-import { BoughError } from "../../errors.ts";
+import { type BoughError, usageError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
 import { isRegistryHost, isRepository, isTagName, splitHost } from "../wire/docker-name.ts";
 import { isTag } from "../wire/image.ts";
@@ -67,12 +67,9 @@ export function parseReference(text: string): ImageReference {
 export function requireTransport(text: string): void {
   const refused = refusedTransport.exec(text)?.[0];
   if (refused === undefined) return;
-  throw new BoughError(
+  throw usageError(
     `not an image reference: ${JSON.stringify(text)}: importing from ${refused} is not supported`,
-    {
-      kind: "usage",
-      hint: "Push it to a registry, or save it as docker-archive:/path, oci-archive:/path or oci:/path.",
-    },
+    "Push it to a registry, or save it as docker-archive:/path, oci-archive:/path or oci:/path.",
   );
 }
 
@@ -151,17 +148,16 @@ function invalid(text: string, reason: string): BoughError {
   const isPath = /^(\.{1,2}|~)\/|^\/.*\/|\.(tar(\.\w+)?|tgz)$|^(oci|oci-archive|docker-archive|dir):/.test(
     text,
   );
-  return new BoughError(`not an image reference: ${JSON.stringify(text)}: ${reason}`, {
-    kind: "usage",
-    hint: isPath
+  return usageError(
+    `not an image reference: ${JSON.stringify(text)}: ${reason}`,
+    isPath
       ? "Give a local image as KIND:PATH, with a path that begins with / or ./: docker-archive:/path, oci-archive:/path or oci:./path."
       : "Give a name like alpine:3.20 or registry.example/team/app:1.0, a digest (name@sha256:...), an image's UUID, or tag:<name>.",
-  });
+  );
 }
 
-/** Names that Docker takes for one image of Docker Hub: `alpine` and `docker.io/library/alpine:latest`. Services store tags as written. */
 /**
- * Returns the short name of an image on Docker Hub, or the full one of a short name: `docker.io/library/alpine:3.20` for
+ * Docker takes `alpine` and `docker.io/library/alpine:latest` for one image, but services store tags as written. Returns the short name of an image on Docker Hub, or the full one of a short name: `docker.io/library/alpine:3.20` for
  * `alpine:3.20`, and the reverse. `undefined` for names of other registries, and for `tag:NAME`, an id, a digest or an address,
  * each of which means exactly one image.
  */

@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { usageError } from "../../errors.ts";
 import type { Capabilities } from "../service.ts";
 import { isDockerName, isRegistryHost, isRepository, splitHost } from "../wire/docker-name.ts";
 import { isServiceTag } from "../wire/image.ts";
@@ -16,10 +16,10 @@ function hasTag(name: string): boolean {
 export function parseTag(text: string): string {
   const tag = withLatest(text);
   if (isDockerName(tag)) return tag;
-  throw new BoughError(`not a tag: ${JSON.stringify(text)}: ${tagFault(text, tag)}`, {
-    kind: "usage",
-    hint: "A tag is [HOST[:PORT]/]NAME[:TAG]: NAME of a-z and 0-9, with . _ - / between them, TAG of letters, digits, _ . and -.",
-  });
+  throw usageError(
+    `not a tag: ${JSON.stringify(text)}: ${tagFault(text, tag)}`,
+    "A tag is [HOST[:PORT]/]NAME[:TAG]: NAME of a-z and 0-9, with . _ - / between them, TAG of letters, digits, _ . and -.",
+  );
 }
 
 /** Returns false if the service may refuse the tag. Then an import is better off without one. */

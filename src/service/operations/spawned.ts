@@ -90,12 +90,12 @@ export async function searchPatiently(options: SearchOptions, sent: Sent): Promi
 
 /**
  * A number that tells one `POST /v1/instances` from others. It is added to `truncate_output_at`, in bytes: the one field that the
- * service's records can return and that the command never sees.
+ * service's records can return and that the command never sees. Small enough that two streams in base64 stay below the
+ * maximum size of a response.
  */
+const idCount = 2 ** 20;
 /** Bytes of each stream that a service keeps by default. */
 const defaultLimit = 65_536;
-/** Small enough that two streams in base64 stay below the maximum size of a response. */
-const idCount = 2 ** 20;
 
 /** Returns an id that no other request is likely to have. `random` is in [0, 1). */
 export function uniqueRequestId(random: number): number {

@@ -13,7 +13,7 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { errorCode, reasonOf } from "../../system-error.ts";
 import type { Environment } from "./profile.ts";
@@ -57,9 +57,7 @@ export function saveProfile(texts: ProfileTexts, profile: Profile): ProfileTexts
     return value !== undefined && (read === undefined || valueOf(read, field) !== value);
   });
   if (strange === undefined) return saved;
-  throw new BoughError(`the ${strange} contains characters that can't be stored in a profile file`, {
-    kind: "usage",
-  });
+  throw usageError(`the ${strange} contains characters that can't be stored in a profile file`);
 }
 
 function valueOf(profile: Profile, field: (typeof fields)[number]): string | undefined {
@@ -87,10 +85,10 @@ export function removeProfile(texts: ProfileTexts, name: string): ProfileTexts {
 
 export function checkProfileName(name: string): string {
   if (/^[\w.@:-]{1,64}$/.test(name)) return name;
-  throw new BoughError(`not a name for a profile: ${JSON.stringify(name)}`, {
-    kind: "usage",
-    hint: "A name has letters, digits and _ . @ : - in it.",
-  });
+  throw usageError(
+    `not a name for a profile: ${JSON.stringify(name)}`,
+    "A name has letters, digits and _ . @ : - in it.",
+  );
 }
 
 function sectionOf(name: string): string {

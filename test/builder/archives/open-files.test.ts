@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { createHashedStream } from "../../../src/builder/archives/hashed-stream.ts";
 import { openArchive } from "../../../src/builder/archives/open-archive.ts";
-import { createDecompress } from "../../../src/cli/contexts/git.ts";
+import { createDecompress } from "../../../src/cli/contexts/programs.ts";
 import { readTar } from "../../../src/image/tar-reader.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { leftOpen } from "../../support/descriptors.ts";

@@ -9,7 +9,7 @@ import {
 } from "../../../builder/contexts/named-context.ts";
 import { openNamedContext } from "../../../context/build-context.ts";
 import { readIgnoreRules } from "../../../context/patterns/ignore.ts";
-import { BoughError, messageOf } from "../../../errors.ts";
+import { BoughError, messageOf, usageError } from "../../../errors.ts";
 import { parseReference } from "../../../service/images/reference.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { type ContextSource, findContextSource, type RemoteSource } from "../../contexts/context-source.ts";
@@ -82,10 +82,10 @@ function readContext(text: string, { runtime, globals }: GivenOptions): GivenCon
   const [, word = "", value = ""] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
   // An address without a name may have an equals sign in its query.
   if (word === "" || word.includes("://")) {
-    throw new BoughError(`--build-context takes NAME=VALUE, not ${JSON.stringify(redactUrl(text))}`, {
-      kind: "usage",
-      hint: "As in --build-context lib=../lib, or --build-context alpine=docker-image://alpine:3.20.",
-    });
+    throw usageError(
+      `--build-context takes NAME=VALUE, not ${JSON.stringify(redactUrl(text))}`,
+      "As in --build-context lib=../lib, or --build-context alpine=docker-image://alpine:3.20.",
+    );
   }
   requireName(word);
   const name = contextName(word);
@@ -110,10 +110,10 @@ function readContext(text: string, { runtime, globals }: GivenOptions): GivenCon
 /** Requires the name of an image, as BuildKit does. */
 function requireName(name: string): void {
   if (/^\d+$/.test(name)) {
-    throw new BoughError(`--build-context ${name}: a number means a stage by its place in the Dockerfile`, {
-      kind: "usage",
-      hint: "Give the stage a name (FROM ... AS NAME), and replace that.",
-    });
+    throw usageError(
+      `--build-context ${name}: a number means a stage by its place in the Dockerfile`,
+      "Give the stage a name (FROM ... AS NAME), and replace that.",
+    );
   }
   try {
     parseReference(name);
@@ -136,39 +136,38 @@ function imageIn(reference: string, name: string, value: string): string {
       cause: error,
     });
   }
-  throw new BoughError(`--build-context ${name}=${value}: this is not an image's name`, {
-    kind: "usage",
-    hint: `For an OCI layout write ${name}=oci-layout://PATH:TAG. \`bough images import\` imports other formats.`,
-  });
+  throw usageError(
+    `--build-context ${name}=${value}: this is not an image's name`,
+    `For an OCI layout write ${name}=oci-layout://PATH:TAG. \`bough images import\` imports other formats.`,
+  );
 }
 
 function unreadableLayout(name: string, value: string): BoughError {
-  return new BoughError(`--build-context ${name}=${value}: the service can't read files of this machine`, {
-    kind: "usage",
-    hint: `Push the image to a registry and give ${name}=docker-image://REFERENCE, or build on the embedded engine (--local).`,
-  });
+  return usageError(
+    `--build-context ${name}=${value}: the service can't read files of this machine`,
+    `Push the image to a registry and give ${name}=docker-image://REFERENCE, or build on the embedded engine (--local).`,
+  );
 }
 
 /** Reads a directory or an address. As with CONTEXT, an existing directory wins. */
 function readPlace(name: string, value: string, workingDirectory: string): GivenContext {
   const shown = `--build-context ${name}=${redactUrl(value)}`;
   if (/^target:/.test(value)) {
-    throw new BoughError(`not supported: ${shown}: a target is one of docker buildx bake`, {
-      kind: "usage",
-      hint: `Build the target with a tag, then give its image: ${name}=docker-image://TAG.`,
-    });
+    throw usageError(
+      `not supported: ${shown}: a target is one of docker buildx bake`,
+      `Build the target with a tag, then give its image: ${name}=docker-image://TAG.`,
+    );
   }
   const source = findSource(name, value, workingDirectory);
   if (source === undefined) {
-    throw new BoughError(`${shown}: unknown kind of context`, {
-      kind: "usage",
-      hint: "Give the path of a directory, docker-image://REFERENCE, oci-layout://PATH:TAG, or the address of a git repository or file.",
-    });
+    throw usageError(
+      `${shown}: unknown kind of context`,
+      "Give the path of a directory, docker-image://REFERENCE, oci-layout://PATH:TAG, or the address of a git repository or file.",
+    );
   }
   // Standard input can only be CONTEXT.
   if (source.kind === "directory" || source.kind === "stdin") return { kind: "directory", name, path: value };
-  if (source.kind === "url" && !URL.canParse(source.url))
-    throw new BoughError(`${shown}: invalid address`, { kind: "usage" });
+  if (source.kind === "url" && !URL.canParse(source.url)) throw usageError(`${shown}: invalid address`);
   return { kind: "remote", name, source };
 }
 

@@ -1,5 +1,5 @@
 import { type Dialect, dialects } from "../../../builder/dialect.ts";
-import { BoughError } from "../../../errors.ts";
+import { usageError } from "../../../errors.ts";
 import type { Invocation } from "../../command-line/command.ts";
 
 /** Returns the dialect that `--docker`, `--no-docker`, `--target`, `--no-cache-filter` or `--build-context` selects, else `BOUGH_DOCKER`. */
@@ -16,21 +16,20 @@ export function chooseDialect({
   ];
   const [chosen] = implied;
   if (isNotDocker && chosen !== undefined) {
-    throw new BoughError(`${chosen} and --no-docker cannot be used together`, {
-      kind: "usage",
-      hint:
-        chosen === "--build-context"
-          ? "Without --docker, COPY --from is skipped."
-          : "Without --docker every stage is built.",
-    });
+    throw usageError(
+      `${chosen} and --no-docker cannot be used together`,
+      chosen === "--build-context"
+        ? "Without --docker, COPY --from is skipped."
+        : "Without --docker every stage is built.",
+    );
   }
   if (isNotDocker) return dialects.default;
   if (chosen !== undefined) return dialects.docker;
   const { BOUGH_DOCKER: given = "" } = environment;
   if (given === "" || given === "0") return dialects.default;
   if (given === "1") return dialects.docker;
-  throw new BoughError(`BOUGH_DOCKER must be 1 or 0, not ${JSON.stringify(given)}`, {
-    kind: "usage",
-    hint: "1 means --docker: build as docker build does.",
-  });
+  throw usageError(
+    `BOUGH_DOCKER must be 1 or 0, not ${JSON.stringify(given)}`,
+    "1 means --docker: build as docker build does.",
+  );
 }

@@ -6,16 +6,16 @@ import {
   type Platform,
   parsePlatform,
 } from "../../../builder/state/platform.ts";
-import { BoughError } from "../../../errors.ts";
+import { usageError } from "../../../errors.ts";
 
 /** Reads `--platform`. An image has one platform: that of the service, which runs its commands. */
 export function readPlatform(text: string | undefined): Platform | undefined {
   if (text === undefined) return undefined;
   if (!text.includes(",")) return parsePlatform(text);
-  throw new BoughError(`--platform takes one platform, not ${JSON.stringify(text)}`, {
-    kind: "usage",
-    hint: "Build once on a service of each platform.",
-  });
+  throw usageError(
+    `--platform takes one platform, not ${JSON.stringify(text)}`,
+    "Build once on a service of each platform.",
+  );
 }
 
 /** Rejects if `wanted` is not the platform that the service runs. */
@@ -28,11 +28,8 @@ export async function requirePlatform(
 
 export function requireSamePlatform(wanted: Platform, available: Platform): void {
   if (isSamePlatform(wanted, available)) return;
-  throw new BoughError(
+  throw usageError(
     `--platform ${formatPlatform(wanted)}: the service runs only ${formatPlatform(available)}`,
-    {
-      kind: "usage",
-      hint: "Leave --platform out, or build on a service of that platform.",
-    },
+    "Leave --platform out, or build on a service of that platform.",
   );
 }

@@ -5,7 +5,7 @@ import type { GivenIds } from "../../../builder/mounts/mount-support.ts";
 import type { GivenSecrets } from "../../../builder/state/secrets.ts";
 import { displayPath } from "../../../context/file-system/display-path.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
-import { BoughError } from "../../../errors.ts";
+import { BoughError, usageError } from "../../../errors.ts";
 import { Secret } from "../../../secret.ts";
 import type { Invocation } from "../../command-line/command.ts";
 
@@ -96,18 +96,14 @@ function parseSecret(
 
 /** Returns an error that does not show the whole text, which may be a secret by mistake. */
 function badSecret(what: string): BoughError {
-  return new BoughError(`--secret: ${what}`, {
-    kind: "usage",
-    hint: "Write --secret id=ID,src=FILE or --secret id=ID,env=NAME.",
-  });
+  return usageError(`--secret: ${what}`, "Write --secret id=ID,src=FILE or --secret id=ID,env=NAME.");
 }
 
 function readSecret(id: string, path: string, workingDirectory: string): Uint8Array {
   const absolute = resolve(workingDirectory, path);
   try {
     const stats = statSync(absolute);
-    if (stats.isDirectory())
-      throw new BoughError(`--secret id=${id}: ${displayPath(path)} is a directory`, { kind: "usage" });
+    if (stats.isDirectory()) throw usageError(`--secret id=${id}: ${displayPath(path)} is a directory`);
     requireSize(id, stats.size);
     return readFileSync(absolute);
   } catch (error) {
@@ -122,12 +118,7 @@ function readSecret(id: string, path: string, workingDirectory: string): Uint8Ar
 
 function requireSize(id: string, bytes: number): void {
   if (bytes <= maxBytes) return;
-  throw new BoughError(
-    `--secret id=${id}: too large: ${bytes} bytes, a secret may have at most ${maxBytes}`,
-    {
-      kind: "usage",
-    },
-  );
+  throw usageError(`--secret id=${id}: too large: ${bytes} bytes, a secret may have at most ${maxBytes}`);
 }
 
 function parseAgent(
@@ -136,16 +127,14 @@ function parseAgent(
 ): [string, string] {
   const [, id = "", path] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
   if (id === "") {
-    throw new BoughError(`--ssh takes default or ID[=SOCKET], not ${JSON.stringify(text)}`, {
-      kind: "usage",
-    });
+    throw usageError(`--ssh takes default or ID[=SOCKET], not ${JSON.stringify(text)}`);
   }
   const socket = path || environment.SSH_AUTH_SOCK;
   if (socket === undefined || socket === "") {
-    throw new BoughError(`--ssh ${id}: no SSH agent: SSH_AUTH_SOCK is not set`, {
-      kind: "usage",
-      hint: `Start one (eval $(ssh-agent); ssh-add KEY), or give its socket: --ssh ${id}=SOCKET.`,
-    });
+    throw usageError(
+      `--ssh ${id}: no SSH agent: SSH_AUTH_SOCK is not set`,
+      `Start one (eval $(ssh-agent); ssh-add KEY), or give its socket: --ssh ${id}=SOCKET.`,
+    );
   }
   return [id, socket];
 }
@@ -153,12 +142,12 @@ function parseAgent(
 function requireSocket(id: string, path: string): void {
   const problem = socketProblem(path);
   if (problem === undefined) return;
-  throw new BoughError(`--ssh ${id}: ${problem}`, {
-    kind: "usage",
-    hint: existsSync(path)
+  throw usageError(
+    `--ssh ${id}: ${problem}`,
+    existsSync(path)
       ? `bough reads no keys itself. An agent does: eval $(ssh-agent); ssh-add ${quote(path)}; then --ssh ${id}`
       : "Give the path of an agent's socket.",
-  });
+  );
 }
 
 function socketProblem(path: string): string | undefined {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { BoughError } from "../../../errors.ts";
+import { usageError } from "../../../errors.ts";
 import { callForJson } from "../call.ts";
 import { additive, type Tool } from "../tool.ts";
 import { endOf } from "./build.ts";
@@ -65,10 +65,10 @@ export const run: Tool<typeof input, typeof output> = {
   async perform(given, call) {
     const { command, script, session, image, keep, env = {}, cwd, user, stdin, local_files = [] } = given;
     if (command !== undefined && script !== undefined)
-      throw new BoughError("command and script cannot be used together", {
-        kind: "usage",
-        hint: "Give the program and its arguments as command, or a line for the shell as script.",
-      });
+      throw usageError(
+        "command and script cannot be used together",
+        "Give the program and its arguments as command, or a line for the shell as script.",
+      );
     call.root.requireLocalFiles(local_files);
     call.report(script ?? command?.join(" ") ?? "the image's command");
     const ended = await callForJson(

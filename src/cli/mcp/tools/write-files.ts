@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { noteConfiguration, notedConfiguration } from "../../../builder/cache/noted-configuration.ts";
-import { BoughError } from "../../../errors.ts";
+import { BoughError, usageError } from "../../../errors.ts";
 import { refuseMissing } from "../../../service/operations/outcome.ts";
 import type { InstanceFile } from "../../../service/wire/file.ts";
 import type { InstanceRequest } from "../../../service/wire/instance.ts";
@@ -106,9 +106,6 @@ async function place(
 function decode({ path, content, encoding }: z.infer<typeof file>): Uint8Array<ArrayBuffer> {
   if (encoding === "utf-8") return new TextEncoder().encode(content);
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(content.replace(/\s/g, "")))
-    throw new BoughError(`the content of ${path} is not base64`, {
-      kind: "usage",
-      hint: "Give text with the encoding utf-8.",
-    });
+    throw usageError(`the content of ${path} is not base64`, "Give text with the encoding utf-8.");
   return Uint8Array.from(Buffer.from(content, "base64"));
 }

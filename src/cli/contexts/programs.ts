@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import type { GitProgram } from "../../builder/addresses/git-program.ts";
 import type { BuildJob } from "../../builder/job.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 
@@ -19,10 +19,10 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
     async run(args, { environment: own, maxFileBytes, seconds, signal }) {
       const git = find("git");
       if (git === null) {
-        throw new BoughError("git is not installed, but fetching a repository needs it", {
-          kind: "usage",
-          hint: "Install it: apt-get install git; or use the URL of an archive of the repository.",
-        });
+        throw usageError(
+          "git is not installed, but fetching a repository needs it",
+          "Install it: apt-get install git; or use the URL of an archive of the repository.",
+        );
       }
       // Loaded only if git is run.
       const { beforeDeadline, endHelper, startHelper } = await import("../../engine/system/helper.ts");
@@ -89,10 +89,10 @@ export function createDecompress(PATH: string | undefined): BuildJob["decompress
   return (compression, content, name) => {
     const program = Bun.which(compression, PATH === undefined ? {} : { PATH });
     if (program !== null) return pass([program, "-dc"], content, name);
-    throw new BoughError(`${name} is compressed with ${compression}, but that program is not installed`, {
-      kind: "usage",
-      hint: `Install it: apt-get install ${packages[compression]}; or copy the archive unchanged, with --unpack=false.`,
-    });
+    throw usageError(
+      `${name} is compressed with ${compression}, but that program is not installed`,
+      `Install it: apt-get install ${packages[compression]}; or copy the archive unchanged, with --unpack=false.`,
+    );
   };
 }
 
