@@ -26,7 +26,7 @@ import type { Emit, EmitInStep } from "./events.ts";
 import type { EarlyUploads, LookAhead } from "./feed.ts";
 import type { InputObserver } from "./input-observer.ts";
 import type { ServiceSupport } from "./service-support.ts";
-import type { BaseImage } from "./state/base-image.ts";
+import type { BaseImage, RemoteBases } from "./state/base-image.ts";
 import type { Layer } from "./state/layer.ts";
 import type { Platform } from "./state/platform.ts";
 import type { GivenSecrets } from "./state/secrets.ts";
@@ -110,6 +110,8 @@ export interface BuildJob {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
+  /** Set if images of FROM are declared to the service, which fetches them when they are needed. */
+  remoteBases?: RemoteBases | undefined;
   owner: BuildProcess;
   /** Hashes of the context's files, keyed by the result of `stat`. */
   hashes: ContextHashes;

@@ -42,6 +42,8 @@ export interface ServiceSupport {
   tag(tag: string): Promise<boolean>;
   /** Its list says more of an image than its tags. Also true, and never rejects, if it does not say what it can do. */
   imageDetails(): Promise<boolean>;
+  /** Takes images whose layers it can fetch from elsewhere when they are needed. */
+  remoteLayers(): Promise<boolean>;
   /** The size of each layer of an image. */
   layerSizes(): Promise<boolean>;
   /** Such as `linux/amd64`; `undefined` if it does not say. */
@@ -117,6 +119,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
         return true;
       }
     },
+    remoteLayers: () => has("remote-layers"),
     layerSizes: () => has("layer-sizes"),
     platform: capabilities.platform,
     describesImages,
@@ -142,6 +145,7 @@ type Extension =
   | "host-network"
   | "identity"
   | "layer-sizes"
+  | "remote-layers"
   | "lent-files"
   | "mounts"
   | "readonly-network-files"

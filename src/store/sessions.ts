@@ -33,7 +33,7 @@ interface SessionSummary {
 }
 
 /** The tip of a branch. */
-type BranchTip = Pick<HistoryEntry, "id" | "image" | "title" | "operation" | "createdAt">;
+type BranchTip = Pick<HistoryEntry, "id" | "image" | "kind" | "title" | "operation" | "createdAt">;
 
 export type NewEntry = Pick<HistoryEntry, "parent" | "image" | "kind" | "title" | "operation">;
 
@@ -143,7 +143,7 @@ export function createSessionStore(database: Database, clock: Clock): SessionSto
     findTip: (key, branch) =>
       database
         .query<BranchTip, [string, string]>(
-          `SELECT history.id, image, title, operation, created_at AS createdAt
+          `SELECT history.id, image, kind, title, operation, created_at AS createdAt
            FROM branch JOIN history ON history.id = branch.history_id
            WHERE branch.session_id = (SELECT id FROM session WHERE key = ?) AND branch.name = ?`,
         )

@@ -404,7 +404,7 @@ test("the event of a cached step names the scope and the layer's age", async () 
 
 test.each([
   [["--cache-from", "Main"], "--cache-from: not a scope"],
-  [["--cache-from", "type=registry,ref=host/app"], "name without options"],
+  [["--cache-to", "main,other"], "--cache-to names two scopes"],
   [["--cache-to", "a//b"], "--cache-to: not a scope"],
   [["--cache-to", "a".repeat(101)], "100 characters at most"],
   [["--cache", "always"], "--cache takes auto"],

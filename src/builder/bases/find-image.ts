@@ -101,6 +101,12 @@ async function importBase(
     parsed.kind === "local"
       ? { url: localBaseUrl(parsed, build), tag: undefined }
       : { url: parsed.url, tag: await freeTag(reference, parsed.tag, build) };
+  const declared = parsed.kind === "registry" ? await declareBase(source, build) : undefined;
+  if (declared !== undefined) {
+    if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: declared.uuid }, build);
+    rememberImage(reference, declared.uuid, build.store);
+    return declared;
+  }
   const image = await importFrom(reference, source, build).catch((error: unknown) => {
     throw withImportHint(error, reference, { stored, ...build.dockerfile });
   });
@@ -108,6 +114,21 @@ async function importBase(
   // A local path means another image in every context.
   if (parsed.kind === "registry") rememberImage(reference, image, build.store);
   return describeImported(image, build);
+}
+
+/** Has the service note what the image is made of, if the build has a cache with which its files may not be needed. */
+async function declareBase(
+  { url, tag }: { url: string; tag: string | undefined },
+  { remoteBases, signal }: BuildJob,
+): Promise<FoundImage | undefined> {
+  try {
+    return await remoteBases?.declare(url, tag);
+  } catch (error) {
+    signal.throwIfAborted();
+    // An import finds more registries, or says what is wrong.
+    if (!(error instanceof BoughError)) throw error;
+    return undefined;
+  }
 }
 
 function noSuchImage(reference: string, { service, supports }: BuildJob): BoughError {

@@ -27,7 +27,7 @@ export async function startFromImage(
       : image.config;
   if (reference !== scratch) noteReference(uuid, reference, build.store);
   build.emit({ type: "resolved", reference, image: uuid });
-  const layer = baseLayer(image, instruction, build);
+  const layer = await baseLayer(image, instruction, build);
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
   const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.store));
   warnOfConfiguration(reference, config, instruction, build);
@@ -68,13 +68,13 @@ function warnOfConfiguration(
   for (const what of ignored) emit({ type: "warning", message: `${reference}: ${what}`, line: range.start });
 }
 
-function baseLayer(
+async function baseLayer(
   image: BaseImage,
   instruction: FromInstruction,
   { layers, service, useCache, early }: BuildJob,
-): Layer {
+): Promise<Layer> {
   const hash = baseHash(image, service);
-  const known = layers.find(hash);
+  const known = await layers.find(hash);
   // If the image has no layer yet, this session has never started from it and no step is cached, unless others share their
   // layers.
   if ((known === undefined && !layers.hasOthers) || !useCache) early.markNeeded();

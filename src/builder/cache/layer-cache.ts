@@ -7,7 +7,9 @@ export interface LayerCache {
   /** True if layers of other machines are found, too. */
   readonly hasOthers: boolean;
   /** `parent`: the layer that it would be made from. */
-  find(hash: string, parent?: Layer): Layer | undefined;
+  find(hash: string, parent?: Layer): Promise<Layer | undefined>;
+  /** Returns the service's image of one that a cache of other machines names by its contents; any other image as it is. */
+  imageOf(image: string): Promise<string>;
   put(layer: NewLayer): Layer;
   /** Removes what is stored of an image that the service no longer has. */
   forget(lost: LosableImage): void;
@@ -27,6 +29,9 @@ export interface NewLayer {
   bytes?: number | undefined;
 }
 
+/** The title of a layer that only adds a configuration. */
+export const configurationTitle = "(the configuration)";
+
 /** Returns the name of the branch that a layer is stored under. */
 export function layerBranch(hash: string): string {
   return `layer:${hash}`;
@@ -41,11 +46,13 @@ export function createLayerCache(
   return {
     hasOthers: false,
 
-    find(hash) {
+    async find(hash) {
       const entry = entryOf(hash);
       if (entry === undefined) return undefined;
       return { hash, image: entry.image, entry: entry.id, cached: true, operation: entry.operation };
     },
+
+    imageOf: async (image) => image,
 
     put(layer) {
       const entry: HistoryEntry = sessions.commit(session, layerBranch(layer.hash), {

@@ -17,7 +17,7 @@ export async function findEqualCopy(
 ): Promise<Layer | undefined> {
   const { store, session, layers } = build;
   const before = build.useCache ? store.copyLayers.latest(session, place) : undefined;
-  const layer = before === undefined ? undefined : layers.find(before.layer, parent);
+  const layer = before === undefined ? undefined : await layers.find(before.layer, parent);
   if (before === undefined || layer === undefined) return undefined;
   const [was, is] = [await digestOf(before.source, copy, build), await digestOf(image, copy, build)];
   return was !== undefined && was === is ? layer : undefined;
@@ -46,14 +46,14 @@ export async function findChangedSource(
 async function digestOf(
   image: string,
   { sources, parents, exclude }: Copied,
-  { service, store }: BuildJob,
+  { service, store, layers }: BuildJob,
 ): Promise<string | undefined> {
   const request = { sources, ...(parents === undefined ? {} : { parents }), ...(exclude && { exclude }) };
   const question = `digest ${JSON.stringify(request)}`;
   const known = store.facts.get(image, question);
   if (known !== undefined) return known;
   try {
-    const digest = await service.digestFiles(image, request);
+    const digest = await service.digestFiles(await layers.imageOf(image), request);
     store.facts.set(image, question, digest);
     return digest;
   } catch (error) {

@@ -1,3 +1,4 @@
+import { isDigest } from "../../image/digest.ts";
 import { asId, asNumber } from "../../service/http/json.ts";
 import { isSha256 } from "../../sha256.ts";
 
@@ -11,6 +12,7 @@ export const number: Field<number> = (value) => {
   return found !== undefined && found >= 0 ? found : undefined;
 };
 export const sha256: Field<string> = (value) => (isSha256(value) ? value : undefined);
+export const digest: Field<string> = (value) => (isDigest(value) ? value : undefined);
 
 export function orNull<Value>(field: Field<Value>): Field<Value | null> {
   return (value) => (value === null ? null : field(value));

@@ -149,11 +149,15 @@ function readSignature(line: string): Signature | undefined {
 
 /** Encodes entries as rows: the key, then the values in the order of the section's fields. */
 function encodeSections(index: ScopeIndex, isWanted: (name: SectionName) => boolean): string {
-  const encoded = sectionNames.filter(isWanted).map((name) => {
-    const fields = Object.keys(sections[name].fields);
-    const entries: ReadonlyMap<string, Readonly<Record<string, unknown>>> = index[name];
-    return [name, Array.from(entries, ([key, entry]) => [key, ...fields.map((field) => entry[field])])];
-  });
+  // A scope on a service has no entries in some.
+  const isUsed = (name: SectionName) => index[name].size > 0;
+  const encoded = sectionNames
+    .filter((name) => isWanted(name) && isUsed(name))
+    .map((name) => {
+      const fields = Object.keys(sections[name].fields);
+      const entries: ReadonlyMap<string, Readonly<Record<string, unknown>>> = index[name];
+      return [name, Array.from(entries, ([key, entry]) => [key, ...fields.map((field) => entry[field])])];
+    });
   return JSON.stringify(Object.fromEntries(encoded));
 }
 

@@ -3,18 +3,24 @@ import { BoughError, messageOf } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepMemory } from "../cache/step-memory.ts";
+import { supportOf } from "../service-support.ts";
+import { formatLayers } from "./count-layers.ts";
 import type { DecodedIndex, UnusableIndexError } from "./index-file.ts";
 import type { ScopeService } from "./index-images.ts";
 import { type ReadOptions, readScope, readSteps } from "./read-scope.ts";
+import type { CacheChoice, CacheOptions, OpenCaches } from "./registry/open-caches.ts";
+import type { SharedImages, SharingService } from "./registry/shared-images.ts";
 import { type FoundScope, shareLayers, shareSteps, shareStore } from "./shared-cache.ts";
 import type { ScopeKeys } from "./signature.ts";
 import { createUsedEntries } from "./used-entries.ts";
 import { writeScope } from "./write-scope.ts";
 
-/** The scopes that a build reads, in this order, and the scope that it writes. */
+/** The scopes and other caches that a build reads, in this order, and those that it writes. */
 export interface ScopeChoice {
   from: readonly string[];
   to: string | undefined;
+  /** Caches outside the service. */
+  caches?: CacheChoice | undefined;
 }
 
 /** The cache that a build uses instead of this machine's own: that one, extended by the scopes. */
@@ -22,12 +28,17 @@ interface OpenScopes {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
-  /** Writes what the build has made or used, once. Rejects only if interrupted, as the build has succeeded by then. */
-  finish(): Promise<void>;
+  /** What the images of caches outside the service are made of; `undefined` without such caches. */
+  images: SharedImages | undefined;
+  /**
+   * Writes what the build has made or used, once. `result`: its image; `undefined` if it has failed. Rejects only if interrupted, as
+   * the build has succeeded by then.
+   */
+  finish(result?: string): Promise<void>;
 }
 
-interface ScopesOptions extends ScopeKeys {
-  service: ScopeService;
+interface ScopesOptions extends ScopeKeys, Pick<CacheOptions, "openStore" | "openScratch"> {
+  service: ScopeService & SharingService;
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
@@ -40,7 +51,8 @@ interface ScopesOptions extends ScopeKeys {
 }
 
 /** Reads the scopes. Warns of a scope that can't be read, and goes on without it. */
-export async function openScopes({ from, to }: ScopeChoice, options: ScopesOptions): Promise<OpenScopes> {
+export async function openScopes(choice: ScopeChoice, options: ScopesOptions): Promise<OpenScopes> {
+  const { from, to } = choice;
   const { service, store, memory, session, dockerfile, clock, signal, log, verify, sign } = options;
   const known = new Map<string, DecodedIndex | UnusableIndexError>();
   const reading: ReadOptions = { service, verify, known, warn: log.warn, copies: store.scopeCopies };
@@ -54,24 +66,31 @@ export async function openScopes({ from, to }: ScopeChoice, options: ScopesOptio
     else if (scope?.images.length === 0) log.info(`cache: scope ${name} is empty`);
   }
 
-  const used = to === undefined ? undefined : createUsedEntries({ store, session, dockerfile, clock });
+  const caches = await openOtherCaches(choice.caches, options);
+  scopes.push(...(caches?.found ?? []));
+  const isWritten = to !== undefined || (choice.caches?.to ?? []).length > 0;
+  const used = !isWritten ? undefined : createUsedEntries({ store, session, dockerfile, clock });
   let isFinished = false;
   const gone = new Set<string>();
   const bases = new Set<string>();
   return {
     store: shareStore(store, scopes, used),
-    layers: shareLayers(options.layers, { scopes, used, gone, bases, clock }),
+    layers: shareLayers(options.layers, { scopes, used, gone, bases, clock, onMade: caches?.begin }),
     memory: shareSteps(memory, { scopes, used, dockerfile }),
+    images: caches?.images,
 
-    async finish() {
-      if (to === undefined || used === undefined || isFinished) return;
+    async finish(result) {
+      using _ = caches;
+      if (used === undefined || isFinished) return;
       isFinished = true;
+      const additions = used.toIndex();
+      await caches?.finish(additions, result, gone);
+      if (to === undefined) return;
       try {
-        const additions = used.toIndex();
         const writing = { ...reading, sign, clock, signal, bases: [...bases] };
-        const written = await writeScope(to, additions, gone, writing);
+        const written = await writeScope(to, { ...additions, facts: new Map() }, gone, writing);
         if (written !== undefined)
-          log.info(`cache: scope ${to} has ${countLayers(written.all)}, ${written.added} new`);
+          log.info(`cache: scope ${to} has ${formatLayers(written.all)}, ${written.added} new`);
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof BoughError)) throw error;
@@ -81,8 +100,23 @@ export async function openScopes({ from, to }: ScopeChoice, options: ScopesOptio
   };
 }
 
-function countLayers(count: number): string {
-  return count === 1 ? "1 layer" : `${count} layers`;
+/** Opens caches outside the service, if it can take layers from there. */
+async function openOtherCaches(
+  choice: CacheChoice | undefined,
+  options: ScopesOptions,
+): Promise<OpenCaches | undefined> {
+  const { service, store, memory, log } = options;
+  const given = [...(choice?.from ?? []), ...(choice?.to ?? [])];
+  if (choice === undefined || given.length === 0) return undefined;
+  if (!(await supportOf(service).remoteLayers())) {
+    const labels = [...new Set(given.map(({ label }) => label))].join(", ");
+    log.warn(
+      `cache: ${labels} is not used: ${service.address} keeps all layers itself; share them in a scope: --cache-from main --cache-to main`,
+    );
+    return undefined;
+  }
+  const { openCaches } = await import("./registry/open-caches.ts");
+  return openCaches(choice, { ...options, facts: store.facts, explains: memory.explains });
 }
 
 async function tryRead(name: string, explains: boolean, options: ReadOptions, signal: AbortSignal) {

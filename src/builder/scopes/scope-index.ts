@@ -1,4 +1,14 @@
-import { type EntryOf, type Field, type Fields, id, number, orNull, sha256, text } from "./entry-fields.ts";
+import {
+  digest,
+  type EntryOf,
+  type Field,
+  type Fields,
+  id,
+  number,
+  orNull,
+  sha256,
+  text,
+} from "./entry-fields.ts";
 
 /** The time of the last use, in milliseconds since the epoch. Every entry has it. */
 const usedAt: Field<number> = number;
@@ -33,6 +43,24 @@ export const sections = {
   contents: section(text, 1000, 4 * 1024 * 1024, { sources: text }),
   /** The inputs of steps, for `--explain`, by Dockerfile and instruction. They are in a file of their own. */
   steps: section(text, 1000, 4 * 1024 * 1024, { ordinal: number, hash: sha256, title: text, inputs: text }),
+  /**
+   * Only outside a service, in a cache whose images are named by their contents: what an image is made of. `chain`: its uppermost
+   * layer; null for an image without files. `config` and `origin`: JSON, in `texts`.
+   */
+  images: section(sha256, 10_000, unbounded, { chain: orNull(sha256), config: sha256, origin: sha256 }),
+  /** Layers by OCI's ChainID, which covers those below. */
+  chains: section(sha256, 15_000, unbounded, {
+    below: orNull(sha256),
+    mediaType: text,
+    digest,
+    size: number,
+    diffId: digest,
+    createdAt: number,
+  }),
+  /** By SHA-256. */
+  texts: section(sha256, 20_000, unbounded, { text }),
+  /** Answers about files of an image, by ChainID and question; see store/facts.ts. */
+  facts: section(text, 10_000, 4 * 1024 * 1024, { answer: text }),
 };
 
 export type SectionName = keyof typeof sections;
@@ -44,7 +72,16 @@ export type ScopeIndex = { readonly [Name in SectionName]: Map<string, Entry<Nam
 export const sectionNames = Object.keys(sections) as SectionName[];
 
 export function emptyIndex(): ScopeIndex {
-  return { layers: new Map(), copies: new Map(), contents: new Map(), steps: new Map() };
+  return {
+    layers: new Map(),
+    copies: new Map(),
+    contents: new Map(),
+    steps: new Map(),
+    images: new Map(),
+    chains: new Map(),
+    texts: new Map(),
+    facts: new Map(),
+  };
 }
 
 /** Returns all entries of both. */

@@ -18,24 +18,8 @@ export function parseScopeName(name: string, option: string): string {
   if (isScopeName(name)) return name;
   throw new BoughError(`${option}: not a scope: ${JSON.stringify(name)}`, {
     kind: "usage",
-    hint: /[=,]/.test(name)
-      ? `${reasonAgainst(name)}A scope is a name without options, and is stored on the service: --cache-to main --cache-from main.`
-      : "A scope's name consists of a-z, 0-9, _ and -, with . and / between them, 100 characters at most.",
+    hint: "A scope's name consists of a-z, 0-9, _ and -, with . and / between them, 100 characters at most.",
   });
-}
-
-/** Says why a cache of docker buildx cannot be used. */
-function reasonAgainst(given: string): string {
-  const [, type = given.includes("ref=") ? "registry" : ""] = /(?:^|,)type=([^,]*)/.exec(given) ?? [];
-  const reasons: Readonly<Record<string, string>> = {
-    registry: "A cache in a registry is not supported yet. ",
-    inline: "A cache within the pushed image is not supported: a pushed image has no chain hashes. ",
-    local: "A cache in a directory is not needed: layers stay in bough's own store. ",
-    gha: "GitHub's cache is not supported. ",
-    s3: "A cache in S3 is not supported. ",
-    azblob: "A cache in Azure's storage is not supported. ",
-  };
-  return reasons[type] ?? "";
 }
 
 /** Returns the tag of a scope's index. */

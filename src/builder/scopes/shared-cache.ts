@@ -8,6 +8,7 @@ import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepInputs } from "../cache/step-inputs.ts";
 import { findNearest, type StepMemory } from "../cache/step-memory.ts";
 import { readInputs, readSources } from "./received-values.ts";
+import { factKey } from "./registry/bound-index.ts";
 import type { Entry, ScopeIndex, SectionName } from "./scope-index.ts";
 import { type UsedEntries, withoutSecrets } from "./used-entries.ts";
 
@@ -15,6 +16,10 @@ import { type UsedEntries, withoutSecrets } from "./used-entries.ts";
 export interface FoundScope {
   name: string;
   index: ScopeIndex;
+  /** Set if the index names images by their contents: returns the service's UUID; `undefined` if it can't have the image. */
+  imageOf?(image: string): Promise<string | undefined>;
+  /** Returns the ChainID that such an index has facts by; `undefined` if it is not known what the image is made of. */
+  chainOf?(image: string): string | null | undefined;
 }
 
 /**
@@ -26,11 +31,23 @@ export function shareStore(
   scopes: readonly FoundScope[],
   used: UsedEntries | undefined,
 ): Store {
-  const { copyLayers, copies } = store;
-  const shared = <Name extends SectionName>(section: Name, key: string) =>
-    findShared(scopes, section, key)?.entry;
+  const { copyLayers, copies, facts } = store;
+  const shared = <Name extends SectionName>(section: Name, key: string) => findShared(scopes, section, key);
   return {
     ...store,
+
+    facts: {
+      ...facts,
+      get(image, question) {
+        const answer = facts.get(image, question) ?? findFact(scopes, image, question);
+        if (answer !== undefined) noteFact(image, question, answer, used);
+        return answer;
+      },
+      set(image, question, answer) {
+        facts.set(image, question, answer);
+        noteFact(image, question, answer, used);
+      },
+    },
 
     copyLayers: {
       get(session, hash) {
@@ -75,25 +92,37 @@ interface SharedLayersOptions {
   /** Receives the images that the build starts from. */
   bases: Set<string>;
   clock: Pick<Clock, "now">;
+  /** Called with each image that the build makes. */
+  onMade?: ((image: string) => void) | undefined;
 }
 
 /** Finds layers of this machine first, then those of scopes. A scope's layer becomes a branch of the session when found. */
 export function shareLayers(
   local: LayerCache,
-  { scopes, used, gone, bases, clock }: SharedLayersOptions,
+  { scopes, used, gone, bases, clock, onMade }: SharedLayersOptions,
 ): LayerCache {
+  async function findOther(hash: string) {
+    for (const { name, index, imageOf } of scopes) {
+      const entry = index.layers.get(hash);
+      if (entry === undefined) continue;
+      const image = imageOf === undefined ? entry.image : await imageOf(entry.image);
+      if (image !== undefined && !gone.has(image)) return { scope: name, entry: { ...entry, image } };
+    }
+    return undefined;
+  }
+
   return {
     ...local,
     hasOthers: scopes.some(({ index }) => index.layers.size > 0),
 
-    find(hash, parent) {
-      const known = local.find(hash, parent);
+    async find(hash, parent) {
+      const known = await local.find(hash, parent);
       if (known !== undefined) {
         if (known.operation === null) bases.add(known.image);
         used?.noteLayer(hash);
         return known;
       }
-      const found = findShared(scopes, "layers", hash, ({ image }) => !gone.has(image));
+      const found = await findOther(hash);
       if (found === undefined) return undefined;
       const { image, title, operation, madeAt, bytes, seconds, by } = found.entry;
       const kind = title.startsWith("(") ? "commit" : "run";
@@ -105,8 +134,17 @@ export function shareLayers(
       return { ...made, cached: true, from: { scope: found.scope, ageSeconds } };
     },
 
+    async imageOf(image) {
+      for (const { index, imageOf } of scopes) {
+        const found = index.images.has(image) ? await imageOf?.(image) : undefined;
+        if (found !== undefined) return found;
+      }
+      return image;
+    },
+
     put(layer) {
       if (layer.kind === "from") bases.add(layer.image);
+      else onMade?.(layer.image);
       used?.noteLayer(layer.hash, layer);
       return local.put(layer);
     },
@@ -160,13 +198,33 @@ function findShared<Name extends SectionName>(
   scopes: readonly FoundScope[],
   section: Name,
   key: string,
-  isWanted: (entry: Entry<Name>) => boolean = () => true,
-): { scope: string; entry: Entry<Name> } | undefined {
-  for (const { name, index } of scopes) {
+): Entry<Name> | undefined {
+  for (const { index } of scopes) {
     const entry = index[section].get(key);
-    if (entry !== undefined && isWanted(entry)) return { scope: name, entry };
+    if (entry !== undefined) return entry;
   }
   return undefined;
+}
+
+/** Answers about an image's files. Others are about this machine, or about the service. */
+const questionsOfFiles = /^(?:directory|file|type|link|text|digest) /;
+/** A longer answer is not shared. */
+const maxAnswerCharacters = 64 * 1024;
+
+/** Finds an answer in caches that name images by their contents. */
+function findFact(scopes: readonly FoundScope[], image: string, question: string): string | undefined {
+  if (!questionsOfFiles.test(question)) return undefined;
+  for (const { index, chainOf } of scopes) {
+    const chain = chainOf?.(image) ?? index.images.get(image)?.chain;
+    const answer = chain && index.facts.get(factKey(chain, question))?.answer;
+    if (answer) return answer;
+  }
+  return undefined;
+}
+
+function noteFact(image: string, question: string, answer: string, used: UsedEntries | undefined): void {
+  if (!questionsOfFiles.test(question) || answer.length > maxAnswerCharacters) return;
+  used?.note("facts", factKey(image, question), { answer });
 }
 
 function latestCopy(scopes: readonly FoundScope[], place: string): Entry<"copies"> | undefined {

@@ -100,7 +100,7 @@ function listedAmong({ images, merged }: ReadScope): string[] {
 const refreshMilliseconds = 24 * 3600 * 1000;
 
 /** Returns true if the scope should be written. `next`: the index that would be written. Entries that don't fit are no reason. */
-function needsWrite(
+export function needsWrite(
   before: ScopeIndex,
   next: ScopeIndex,
   additions: ScopeIndex,

@@ -2,6 +2,7 @@ import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { defaultPath, type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
 import { sha256Of } from "../../sha256.ts";
 import { noteBase } from "../bases/noted-base.ts";
+import { configurationTitle } from "../cache/layer-cache.ts";
 import { noteConfiguration, noteOrigin } from "../cache/noted-configuration.ts";
 import type { BuildJob } from "../job.ts";
 import { originOf } from "../state/history.ts";
@@ -37,12 +38,12 @@ export async function configureLayer(
   // The failed step is not part of the image's history.
   const storedOrigin = keeps.origin && occasion === "result" ? origin : undefined;
   const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, storedOrigin]));
-  const known = build.layers.find(hash, layer);
+  const known = await build.layers.find(hash, layer);
   if (known !== undefined) return known;
   const image = await build.service.configureImage(layer.image, config, storedOrigin);
   if (!keeps.origin && isOwn && occasion === "result") noteOrigin(image, origin, build.store);
   if (image === layer.image) return layer;
-  const entry = { hash, image, parent: layer, kind: "commit", title: "(the configuration)" } as const;
+  const entry = { hash, image, parent: layer, kind: "commit", title: configurationTitle } as const;
   return { ...build.layers.put({ ...entry, operation: layer.operation ?? undefined }), cached: layer.cached };
 }
 

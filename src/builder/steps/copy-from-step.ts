@@ -44,7 +44,7 @@ export async function copyFromImage(
   const made = build.store.copyLayers.get(build.session, hash) ?? hash;
   // The hash of a rebuilt source says nothing about its files: only equal files make the copy a cached one.
   const job = jobOn([source.losable], build);
-  const known = job.useCache ? build.layers.find(made, stage.layer) : undefined;
+  const known = job.useCache ? await build.layers.find(made, stage.layer) : undefined;
   if (known === undefined && (await isStaged(instruction, words, source.image, build)))
     return detectLoss(source.losable, build, () =>
       stageImageCopy(instruction, { words, source }, stage, build),

@@ -26,7 +26,7 @@ export async function findOrMake(
   const state = files?.state();
   const known = build.useCache ? knownHash(state, keyed(stage, step), step.directive, build) : undefined;
   if (known !== undefined && !build.memory.needsInputs(step, known)) {
-    const found = build.layers.find(known, stage.layer);
+    const found = await build.layers.find(known, stage.layer);
     if (found !== undefined) {
       files?.report();
       return withLayer(stage, await findOrMakeKeyed(known, { step, found }, stage, build));
@@ -37,7 +37,7 @@ export async function findOrMake(
   collectGarbage(whole.staged.size);
   const hash = await chainHash(keyed(whole, step), step.directive, build.signal);
   if (areSettled) noteHash(hash, state, keyed(whole, step), step.directive, build);
-  const found = build.useCache ? build.layers.find(hash, stage.layer) : undefined;
+  const found = build.useCache ? await build.layers.find(hash, stage.layer) : undefined;
   return withLayer(stage, await findOrMakeKeyed(hash, { step, found }, whole, build));
 }
 

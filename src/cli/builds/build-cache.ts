@@ -10,9 +10,12 @@ import type { BuildInputs } from "./inputs.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 
 /** The results of earlier builds: those of this machine, and those of other machines in scopes. */
-export interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory"> {
-  /** Writes the layers that the build made or used to a scope, if one was chosen for writing. */
-  finish(): Promise<void>;
+export interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory" | "remoteBases"> {
+  /**
+   * Writes the layers that the build made or used to the caches that were chosen for writing. `result`: the build's image; `undefined`
+   * if it has failed.
+   */
+  finish(result?: string): Promise<void>;
 }
 
 /** Reads `--cache-from` and related options. Returns `undefined`, and loads no code for them, if none is given. */
@@ -33,8 +36,9 @@ export async function openBuildCache(
   { store, serviceFor }: Connection,
   { sharing, session, log }: { sharing: ScopeOptions | undefined; session: string; log: Log },
   { context, place, dockerfile: { absolutePath } }: BuildInputs,
-  { values, runtime: { clock, signal } }: Invocation,
+  { values, runtime }: Invocation,
 ): Promise<BuildCache> {
+  const { clock, signal, environment } = runtime;
   const own = {
     store,
     layers: createLayerCache(store, session),
@@ -49,19 +53,31 @@ export async function openBuildCache(
   const { keys, reason, ...choice } = sharing;
   if (reason !== undefined) log.info(`cache: ${describeChoice(choice)} (${reason})`);
   const { openScopes } = await import("../../builder/scopes/open-scopes.ts");
-  return openScopes(
-    { ...choice, from: values.flag("no-cache") ? [] : choice.from },
+  const { openBlobStore } = await import("../../registry/open-blob-store.ts");
+  const { openScratch } = await import("../process/scratch.ts");
+  const openStore = (address: string) => openBlobStore(address, { fetch: runtime.fetch, clock, environment });
+  const { caches = { from: [], to: [] } } = choice;
+  // A failed stage aborts the build's own requests, but its caches are still written.
+  const service = serviceFor(signal);
+  const scopes = await openScopes(
+    values.flag("no-cache") ? { ...choice, from: [], caches: { ...caches, from: [] } } : choice,
     {
       ...{ ...own, ...keys, session, clock, signal, log },
       // The same on every machine, wherever its checkout is.
       dockerfile: pathWithin(context.absolutePath, absolutePath) ?? basename(absolutePath),
-      // A failed stage aborts the build's own requests, but its scope is still written.
-      service: serviceFor(signal),
+      ...{ service, openStore, openScratch: () => openScratch("cache", environment) },
     },
   );
+  const { images } = scopes;
+  if (images === undefined) return scopes;
+  const { createRemoteBases } = await import("../../builder/bases/remote-base.ts");
+  const onDeclared = images.noteBase;
+  return { ...scopes, remoteBases: createRemoteBases({ service, openStore, onDeclared, signal }) };
 }
 
-function describeChoice({ from, to }: Pick<ScopeOptions, "from" | "to">): string {
-  const reads = from.length === 0 ? "reads no scope" : `reads ${from.join(", ")}`;
-  return `${reads}, writes ${to ?? "none"}`;
+function describeChoice({ from, to, caches }: Pick<ScopeOptions, "from" | "to" | "caches">): string {
+  const read = [...from, ...(caches?.from ?? []).map(({ label }) => label)];
+  const written = [...(to === undefined ? [] : [to]), ...(caches?.to ?? []).map(({ label }) => label)];
+  const reads = read.length === 0 ? "reads no scope" : `reads ${read.join(", ")}`;
+  return `${reads}, writes ${written.length === 0 ? "none" : written.join(", ")}`;
 }

@@ -67,13 +67,13 @@ export async function performBuild(
   try {
     await requireSupport(dockerfile, inputs, { ...options, annotations }, { service, supports });
     const cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
-    const { store, layers, memory } = cache;
+    const { store, layers, memory, remoteBases } = cache;
     const request: BuildRequest = {
       ...options,
       timeoutSeconds: await buildTimeout(timeout, service),
       ...{ dialect, target, dockerfile, context, contexts, ignore, session },
       ...{ buildArgs, labels, allowsLocalFrom, uncachedStages: inputs.uncachedStages },
-      ...{ service, supports, store, layers, memory, secrets, signal },
+      ...{ service, supports, store, layers, memory, remoteBases, secrets, signal },
       ...tables,
       ...machineOf(runtime),
       owner,
@@ -169,7 +169,7 @@ async function runAndSave(
       if (!fileStates.isUsed) hashes.tidy();
       fileStates.save();
     }, log);
-    await finish();
+    await finish(result.image);
     return result;
   } catch (error) {
     saveQuietly(hashes);

@@ -1,8 +1,8 @@
 import { listIndexImages, requireImageList } from "../../builder/scopes/index-images.ts";
 import { type ReadScope, readScope } from "../../builder/scopes/read-scope.ts";
-import type { Entry } from "../../builder/scopes/scope-index.ts";
+import type { Entry, ScopeIndex } from "../../builder/scopes/scope-index.ts";
 import { parseScopeName, scopeOfTag, scopeTagPrefix } from "../../builder/scopes/scope-name.ts";
-import { BoughError } from "../../errors.ts";
+import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { nearest } from "../../suggest.ts";
@@ -17,7 +17,8 @@ const scopeArgument: ArgumentDefinition = {
   type: "positional",
   completes: "scope",
   required: true,
-  description: "The name of a scope, as `bough cache list` shows it",
+  description:
+    "A scope, as `bough cache list` shows it, a cache in a registry (HOST/NAME:TAG), or one in a directory (./DIR)",
 };
 
 /** Throws a BoughError of kind `usage` if the name is invalid. */
@@ -46,17 +47,27 @@ const maxConcurrent = 4;
 
 export const list = command({
   name: "list",
-  description: "List the scopes in which builds share their layers.",
+  description: "List the scopes in which builds share their layers, or describe one cache elsewhere.",
+  args: {
+    cache: {
+      ...scopeArgument,
+      required: false,
+      description: "A cache in a registry (HOST/NAME:TAG) or a directory (./DIR)",
+    },
+  },
   run: listScopes,
   examples: [
     ["cache list", "all of them"],
+    ["cache list registry.example/app/cache:main", "a cache in a registry"],
     ["cache list -f json", "as JSON, for other programs"],
   ],
   agentNote: "It reads the index of each scope: one small download each.",
 });
 
 async function listScopes(invocation: Invocation): Promise<void> {
-  const { runtime, log } = invocation;
+  const { runtime, log, values } = invocation;
+  const [given] = values.positionals;
+  if (given !== undefined) return printList(invocation, [await describeStore(given, invocation)]);
   await using connection = await connect(invocation);
   const { service } = connection;
   const names = await listScopeNames(service);
@@ -69,8 +80,12 @@ async function listScopes(invocation: Invocation): Promise<void> {
     const scope = scopes.get(name);
     return scope === undefined ? [] : [describe(name, scope)];
   });
+  printList(invocation, rows);
+}
+
+function printList(invocation: Invocation, rows: readonly ReturnType<typeof describe>[]): void {
   printResult(invocation, {
-    id: names,
+    id: rows.map(({ scope }) => scope),
     json: rows,
     table: () => ({
       header: ["SCOPE", "LAYERS", "SIGNED", "WRITTEN", "BY"],
@@ -85,7 +100,23 @@ async function listScopes(invocation: Invocation): Promise<void> {
   });
 }
 
-function describe(name: string, { index, isSigned, images, written }: ReadScope) {
+async function describeStore(text: string, invocation: Invocation): Promise<ReturnType<typeof describe>> {
+  const { readStore, parseStore } = await import("./stores.ts");
+  const store = parseStore(text, invocation.runtime);
+  if (store === undefined)
+    throw usageError(
+      `${JSON.stringify(text)} is neither HOST/NAME:TAG nor ./DIR`,
+      "Without it, all scopes are listed.",
+    );
+  const { index, isSigned, header } = await readStore(store, invocation);
+  const written = { at: header.at, by: header.by };
+  return describe(store.label, { index, isSigned, images: [], written });
+}
+
+function describe(
+  name: string,
+  { index, isSigned, images, written }: Pick<ReadScope, "index" | "isSigned" | "images" | "written">,
+) {
   return {
     scope: name,
     layers: index.layers.size,
@@ -103,18 +134,14 @@ export const show = command({
   run: showScope,
   examples: [
     ["cache show main", "its layers: the instruction, the image, when it was made and last used"],
+    ["cache show registry.example/app/cache:main", "those of a cache in a registry"],
     ["cache show main -f json", "as JSON, with full hashes"],
   ],
   agentNote: "The service may no longer have an image that is listed: the next build checks that.",
 });
 
 async function showScope(invocation: Invocation): Promise<void> {
-  const { values, log } = invocation;
-  const name = readScopeArgument(values);
-  await using connection = await connect(invocation);
-  const { service } = connection;
-  const { index, images } = await readScope(name, { service, known: new Map(), warn: log.warn });
-  if (images.length === 0) throw await noSuchScope(name, service);
+  const index = await readShown(invocation);
   const layers = Array.from(index.layers, ([hash, layer]) => ({ hash, ...layer })).sort(
     (one, other) => other.usedAt - one.usedAt || other.madeAt - one.madeAt,
   );
@@ -127,6 +154,19 @@ async function showScope(invocation: Invocation): Promise<void> {
     })),
     table: () => tableOf(layers, invocation.globals),
   });
+}
+
+async function readShown(invocation: Invocation): Promise<ScopeIndex> {
+  const { values, log, runtime } = invocation;
+  const { readStore, parseStore } = await import("./stores.ts");
+  const store = parseStore(values.positionals[0] ?? "", runtime);
+  if (store !== undefined) return (await readStore(store, invocation)).index;
+  const name = readScopeArgument(values);
+  await using connection = await connect(invocation);
+  const { service } = connection;
+  const { index, images } = await readScope(name, { service, known: new Map(), warn: log.warn });
+  if (images.length === 0) throw await noSuchScope(name, service);
+  return index;
 }
 
 type ShownLayer = Entry<"layers">;
@@ -164,7 +204,13 @@ export const remove = command({
 });
 
 async function removeScope(invocation: Invocation): Promise<void> {
-  const { values } = invocation;
+  const { values, runtime } = invocation;
+  const { parseStore, removeStore } = await import("./stores.ts");
+  const store = parseStore(values.positionals[0] ?? "", runtime);
+  if (store !== undefined) {
+    await removeStore(store, invocation);
+    return printRemoved(invocation, store.label);
+  }
   const name = readScopeArgument(values);
   await using connection = await connect(invocation);
   const { service } = connection;
@@ -172,6 +218,10 @@ async function removeScope(invocation: Invocation): Promise<void> {
   if (images.length === 0) throw await noSuchScope(name, service);
   // The scope's own tag comes last, so that the next try can remove what an interruption leaves.
   for (const { image, tag } of images.toReversed()) await service.removeTag(image, tag);
+  printRemoved(invocation, name);
+}
+
+function printRemoved(invocation: Invocation, name: string): void {
   printResult(invocation, {
     id: name,
     json: { removed: name },

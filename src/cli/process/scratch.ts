@@ -10,9 +10,9 @@ interface Scratch extends Disposable {
   path: string;
 }
 
-type Purpose = "git" | "context" | "push" | "export" | "base";
+type Purpose = "git" | "context" | "push" | "export" | "base" | "cache";
 
-const named = /^bough-(?:git|context|push|export|base)-/;
+const named = /^bough-(?:git|context|push|export|base|cache)-/;
 /** What is old and has no lock is removed: earlier versions of bough made that. */
 const keptMilliseconds = 24 * 60 * 60 * 1000;
 

@@ -5,7 +5,9 @@ import { parseScopeName } from "../../../builder/scopes/scope-name.ts";
 import type { KeyFile, ScopeKeys } from "../../../builder/scopes/signature.ts";
 import { fileError } from "../../../context/file-system/file-error.ts";
 import { usageError } from "../../../errors.ts";
+import { parseSources, parseTargets, storeOfScope, targetOf } from "../../cache/cache-stores.ts";
 import type { Invocation } from "../../command-line/command.ts";
+import { isEmbedded } from "../../service/choice.ts";
 
 /** The scopes that a build shares its cache in, and their keys. */
 export interface ScopeOptions extends ScopeChoice {
@@ -14,7 +16,7 @@ export interface ScopeOptions extends ScopeChoice {
   reason: string | undefined;
 }
 
-type Given = Pick<Invocation, "values" | "runtime">;
+type Given = Pick<Invocation, "values" | "runtime" | "globals">;
 
 /** Reads the options. `context` is the absolute path of a local context. Rejects with a BoughError of kind `usage`. */
 export async function readScopeOptions(given: Given, context: string | undefined): Promise<ScopeOptions> {
@@ -34,28 +36,43 @@ export async function readScopeOptions(given: Given, context: string | undefined
     );
   const choice = isAutomatic ? await chooseScopes(given, context) : { ...named, reason: undefined };
   const keys = await readKeys(given);
-  if (keys.sign !== undefined && choice.to === undefined && !isAutomatic)
+  const writes = choice.to !== undefined || (choice.caches?.to ?? []).length > 0;
+  if (keys.sign !== undefined && !writes && !isAutomatic)
     throw usageError("--cache-sign needs --cache-to", "Name a scope with --cache-to NAME.");
   return { ...choice, keys };
 }
 
-async function chooseScopes({ runtime }: Given, context: string | undefined) {
+async function chooseScopes({ runtime, globals }: Given, context: string | undefined) {
   const { chooseAutomatically } = await import("./automatic-scopes.ts");
-  return chooseAutomatically(runtime.environment, context);
+  const choice = chooseAutomatically(runtime.environment, context);
+  const { BOUGH_CACHE_REGISTRY = "" } = runtime.environment;
+  // A service keeps the scopes itself, which needs no transfers.
+  if (BOUGH_CACHE_REGISTRY === "" || !isEmbedded(runtime, globals)) return choice;
+  const { from, to, reason } = choice;
+  const storeOf = (scope: string) => storeOfScope(BOUGH_CACHE_REGISTRY, scope);
+  const target = to === undefined ? [] : [targetOf(storeOf(to), "max")];
+  return { from: [], to: undefined, caches: { from: from.map(storeOf), to: target }, reason };
 }
 
-/** Returns the scopes that options or variables name. An option with an empty name overrides its variable with no scope. */
-function namedScopes({ values, runtime: { environment } }: Given): ScopeChoice {
-  const { BOUGH_CACHE_TO, BOUGH_CACHE_FROM = "" } = environment;
-  const options = values.list("cache-from");
-  const [from, fromOption] =
-    options.length > 0 ? [options, "--cache-from"] : [[BOUGH_CACHE_FROM], "BOUGH_CACHE_FROM"];
-  const to = values.text("cache-to");
-  const [name = "", toOption] = to === undefined ? [BOUGH_CACHE_TO, "BOUGH_CACHE_TO"] : [to, "--cache-to"];
-  const names = from.flatMap((text) => text.split(",")).filter((text) => text !== "");
+/** Returns the caches that options or variables name. An option with an empty name overrides its variable with no cache. */
+function namedScopes({ values, runtime: { environment, workingDirectory } }: Given): ScopeChoice {
+  const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = environment;
+  const [from, to] = [values.list("cache-from"), values.list("cache-to")];
+  const [fromValues, fromOption] =
+    from.length > 0 ? [from, "--cache-from"] : [[BOUGH_CACHE_FROM], "BOUGH_CACHE_FROM"];
+  const [toValues, toOption] = to.length > 0 ? [to, "--cache-to"] : [[BOUGH_CACHE_TO], "BOUGH_CACHE_TO"];
+  const sources = parseSources(fromValues, { option: fromOption, workingDirectory });
+  const targets = parseTargets(toValues, { option: toOption, workingDirectory });
+  const [scope, second] = targets.scopes.map((text) => parseScopeName(text, toOption));
+  if (second !== undefined)
+    throw usageError(
+      `${toOption} names two scopes`,
+      "A build writes one scope, and any number of other caches.",
+    );
   return {
-    from: [...new Set(names.map((text) => parseScopeName(text, fromOption)))],
-    to: name === "" ? undefined : parseScopeName(name, toOption),
+    from: [...new Set(sources.scopes.map((text) => parseScopeName(text, fromOption)))],
+    to: scope,
+    caches: { from: sources.stores, to: targets.stores },
   };
 }
 

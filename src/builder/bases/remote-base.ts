@@ -1,0 +1,117 @@
+import { isDigest } from "../../image/digest.ts";
+import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
+import type { BlobStore, StoredManifest } from "../../registry/blob-store.ts";
+import type { Service } from "../../service/client.ts";
+import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
+import { readAtMost } from "../../streams.ts";
+import { supportOf } from "../service-support.ts";
+import type { RemoteBases } from "../state/base-image.ts";
+import { formatPlatform, type Platform, parsePlatform } from "../state/platform.ts";
+import { platformOf } from "./base.ts";
+
+interface RemoteBasesOptions {
+  service: Pick<Service, "capabilities" | "declareImage" | "findImage">;
+  openStore(address: string): BlobStore;
+  /** Called with each declared image. */
+  onDeclared(image: string, diffIds: readonly string[]): void;
+  signal: AbortSignal;
+}
+
+/** The size limit of a configuration, as of imports. */
+const maxConfigBytes = 8 * 1024 * 1024;
+
+export function createRemoteBases({
+  service,
+  openStore,
+  onDeclared,
+  signal,
+}: RemoteBasesOptions): RemoteBases {
+  return {
+    async declare(url, tag) {
+      const [, address, reference] = /^(docker:\/\/.+?)(?:@|:)((?:sha256:)?[^:/@]+)$/.exec(url) ?? [];
+      if (address === undefined || reference === undefined) return undefined;
+      const store = openStore(address);
+      const found = await readImage(store, reference, await platformOf(supportOf(service)), signal);
+      if (found === undefined) return undefined;
+      const { image } = await service.declareImage({
+        source: address,
+        ...found.request,
+        ...(tag !== undefined && { tag }),
+      });
+      onDeclared(
+        image,
+        found.request.layers.map(({ diff_id }) => diff_id),
+      );
+      const declared = await service.findImage(image);
+      return declared === undefined || declared === "unsupported" ? { uuid: image } : declared;
+    },
+  };
+}
+
+async function readImage(store: BlobStore, reference: string, platform: Platform, signal: AbortSignal) {
+  const top = await store.getManifest(reference, signal);
+  const manifest = top && (await manifestFor(top, platform, store, signal));
+  const record = manifest && parse(manifest.bytes);
+  const config = readDescriptor(record?.config);
+  const blobs = Array.isArray(record?.layers) ? record.layers.map(readDescriptor) : undefined;
+  if (config === undefined || blobs === undefined || config.size > maxConfigBytes) return undefined;
+  const { bytes } = await readAtMost(maxConfigBytes, await store.openBlob(config, signal));
+  const configuration = bytes.toString();
+  const diffIds = asRecord(parse(bytes)?.rootfs)?.diff_ids;
+  if (!Array.isArray(diffIds) || diffIds.length !== blobs.length) return undefined;
+  const layers = blobs.flatMap((blob, at) => {
+    const diffId: unknown = diffIds[at];
+    return blob === undefined || !isDigest(diffId)
+      ? []
+      : [{ media_type: blob.mediaType, digest: blob.digest, size: blob.size, diff_id: diffId }];
+  });
+  return layers.length === blobs.length ? { request: { configuration, layers } } : undefined;
+}
+
+/** Returns the manifest itself, or that of the platform if it is an index of several. */
+async function manifestFor(
+  found: StoredManifest,
+  platform: Platform,
+  store: BlobStore,
+  signal: AbortSignal,
+): Promise<StoredManifest | undefined> {
+  if (![mediaTypes.index, dockerList].includes(found.mediaType)) return found;
+  const listed = parse(found.bytes)?.manifests;
+  const wanted = Array.isArray(listed)
+    ? listed.map(asRecord).find((entry) => isFor(entry, platform))
+    : undefined;
+  const digest = wanted?.digest;
+  return isDigest(digest) ? store.getManifest(digest, signal) : undefined;
+}
+
+const dockerList: string = "application/vnd.docker.distribution.manifest.list.v2+json";
+
+function isFor(entry: JsonRecord | undefined, platform: Platform): boolean {
+  const { os, architecture, variant } = asRecord(entry?.platform) ?? {};
+  const written = [os, architecture, variant].map(asText).filter((part) => part !== undefined);
+  return written.length > 1 && isSame(written.join("/"), platform);
+}
+
+function isSame(written: string, platform: Platform): boolean {
+  try {
+    return formatPlatform(parsePlatform(written)) === formatPlatform(platform);
+  } catch {
+    return false;
+  }
+}
+
+function readDescriptor(value: unknown): Descriptor | undefined {
+  const record = asRecord(value);
+  const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
+  return mediaType === undefined || !isDigest(digest) || size === undefined || size < 0
+    ? undefined
+    : { mediaType, digest, size };
+}
+
+function parse(bytes: Uint8Array): JsonRecord | undefined {
+  try {
+    return asRecord(JSON.parse(Buffer.from(bytes).toString()));
+  } catch {
+    return undefined;
+  }
+}

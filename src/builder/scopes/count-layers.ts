@@ -1,0 +1,3 @@
+export function formatLayers(count: number): string {
+  return count === 1 ? "1 layer" : `${count} layers`;
+}

@@ -1,0 +1,26 @@
+import type { Compression } from "../../../image/compress.ts";
+import type { BlobStore } from "../../../registry/blob-store.ts";
+
+/** A cache outside a service, as an option names it. */
+export interface CacheStore {
+  /** As it is shown. */
+  label: string;
+  /** See `openBlobStore`. */
+  address: string;
+  tag: string;
+  /** The name that its index has, and that is signed with it. */
+  name: string;
+}
+
+/** A cache to write. */
+export interface CacheTarget extends CacheStore {
+  /** `min`: the layers of the result are sent; `max`: those of all stages. */
+  mode: "min" | "max";
+  compression: Compression;
+  /** The size of all layers together; `undefined`: unlimited. */
+  keepBytes: number | undefined;
+}
+
+export interface OpenTarget extends CacheTarget {
+  store: BlobStore;
+}

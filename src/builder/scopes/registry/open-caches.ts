@@ -1,0 +1,145 @@
+import type { Clock } from "../../../clock.ts";
+import { BoughError, messageOf } from "../../../errors.ts";
+import type { BlobStore } from "../../../registry/blob-store.ts";
+import type { FactStore } from "../../../store/facts.ts";
+import { formatLayers } from "../count-layers.ts";
+import { UnusableIndexError } from "../index-file.ts";
+import type { ScopeIndex } from "../scope-index.ts";
+import type { FoundScope } from "../shared-cache.ts";
+import type { ScopeKeys } from "../signature.ts";
+import { readArtifact, readArtifactSteps, type StoredCache } from "./artifact.ts";
+import type { CacheStore, CacheTarget } from "./cache-store.ts";
+import { createLayerSender, type LayerSender } from "./send-layers.ts";
+import { createSharedImages, type SharedImages, type SharingService } from "./shared-images.ts";
+import { tidyDirectory } from "./tidy-directory.ts";
+import { translate } from "./translate.ts";
+import { writeCache } from "./write-cache.ts";
+
+/** The caches outside a service that a build reads, in this order, and those that it writes. */
+export interface CacheChoice {
+  from: readonly CacheStore[];
+  to: readonly CacheTarget[];
+}
+
+export interface CacheOptions extends ScopeKeys {
+  service: SharingService;
+  facts: Pick<FactStore, "get" | "set">;
+  openStore(address: string): BlobStore;
+  openScratch(): Disposable & { path: string };
+  /** True if the build explains steps, which needs their inputs. */
+  explains: boolean;
+  clock: Clock;
+  signal: AbortSignal;
+  log: { info(text: string): void; warn(text: string): void };
+}
+
+const directoryPrefix = "dir:";
+
+export interface OpenCaches extends Disposable {
+  found: FoundScope[];
+  images: SharedImages;
+  /** Begins to send a layer that was just made, as far as it is certain to be wanted. */
+  begin(image: string): void;
+  /** Writes what a build has made or used. `result`: its image; `undefined` if it has failed. Rejects only if interrupted. */
+  finish(used: ScopeIndex, result: string | undefined, gone: ReadonlySet<string>): Promise<void>;
+}
+
+/** Reads the caches. Warns of one that can't be read, and goes on without it. */
+export async function openCaches({ from, to }: CacheChoice, options: CacheOptions): Promise<OpenCaches> {
+  const { service, signal, log, clock, sign, verify, explains } = options;
+  const images = createSharedImages(service);
+  const stores = new Map<string, BlobStore>();
+  const storeOf = (address: string) => {
+    const store = stores.get(address) ?? options.openStore(address);
+    stores.set(address, store);
+    return store;
+  };
+  /** Caches by address and tag: one that is read and written is read once. */
+  const reads = new Map<string, Promise<StoredCache | undefined>>();
+  const read = ({ address, tag, name }: CacheStore) => {
+    const key = `${address}:${tag}`;
+    const begun = reads.get(key) ?? readArtifact(storeOf(address), tag, { name, verify, signal });
+    begun.catch(() => undefined);
+    reads.set(key, begun);
+    return begun;
+  };
+
+  async function find(cache: CacheStore): Promise<FoundScope | undefined> {
+    try {
+      const stored = await read(cache);
+      if (stored === undefined) {
+        log.info(`cache: ${cache.label} is empty`);
+        return undefined;
+      }
+      const store = storeOf(cache.address);
+      if (explains) await readArtifactSteps(store, stored, signal);
+      const { index } = stored.decoded;
+      const source = { index, address: cache.address };
+      return {
+        name: cache.label,
+        index,
+        imageOf: (name) => images.declare(name, source),
+        chainOf: images.chainOf,
+      };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof BoughError || error instanceof UnusableIndexError)) throw error;
+      log.warn(`cache: ${cache.label} is not used: ${messageOf(error)}`);
+      return undefined;
+    }
+  }
+
+  const targets = to.map((target) => {
+    const store = storeOf(target.address);
+    const kept = async () => (await read(target).catch(() => undefined))?.kept ?? new Set<string>();
+    return { ...target, store, sender: createLayerSender({ ...options, ...target, store, kept }) };
+  });
+
+  async function write(
+    { sender, ...target }: (typeof targets)[number],
+    used: ScopeIndex,
+    result: string | undefined,
+    gone: ReadonlySet<string>,
+  ): Promise<void> {
+    try {
+      const only = target.mode === "min" ? result : undefined;
+      const additions = await translate(used, { service, images, sender, only, now: clock.now() });
+      const before = await read(target).catch(() => undefined);
+      const written = await writeCache(target, additions, before, {
+        ...options,
+        sign,
+        verify,
+        gone,
+        warn: log.warn,
+      });
+      if (written === undefined) return;
+      if (target.address.startsWith(directoryPrefix))
+        await tidyDirectory(target.address.slice(directoryPrefix.length), clock.now());
+      log.info(`cache: ${target.label} has ${formatLayers(written.all)}, ${written.added} new`);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof BoughError)) throw error;
+      log.warn(`cache: nothing is written to ${target.label}: ${error.message}`);
+    }
+  }
+
+  const found = await Promise.all(from.map(find));
+  return {
+    found: found.filter((scope) => scope !== undefined),
+    images,
+    begin(image) {
+      for (const { mode, sender } of targets) if (mode === "max") beginSending(image, sender);
+    },
+    finish: async (used, result, gone) => {
+      await Promise.all(targets.map((target) => write(target, used, result, gone)));
+    },
+    [Symbol.dispose]() {
+      for (const { sender } of targets) sender[Symbol.dispose]();
+    },
+  };
+}
+
+/** The error comes when the cache is written, if it is still there. */
+function beginSending(image: string, sender: LayerSender): void {
+  sender.send(image).catch(() => undefined);
+}

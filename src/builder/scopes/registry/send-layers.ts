@@ -1,0 +1,168 @@
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { type Compression, createCompressor } from "../../../image/compress.ts";
+import { type LayerBlob, writeLayerBlob } from "../../../image/layer-header.ts";
+import type { BlobStore } from "../../../registry/blob-store.ts";
+import type { ImageLayer } from "../../../service/wire/image.ts";
+import { createSlots } from "../../../slots.ts";
+import type { FactStore } from "../../../store/facts.ts";
+import type { PortableLayer } from "./portable-image.ts";
+import type { SharingService } from "./shared-images.ts";
+
+interface SenderOptions {
+  service: SharingService;
+  store: BlobStore;
+  facts: Pick<FactStore, "get" | "set">;
+  compression: Compression;
+  /** Makes a place for large temporary files. */
+  openScratch(): Disposable & { path: string };
+  /** Digests of the blobs that the store is known to have. */
+  kept(): Promise<ReadonlySet<string>>;
+  signal: AbortSignal;
+}
+
+/** Packs layers and sends them to a store, each once. */
+export interface LayerSender extends Disposable {
+  /** Sends an image's layers, the lowest first, as far as the store lacks them. */
+  send(image: string): Promise<PortableLayer[]>;
+  /** Returns the layers; `undefined` for the blob of one that would have to be packed first. */
+  describe(image: string): Promise<{ id: string; createdAt: number; blob: LayerBlob | undefined }[]>;
+  /** The number of bytes sent. */
+  readonly sentBytes: number;
+}
+
+/** Layers in progress at once: one is packed while another one is sent. */
+const maxLayers = 2;
+
+export function createLayerSender(options: SenderOptions): LayerSender {
+  const { service, store, facts, compression, signal } = options;
+  const slots = createSlots(maxLayers);
+  const sent = new Map<string, Promise<LayerBlob>>();
+  const compressor = createCompressor(compression);
+  const question = `layer blob ${compression}`;
+  let scratch: (Disposable & { path: string }) | undefined;
+  let files = 0;
+  let sentBytes = 0;
+
+  const placeOf = () => {
+    if (scratch === undefined) {
+      scratch = options.openScratch();
+      mkdirSync(scratch.path, { recursive: true, mode: 0o700 });
+    }
+    return join(scratch.path, `${files++}`);
+  };
+
+  function knownBlob({ id, blob }: ImageLayer): LayerBlob | undefined {
+    if (blob !== undefined)
+      return { mediaType: blob.media_type, digest: blob.digest, size: blob.size, diffId: blob.diff_id };
+    const text = facts.get(id, question);
+    return text === undefined ? undefined : (JSON.parse(text) as LayerBlob);
+  }
+
+  async function sendLayer(image: string, layer: ImageLayer): Promise<LayerBlob> {
+    const known = knownBlob(layer);
+    if (known !== undefined && (await has(known, layer))) return known;
+    const give = await slots.take();
+    try {
+      signal.throwIfAborted();
+      const stored = layer.blob !== undefined && known !== undefined;
+      return stored ? await sendStored(image, layer, known) : await packAndSend(image, layer);
+    } finally {
+      give();
+    }
+  }
+
+  async function has(blob: LayerBlob, { source }: ImageLayer): Promise<boolean> {
+    if ((await options.kept()).has(blob.digest)) return true;
+    const from = source === undefined ? undefined : repositoryBeside(source, store.address);
+    if (from !== undefined && (await store.mountBlob(blob, from, signal))) return true;
+    return store.hasBlob(blob, signal);
+  }
+
+  async function sendStored(image: string, { id }: ImageLayer, blob: LayerBlob): Promise<LayerBlob> {
+    await put(blob, () => chunksOf(service.openLayer(image, id, undefined)));
+    return blob;
+  }
+
+  async function packAndSend(image: string, { id }: ImageLayer): Promise<LayerBlob> {
+    const path = placeOf();
+    try {
+      const blob = await pack(image, id, path);
+      if (!(await store.hasBlob(blob, signal))) await put(blob, () => chunksOf(Bun.file(path).stream()));
+      facts.set(id, question, JSON.stringify(blob));
+      return blob;
+    } finally {
+      rmSync(path, { force: true });
+    }
+  }
+
+  async function pack(image: string, id: string, path: string): Promise<LayerBlob> {
+    const file = openSync(path, "wx", 0o600);
+    try {
+      const archive = watched(await service.openLayer(image, id, undefined), signal);
+      return await writeLayerBlob(archive, compressor, (bytes) => {
+        for (let at = 0; at < bytes.byteLength; ) at += writeSync(file, bytes, at);
+      });
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  async function put(blob: LayerBlob, content: () => AsyncIterable<Uint8Array>): Promise<void> {
+    await store.putBlob(blob, content, signal);
+    sentBytes += blob.size;
+  }
+
+  function sendOnce(image: string, layer: ImageLayer): Promise<LayerBlob> {
+    const begun = sent.get(layer.id) ?? sendLayer(image, layer);
+    // Whoever asks for the image gets the error.
+    begun.catch(() => undefined);
+    sent.set(layer.id, begun);
+    return begun;
+  }
+
+  return {
+    async send(image) {
+      const layers = await service.listLayers(image);
+      return Promise.all(
+        layers.map(async (layer) => ({ ...(await sendOnce(image, layer)), createdAt: timeOf(layer) })),
+      );
+    },
+    async describe(image) {
+      const layers = await service.listLayers(image);
+      return layers.map((layer) => ({ id: layer.id, createdAt: timeOf(layer), blob: knownBlob(layer) }));
+    },
+    get sentBytes() {
+      return sentBytes;
+    },
+    [Symbol.dispose]() {
+      compressor[Symbol.dispose]();
+      scratch?.[Symbol.dispose]();
+    },
+  };
+}
+
+/** Returns the name of a repository if it is another one of the same registry, which may be able to mount its blobs. */
+export function repositoryBeside(source: string, address: string): string | undefined {
+  const [, host, name] = /^docker:\/\/([^/]+)\/(.+)$/.exec(source) ?? [];
+  return host !== undefined && address.startsWith(`docker://${host}/`) && address !== source
+    ? name
+    : undefined;
+}
+
+function timeOf({ created_at }: ImageLayer): number {
+  return Date.parse(created_at) || 0;
+}
+
+async function* chunksOf(
+  stream: ReadableStream<Uint8Array> | Promise<ReadableStream<Uint8Array>>,
+): AsyncGenerator<Uint8Array> {
+  yield* await stream;
+}
+
+async function* watched(chunks: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    yield chunk;
+  }
+}

@@ -1,0 +1,99 @@
+import type { Service } from "../../../service/client.ts";
+import { NotFoundError } from "../../../service/http/errors.ts";
+import { isSha256 } from "../../../sha256.ts";
+import { emptyIndex, type ScopeIndex } from "../scope-index.ts";
+import { factKey } from "./bound-index.ts";
+import { addImage, chainOf, type PortableImage } from "./portable-image.ts";
+import type { LayerSender } from "./send-layers.ts";
+import { absentLayer, type SharedImages } from "./shared-images.ts";
+
+interface TranslateOptions {
+  service: Pick<Service, "findImage">;
+  images: SharedImages;
+  sender: LayerSender;
+  /** The image whose layers are sent, and no others; `undefined`: all layers are. */
+  only: string | undefined;
+  now: number;
+}
+
+/** What a build adds to a cache, by contents. */
+export interface Additions {
+  index: ScopeIndex;
+  /** Digests of the blobs that the store has now. */
+  sent: ReadonlySet<string>;
+}
+
+/**
+ * Returns what a build has made or used with images by their contents in place of the service's UUIDs. Sends their layers. A layer
+ * that is not sent is named all the same, so that steps above it are found.
+ */
+export async function translate(used: ScopeIndex, options: TranslateOptions): Promise<Additions> {
+  const { sender, only, now } = options;
+  const index: ScopeIndex = { ...emptyIndex(), steps: used.steps };
+  const sent = new Set<string>();
+  const wanted = only === undefined ? undefined : new Set((await sender.describe(only)).map(({ id }) => id));
+  const names = new Map<
+    string,
+    Promise<{ name: string; chain: string | null; bytes?: number | undefined } | undefined>
+  >();
+  const nameOf = (uuid: string) => {
+    const begun = names.get(uuid) ?? describe(uuid);
+    names.set(uuid, begun);
+    return begun;
+  };
+
+  async function describe(uuid: string) {
+    const layers = await layersOf(uuid).catch((error: unknown) => {
+      // The service has lost it since.
+      if (error instanceof NotFoundError) return undefined;
+      throw error;
+    });
+    if (layers === undefined) return undefined;
+    const found = options.images.contentsOf(uuid) ?? (await describedBy(uuid, options.service));
+    if (found === undefined) return undefined;
+    const { config, origin } = found;
+    const chain = chainOf(layers.map(({ diffId }) => diffId));
+    return { name: addImage(index, { config, origin, layers }, now), chain, bytes: layers.at(-1)?.size };
+  }
+
+  async function layersOf(uuid: string): Promise<PortableImage["layers"]> {
+    const layers = wanted === undefined ? [] : await sender.describe(uuid);
+    if (wanted === undefined || layers.every(({ id }) => wanted.has(id))) {
+      const blobs = await sender.send(uuid);
+      for (const { digest } of blobs) sent.add(digest);
+      return blobs;
+    }
+    return layers.map(({ id, blob, createdAt }) => ({ ...(blob ?? absentLayer(id)), createdAt }));
+  }
+
+  // Layers of steps first: they begin to be sent at once.
+  await Promise.all(Array.from(used.layers.values(), ({ image }) => nameOf(image)));
+  for (const [hash, layer] of used.layers) {
+    const found = await nameOf(layer.image);
+    if (found === undefined) continue;
+    const bytes = layer.bytes ?? (found.bytes || null);
+    index.layers.set(hash, { ...layer, image: found.name, operation: null, bytes });
+  }
+  for (const [hash, copy] of used.copies) {
+    const source = await nameOf(copy.source);
+    if (source !== undefined) index.copies.set(hash, { ...copy, source: source.name });
+  }
+  for (const [key, fact] of used.facts) {
+    const end = key.indexOf("\n");
+    const uuid = key.slice(0, end);
+    // An image that the cache names: it has the answer.
+    if (isSha256(uuid)) continue;
+    const chain = options.images.chainOf(uuid) ?? (await nameOf(uuid))?.chain ?? undefined;
+    if (chain !== undefined) index.facts.set(factKey(chain, key.slice(end + 1)), fact);
+  }
+  return { index, sent };
+}
+
+async function describedBy(
+  uuid: string,
+  service: Pick<Service, "findImage">,
+): Promise<Pick<PortableImage, "config" | "origin"> | undefined> {
+  const found = await service.findImage(uuid);
+  if (found === undefined || found === "unsupported") return undefined;
+  return { config: found.config ?? {}, origin: found.origin ?? {} };
+}

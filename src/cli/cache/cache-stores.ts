@@ -1,0 +1,173 @@
+import { resolve } from "node:path";
+import type { CacheStore, CacheTarget } from "../../builder/scopes/registry/cache-store.ts";
+import { usageError } from "../../errors.ts";
+import { type Compression, compressions } from "../../image/compress.ts";
+import { parseReference } from "../../service/images/reference.ts";
+import { sha256Of } from "../../sha256.ts";
+
+/** The values of `--cache-from` or `--cache-to`: names of scopes, and caches outside the service. */
+export interface GivenCaches<Store> {
+  scopes: string[];
+  stores: Store[];
+}
+
+interface ParseOptions {
+  /** The option or variable that gave the values. */
+  option: string;
+  workingDirectory: string;
+}
+
+/** Parses `SCOPE`, and `type=registry|local` with their fields; several in one value are separated by commas or spaces. */
+export function parseSources(values: readonly string[], options: ParseOptions): GivenCaches<CacheStore> {
+  return parseAll(values, (fields) => {
+    const store = storeOf(fields, "src", options);
+    refuseRest(fields, [], options);
+    return store;
+  });
+}
+
+/** Parses the same for writing. */
+export function parseTargets(values: readonly string[], options: ParseOptions): GivenCaches<CacheTarget> {
+  return parseAll(values, (fields) => {
+    const store = storeOf(fields, "dest", options);
+    const mode = take(fields, "mode") ?? "min";
+    if (mode !== "min" && mode !== "max") throw wrong(options, `mode must be min or max, not ${quote(mode)}`);
+    const compression = readCompression(take(fields, "compression") ?? "gzip", options);
+    const keepBytes = readSize(take(fields, "keep"), options);
+    refuseRest(fields, ignoredForWriting, options);
+    return { ...store, mode, compression, keepBytes };
+  });
+}
+
+/** What buildx has and bough always does. */
+const ignoredForWriting = ["image-manifest", "oci-mediatypes", "ignore-error", "force-compression"];
+
+type FieldsOf = Map<string, string>;
+
+function parseAll<Store>(values: readonly string[], parse: (fields: FieldsOf) => Store): GivenCaches<Store> {
+  const given: GivenCaches<Store> = { scopes: [], stores: [] };
+  for (const value of values.flatMap((text) => text.split(/\s+/))) {
+    let fields: FieldsOf | undefined;
+    const end = () => {
+      if (fields !== undefined) given.stores.push(parse(fields));
+      fields = undefined;
+    };
+    for (const word of value.split(",").filter((text) => text !== "")) {
+      const [, name, content = ""] = /^([a-z-]+)=(.*)$/s.exec(word) ?? [];
+      if (name === undefined) {
+        end();
+        // As in buildx, an image's name alone would be a registry's; here it is a scope.
+        given.scopes.push(word);
+        continue;
+      }
+      // Each cache begins with its type, or with a reference.
+      if (name === "type" || fields === undefined || fields.has(name)) end();
+      fields ??= new Map();
+      fields.set(name, content);
+    }
+    end();
+  }
+  return given;
+}
+
+function storeOf(fields: FieldsOf, place: "src" | "dest", options: ParseOptions): CacheStore {
+  const type = take(fields, "type") ?? (fields.has("ref") ? "registry" : "");
+  switch (type) {
+    case "registry":
+      return registryStore(take(fields, "ref") ?? "", options);
+    case "local": {
+      const path = take(fields, place) ?? "";
+      if (path === "") throw wrong(options, `type=local needs ${place}=DIRECTORY`);
+      return directoryStore(resolve(options.workingDirectory, path), take(fields, "tag"));
+    }
+    default:
+      throw wrong(options, reasonAgainst(type));
+  }
+}
+
+/** Parses the reference of a cache in a registry. */
+export function registryStore(reference: string, options: Pick<ParseOptions, "option">): CacheStore {
+  const parsed = reference === "" ? undefined : parseReference(reference);
+  if (parsed?.kind !== "registry" || parsed.digest !== undefined)
+    throw wrong(options, `type=registry needs ref=HOST/NAME:TAG, not ${quote(reference)}`);
+  const [, address = "", tag = ""] = /^(.+):([^:/]+)$/.exec(parsed.url) ?? [];
+  const [, name = ""] = /^docker:\/\/[^/]+\/(.+)$/.exec(address) ?? [];
+  return { label: `${address.slice("docker://".length)}:${tag}`, address, tag, name: `${name}:${tag}` };
+}
+
+/** Returns the cache of a scope in a repository: each scope has a tag of its own there. */
+export function storeOfScope(repository: string, scope: string): CacheStore {
+  const option = { option: "BOUGH_CACHE_REGISTRY" };
+  if (/:[^/]*$|@/.test(repository))
+    throw usageError(
+      `BOUGH_CACHE_REGISTRY: ${quote(repository)} has a tag`,
+      "Name a repository (HOST/NAME): each branch gets a tag of its own there.",
+    );
+  return registryStore(`${repository}:${tagOfScope(scope)}`, option);
+}
+
+/** Returns a tag that no other scope has, though tags have no slashes. */
+function tagOfScope(scope: string): string {
+  if (/^[a-z0-9_][a-z0-9_.-]*$/.test(scope) && !/-[0-9a-f]{8}$/.test(scope)) return scope;
+  return `${scope.replace(/[^a-z0-9_.-]/g, "-").replace(/^[.-]/, "_")}-${sha256Of(scope).slice(0, 8)}`;
+}
+
+export function targetOf(store: CacheStore, mode: CacheTarget["mode"]): CacheTarget {
+  return { ...store, mode, compression: "gzip", keepBytes: undefined };
+}
+
+/** `path`: absolute. */
+export function directoryStore(path: string, tag = "latest"): CacheStore {
+  const label = tag === "latest" ? path : `${path} (${tag})`;
+  // The directory may be elsewhere on the next machine.
+  return { label, address: `dir:${path}`, tag, name: `directory:${tag}` };
+}
+
+function reasonAgainst(type: string): string {
+  const reasons: Readonly<Record<string, string>> = {
+    "": "type=registry or type=local is missing",
+    inline: "a cache within the pushed image is not supported: it would lack the steps of other stages",
+    gha: "GitHub's cache is not supported: carry a directory with actions/cache, or use GitHub's registry",
+    s3: "a cache in S3 is not supported",
+    azblob: "a cache in Azure's storage is not supported",
+  };
+  return reasons[type] ?? `unknown type ${quote(type)}`;
+}
+
+function readCompression(text: string, options: ParseOptions): Compression {
+  const name = text === "uncompressed" ? "none" : text;
+  const found = compressions.find((compression) => compression === name);
+  if (found === undefined)
+    throw wrong(options, `compression must be gzip, zstd or uncompressed, not ${quote(text)}`);
+  return found;
+}
+
+/** Reads a size such as `10GB`: powers of 1024, as elsewhere. */
+function readSize(text: string | undefined, options: ParseOptions): number | undefined {
+  if (text === undefined) return undefined;
+  const [, digits, unit = ""] = /^(\d{1,12})([KMGT])?i?B?$/i.exec(text) ?? [];
+  if (digits === undefined) throw wrong(options, `keep takes a size such as 10GB, not ${quote(text)}`);
+  return Number(digits) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " ");
+}
+
+function take(fields: FieldsOf, name: string): string | undefined {
+  const value = fields.get(name);
+  fields.delete(name);
+  return value === "" ? undefined : value;
+}
+
+function refuseRest(fields: FieldsOf, ignored: readonly string[], options: ParseOptions): void {
+  const [name] = [...fields.keys()].filter((field) => !ignored.includes(field));
+  if (name !== undefined) throw wrong(options, `unknown field ${name}`);
+}
+
+function wrong({ option }: Pick<ParseOptions, "option">, reason: string) {
+  return usageError(
+    `${option}: ${reason}`,
+    "Name a scope on the service (main), a registry (type=registry,ref=HOST/NAME:TAG), or a directory (type=local,dest=DIR, type=local,src=DIR).",
+  );
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}

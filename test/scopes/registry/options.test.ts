@@ -1,0 +1,86 @@
+/** Values of --cache-from, --cache-to and BOUGH_CACHE_REGISTRY. */
+import { describe, expect, test } from "bun:test";
+import { parseSources, parseTargets, storeOfScope } from "../../../src/cli/cache/cache-stores.ts";
+
+const options = { option: "--cache-to", workingDirectory: "/work" };
+const digest = "(-[0-9a-f]{8})";
+
+describe("sources", () => {
+  test.each([
+    ["main", ["main"], []],
+    ["feature/x,main", ["feature/x", "main"], []],
+    ["type=registry,ref=host.example/app:main", [], ["docker://host.example/app main"]],
+    ["ref=host.example/app", [], ["docker://host.example/app latest"]],
+    ["type=registry,ref=app/cache:1", [], ["docker://docker.io/app/cache 1"]],
+    ["type=local,src=cache", [], ["dir:/work/cache latest"]],
+    ["type=local,src=/c,tag=x", [], ["dir:/c x"]],
+    [
+      "main,type=registry,ref=h.example/a:1,type=local,src=/c",
+      ["main"],
+      ["docker://h.example/a 1", "dir:/c latest"],
+    ],
+    [
+      "type=registry,ref=h.example/a:1\ntype=registry,ref=h.example/a:2",
+      [],
+      ["docker://h.example/a 1", "docker://h.example/a 2"],
+    ],
+    ["", [], []],
+  ])("%p", (value, scopes, stores) => {
+    const given = parseSources([value], options);
+    expect(given.scopes).toEqual(scopes);
+    expect(given.stores.map(({ address, tag }) => `${address} ${tag}`)).toEqual(stores);
+  });
+});
+
+describe("targets", () => {
+  test.each([
+    ["ref=h.example/a", { mode: "min", compression: "gzip", keepBytes: undefined }],
+    [
+      "ref=h.example/a,mode=max,compression=zstd,keep=10GB",
+      { mode: "max", compression: "zstd", keepBytes: 10 * 1024 ** 3 },
+    ],
+    [
+      "ref=h.example/a,compression=uncompressed,image-manifest=true,oci-mediatypes=true",
+      { compression: "none" },
+    ],
+    ["type=local,dest=x", { address: "dir:/work/x", name: "directory:latest" }],
+  ] as const)("%p", (value, expected) => {
+    expect(parseTargets([value], options).stores).toMatchObject([expected]);
+  });
+});
+
+test.each([
+  ["type=gha", "GitHub's cache is not supported"],
+  ["type=s3,bucket=x", "S3"],
+  ["type=azblob", "Azure"],
+  ["type=inline", "within the pushed image"],
+  ["type=floppy", "unknown type"],
+  ["mode=max", "type=registry or type=local is missing"],
+  ["type=registry", "needs ref"],
+  ["type=registry,ref=h.example/a@sha256:00", "not an image reference"],
+  ["type=local", "needs dest"],
+  ["ref=h.example/a,mode=most", "mode must be min or max"],
+  ["ref=h.example/a,compression=lzma", "compression must be"],
+  ["ref=h.example/a,keep=much", "keep takes a size"],
+  ["ref=h.example/a,color=red", "unknown field color"],
+])("%p is refused", (value, message) => {
+  expect(() => parseTargets([value], options)).toThrow(message);
+});
+
+test.each([
+  ["main", "^main$"],
+  ["v1.2", "^v1\\.2$"],
+  ["feature/x", `^feature-x${digest}$`],
+  ["pull/12", `^pull-12${digest}$`],
+  // It looks like the tag of a scope with a slash.
+  ["pull-12-0123abcd", `^pull-12-0123abcd${digest}$`],
+  ["-x", `^_x${digest}$`],
+])("the tag of scope %p", (scope, pattern) => {
+  const { address, tag } = storeOfScope("h.example/a", scope);
+  expect(address).toBe("docker://h.example/a");
+  expect(tag).toMatch(new RegExp(pattern));
+});
+
+test("a tag in BOUGH_CACHE_REGISTRY is refused", () => {
+  expect(() => storeOfScope("h.example:5000/a:latest", "main")).toThrow("has a tag");
+});
