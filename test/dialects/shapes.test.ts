@@ -109,7 +109,7 @@ test.each(table.map((shape) => [JSON.stringify(shape), shape] as const))("%s", a
 
 test("services of any other shape", async () => {
   const random = seededRandom(42);
-  for (let run = 0; run < runs(40); run++) {
+  for (let run = 0; run < runs(20); run++) {
     const shape = shapeOf((count) => Math.floor(random() * count));
     await buildOn(shape).catch((cause: unknown) => {
       throw new Error(`on ${JSON.stringify(shape)}`, { cause });

@@ -75,8 +75,8 @@ describe.each([
   test.each(Object.entries(lines))(
     "%s",
     async (_name, line) => {
-      const few = await cost(line, runs(1000), words);
-      const many = await cost(line, runs(4000), words);
+      const few = await cost(line, runs(800), words);
+      const many = await cost(line, runs(3200), words);
       // Quadratic cost would be 16 times as much.
       expect(many).toBeLessThan(8 * few + 0.2);
     },
@@ -156,14 +156,14 @@ describe("Ctrl-C ends a build in the middle of 40,000 lines:", () => {
   );
 });
 
-test("100,000 ignore rules and a thousand files take less than 30 seconds of processor time", async () => {
+test("40,000 ignore rules and a thousand files take less than 15 seconds of processor time", async () => {
   writeFiles(
     context,
     Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`d${index % 10}/f${index}`, ""])),
   );
-  const rules = Array.from({ length: 100_000 }, (_, index) =>
+  const rules = Array.from({ length: 40_000 }, (_, index) =>
     index % 2 === 0 ? `**/f${index / 2}` : `*.x${index}`,
   );
   writeFileSync(join(context, ".dockerignore"), rules.join("\n"));
-  expect(await cost(() => "COPY . /x/", 1, ["--check"])).toBeLessThan(30);
+  expect(await cost(() => "COPY . /x/", 1, ["--check"])).toBeLessThan(15);
 }, 60_000);
