@@ -2,6 +2,7 @@ import { bootId } from "../boot-id.ts";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import type { LendFiles } from "../service/wire/file.ts";
+import type { OperationEvent } from "../service/wire/operation.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
 import { defaultImportLimits, type ImportLimits } from "./import-limits.ts";
 import { closeLayout } from "./layout.ts";
@@ -15,7 +16,7 @@ import { recover } from "./recovery.ts";
 import { keepReserve } from "./reserve.ts";
 import { makeRouter } from "./router.ts";
 import { changeRoutes } from "./routes/changes.ts";
-import { eventRoutes } from "./routes/events.ts";
+import { eventRoutes, followEvents } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { grepRoutes } from "./routes/grep.ts";
 import { imageRoutes } from "./routes/images.ts";
@@ -61,6 +62,8 @@ export interface Engine {
   fetch(request: Request): Promise<Response>;
   /** Lets requests of this process name files on this machine: the extension `lent-files`. */
   lend: LendFiles;
+  /** Yields an operation's events, from the first, as they happen: without a request, the output of a command has less to pass. */
+  events(operation: string, signal: AbortSignal): AsyncIterable<OperationEvent>;
   /** Waits until an image is on the disk. Returns false if it is lost. */
   settle(image: string): Promise<boolean>;
   /** Cancels running operations and closes the directory. */
@@ -116,6 +119,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       state.loans.set(id, files);
       return { id, end: () => void state.loans.delete(id) };
     },
+    events: (operation, signal) => followEvents(state, operation, signal),
     async settle(image) {
       await state.layerSync.settle();
       return findImage(state, image) !== undefined;

@@ -24,14 +24,13 @@ import { createEventSnapshots, type EventSnapshots } from "./operations/events.t
 import { createOperationRecords, type OperationRecords } from "./operations/operation-records.ts";
 import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";
-import type { Fetch, ImageService, ServedTime } from "./service.ts";
-import type { LendFiles } from "./wire/file.ts";
+import type { EngineInProcess, Fetch, ImageService, ServedTime } from "./service.ts";
 
 export interface ServiceOptions {
   /** Remote: the global fetch. Embedded: the engine's handler. */
   fetch: Fetch;
-  /** Embedded: the engine's own. */
-  lendFiles?: LendFiles;
+  /** Embedded: the engine. */
+  engine?: EngineInProcess;
   /** May carry a path prefix. */
   baseUrl: string;
   /** Shown to people instead of the base address. */
@@ -73,7 +72,7 @@ export function createService(options: ServiceOptions): Service {
   const { clock, signal, knownFiles } = options;
   const onNotice = options.onNotice ?? (() => undefined);
   const random = options.random ?? Math.random;
-  const isEmbedded = options.lendFiles !== undefined;
+  const isEmbedded = options.engine !== undefined;
   const transport = createTransport({ ...options, onNotice, random, isEmbedded });
   const capabilities = createCapabilities(transport);
   const operations = createOperations({
@@ -83,6 +82,7 @@ export function createService(options: ServiceOptions): Service {
     signal,
     onNotice,
     ...(options.onServed === undefined ? {} : { onServed: options.onServed }),
+    eventsHere: options.engine?.events,
     onImage: () => images.noteNewImage(),
     random,
     running: options.running ?? new Set(),
@@ -120,7 +120,7 @@ export function createService(options: ServiceOptions): Service {
     uploadFiles: files.uploadFiles,
     sendUnhashed: files.sendUnhashed,
     sendOnce: files.sendOnce,
-    lendFiles: options.lendFiles,
+    lendFiles: options.engine?.lend,
     findFile: files.findFile,
     async uploadStream(body, stream) {
       // Loaded only if there is something to upload.

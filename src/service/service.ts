@@ -21,10 +21,17 @@ import type { ImageFiles } from "./images/image-file.ts";
 import type { LendFiles, UnhashedFile } from "./wire/file.ts";
 import type { DeclaredImage, RemoteImageRequest } from "./wire/image.ts";
 import type { InstanceRequest } from "./wire/instance.ts";
-import type { LimitHit, OperationKind } from "./wire/operation.ts";
+import type { LimitHit, OperationEvent, OperationKind } from "./wire/operation.ts";
 
 /** The connection to everything outside: the global fetch, or the embedded engine's handler. */
 export type Fetch = (input: string | Request, init?: RequestInit) => Promise<Response>;
+
+/** What an engine in this process can do without requests. */
+export interface EngineInProcess {
+  lend: LendFiles;
+  /** Yields an operation's events, from the first, as they happen. */
+  events(operation: string, signal: AbortSignal): AsyncIterable<OperationEvent>;
+}
 
 export interface ImageService extends ImageFiles {
   /** The base address without credentials, or `embedded engine (<directory>)`: for people. */

@@ -84,7 +84,7 @@ async function connectWith(
       fetch: watch((input, init) =>
         engine.fetch(input instanceof Request ? input : new Request(input, init)),
       ),
-      lendFiles: engine.lend,
+      engine,
       baseUrl: "http://engine",
       address: `embedded engine (${engine.directory})`,
     });

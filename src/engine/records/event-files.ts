@@ -9,16 +9,33 @@ import { LineReader } from "./line-reader.ts";
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const appending = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
 
+/** Milliseconds between two looks at a log that another process writes. */
+const pollMilliseconds = 100;
+
+/** A log that this process writes. */
+interface OpenLog {
+  nextId: number;
+  bytes: number;
+  /** They get the next event, or nothing at the end. */
+  followers: Set<(appended: AppendedEvent | undefined) => void>;
+}
+
+/** An event with its place in the log. */
+interface AppendedEvent {
+  event: OperationEvent;
+  from: number;
+  to: number;
+}
+
 /**
  * The events of all operations: one file per operation, one JSON object per line. Events are written as they happen, so that
- * another process can follow them, and they outlive this process.
+ * another process can follow them, and they outlive this process. A follower in this process that has read everything else gets
+ * the event itself.
  */
 export class EventFiles {
   readonly #layout: Layout;
   readonly #clock: Clock;
-  /** Functions that wake the followers in this process; those in other processes poll. */
-  readonly #followers = new Map<string, Set<() => void>>();
-  readonly #nextIds = new Map<string, number>();
+  readonly #open = new Map<string, OpenLog>();
 
   constructor(layout: Layout, clock: Clock) {
     this.#layout = layout;
@@ -28,14 +45,26 @@ export class EventFiles {
   /** Makes an empty log, so that followers wait for the first event. */
   create(operation: string): void {
     appendText(this.#path(operation), "");
+    this.#open.set(operation, { nextId: 1, bytes: 0, followers: new Set() });
   }
 
   append(operation: string, spid: number, type: string, data: Record<string, unknown>): void {
-    const id = this.#nextIds.get(operation) ?? this.#resume(operation);
-    this.#nextIds.set(operation, id + 1);
-    const event: OperationEvent = { id, ts: new Date(this.#clock.now()).toISOString(), spid, type, data };
-    appendText(this.#path(operation), `${JSON.stringify(event)}\n`);
-    for (const wake of this.#followers.get(operation) ?? []) wake();
+    const log = this.#open.get(operation) ?? this.#resume(operation);
+    const event: OperationEvent = {
+      ...{ id: log.nextId, ts: new Date(this.#clock.now()).toISOString() },
+      ...{ spid, type, data },
+    };
+    const text = Buffer.from(`${JSON.stringify(event)}\n`);
+    try {
+      appendText(this.#path(operation), text);
+    } catch (error) {
+      this.#close(operation);
+      throw error;
+    }
+    const from = log.bytes;
+    log.nextId += 1;
+    log.bytes += text.length;
+    wake(log, { event, from, to: log.bytes });
   }
 
   /** Appends an operation's last event. On a full disk it is missing; the operation's record has the outcome anyway. */
@@ -43,9 +72,16 @@ export class EventFiles {
     try {
       this.append(operation, sandboxSpid, "completion", data);
     } catch {
-      for (const wake of this.#followers.get(operation) ?? []) wake();
+      // Followers look at the record.
     }
-    this.#nextIds.delete(operation);
+    this.#close(operation);
+  }
+
+  /** What a failed write has left behind is found when the log is opened again. */
+  #close(operation: string): void {
+    const log = this.#open.get(operation);
+    this.#open.delete(operation);
+    if (log !== undefined) wake(log, undefined);
   }
 
   exists(operation: string): boolean {
@@ -75,8 +111,10 @@ export class EventFiles {
     using reader = new LineReader(this.#path(operation));
     let quietSince = steadyTime(this.#clock);
     let hadEnded = false;
+    let next: OperationEvent | undefined;
     while (!options.signal.aborted) {
-      const events = parseLines(reader.next());
+      const events = next === undefined ? parseLines(reader.next()) : [next];
+      next = undefined;
       for (const event of events) {
         if (event.id > options.afterId) yield event;
         if (event.type === "completion") return;
@@ -88,44 +126,53 @@ export class EventFiles {
       // After `hasEnded` the log is read once more, since an operation ends a moment before its last event is written.
       if (!options.follow || hadEnded) return;
       // The wait begins before `hasEnded`, so that an event appended meanwhile is noticed at once.
-      const more = this.#wait(operation, options.signal);
-      hadEnded = await options.hasEnded();
-      await more;
-      if (steadyTime(this.#clock) - quietSince >= options.idleMilliseconds) {
+      const more = this.#wait(operation, options);
+      hadEnded = !this.#open.has(operation) && (await options.hasEnded());
+      const appended = await more;
+      if (appended?.from === reader.position) {
+        reader.position = appended.to;
+        next = appended.event;
+      } else if (steadyTime(this.#clock) - quietSince >= options.idleMilliseconds) {
         quietSince = steadyTime(this.#clock);
         yield undefined;
       }
     }
   }
 
-  /** Waits until this process appends an event, or for the poll interval. */
-  #wait(operation: string, signal: AbortSignal): Promise<void> {
-    const followers = this.#followers.get(operation) ?? new Set();
-    this.#followers.set(operation, followers);
+  /** Waits for the next event of a log that this process writes. In others it polls. */
+  #wait(
+    operation: string,
+    { idleMilliseconds, signal }: { idleMilliseconds: number; signal: AbortSignal },
+  ): Promise<AppendedEvent | undefined> {
+    const log = this.#open.get(operation);
+    const milliseconds = log === undefined ? pollMilliseconds : idleMilliseconds;
     return new Promise((resolve) => {
       const stop = new AbortController();
-      const wake = () => {
-        followers.delete(wake);
-        if (followers.size === 0) this.#followers.delete(operation);
-        signal.removeEventListener("abort", wake);
+      const end = (appended?: AppendedEvent) => {
+        log?.followers.delete(end);
+        signal.removeEventListener("abort", leave);
         stop.abort();
-        resolve();
+        resolve(appended);
       };
-      followers.add(wake);
-      signal.addEventListener("abort", wake, { once: true });
-      this.#clock.sleep(100, stop.signal).then(wake, () => {});
+      const leave = () => end();
+      log?.followers.add(end);
+      signal.addEventListener("abort", leave, { once: true });
+      if (milliseconds < Number.POSITIVE_INFINITY)
+        this.#clock.sleep(milliseconds, stop.signal).then(leave, () => {});
     });
   }
 
-  /** Returns the next ID of a log. Ends a line that a killed process left unfinished. */
-  #resume(operation: string): number {
+  /** Opens the log of another process, which was killed. Ends a line that it left unfinished. */
+  #resume(operation: string): OpenLog {
     using reader = new LineReader(this.#path(operation));
     let last = 0;
     for (let events = parseLines(reader.next()); events.length > 0; events = parseLines(reader.next())) {
       last = events.at(-1)?.id ?? last;
     }
-    if (reader.hasUnfinishedLine()) appendText(this.#path(operation), "\n");
-    return last + 1;
+    if (reader.size > reader.position) appendText(this.#path(operation), "\n");
+    const log = { nextId: last + 1, bytes: reader.size, followers: new Set() } satisfies OpenLog;
+    this.#open.set(operation, log);
+    return log;
   }
 
   #path(operation: string): string {
@@ -138,7 +185,11 @@ export function eventPath(layout: Layout, operation: string): string {
   return join(layout.events, `${operation}.ndjson`);
 }
 
-function appendText(path: string, text: string): void {
+function wake(log: OpenLog, appended: AppendedEvent | undefined): void {
+  for (const follower of log.followers) follower(appended);
+}
+
+function appendText(path: string, text: string | Uint8Array): void {
   const descriptor = openSync(path, appending, 0o600);
   try {
     appendFileSync(descriptor, text);

@@ -9,7 +9,8 @@ const maxReadBytes = 256 * 1024;
 export class LineReader implements Disposable {
   readonly #path: string;
   #descriptor: number | undefined;
-  #position = 0;
+  /** Bytes read. */
+  position = 0;
 
   constructor(path: string) {
     this.#path = path;
@@ -18,19 +19,15 @@ export class LineReader implements Disposable {
   /** Reads some more lines: at least one, however long it is; none at the file's end. */
   next(): string[] {
     for (let limit = maxReadBytes; ; limit *= 2) {
-      const left = this.#size() - this.#position;
+      const left = this.size - this.position;
       const buffer = Buffer.allocUnsafe(Math.min(left, limit));
       if (buffer.length === 0 || this.#descriptor === undefined) return [];
-      const count = readSync(this.#descriptor, buffer, 0, buffer.length, this.#position);
+      const count = readSync(this.#descriptor, buffer, 0, buffer.length, this.position);
       const end = buffer.subarray(0, count).lastIndexOf(0x0a) + 1;
-      this.#position += end;
+      this.position += end;
       if (end > 0) return buffer.toString("utf8", 0, end - 1).split("\n");
       if (count < limit) return [];
     }
-  }
-
-  hasUnfinishedLine(): boolean {
-    return this.#size() > this.#position;
   }
 
   [Symbol.dispose](): void {
@@ -38,7 +35,7 @@ export class LineReader implements Disposable {
     this.#descriptor = undefined;
   }
 
-  #size(): number {
+  get size(): number {
     try {
       this.#descriptor ??= openSync(this.#path, readingStored);
       return fstatSync(this.#descriptor).size;

@@ -4,6 +4,7 @@ import { RequestError, unbuffered } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/query.ts";
 import { requireOperation } from "../recovery.ts";
 import type { Route } from "../router.ts";
+import type { EngineState } from "../state.ts";
 
 const keepaliveMilliseconds = 10_000;
 
@@ -19,15 +20,11 @@ export const eventRoutes: readonly Route[] = [
       }
       const spid = readNumber(url, "spid", 0, 2 ** 31);
       const left = new AbortController();
-      const events = state.events.read(operation.uuid, {
+      const events = readEvents(state, operation.uuid, {
         afterId: Math.max(readLastEventId(request), readNumber(url, "since", 0, 2 ** 53) ?? 0),
         follow: readFlag(url, "follow"),
-        // This is called after each event: for an operation of this process it needs no database access.
-        hasEnded: async () =>
-          !state.running.has(operation.uuid) &&
-          (await requireOperation(state, operation.uuid)).finishedAt !== null,
         idleMilliseconds: keepaliveMilliseconds,
-        signal: AbortSignal.any([left.signal, state.closing]),
+        signal: left.signal,
       });
       const body = streamOf(formatEvents(events, spid), () => left.abort());
       return new Response(body, {
@@ -36,6 +33,32 @@ export const eventRoutes: readonly Route[] = [
     },
   },
 ];
+
+/** See `Engine.events`. */
+export async function* followEvents(
+  state: EngineState,
+  operation: string,
+  signal: AbortSignal,
+): AsyncGenerator<OperationEvent> {
+  for await (const event of readEvents(state, operation, {
+    ...{ afterId: 0, follow: true, signal },
+    idleMilliseconds: Number.POSITIVE_INFINITY,
+  }))
+    if (event !== undefined) yield event;
+}
+
+function readEvents(
+  state: EngineState,
+  operation: string,
+  { signal, ...options }: { afterId: number; follow: boolean; idleMilliseconds: number; signal: AbortSignal },
+): AsyncGenerator<OperationEvent | undefined> {
+  return state.events.read(operation, {
+    ...options,
+    hasEnded: async () =>
+      !state.running.has(operation) && (await requireOperation(state, operation)).finishedAt !== null,
+    signal: AbortSignal.any([signal, state.closing]),
+  });
+}
 
 /** Formats events as server-sent events. `undefined` among them, for a time without events, becomes a keepalive comment. */
 async function* formatEvents(

@@ -8,7 +8,7 @@ import type { Transport } from "../http/transport.ts";
 import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "../service.ts";
 import type { OperationKind } from "../wire/operation.ts";
 import { cancel, cancelMilliseconds, endedView, endingOf, reportSilence } from "./ending.ts";
-import { followEvents } from "./events.ts";
+import { type EventsHere, followEvents, followEventsHere } from "./events.ts";
 import { withTimeLimit } from "./overdue.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
@@ -23,6 +23,8 @@ interface OperationsOptions {
   signal: AbortSignal;
   onNotice: (notice: ServiceNotice) => void;
   onServed?: (time: ServedTime) => void;
+  /** Set if the engine runs in this process. */
+  eventsHere: EventsHere | undefined;
   /** Called at the end of each operation that has made an image. */
   onImage: () => void;
   /** Returns numbers in [0, 1). */
@@ -69,7 +71,7 @@ const unknownStatusMilliseconds = 10_000;
 const echoMilliseconds = 500;
 
 export function createOperations(options: OperationsOptions): Operations {
-  const { clock, random, running, capabilities } = options;
+  const { clock, random, running, capabilities, eventsHere } = options;
   const { newIds } = options.transport;
   const expected = new Map<string, ExpectedOperation>();
   /** True after the warning about exit codes. */
@@ -114,7 +116,9 @@ export function createOperations(options: OperationsOptions): Operations {
       try {
         return await withinTime(operation, async (own) => {
           const readEvents = async () => {
-            const end = await followEvents(own, operation, log, report);
+            const end = await (eventsHere === undefined
+              ? followEvents(own, operation, log, report)
+              : followEventsHere(eventsHere, own, operation, log, report));
             for (const chunk of log.end()) report(chunk);
             // An import without events says nothing about instances.
             const isImport = expected.get(operation)?.kind === "image_import";

@@ -2,7 +2,7 @@
 import { parseBoundedJson } from "../http/bounded-body.ts";
 import { asId, asInteger, asNumber, asRecord, asText, type JsonRecord } from "../http/json.ts";
 import type { CapturedOutput, EventListener, OutputChunk } from "../service.ts";
-import { bytesOf, mainProcessSpid, type OperationKind } from "../wire/operation.ts";
+import { bytesOf, mainProcessSpid, type OperationEvent, type OperationKind } from "../wire/operation.ts";
 import { createOutputDecoder, type OutputDecoder } from "./record.ts";
 import { createReplayedEvents, type ReplayedEvents } from "./replayed-events.ts";
 
@@ -27,6 +27,8 @@ export interface ReceivedEvents extends Pick<ReplayedEvents, "connect"> {
    * listener gets all output.
    */
   add(frame: EventFrame): OutputChunk | undefined;
+  /** Adds an event of an engine in this process, which sends each once. */
+  take(event: OperationEvent): OutputChunk | undefined;
   /** Returns the last, unfinished character of each stream. */
   end(): OutputChunk[];
   /** Returns the output so far. */
@@ -40,6 +42,14 @@ export interface ReceivedEvents extends Pick<ReplayedEvents, "connect"> {
    * An import has no process whose end they could report.
    */
   record(kind: OperationKind): JsonRecord | undefined;
+}
+
+/** An event as far as it is understood. */
+interface ReadEvent {
+  type: string | undefined;
+  data: JsonRecord;
+  spid: number;
+  ts: string | undefined;
 }
 
 interface LoggedOutput {
@@ -105,6 +115,37 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
     return true;
   }
 
+  /** Processes started beside the command have their own events. Some services send 0 for the command itself. */
+  function read({ type, data, spid, ts }: ReadEvent): OutputChunk | undefined {
+    if (spid > mainProcessSpid) return undefined;
+    switch (type) {
+      case "stdout":
+      case "stderr": {
+        if (typeof data.value !== "string") return undefined;
+        const bytes = { value: data.value, encoding: asText(data.encoding) ?? "ascii" };
+        listener.onBytes?.(type, bytesOf(bytes));
+        return take(type, streams[type].decoder.push(bytes));
+      }
+      case "progress":
+        listener.onProgress?.(asText(data.message) ?? "");
+        return undefined;
+      case "truncated":
+        if (data.stream === "stdout" || data.stream === "stderr") streams[data.stream].truncated = true;
+        return undefined;
+      case "exit":
+        exit = data;
+        exited = true;
+        return undefined;
+      case "completion":
+        completion = data;
+        completedAt = ts;
+        completed = true;
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
   return {
     connect: replayed.connect,
     get lastId() {
@@ -124,36 +165,16 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
       const number = asNumber(event?.id);
       if (!isNew(asId(frame.id) ?? (number === undefined ? undefined : String(number)), frame.data))
         return undefined;
-      const type = asText(event?.type) ?? frame.event;
-      const data = asRecord(event?.data) ?? {};
-      // Processes started beside the command have their own events. Some services send 0 for the command itself.
-      if ((asNumber(event?.spid) ?? mainProcessSpid) > mainProcessSpid) return undefined;
-      switch (type) {
-        case "stdout":
-        case "stderr": {
-          if (typeof data.value !== "string") return undefined;
-          const bytes = { value: data.value, encoding: asText(data.encoding) ?? "ascii" };
-          listener.onBytes?.(type, bytesOf(bytes));
-          return take(type, streams[type].decoder.push(bytes));
-        }
-        case "progress":
-          listener.onProgress?.(asText(data.message) ?? "");
-          return undefined;
-        case "truncated":
-          if (data.stream === "stdout" || data.stream === "stderr") streams[data.stream].truncated = true;
-          return undefined;
-        case "exit":
-          exit = data;
-          exited = true;
-          return undefined;
-        case "completion":
-          completion = data;
-          completedAt = asText(event?.ts);
-          completed = true;
-          return undefined;
-        default:
-          return undefined;
-      }
+      return read({
+        type: asText(event?.type) ?? frame.event,
+        data: asRecord(event?.data) ?? {},
+        spid: asNumber(event?.spid) ?? mainProcessSpid,
+        ts: asText(event?.ts),
+      });
+    },
+    take(event) {
+      beginsWithFirst ||= event.id === 1;
+      return read(event);
     },
     get isWhole() {
       return (
