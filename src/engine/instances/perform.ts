@@ -130,8 +130,8 @@ async function runCommand(
     .catch((error: unknown) => forgetDamaged(state, error))
     .finally(() => mounts.close());
 
-  run.signal.throwIfAborted();
   const result = events.exited({ ...outcome, signal: signalOf(outcome.exitCode) });
+  run.signal.throwIfAborted();
   await requireSmallLayer(state, run, limits.layerBytes, outcome.limitsHit);
   const keep = await keepChanges(state, image, { ...spec, env, exitCode: outcome.exitCode }, run);
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
