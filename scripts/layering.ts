@@ -131,7 +131,6 @@ const orders: Record<string, readonly string[]> = {
     "copies",
     "run-operation.ts",
     "cancel.ts",
-    "lost-layers.ts",
     "repair.ts",
     "check",
     "state.ts",

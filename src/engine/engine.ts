@@ -6,7 +6,6 @@ import type { OperationEvent } from "../service/wire/operation.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
 import { defaultImportLimits, type ImportLimits } from "./import-limits.ts";
 import { closeLayout } from "./layout.ts";
-import { removeLostLayers } from "./lost-layers.ts";
 import { Networks } from "./network/networks.ts";
 import { EventFiles } from "./records/event-files.ts";
 import { findImage } from "./records/images.ts";
@@ -121,8 +120,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     },
     events: (operation, signal) => followEvents(state, operation, signal),
     async settle(image) {
-      await state.layerSync.settle();
-      return findImage(state, image) !== undefined;
+      return (await state.layerSync.settle()) && findImage(state, image) !== undefined;
     },
     async close() {
       const running = [...state.running.values()];
@@ -152,20 +150,13 @@ function openState(
   keepReserve(layout.directory);
   const boot = bootId() ?? "";
   const inUserNamespace = isInUserNamespace();
-  const unrecordedLosses = new Set<number>();
-  const removeLost = () => removeLostLayers({ database, layout });
-  const layerSync = new LayerSync({
-    ...{ database, layout, clock, environment, boot, warn },
-    ...{ unrecordedLosses, removeLost },
-  });
   return {
     ...{ layout, database, clock, environment, isServer, allowsLocalFetch, importLimits },
     ...{ inUserNamespace, boot, closing },
     runtime: new RuntimeChoice(),
     networks: new Networks({ environment, clock, warn }),
     events: new EventFiles(layout, clock),
-    layerSync,
-    unrecordedLosses,
+    layerSync: new LayerSync({ database, layout, clock, environment, boot, warn }),
     unreachable: new UnreachableLayers(clock),
     fetches: new Map(),
     openBlobStore: options.openBlobStore ?? openStore,

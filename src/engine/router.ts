@@ -50,6 +50,8 @@ export function makeRouter(
       return errorResponse(405, `${url.pathname} does not support ${request.method}`, { Allow: allowed });
     }
     try {
+      // Nothing is read from a layer, or built on one, whose loss can't be recorded.
+      state.layerSync.recordFailures();
       if (method !== "GET") await prepare();
       const response = await match.route.answer({ state, request, url, parameters: match.parameters });
       if (request.method !== "HEAD") return response;

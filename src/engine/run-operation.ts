@@ -6,8 +6,7 @@ import { inTransaction } from "../database.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
 import { awaitCancelRequest } from "./cancel.ts";
 import { describeFault, findDiskError } from "./faults.ts";
-import { removeLostLayers, requireResult } from "./lost-layers.ts";
-import { requireImage } from "./records/images.ts";
+import { findImage, requireImage } from "./records/images.ts";
 import {
   addOperation,
   describeCompletion,
@@ -18,6 +17,7 @@ import {
   type Success,
 } from "./records/operations.ts";
 import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
+import { requireNoFailedSync } from "./records/unsynced-layers.ts";
 import type { ContainerRuntime } from "./sandbox/runtime/runtime.ts";
 import type { EngineState } from "./state.ts";
 
@@ -54,8 +54,6 @@ export function startOperation(state: EngineState, work: OperationWork): string 
   const { database, clock } = state;
   const { perform: _, hasCommand: __, otherImages = [], ...record } = work;
   const uuid = crypto.randomUUID();
-  // Nothing is built on a layer whose loss can't be recorded.
-  state.layerSync.recordFailures();
   inTransaction(database, () => {
     if (work.startImage !== undefined) requireImage(state, work.startImage);
     for (const image of otherImages) requireImage(state, image);
@@ -100,7 +98,13 @@ async function run(
     state.layerSync.recordFailures();
     outcome = inTransaction(database, () => {
       const result: Outcome = wasCancelled(state, uuid, signal) ? cancelled : finish();
-      requireResult(state, uuid, result);
+      // An image that exists may be that of a command that changed nothing.
+      if (
+        result.status === "SUCCESS" &&
+        result.image !== undefined &&
+        findImage(state, result.image) === undefined
+      )
+        requireNoFailedSync(database, uuid);
       finishOperation(database, uuid, result, clock.now());
       return result;
     });
@@ -120,8 +124,6 @@ async function run(
   });
   state.events.complete(uuid, describeCompletion(outcome, clock.now() - startedAt));
   await removeDirectory();
-  // Lost images that it has used stayed until now.
-  await removeLostLayers(state, uuid);
 }
 
 const cancelled: Failure = { status: "CANCELLED", error: null };

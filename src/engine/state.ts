@@ -22,8 +22,6 @@ export interface EngineState extends SandboxHost {
   /** The kernel's boot ID. */
   boot: string;
   layerSync: LayerSync;
-  /** See `Records`. */
-  unrecordedLosses: ReadonlySet<number>;
   unreachable: UnreachableLayers;
   /** The layers that are being fetched, each with the fetch that brings it. */
   fetches: Map<number, LayerFetch>;

@@ -15,7 +15,7 @@ import { errorCode } from "../../system-error.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
 import { layerNames } from "./layers.ts";
 import type { Records } from "./records.ts";
-import { lostLayersIn } from "./whole-layers.ts";
+import { lostLayers } from "./unsynced-layers.ts";
 
 /** A layer's blob as it was imported, with its path. */
 export interface ImportedBlob extends LayerBlob {
@@ -49,7 +49,7 @@ export function keepBlobs(layout: Layout, layer: number, directory: string): voi
  */
 export function linkKnownBlobs(records: Records, directory: string): void {
   const { database, layout } = records;
-  const lost = new Set(lostLayersIn(records).map((id) => blobsDirectory(layout, id)));
+  const lost = new Set(lostLayers(records).map((id) => blobsDirectory(layout, id)));
   const recorded = new Set(layerNames(database));
   for (const layer of readdirSync(layout.blobs)) {
     const place = join(layout.blobs, layer);

@@ -6,13 +6,7 @@ import type { Layout } from "../layout.ts";
 import { FailedSyncError, syncToDisk } from "../system/disk.ts";
 import type { Environment } from "../system/programs.ts";
 import { unfinishedOperations } from "./operations.ts";
-import {
-  type FailedSync,
-  layersLostBy,
-  noteFailedSync,
-  noteSynced,
-  unsyncedLayers,
-} from "./unsynced-layers.ts";
+import { type FailedSync, noteFailedSync, noteSynced, unsyncedLayers } from "./unsynced-layers.ts";
 
 /** Milliseconds for which a layer may be only in memory. */
 const delay = 1_000;
@@ -25,10 +19,6 @@ interface LayerSyncHost {
   /** See `noteUnsynced`. */
   boot: string;
   warn: (message: string) => void;
-  /** Receives the layers whose failed sync can't be recorded yet, for example on a full disk. */
-  unrecordedLosses: Set<number>;
-  /** Called once a failed sync is recorded. Never rejects. */
-  removeLost: () => Promise<void>;
 }
 
 /**
@@ -46,7 +36,6 @@ export class LayerSync {
   #early: Promise<void> | undefined;
   /** Failed syncs that could not be recorded yet. */
   #unrecorded: FailedSync[] = [];
-  #removing: Promise<void> | undefined;
   /** The reason, already reported, for which the latest sync was not possible. */
   #delayedBy: string | undefined;
 
@@ -77,9 +66,13 @@ export class LayerSync {
     return this.#write([], signal);
   }
 
-  /** Syncs all layers that are recorded by now. An error becomes a warning, and its layers are lost. */
-  settle(): Promise<void> {
-    return this.#sync();
+  /**
+   * Syncs all layers that are recorded by now. An error becomes a warning, and its layers are lost. Returns false if even that
+   * can't be recorded.
+   */
+  async settle(): Promise<boolean> {
+    await this.#sync();
+    return this.#unrecorded.length === 0;
   }
 
   /** Syncs as `settle` does, for the last time, and waits for everything that it has started. */
@@ -88,7 +81,6 @@ export class LayerSync {
     await this.#pending;
     await this.#sync();
     await this.#endEarly();
-    await this.#removing;
   }
 
   async #endEarly(): Promise<void> {
@@ -145,8 +137,7 @@ export class LayerSync {
         try {
           this.recordFailures();
         } catch {
-          // No layer counts as synced, and no operation starts, until this is recorded.
-          this.#hideLosses();
+          // Until this is recorded, no layer counts as synced, and no request is answered.
         }
       }
       throw error;
@@ -155,22 +146,8 @@ export class LayerSync {
 
   /** Records failed syncs that are not recorded yet. Throws if that is not possible, for example on a full disk. */
   recordFailures(): void {
-    if (this.#unrecorded.length === 0) return;
-    const { database, unrecordedLosses, removeLost } = this.#host;
-    for (const failure of this.#unrecorded) noteFailedSync(database, failure);
+    for (const failure of this.#unrecorded) noteFailedSync(this.#host.database, failure);
     this.#unrecorded = [];
-    unrecordedLosses.clear();
-    this.#removing = Promise.resolve(this.#removing).then(removeLost);
-  }
-
-  #hideLosses(): void {
-    const { database, unrecordedLosses } = this.#host;
-    try {
-      for (const failure of this.#unrecorded)
-        for (const layer of layersLostBy(database, failure)) unrecordedLosses.add(layer);
-    } catch {
-      // Without readable records, there are no images.
-    }
   }
 
   #report(error: unknown): void {

@@ -6,7 +6,5 @@ import type { UnreachableLayers } from "./unreachable-layers.ts";
 export interface Records {
   database: Database;
   layout: Layout;
-  /** Layers whose failed sync could not be recorded yet. */
-  unrecordedLosses?: ReadonlySet<number>;
   unreachable?: UnreachableLayers;
 }

@@ -2,7 +2,9 @@ import type { Database } from "bun:sqlite";
 import { readdirSync } from "node:fs";
 import { bootId } from "../../boot-id.ts";
 import { inTransaction } from "../../database.ts";
+import { BoughError } from "../../errors.ts";
 import { isOpen, type Layout } from "../layout.ts";
+import { failingDiskHint } from "../system/disk.ts";
 import { loseUnsyncedCaches } from "./lost-caches.ts";
 
 /** Stands in place of a boot ID for layers whose sync failed: they count as lost at once. */
@@ -88,7 +90,7 @@ export function noteFailedSync(database: Database, failure: FailedSync): void {
 }
 
 /** Returns the layers that are lost by a failed sync, of all processes. */
-export function layersLostBy(database: Database, { layers, startedAt }: FailedSync): number[] {
+function layersLostBy(database: Database, { layers, startedAt }: FailedSync): number[] {
   return database
     .query<{ id: number }, [string, number]>(
       // Another process may have synced some of these since the kernel reported the error here.
@@ -99,13 +101,15 @@ export function layersLostBy(database: Database, { layers, startedAt }: FailedSy
     .map(({ id }) => id);
 }
 
-/** True if a sync has failed since the operation began. */
-export function hasMissedError(database: Database, operation: string): boolean {
-  return (
-    database
-      .query<{ sync_failed: number }, [string]>("SELECT sync_failed FROM operations WHERE uuid = ?")
-      .get(operation)?.sync_failed === 1
-  );
+/** Throws if a sync has failed since an operation began, in any process: it may have been what the operation has written. */
+export function requireNoFailedSync(database: Database, operation: string): void {
+  const row = database
+    .query<{ sync_failed: number }, [string]>("SELECT sync_failed FROM operations WHERE uuid = ?")
+    .get(operation);
+  if (row?.sync_failed !== 1) return;
+  throw new BoughError("writing to the disk failed meanwhile, so the result was not kept", {
+    hint: `Try again. ${failingDiskHint}`,
+  });
 }
 
 function layersOf(database: Database, which: string, value: string): number[] {

@@ -5,11 +5,6 @@ import { type CheckedLayer, layerDirectory, layersDownFrom, maxDepth } from "./l
 import type { Records } from "./records.ts";
 import { lostLayers } from "./unsynced-layers.ts";
 
-/** Returns the layers that did not get to the disk, before the machine stopped or because a sync has failed in any process. */
-export function lostLayersIn(records: Records): number[] {
-  return [...lostLayers(records), ...(records.unrecordedLosses ?? [])];
-}
-
 /** Returns the absent layers that could not be fetched a moment ago. */
 function unreachableIn({ database, unreachable }: Records): number[] {
   return unreachable === undefined ? [] : unreachable.layers().filter((id) => isAbsent(database, id));
@@ -21,7 +16,7 @@ function unreachableIn({ database, unreachable }: Records): number[] {
  * each request.
  */
 export function createLayerCheck(records: Records): (id: number) => boolean {
-  const missing = [...lostLayersIn(records), ...unreachableIn(records)];
+  const missing = [...lostLayers(records), ...unreachableIn(records)];
   const known = new Map<number, boolean>(missing.map((id) => [id, false]));
   const read = new Map<number, CheckedLayer>();
   const find = (id: number): CheckedLayer | undefined => {
