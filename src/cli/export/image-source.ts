@@ -86,6 +86,8 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
         ...shared,
         id: layer.id,
         stored,
+        // A layer that is not here yet need not be fetched for a push to the registry that it is in.
+        sources: layer.source === undefined ? [] : [layer.source],
         size,
         sources: layer.source === undefined ? [] : [layer.source],
         open: () => service.openLayer(image, layer.id, undefined),

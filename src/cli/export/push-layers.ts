@@ -13,6 +13,8 @@ export interface LayersJob {
   content: Pick<ImageToWrite, "layers" | "recompresses">;
   compression: Compression;
   facts: Pick<FactStore, "get" | "set">;
+  /** Called when all layers are known, while some may still be sent. `isNew`: some were never pushed before. */
+  onKnown: (layers: readonly LayerBlob[], isNew: boolean, signal: AbortSignal) => Promise<void>;
   /** Called with the number of bytes of blobs that have been sent, and of those that are known to be needed. */
   onSent: (bytes: number, total: number) => void;
   runtime: Pick<Runtime, "environment" | "signal">;
@@ -20,28 +22,35 @@ export interface LayersJob {
 
 /** As many as docker and skopeo send at once. */
 const maxTransfers = 6;
+/** Sending a smaller layer again takes as long as asking for it. */
+const askedBytes = 64 * 1024;
 
 /**
  * Sends the layers that a repository lacks, several at once. Those that another repository of the registry has are mounted, and
- * only the others are read. Returns all of them, and how many did not have to be sent.
+ * only the others are read. Returns how many did not have to be sent. `isStale`: a layer's blob was another one than it was known to be,
+ * which only another call gets right.
  */
 export async function pushLayers(
   store: BlobStore,
   job: LayersJob,
-): Promise<{ layers: LayerBlob[]; reused: number }> {
+): Promise<{ reused: number; isStale: boolean }> {
   const { content, compression, facts, runtime } = job;
-  const layers: LayerBlob[] = [];
+  const blobs: LayerBlob[] = [];
+  let unknown = content.layers.length;
+  let [isNew, isStale] = [false, false];
   let [reused, sent, total] = [0, 0, 0];
   using packed = createPackedLayers({
     compression,
     recompresses: content.recompresses,
     environment: runtime.environment,
   });
-  const counted = (chunks: AsyncIterable<Uint8Array>) =>
-    tap(chunks, (chunk) => {
-      sent += chunk.byteLength;
-      job.onSent(sent, total);
-    });
+
+  /** Notes a layer's blob. Resolves at once, unless it is the last that was unknown. */
+  async function note(index: number, blob: LayerBlob, signal: AbortSignal): Promise<void> {
+    blobs[index] = blob;
+    unknown -= 1;
+    if (unknown === 0) await job.onKnown(blobs, isNew, signal);
+  }
 
   async function send(
     blob: LayerBlob,
@@ -49,34 +58,49 @@ export async function pushLayers(
     signal: AbortSignal,
   ): Promise<void> {
     total += blob.size;
-    await store.putBlob(blob, () => counted(open()), signal);
+    const counted = () =>
+      tap(open(), (chunk) => {
+        sent += chunk.byteLength;
+        job.onSent(sent, total);
+      });
+    await store.putBlob(blob, counted, signal);
   }
 
-  /** Returns a layer's blob, which the repository has then. */
-  async function push(layer: LayerContent, signal: AbortSignal): Promise<LayerBlob> {
-    const known = knownBlob(layer, content, compression);
-    if (known !== undefined && (await isThere(store, known, sourcesOf(layer, store, facts), signal))) {
-      reused += 1;
-      return known;
+  /** Sends a layer whose blob is known, unless the registry has it. */
+  async function pushKnown(layer: LayerContent, blob: LayerBlob, signal: AbortSignal): Promise<void> {
+    if (await isThere(store, blob, sourcesOf(layer, store, facts), signal)) reused += 1;
+    else if (blob === layer.stored) await send(blob, () => opened(layer), signal);
+    else {
+      using ready = await packed.pack(layer);
+      layer.onWritten?.(ready.blob);
+      // An earlier version of bough may have packed it differently.
+      isStale ||= ready.blob.digest !== blob.digest;
+      await send(ready.blob, ready.open, signal);
     }
-    if (known !== undefined && known === layer.stored) {
-      await send(known, () => opened(layer), signal);
-      return known;
-    }
+  }
+
+  async function pushUnknown(layer: LayerContent, index: number, signal: AbortSignal): Promise<void> {
+    isNew = true;
     using ready = await packed.pack(layer);
-    layer.onWritten?.(ready.blob);
-    // Different layers may have the same content.
-    if (known === undefined && (await store.hasBlob(ready.blob, signal))) reused += 1;
-    else await send(ready.blob, ready.open, signal);
-    return ready.blob;
+    const { blob } = ready;
+    layer.onWritten?.(blob);
+    const push = async () => {
+      // Another layer, or another machine's, may have the same content.
+      if (blob.size >= askedBytes && (await store.hasBlob(blob, signal))) reused += 1;
+      else await send(blob, ready.open, signal);
+    };
+    await Promise.all([push(), note(index, blob, signal)]);
   }
 
   const work = async ([index, layer]: [number, LayerContent], signal: AbortSignal) => {
-    layers[index] = await push(layer, signal);
+    const known = knownBlob(layer, content, compression);
+    if (known === undefined) await pushUnknown(layer, index, signal);
+    else await Promise.all([pushKnown(layer, known, signal), note(index, known, signal)]);
     noteSource(layer, store, facts);
   };
+  if (content.layers.length === 0) await job.onKnown([], true, runtime.signal);
   await forEachConcurrently(content.layers.entries(), maxTransfers, runtime.signal, work);
-  return { layers, reused };
+  return { reused, isStale };
 }
 
 async function isThere(

@@ -46,11 +46,17 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
   const secured = job.isInsecure ? { isInsecure: true } : {};
   try {
     const store = openBlobStore(`docker://${name}`, { fetch, clock, environment, credentials, ...secured });
-    const content = withKnownLayers(job.content, facts, compression);
     const onSent = reportSent(clock, job.onProgress);
-    const { layers, reused } = await pushLayers(store, { ...job, content, onSent });
-    const isNew = reused < layers.length;
-    const image = await pushDescription(store, tag, content, { layers, isNew, signal });
+    const push = async () => {
+      const content = withKnownLayers(job.content, facts, compression);
+      const description = createDescription(store, content);
+      const pushed = await pushLayers(store, { ...job, content, onSent, onKnown: description.put });
+      return { ...pushed, description };
+    };
+    let pushed = await push();
+    if (pushed.isStale) pushed = await push();
+    const { reused, description } = pushed;
+    const image = await description.name(tag, signal);
     job.onReused(reused);
     const reason = await checkPushed(store, { reference, digest: image.descriptor.digest }, runtime);
     if (reason !== undefined) job.onUnverified(reason);
@@ -60,32 +66,42 @@ export async function pushImage(reference: string, job: PushJob): Promise<Writte
   }
 }
 
-/** Puts the image's configuration, its attestations, and what names them. The last one gets the tag. */
-async function pushDescription(
-  store: BlobStore,
-  tag: string,
-  content: ImageToWrite,
-  { layers, isNew, signal }: { layers: readonly LayerBlob[]; isNew: boolean; signal: AbortSignal },
-): Promise<WrittenImage> {
-  const parts: { mediaType: string; digest: string; bytes: Uint8Array }[] = [];
-  const image = await describeImage(content, layers, (mediaType, text) => {
-    const bytes = Buffer.from(text);
-    const digest = digestOf(bytes);
-    parts.push({ mediaType, digest, bytes });
-    return { mediaType, digest, size: bytes.byteLength };
-  });
-  for (const { mediaType, digest, bytes } of parts) {
-    if (mediaType === mediaTypes.manifest || mediaType === mediaTypes.index) {
-      const isLast = digest === image.descriptor.digest;
-      await store.putManifest(isLast ? tag : digest, { mediaType, bytes }, signal);
-      continue;
-    }
-    const blob = { digest, size: bytes.byteLength };
-    // With a new layer, the configuration is new, too.
-    if (!isNew && (await store.hasBlob(blob, signal))) continue;
-    await store.putBlob(blob, () => once(bytes), signal);
-  }
-  return image;
+/** What describes the image. Its blobs are sent as soon as the layers are known, and what names them at the end. */
+function createDescription(store: BlobStore, content: ImageToWrite) {
+  const manifests: { mediaType: string; digest: string; bytes: Uint8Array }[] = [];
+  let image: WrittenImage | undefined;
+  return {
+    async put(layers: readonly LayerBlob[], isNew: boolean, signal: AbortSignal): Promise<void> {
+      const blobs: { digest: string; bytes: Uint8Array }[] = [];
+      image = await describeImage(content, layers, (mediaType, text) => {
+        const bytes = Buffer.from(text);
+        const digest = digestOf(bytes);
+        if (mediaType === mediaTypes.manifest || mediaType === mediaTypes.index)
+          manifests.push({ mediaType, digest, bytes });
+        else blobs.push({ digest, bytes });
+        return { mediaType, digest, size: bytes.byteLength };
+      });
+      const send = async ({ digest, bytes }: (typeof blobs)[number]) => {
+        const blob = { digest, size: bytes.byteLength };
+        // With a new layer, the configuration is new, too.
+        if (isNew || !(await store.hasBlob(blob, signal)))
+          await store.putBlob(blob, () => once(bytes), signal);
+      };
+      await Promise.all(blobs.map(send));
+    },
+    /** The last manifest, which names the others, gets the tag. */
+    async name(tag: string, signal: AbortSignal): Promise<WrittenImage> {
+      for (const { mediaType, digest, bytes } of manifests)
+        await store.putManifest(
+          digest === image?.descriptor.digest ? tag : digest,
+          { mediaType, bytes },
+          signal,
+        );
+      if (image === undefined)
+        throw new Error("unreachable: the image is described when its layers are known");
+      return image;
+    },
+  };
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
