@@ -89,7 +89,6 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
         // A layer that is not here yet need not be fetched for a push to the registry that it is in.
         sources: layer.source === undefined ? [] : [layer.source],
         size,
-        sources: layer.source === undefined ? [] : [layer.source],
         open: () => service.openLayer(image, layer.id, undefined),
       };
     }

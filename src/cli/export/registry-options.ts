@@ -1,4 +1,4 @@
-/** Options of commands that use registries. They apply to skopeo, which bough and its engine start, by variables. */
+/** Options of commands that use registries. bough's client of registries and skopeo, which the engine starts, get them as variables. */
 import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { usageError } from "../../errors.ts";
 import type { Values } from "../command-line/arguments.ts";
