@@ -11,8 +11,7 @@ import { type AnnotationOptions, requireSamePlatforms } from "../export/annotati
 import type { Runtime } from "../process/runtime.ts";
 import { readSharing } from "./build-cache.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
-import { readBuildOptions, readOnError } from "./options/build-options.ts";
-import { requireSamePlatform } from "./options/platform-option.ts";
+import { readBuildOptions, readOnError, requireSamePlatform } from "./options/build-options.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
 import { findResultFiles } from "./result-files.ts";

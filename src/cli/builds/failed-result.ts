@@ -4,12 +4,15 @@ import { BoughError, messageOf } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
 import { isStateDiskFull, unlessStateDiskFull } from "../../state-failure.ts";
 import type { Store } from "../../store/store.ts";
+import { describeFailure, failureOf } from "../../terminal/failure.ts";
+import { formatLogLines } from "../../terminal/terminal-text.ts";
 import type { Invocation } from "../command-line/command.ts";
-import type { GlobalOptions } from "../command-line/globals.ts";
-import { commandLine } from "../command-line/globals.ts";
-import { keepFailedStep } from "../run/failed-step.ts";
+import { commandLine, type GlobalOptions } from "../command-line/globals.ts";
+import { sessionKey } from "../references/session-argument.ts";
+import { failedStepOf, keepFailedStep } from "../run/failed-step.ts";
+import { runToItsEnd } from "../run/to-end.ts";
 import { isEmbedded } from "../service/choice.ts";
-import type { Connection } from "../service/connection.ts";
+import { type Connection, connectQuietly } from "../service/connection.ts";
 import { withRoomHint, withStateRoomHint } from "../service/room-hint.ts";
 
 /** Keeps or removes the image of the failed step. Returns the build's error, with a hint if the disk is full. */
@@ -110,4 +113,47 @@ function waysInto(step: FailedStepError, { session, globals, store, opensShell }
 export function failedStepIn(error: unknown): FailedStepError | undefined {
   if (error instanceof FailedStepError) return error;
   return error instanceof Error ? failedStepIn(error.cause) : undefined;
+}
+
+/**
+ * `--on-error shell`: prints the failure, unless `isReported`, and opens a shell in the place of the failed step, with all that its
+ * command had. Returns the build's exit code after the shell exits; `undefined` if the build did not fail in a step that was run.
+ */
+export async function openShellAfter(
+  error: unknown,
+  invocation: Invocation,
+  isReported: boolean,
+): Promise<number | undefined> {
+  const { runtime, globals, log } = invocation;
+  const step = failedStepIn(error);
+  if (step?.place === undefined || runtime.signal.aborted) return undefined;
+  const { text } = describeFailure(error, globals.format);
+  if (!isReported) runtime.stderr.write(formatLogLines(text, runtime.stderr));
+  log.info("opening a shell in place of the failed step; its changes are thrown away when you leave");
+  await using connection = await connectQuietly(invocation);
+  await runToItsEnd(
+    {
+      key: sessionKey(invocation),
+      place: { kind: "step", step: failedStepOf(step, step.place) },
+      command: "shell",
+      env: {},
+      cwd: undefined,
+      user: undefined,
+      ignoresConfig: false,
+      limits: undefined,
+      files: [],
+      excludes: [],
+      volumes: [],
+      input: undefined,
+      network: "default",
+      hosts: [],
+      timeout: undefined,
+      hostname: undefined,
+      isDisposable: true,
+      hasTerminal: true,
+    },
+    invocation,
+    connection,
+  );
+  return failureOf(error).exitCode;
 }

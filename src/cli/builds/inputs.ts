@@ -17,8 +17,8 @@ import { prepareFetches } from "../contexts/prepare-fetches.ts";
 import { sourceDateEpoch } from "../export/times.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
+import { readPlatform } from "./options/build-options.ts";
 import { chooseDialect } from "./options/dialect.ts";
-import { readPlatform } from "./options/platform-option.ts";
 import { readSecretOptions, type SecretOptions } from "./options/secret-options.ts";
 
 /** The inputs of a build, as given on the command line. */

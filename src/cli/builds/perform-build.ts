@@ -33,8 +33,7 @@ import { type BuildCache, openBuildCache, readSharing } from "./build-cache.ts";
 import { readCheckedDockerfile } from "./checked-dockerfile.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import type { Measures } from "./measures.ts";
-import { readBuildOptions } from "./options/build-options.ts";
-import { requirePlatform } from "./options/platform-option.ts";
+import { readBuildOptions, requirePlatform } from "./options/build-options.ts";
 
 /** Creates what a build needs, runs it, and writes its outputs. The caller displays it. */
 export async function performBuild(

@@ -46,7 +46,7 @@ export async function runBuildCommand(invocation: Invocation, show = createProgr
     measures?.print();
     const isReported = progress.fail(error);
     if (invocation.values.text("on-error") === "shell") {
-      const { openShellAfter } = await import("./on-error.ts");
+      const { openShellAfter } = await import("./failed-result.ts");
       const exitCode = await openShellAfter(error, invocation, isReported);
       if (exitCode !== undefined) return exitCode;
     }

@@ -7,7 +7,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { watchedTerminal } from "../process/runtime.ts";
-import { engineDirectory } from "../service/engine-directory.ts";
+import { requireEngineDirectory } from "../service/engine-host.ts";
 import { sessionDatabases } from "./session-images.ts";
 
 export const check = command({
@@ -39,7 +39,7 @@ interface Finding extends Damage {
 
 async function checkEngine(invocation: Invocation): Promise<number> {
   const { values, runtime, globals } = invocation;
-  const directory = await engineDirectory(runtime);
+  const directory = await requireEngineDirectory(runtime);
   const engine = await import("../../engine/check/check.ts");
   const { clock, signal } = runtime;
   const row = createProgressRow(clock, watchedTerminal(runtime, globals));

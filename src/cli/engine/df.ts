@@ -3,7 +3,7 @@ import { formatCount } from "../../terminal/quantity.ts";
 import { type Cell, sizeCell } from "../../terminal/table.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
-import { engineDirectory } from "../service/engine-directory.ts";
+import { requireEngineDirectory } from "../service/engine-host.ts";
 import { beforeBuilds, defaultSelection } from "./prune.ts";
 import { addScopeUses, scopeOwner, withSessionImages } from "./session-images.ts";
 
@@ -21,7 +21,7 @@ export const df = command({
 
 async function showUsage(invocation: Invocation): Promise<void> {
   const { runtime } = invocation;
-  const directory = await engineDirectory(runtime);
+  const directory = await requireEngineDirectory(runtime);
   const { measureUsage } = await import("../../engine/prune/usage.ts");
   await withSessionImages(runtime, async ({ uses, contexts, buildsSince }) => {
     await addScopeUses(uses, invocation);

@@ -9,7 +9,7 @@ import { command, type Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { parseTime } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
-import { engineDirectory } from "../service/engine-directory.ts";
+import { requireEngineDirectory } from "../service/engine-host.ts";
 import { noteRoom, parseKept, roomRequest } from "../service/make-room.ts";
 import { addScopeUses, withSessionImages } from "./session-images.ts";
 
@@ -73,7 +73,7 @@ export const prune = command({
 async function pruneEngine(invocation: Invocation): Promise<void> {
   const { values, runtime, log } = invocation;
   const chosen = readSelection(values, runtime.clock);
-  const directory = await engineDirectory(runtime);
+  const directory = await requireEngineDirectory(runtime);
   const engine = await import("../../engine/prune/prune.ts");
   const isDone = values.flag("yes");
   await withSessionImages(runtime, async ({ uses, ...known }) => {

@@ -12,7 +12,7 @@ import {
   withoutSecrets,
 } from "../references/operation-argument.ts";
 import { sessionKey } from "../references/session-argument.ts";
-import { createOutputRelay } from "../run/output-relay.ts";
+import { createOutputRelay } from "../run/instance.ts";
 import { connectQuietly } from "../service/connection.ts";
 
 export const show = command({

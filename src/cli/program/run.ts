@@ -1,18 +1,31 @@
 import { BoughError, usageError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
+import { wrapWords } from "../../terminal/fit.ts";
 import { formatLogLines } from "../../terminal/terminal-text.ts";
 import { version } from "../../version.ts";
 import { findCommand, parseArguments, type Values } from "../command-line/arguments.ts";
 import type { CommandTable, Entry } from "../command-line/command.ts";
-import { type ArgumentDefinitions, readTokens } from "../command-line/definitions.ts";
+import {
+  type ArgumentDefinition,
+  type ArgumentDefinitions,
+  readTokens,
+  shortOf,
+} from "../command-line/definitions.ts";
 import { type GlobalOptions, globalDefinitions, readGlobals } from "../command-line/globals.ts";
-import { argumentsOf, renderGroup, renderHelp, renderUsual } from "../command-line/help.ts";
+import {
+  argumentsOf,
+  joinSections,
+  renderGroup,
+  renderHelp,
+  renderRows,
+  renderUsual,
+  wrapText,
+} from "../command-line/help.ts";
 import { listWords } from "../command-line/option-values.ts";
 import { runLoaded } from "../command-line/run-loaded.ts";
 import { withRegistryOptions } from "../export/registry-options.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { commands } from "./commands.ts";
-import { renderOverview } from "./overview.ts";
 import { readArguments } from "./read-arguments.ts";
 
 /**
@@ -197,4 +210,51 @@ function checkPlaces(values: Values, definitions: ArgumentDefinitions, name: str
   }
   if (values.rest?.[0] === "" && values.positionals.length === 0)
     throw new BoughError(`${name}: COMMAND is empty`, usage);
+}
+
+/** The help text of bough itself, which fits a screen of 80 by 24. `bough help commands` has the rest. */
+const summary = "bough builds container images from Dockerfiles, and runs commands in images.";
+
+const common = ["build", "run", "shell", "images", "inspect", "push", "rmi", "doctor"];
+
+/** The other commands, whose names say enough beside these titles. */
+const more: readonly (readonly [title: string, names: readonly string[]])[] = [
+  ["images", ["tag", "untag", "ls", "cat", "cp"]],
+  ["sessions", ["use", "cd", "env", "session"]],
+  ["operations", ["ps", "show", "logs", "kill", "wait"]],
+  ["disk, cache", ["engine", "cache"]],
+  ["services", ["auth", "serve"]],
+  ["bough itself", ["agent", "skill", "mcp", "completion", "licenses", "release-key"]],
+];
+
+const usualOptions = ["session", "profile", "url", "local", "format", "log-level", "quiet"] as const;
+
+const footer =
+  "`bough COMMAND -h` says more, `bough help commands` describes all commands and options, `bough help` lists topics. Coding agents: read `bough agent` first.";
+
+function renderOverview(commands: CommandTable, columns: number): string {
+  return joinSections([
+    `${wrapText(summary, columns)}\nUsage: bough [OPTIONS] COMMAND [ARGUMENTS]`,
+    [
+      renderRows(
+        "Common commands",
+        common.map((name) => [name, commands[name]?.summary ?? ""]),
+        columns,
+      ),
+      renderRows(
+        "More commands",
+        more.map(([title, names]) => [title, names.join(", ")]),
+        columns,
+      ),
+      wrapWords("Options: ", [...usualOptions.map(describeOption), "..."], { indent: 2, columns }),
+    ].join("\n"),
+    wrapText(footer, columns),
+  ]);
+}
+
+function describeOption(name: (typeof usualOptions)[number]): string {
+  const definition: ArgumentDefinition = globalDefinitions[name];
+  const letter = shortOf(definition);
+  const hint = definition.valueHint === undefined ? "" : ` ${definition.valueHint}`;
+  return `${letter === undefined ? `--${name}` : `-${letter}`}${hint},`;
 }

@@ -1,8 +1,11 @@
 import type { Service } from "../../service/client.ts";
 import { requireEnd } from "../../service/operations/outcome.ts";
-import type { EventListener, OperationOutcome } from "../../service/service.ts";
+import type { EventListener, OperationOutcome, OutputChunk } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+import { sha256Of } from "../../sha256.ts";
 import type { Log } from "../../terminal/log.ts";
+import { describeTruncation } from "../../terminal/quantity.ts";
+import type { Runtime } from "../process/runtime.ts";
 
 interface RunOptions {
   service: Service;
@@ -49,4 +52,77 @@ export function requireExitCode(outcome: OperationOutcome, timeoutSeconds: numbe
 /** The system keeps only eight bits of an exit code: 256 would become success. */
 export function processExitCode(code: number): number {
   return Number.isInteger(code) && code >= 0 && code <= 255 ? code : 1;
+}
+
+type StreamName = OutputChunk["stream"];
+const streams: readonly StreamName[] = ["stdout", "stderr"];
+
+/** Passes an operation's output on to the process's own streams, byte for byte. */
+interface OutputRelay extends EventListener {
+  onBytes(stream: StreamName, bytes: Uint8Array): void;
+  /** Passes on output that no event has brought, and warns of output that is lost. */
+  finish(outcome: Pick<OperationOutcome, "operation" | StreamName>): Promise<void>;
+}
+
+export function createOutputRelay(
+  runtime: Pick<Runtime, StreamName>,
+  service: Pick<Service, "recordedOutput">,
+  log: Log,
+): OutputRelay {
+  const passed = { stdout: startCount(), stderr: startCount() };
+
+  return {
+    onBytes(stream, bytes) {
+      count(passed[stream], bytes);
+      runtime[stream].write(bytes);
+    },
+
+    async finish(outcome) {
+      const lacking = streams.filter((stream) => outcome[stream].text.length > textLength(passed[stream]));
+      // The record is read once, and only if the events did not bring everything.
+      const recorded = lacking.length === 0 ? undefined : await service.recordedOutput(outcome.operation);
+      for (const stream of lacking) {
+        const whole = recorded?.[stream] ?? new Uint8Array();
+        const { bytes, hasher } = passed[stream];
+        const begun = sha256Of(whole.subarray(0, bytes));
+        if (begun === hasher.digest("hex")) {
+          runtime[stream].write(whole.subarray(bytes));
+          passed[stream].bytes = whole.byteLength;
+        } else
+          log.warn(`parts of ${stream} were lost on the way: \`bough logs ${outcome.operation}\` has them`);
+      }
+      for (const stream of streams) {
+        // Not the bytes of the outcome's text: that has replacement characters for what is not UTF-8.
+        if (outcome[stream].truncated) log.warn(describeTruncation(stream, passed[stream].bytes));
+      }
+      await Promise.all(streams.map((stream) => runtime[stream].flush()));
+    },
+  };
+}
+
+/** The output of a stream that was passed on, as counts and a hash: enough to check that a record continues it. */
+interface Count {
+  bytes: number;
+  characters: number;
+  decoder: TextDecoder;
+  hasher: Bun.CryptoHasher;
+}
+
+function startCount(): Count {
+  return {
+    bytes: 0,
+    characters: 0,
+    decoder: new TextDecoder("utf-8", { ignoreBOM: true }),
+    hasher: new Bun.CryptoHasher("sha256"),
+  };
+}
+
+function count(counted: Count, bytes: Uint8Array): void {
+  counted.bytes += bytes.byteLength;
+  counted.characters += counted.decoder.decode(bytes, { stream: true }).length;
+  counted.hasher.update(bytes);
+}
+
+function textLength(counted: Count): number {
+  return counted.characters + counted.decoder.decode().length;
 }

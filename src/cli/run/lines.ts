@@ -7,8 +7,7 @@ import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
-import { runInstance } from "./instance.ts";
-import { createOutputRelay } from "./output-relay.ts";
+import { createOutputRelay, runInstance } from "./instance.ts";
 import { type RunRequest, withInstance } from "./request.ts";
 
 /**

@@ -16,11 +16,11 @@ import type {
 import type { InstanceMount } from "../../service/wire/mount.ts";
 import { describeGone } from "../../terminal/quantity.ts";
 import type { Invocation } from "../command-line/command.ts";
-import { readPipedInput } from "../process/piped-input.ts";
 import { requireSessionImage } from "../references/image-argument.ts";
 import type { Connection } from "../service/connection.ts";
 import type { FailedStep } from "./failed-step.ts";
 import { type FileArgument, requireVolumes } from "./file-argument.ts";
+import { readPipedInput } from "./input.ts";
 import { requireExitCode, runInstance } from "./instance.ts";
 import { requireLimits } from "./limit-options.ts";
 import { type LentAgain, stageLocalFiles } from "./local-files.ts";

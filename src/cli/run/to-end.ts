@@ -12,8 +12,7 @@ import { isEmbedded } from "../service/choice.ts";
 import type { Connection } from "../service/connection.ts";
 import { roomHint, withRoomHint } from "../service/room-hint.ts";
 import { type AskedRun, type ReadyRun, withCommand, withStored } from "./image-command.ts";
-import { requireExitCode, runInstance } from "./instance.ts";
-import { createOutputRelay } from "./output-relay.ts";
+import { createOutputRelay, requireExitCode, runInstance } from "./instance.ts";
 import { type RunRequest, startImage, stepOf, withInstance } from "./request.ts";
 import { passTerminal } from "./terminal.ts";
 

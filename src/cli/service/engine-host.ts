@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import type { Engine, EngineOptions } from "../../engine/engine.ts";
+import { releaseReserve } from "../../engine/reserve.ts";
 import { BoughError } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { enterUserNamespace } from "../process/user-namespace.ts";
@@ -32,5 +34,17 @@ export async function startEngine(
     clock: runtime.clock,
     environment: runtime.environment,
     ...options,
+  });
+}
+
+/** Returns the embedded engine's directory. Rejects if it does not exist. */
+export async function requireEngineDirectory(runtime: Runtime): Promise<string> {
+  const directory = await enterEngine(runtime);
+  if (existsSync(directory)) {
+    releaseReserve(directory);
+    return directory;
+  }
+  throw new BoughError(`there is no engine in ${directory} yet`, {
+    hint: "The first `bough build` without a service creates it.",
   });
 }

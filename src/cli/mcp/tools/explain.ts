@@ -2,15 +2,16 @@ import { z } from "zod";
 import { BoughError } from "../../../errors.ts";
 import { renderExplanation, renderShared } from "../../../terminal/explanation.ts";
 import { runBuildCommand } from "../../builds/run-build.ts";
-import { invocationFor } from "../call.ts";
-import { additive, type Tool } from "../tool.ts";
+import { callForJson, invocationFor } from "../call.ts";
+import { warningForAgent } from "../hints.ts";
+import { additive, readOnly, type Tool } from "../tool.ts";
 import { createBuildReport } from "./build.ts";
 import { buildInputs, buildWords } from "./fields.ts";
 import { inTurn } from "./in-turn.ts";
 
-const input = z.strictObject(buildInputs);
+const explainInput = z.strictObject(buildInputs);
 
-const output = z.object({
+const explainOutput = z.object({
   allCached: z.boolean(),
   cached: z.array(z.string()).describe("Steps whose layers are cached"),
   first: z
@@ -19,13 +20,13 @@ const output = z.object({
     .describe("The first step that a build would run, and why; all later steps of its stage run as well"),
 });
 
-export const explain: Tool<typeof input, typeof output> = {
+export const explain: Tool<typeof explainInput, typeof explainOutput> = {
   name: "explain",
   title: "Explain what a build would run",
   description:
     "Say which steps of a build are cached, and what has changed for the first one that is not: a file, an ARG, the instruction's text, the base image. No RUN is executed and no layer is made; a missing base image is imported, and files of the context may be uploaded.",
-  input,
-  output,
+  input: explainInput,
+  output: explainOutput,
   annotations: additive,
   async perform(given, call) {
     const words = buildWords(given);
@@ -38,7 +39,7 @@ export const explain: Tool<typeof input, typeof output> = {
     call.root.requireBuildFiles(invocation);
     const report = createBuildReport(call);
     const cached: string[] = [];
-    let first: z.infer<typeof output>["first"] = null;
+    let first: z.infer<typeof explainOutput>["first"] = null;
     const progress: typeof report.progress = {
       ...report.progress,
       emit(event) {
@@ -59,5 +60,45 @@ export const explain: Tool<typeof input, typeof output> = {
       }
       return { allCached: first === null, cached, first };
     });
+  },
+};
+
+const checkInput = z.strictObject({
+  ...buildInputs,
+  details: z
+    .boolean()
+    .optional()
+    .describe("Include the parsed instructions, and the files that COPY and ADD would copy"),
+});
+
+const finding = z.object({ rule: z.string(), message: z.string(), line: z.number().nullable() });
+const report = z.object({
+  warnings: z.array(finding),
+  errors: z.array(finding),
+  instructions: z.array(z.looseObject({ line: z.number(), name: z.string() })),
+  files: z.array(z.looseObject({ line: z.number(), source: z.string() })),
+});
+const checkOutput = z.object({
+  ok: z.boolean().describe("True if it can be built"),
+  ...report.partial({ instructions: true, files: true }).shape,
+});
+
+export const check: Tool<typeof checkInput, typeof checkOutput> = {
+  name: "check",
+  title: "Check a Dockerfile",
+  description:
+    "Look for mistakes in a Dockerfile; the rules have the names of Docker's build checks. It uses no service and changes nothing.",
+  input: checkInput,
+  output: checkOutput,
+  annotations: { ...readOnly, idempotentHint: true },
+  async perform({ details, ...given }, call) {
+    const words = buildWords(given);
+    call.root.requireBuildFiles(invocationFor(words, call));
+    const found = await callForJson(["build"], { ...words, flags: [...words.flags, "check"] }, call);
+    const { instructions, files, warnings, errors } = report.parse(found);
+    const more = details === true ? { instructions, files } : {};
+    const told = (findings: typeof warnings) =>
+      findings.map((each) => ({ ...each, message: warningForAgent(each.message) }));
+    return { ok: errors.length === 0, warnings: told(warnings), errors: told(errors), ...more };
   },
 };
