@@ -26,10 +26,8 @@ async function requestsOfBase(reference: string): Promise<string[]> {
     );
 }
 
-const look = (name: string) => `GET /v1/images ${name}`;
-
-test("both names are looked up at once, and an import takes two round trips more", async () => {
-  // The build would hang if one waited for the other.
+/** Holds all look-ups until there are two: the build would hang if one waited for the other. */
+function holdUntilBoth(): void {
   const both = Promise.withResolvers<void>();
   service.intercept = async ({ url }) => {
     if (new URL(url).pathname !== "/v1/images") return undefined;
@@ -37,6 +35,12 @@ test("both names are looked up at once, and an import takes two round trips more
     await both.promise;
     return undefined;
   };
+}
+
+const look = (name: string) => `GET /v1/images ${name}`;
+
+test("both names are looked up at once, and an import takes two round trips more", async () => {
+  holdUntilBoth();
   const requests = await requestsOfBase("alpine:3.20");
   expect(requests.slice(0, 2).sort()).toEqual([look("alpine:3.20"), look("docker.io/library/alpine:3.20")]);
   // What the service can do is asked beside the import, not after it.
@@ -50,7 +54,9 @@ test("both names are looked up at once, and an import takes two round trips more
 
 test("a name that the service has listed is looked up alone from then on", async () => {
   service.state.addImage("base:1");
+  holdUntilBoth();
   expect(await requestsOfBase("base:1")).toHaveLength(2);
+  service.intercept = undefined;
   expect(await requestsOfBase("base:1")).toEqual([look("base:1")]);
   service.state.tags.clear();
   service.state.addImage("docker.io/library/base:1");
@@ -62,5 +68,5 @@ test("a failure to look up the other name does not matter if the image has the w
   service.state.addImage("base:1");
   service.intercept = ({ url }) =>
     url.includes("docker.io") ? Response.json({ error: "no" }, { status: 401 }) : undefined;
-  expect(await requestsOfBase("base:1")).toHaveLength(2);
+  expect(await requestsOfBase("base:1")).toContain(look("base:1"));
 });
