@@ -1,0 +1,186 @@
+/** Caches that are damaged, foreign, newer, hostile or incomplete, and registries that fail: the build goes on without them. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { digestOf } from "../../../src/image/digest.ts";
+import { runBough, temporaryDirectory } from "../../support/bough.ts";
+import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { writeFiles } from "../../support/files.ts";
+import { Registry } from "../../support/registry.ts";
+import { buildIn, newHome } from "./homes.ts";
+
+const manifestType = "application/vnd.oci.image.manifest.v1+json";
+
+let registry: Registry;
+/** Stands before the registry, and answers in its place what `intercept` returns. */
+let front: ReturnType<typeof Bun.serve>;
+let intercept: (request: Request) => Response | undefined;
+let source: string;
+let text: string;
+beforeAll(async () => {
+  registry = await Registry.start();
+  registry.push(await makeBusyboxLayout(temporaryDirectory()), "base:1");
+  text = `FROM ${registry.host}/base:1\nRUN echo one > /one\nRUN cat /one > /two\n`;
+  source = temporaryDirectory();
+  writeFiles(source, { Dockerfile: text });
+  front = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      const own = intercept(request);
+      if (own !== undefined) return own;
+      const headers = new Headers(request.headers);
+      headers.delete("host");
+      const body = request.body === null ? undefined : await request.bytes();
+      const response = await fetch(`http://${registry.host}${pathname}${search}`, {
+        ...{ method: request.method, headers, redirect: "manual" },
+        ...(body === undefined ? {} : { body }),
+      });
+      const answered = new Headers(response.headers);
+      const location = answered.get("location");
+      if (location !== null)
+        answered.set("location", location.replace(registry.host, `127.0.0.1:${front.port}`));
+      return new Response(response.body, { status: response.status, headers: answered });
+    },
+  });
+});
+afterAll(async () => {
+  await front.stop(true);
+  await registry.stop();
+});
+
+const shared = (host: string, name: string) => {
+  const ref = `type=registry,ref=${host}/${name}:main`;
+  return ["--docker", `--cache-from=${ref}`, `--cache-to=${ref},mode=max`];
+};
+const edit = (from: string, to: string) => writeFileSync(join(source, "Dockerfile"), text.replace(from, to));
+
+async function put(name: string, manifest: object): Promise<string> {
+  const body = JSON.stringify(manifest);
+  const url = `http://${registry.host}/v2/${name}/manifests/main`;
+  const response = await fetch(url, { method: "PUT", body, headers: { "content-type": manifestType } });
+  expect(response.status, await response.text()).toBe(201);
+  return digestOf(body);
+}
+
+async function putBlob(name: string, bytes: Uint8Array) {
+  const begun = await fetch(`http://${registry.host}/v2/${name}/blobs/uploads/`, { method: "POST" });
+  const url = new URL(begun.headers.get("location") ?? "");
+  const digest = digestOf(bytes);
+  url.searchParams.set("digest", digest);
+  await fetch(url, { method: "PUT", body: new Uint8Array(bytes) });
+  return { digest, size: bytes.byteLength };
+}
+
+const indexType = "application/vnd.bough.cache.index.v1+zstd";
+
+test.each([
+  ["an image", "application/vnd.oci.image.config.v1+json", "it is an image or another artifact", true],
+  ["buildx's cache", "application/vnd.buildkit.cacheconfig.v0", "docker buildx wrote it", true],
+  ["that of a newer bough", "application/vnd.bough.cache.index.v2+zstd", "a newer bough wrote it", true],
+  ["a damaged index", indexType, "it is damaged", false],
+  ["an index of another format", indexType, "a newer bough wrote it (format 9)", true],
+  ["no index", indexType, "it is not a bough cache index", false],
+])(
+  "%s is a miss with a warning",
+  async (what, mediaType, message, isKept) => {
+    const name = `x${what.replace(/[^a-z]+/g, "-")}`;
+    const contents: Record<string, Uint8Array> = {
+      "a damaged index": Buffer.from("no zstd"),
+      "an index of another format": Bun.zstdCompressSync(Buffer.from("bough-cache 9\n{}\nunsigned\n{}")),
+      "no index": Bun.zstdCompressSync(Buffer.from("hello\n")),
+    };
+    const config = { mediaType, ...(await putBlob(name, contents[what] ?? Buffer.from("{}"))) };
+    const digest = await put(name, { schemaVersion: 2, mediaType: manifestType, config, layers: [] });
+    const built = await buildIn(newHome(), source, shared(registry.host, name));
+    expect([built.exitCode, built.runs.length], built.stderr).toEqual([0, 2]);
+    expect(built.stderr).toContain(`[WARN] cache: ${registry.host}/${name}:main is not used: ${message}`);
+    const found = await fetch(`http://${registry.host}/v2/${name}/manifests/main`, {
+      headers: { accept: manifestType },
+    });
+    expect(digestOf(await found.bytes()) === digest).toBe(isKept);
+  },
+  30_000,
+);
+
+test("layers that the registry has lost, or that have other bytes, are made again", async () => {
+  intercept = () => undefined;
+  const words = shared(`127.0.0.1:${front.port}`, "lost");
+  edit("", "");
+  await buildIn(newHome(), source, words);
+  edit("> /two", "> /three");
+  for (const respond of [() => new Response("no", { status: 404 }), () => new Response("other bytes")]) {
+    intercept = (request) =>
+      request.method === "GET" && /\/blobs\//.test(request.url) && seen.size > 1 ? respond() : note(request);
+    // The index is the first blob that a build reads.
+    const seen = new Set<string>();
+    const note = (request: Request) => {
+      if (request.method === "GET" && /\/blobs\//.test(request.url)) seen.add(request.url).add("index");
+      return undefined;
+    };
+    const built = await buildIn(newHome(), source, words);
+    expect([built.exitCode, built.runs.at(-1)], built.stderr).toEqual([0, "RUN echo one > /one"]);
+    expect(built.stderr).toContain("is gone: building it again");
+  }
+}, 60_000);
+
+test("a registry that goes away costs the cache only", async () => {
+  intercept = () => undefined;
+  const words = shared(`127.0.0.1:${front.port}`, "away");
+  edit("", "");
+  await buildIn(newHome(), source, words);
+  edit("> /two", "> /four");
+  let hasRead = false;
+  intercept = (request) => {
+    if (hasRead) return new Response("away", { status: 410 });
+    hasRead = /\/blobs\//.test(request.url);
+    return undefined;
+  };
+  const built = await buildIn(newHome(), source, words);
+  expect(built.exitCode, built.stderr).toBe(0);
+  expect(built.stderr).toContain("[WARN] cache: nothing is written");
+}, 60_000);
+
+test("a signature is required with --cache-verify, and covers the layers", async () => {
+  const keys = temporaryDirectory();
+  for (const words of [
+    ["genpkey", "-algorithm", "ed25519", "-out", "key"],
+    ["pkey", "-in", "key", "-pubout", "-out", "pub"],
+  ])
+    Bun.spawnSync(["openssl", ...words], { cwd: keys });
+  edit("", "");
+  const [signed, unsigned] = [shared(registry.host, "signed"), shared(registry.host, "unsigned")];
+  await buildIn(newHome(), source, [...signed, "--cache-sign", join(keys, "key")]);
+  await buildIn(newHome(), source, unsigned);
+  const verify = ["--cache-verify", join(keys, "pub")];
+  const found = await buildIn(newHome(), source, [...signed.slice(0, 2), ...verify]);
+  expect([found.exitCode, found.runs], found.stderr).toEqual([0, []]);
+  const refused = await buildIn(newHome(), source, [...unsigned.slice(0, 2), ...verify]);
+  expect([refused.exitCode, refused.runs.length], refused.stderr).toEqual([0, 2]);
+  expect(refused.stderr).toContain("it is not signed");
+  const unkeyed = await buildIn(newHome(), source, ["--build-arg", "A=1", ...signed, "--no-cache"]);
+  expect(unkeyed.stderr).toContain("it is signed, and this build has no --cache-sign");
+}, 60_000);
+
+test("bough cache takes a reference", async () => {
+  edit("", "");
+  const name = `${registry.host}/shown`;
+  await buildIn(newHome(), source, shared(registry.host, "shown"));
+  const cache = (...words: string[]) =>
+    runBough(["-f", "json", "cache", ...words], {
+      workingDirectory: "/",
+      environment: { BOUGH_HOME: temporaryDirectory() },
+    });
+  const [listed, shown] = [await cache("list", `${name}:main`), await cache("show", `${name}:main`)];
+  expect(JSON.parse(listed.stdout), listed.stderr).toMatchObject([{ scope: `${name}:main`, layers: 2 }]);
+  expect(
+    JSON.parse(shown.stdout)
+      .map(({ title }: { title: string }) => title)
+      .sort(),
+  ).toEqual(["RUN cat /one > /two", "RUN echo one > /one"]);
+  const refused = await cache("remove", `${registry.host}/base:1`);
+  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("is no cache of bough")]);
+  const missing = await cache("show", `${name}:none`);
+  expect([missing.exitCode, missing.stderr]).toEqual([1, expect.stringContaining("there is no cache")]);
+}, 60_000);
