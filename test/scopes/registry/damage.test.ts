@@ -125,6 +125,34 @@ test("layers that the registry has lost, or that have other bytes, are made agai
   }
 }, 60_000);
 
+test("what a registry has lost is sent again", async () => {
+  intercept = () => undefined;
+  const words = shared(`127.0.0.1:${front.port}`, "forgetful");
+  const home = newHome();
+  edit("", "");
+  await buildIn(home, source, words);
+  const manifest = (await (
+    await fetch(`http://${registry.host}/v2/forgetful/manifests/main`, { headers: { accept: manifestType } })
+  ).json()) as { layers: { digest: string; size: number }[] };
+  // The registry refuses a manifest with such a blob, until it is sent again.
+  // The base's layer, which is the largest.
+  const lost = manifest.layers.sort((one, other) => other.size - one.size)[0]?.digest ?? "";
+  let isLost = true;
+  intercept = (request) => {
+    if (!isLost) return undefined;
+    if (request.method === "HEAD" && request.url.endsWith(lost)) return new Response(null, { status: 404 });
+    if (request.method === "PUT" && request.url.includes(encodeURIComponent(lost))) isLost = false;
+    return request.method === "PUT" && request.url.includes("/manifests/")
+      ? Response.json({ errors: [{ code: "MANIFEST_BLOB_UNKNOWN" }] }, { status: 404 })
+      : undefined;
+  };
+  edit("> /two", "> /five");
+  const built = await buildIn(home, source, words);
+  expect([built.exitCode, isLost], built.stderr).toEqual([0, false]);
+  expect(built.stderr).toContain("cache: 127.0.0.1");
+  expect(built.stderr).not.toContain("[WARN] cache");
+}, 60_000);
+
 test("a registry that goes away costs the cache only", async () => {
   intercept = () => undefined;
   const words = shared(`127.0.0.1:${front.port}`, "away");

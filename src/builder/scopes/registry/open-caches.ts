@@ -1,6 +1,7 @@
 import type { Clock } from "../../../clock.ts";
 import { BoughError, messageOf } from "../../../errors.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
+import { RegistryError } from "../../../registry/registry-error.ts";
 import type { FactStore } from "../../../store/facts.ts";
 import { formatLayers } from "../count-layers.ts";
 import { UnusableIndexError } from "../index-file.ts";
@@ -34,6 +35,9 @@ export interface CacheOptions extends ScopeKeys {
 }
 
 const directoryPrefix = "dir:";
+
+/** Statuses of a registry that refuses a manifest because it has lost blobs that the cache kept. */
+const mayLackBlobs: readonly number[] = [400, 404];
 
 export interface OpenCaches extends Disposable {
   found: FoundScope[];
@@ -92,25 +96,36 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
   const targets = to.map((target) => {
     const store = storeOf(target.address);
     const kept = async () => (await read(target).catch(() => undefined))?.kept ?? new Set<string>();
-    return { ...target, store, sender: createLayerSender({ ...options, ...target, store, kept }) };
+    const nothing = async () => new Set<string>();
+    const senderOf = (trusts: boolean) =>
+      createLayerSender({ ...options, ...target, store, kept: trusts ? kept : nothing });
+    return { ...target, store, sender: senderOf(true), senderOf };
   });
 
   async function write(
-    { sender, ...target }: (typeof targets)[number],
+    target: (typeof targets)[number],
     used: ScopeIndex,
     result: string | undefined,
     gone: ReadonlySet<string>,
   ): Promise<void> {
-    try {
+    const writeWith = async (sender: LayerSender, trusts: boolean) => {
       const only = target.mode === "min" ? result : undefined;
       const additions = await translate(used, { service, images, sender, only, now: clock.now() });
       const before = await read(target).catch(() => undefined);
-      const written = await writeCache(target, additions, before, {
+      return writeCache(target, additions, before, {
         ...options,
         sign,
         verify,
         gone,
+        trusts,
         warn: log.warn,
+      });
+    };
+    try {
+      const written = await writeWith(target.sender, true).catch(async (error: unknown) => {
+        if (!(error instanceof RegistryError && mayLackBlobs.includes(error.status ?? 0))) throw error;
+        using sender = target.senderOf(false);
+        return await writeWith(sender, false);
       });
       if (written === undefined) return;
       if (target.address.startsWith(directoryPrefix))

@@ -1,5 +1,7 @@
 import type { Clock } from "../../../clock.ts";
 import type { Descriptor } from "../../../image/oci-layout.ts";
+import type { BlobStore } from "../../../registry/blob-store.ts";
+import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import { version } from "../../../version.ts";
 import { encodeIndex, type Sign, UnusableIndexError, type Verify } from "../index-file.ts";
 import { emptyIndex, mergeIndexes, type ScopeIndex } from "../scope-index.ts";
@@ -21,6 +23,8 @@ interface WriteOptions {
   verify: Verify | undefined;
   /** Names of images that can't be had any more. */
   gone: ReadonlySet<string>;
+  /** True if the store is believed to have what it had. */
+  trusts: boolean;
   clock: Clock;
   signal: AbortSignal;
   warn(text: string): void;
@@ -44,7 +48,7 @@ export async function writeCache(
   { store, tag, name, label, keepBytes }: OpenTarget,
   additions: Additions,
   before: StoredCache | undefined,
-  { sign, verify, gone, clock, signal, warn }: WriteOptions,
+  { sign, verify, gone, trusts, clock, signal, warn }: WriteOptions,
 ): Promise<WrittenCache | undefined> {
   let known = before;
   let written: WrittenCache | undefined;
@@ -58,7 +62,8 @@ export async function writeCache(
     }
     known = stored;
     const old = stored?.decoded.index ?? emptyIndex();
-    const kept = stored?.kept ?? new Set<string>();
+    const listed = stored?.kept ?? new Set<string>();
+    const kept = trusts ? listed : await stillIn(store, listed, signal);
     const bounds = { now: clock.now(), gone, keepBytes };
     const whole = withWholeImages(old, additions, kept);
     const merge = (index: ScopeIndex) =>
@@ -95,6 +100,21 @@ export async function writeCache(
       return undefined;
     }
   }
+}
+
+const maxRequests = 8;
+
+/** Returns the blobs that a store still has. */
+async function stillIn(
+  store: BlobStore,
+  digests: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  await forEachConcurrently(digests, maxRequests, signal, async (digest) => {
+    if (await store.hasBlob({ digest }, signal)) found.add(digest);
+  });
+  return found;
 }
 
 /** The longest wait for other writers, in milliseconds. */
