@@ -6,6 +6,7 @@ import { createRegistryClient } from "./client.ts";
 import { type Environment, secretOf } from "./credentials.ts";
 import { createDirectoryStore } from "./directory-store.ts";
 import { verifiesTls } from "./hosts.ts";
+import { findSettings } from "./registries-conf.ts";
 import { createRegistryStore } from "./registry-store.ts";
 import { parseRepository } from "./repository.ts";
 
@@ -31,7 +32,10 @@ export function openBlobStore(address: string, dependencies: StoreDependencies):
   if (kind === "dir:") return createDirectoryStore(place);
   const { fetch, clock, environment, credentials } = dependencies;
   const repository = parseRepository(place);
-  const isInsecure = dependencies.isInsecure ?? !verifiesTls(repository.registry, environment);
+  const settings = findSettings(repository, environment);
+  if (settings.isBlocked)
+    throw new BoughError(`${repository.address} is blocked by this machine's registries.conf`);
+  const isInsecure = dependencies.isInsecure ?? needsNoTls(repository.registry, settings, environment);
   const login = credentials && {
     kind: "password" as const,
     username: credentials.username,
@@ -40,4 +44,13 @@ export function openBlobStore(address: string, dependencies: StoreDependencies):
   return createRegistryStore(
     createRegistryClient({ repository, fetch, clock, environment, login, isInsecure }),
   );
+}
+
+/** The command line counts more than the configuration. */
+function needsNoTls(
+  registry: string,
+  { isInsecure }: ReturnType<typeof findSettings>,
+  environment: Environment,
+): boolean {
+  return !verifiesTls(registry, environment) || (isInsecure && environment.BOUGH_TLS_VERIFY === undefined);
 }

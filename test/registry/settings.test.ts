@@ -1,0 +1,125 @@
+/** What the machine and its user say about registries: registries.conf, and certificates. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { connect } from "node:tls";
+import { systemClock } from "../../src/clock.ts";
+import { createTrust } from "../../src/registry/certificates.ts";
+import { openBlobStore } from "../../src/registry/open-blob-store.ts";
+import { findSettings } from "../../src/registry/registries-conf.ts";
+import { temporaryDirectory } from "../support/bough.ts";
+import { Registry } from "../support/registry.ts";
+
+const { signal } = new AbortController();
+let secured: Registry;
+let certificate: string;
+beforeAll(async () => {
+  secured = await Registry.start(undefined, undefined, { hasTls: true });
+  certificate = await certificateOf(secured.host);
+});
+afterAll(() => secured.stop());
+
+/** Returns the certificate that a server shows. */
+function certificateOf(host: string): Promise<string> {
+  const [hostname = "", port] = host.split(":");
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false }, () => {
+      const { raw } = socket.getPeerCertificate();
+      socket.destroy();
+      const lines = raw.toString("base64").match(/.{1,64}/g) ?? [];
+      resolve(["-----BEGIN CERTIFICATE-----", ...lines, "-----END CERTIFICATE-----", ""].join("\n"));
+    });
+    socket.on("error", reject);
+  });
+}
+
+function write(files: Record<string, string>): string {
+  const home = temporaryDirectory();
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(home, path)), { recursive: true });
+    writeFileSync(join(home, path), content);
+  }
+  return home;
+}
+
+const open = (environment: Record<string, string>) =>
+  openBlobStore(`docker://${secured.host}/app`, {
+    ...{ fetch, clock: systemClock },
+    environment: { BOUGH_TLS_VERIFY: "true", BOUGH_RETRY: "0", ...environment },
+  }).getManifest("none", signal);
+
+test("a certificate is refused, unless SSL_CERT_FILE, SSL_CERT_DIR or certs.d has it", async () => {
+  await expect(open({})).rejects.toThrow("certificate is not accepted");
+  const home = write({
+    "one.pem": certificate,
+    "all/one.pem": certificate,
+    [`.config/containers/certs.d/${secured.host}/ca.crt`]: certificate,
+  });
+  for (const environment of [
+    { SSL_CERT_FILE: join(home, "one.pem") },
+    { SSL_CERT_DIR: join(home, "all") },
+    { HOME: home },
+  ])
+    expect(await open(environment)).toBeUndefined();
+});
+
+test("the machine's authorities are added once, when a certificate is not accepted", () => {
+  const home = write({ "bundle.crt": "machine", "etc/docker/certs.d/r.example/client.cert": "cert" });
+  writeFileSync(join(home, "etc/docker/certs.d/r.example/client.key"), "key");
+  const places = { system: join(home, "etc"), bundles: [join(home, "none"), join(home, "bundle.crt")] };
+  const trust = createTrust({}, false, places);
+  expect(trust.for("other.example")).toBeUndefined();
+  expect(trust.for("r.example")).toMatchObject({ cert: "cert", key: "key" });
+  expect(trust.widen()).toBe(true);
+  expect(trust.for("other.example")?.ca?.[0]).toBe(readFileSync(join(home, "bundle.crt"), "utf8"));
+  expect(trust.widen()).toBe(false);
+  expect(createTrust({ SSL_CERT_FILE: join(home, "bundle.crt") }, false, places).widen()).toBe(false);
+  expect(createTrust({}, true, places).for("other.example")).toEqual({ rejectUnauthorized: false });
+});
+
+const main = `
+unqualified-search-registries = ["docker.io"]
+[[registry]]
+location = "r.example"
+insecure = true
+[[registry]]
+prefix = "r.example/team"
+location = "elsewhere.example/team"
+[[registry]]
+prefix = "*.blocked.example"
+blocked = true
+`;
+
+test.each<[string, string, boolean, boolean]>([
+  ["r.example", "app", true, false],
+  ["r.example", "team/app", false, false],
+  ["r.example", "teams/app", true, false],
+  ["r.example:5000", "app", false, false],
+  ["a.blocked.example", "app", false, true],
+  ["dropped.example", "app", true, false],
+  ["replaced.example", "app", false, false],
+])("registries.conf about %s/%s", (registry, name, isInsecure, isBlocked) => {
+  const home = write({
+    "etc/containers/registries.conf": '[[registry]]\nlocation = "unread.example"\ninsecure = true\n',
+    "etc/containers/registries.conf.d/1.conf":
+      '[[registry]]\nlocation = "replaced.example"\ninsecure = true\n',
+    "home/.config/containers/registries.conf": main,
+    "home/.config/containers/registries.conf.d/2.conf":
+      '[[registry]]\nlocation = "dropped.example"\ninsecure = true\n[[registry]]\nlocation = "replaced.example"\n',
+  });
+  const environment = { HOME: join(home, "home") };
+  const settings = (of: string) => findSettings({ registry: of, name }, environment, join(home, "etc"));
+  expect(settings(registry)).toEqual({ isInsecure, isBlocked });
+  expect(settings("unread.example").isInsecure).toBe(false);
+});
+
+test("a blocked registry is refused, and a damaged file named", () => {
+  const home = write({ "a.conf": main, "b.conf": "[[registry" });
+  const openWith = (file: string) => () =>
+    openBlobStore("docker://a.blocked.example/app", {
+      ...{ fetch, clock: systemClock },
+      environment: { CONTAINERS_REGISTRIES_CONF: join(home, file) },
+    });
+  expect(openWith("a.conf")).toThrow("docker://a.blocked.example/app is blocked");
+  expect(openWith("b.conf")).toThrow(`the configuration of registries in ${join(home, "b.conf")}`);
+});
