@@ -65,11 +65,16 @@ function tooLarge(image: string, what: string): BoughError {
   return new BoughError(`${image} is not imported: it unpacks to ${what}`);
 }
 
+/** True for an error of `checkRoom` that this machine's disk causes, not the image. */
+export function meansNoRoom(error: unknown): boolean {
+  return error instanceof BoughError && error.message.startsWith(noRoomText);
+}
+
+const noRoomText = "no space left on the disk that holds ";
+
 function noRoom(image: string, what: string, directory: string): BoughError {
   // The client adds how to free space, as for every import that runs out of it.
-  return new BoughError(
-    `no space left on the disk that holds ${directory}: ${image} unpacks to more than ${what}`,
-  );
+  return new BoughError(`${noRoomText}${directory}: ${image} unpacks to more than ${what}`);
 }
 
 function formatSize(bytes: number): string {

@@ -60,6 +60,9 @@ describe("from a registry", () => {
     const operation = await importing(`docker://${open.host}/library/both:1.0`, { tag: "both:1.0" });
     expect(operation).toMatchObject({ status: "SUCCESS", error: null, result: { tag: "both:1.0" } });
     expect((await engine.run("tag:both:1.0", "cat /platform")).stdout).toBe(machine);
+    // A push to another repository of the registry can mount the layer.
+    const { layers } = await engine.json<{ layers: object[] }>("GET", `/v1/images/${imageOf(operation)}/layers`);
+    expect(layers).toMatchObject([{ source: `docker://${open.host}/library/both` }]);
   });
 
   test("imports by digest, and the same content again is the same image", async () => {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { checkEngine } from "../../src/engine/check/check.ts";
+import { BoughError } from "../../src/errors.ts";
 import type { BlobStore } from "../../src/registry/blob-store.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
 import type { DeclaredImage, ImageLayer, ImageRecord } from "../../src/service/wire/image.ts";
@@ -251,7 +252,7 @@ describe("is fetched for", () => {
     expect(await recordOf(image)).not.toHaveProperty("missing_layers");
     // A later push has the same blob.
     const listed = await engine.json<{ layers: ImageLayer[] }>("GET", `/v1/images/${image}/layers`);
-    expect(listed.layers[1]).toMatchObject({ blob: layer });
+    expect(listed.layers[1]).toMatchObject({ blob: layer, source });
     expect(listed.layers[1]).not.toHaveProperty("is_remote");
     expect(opened.filter((digest) => digest === layer.digest)).toHaveLength(1);
   });
@@ -382,6 +383,18 @@ describe("a layer that can't be fetched:", () => {
     expect((await engine.run(image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
   });
 
+  test.each([
+    ["a full disk", () => Object.assign(new Error("ENOSPC"), { code: "ENOSPC" })],
+    ["too little space", () => new BoughError(`no space left on the disk that holds ${work}: x`)],
+  ])("%s is no fault of the layer, which stays to be fetched", async (_name, error) => {
+    meddle = (store) => ({ ...store, openBlob: () => Promise.reject(error()) });
+    const { image } = await declare([busybox, newLayer()]);
+    const { operation } = await engine.run(image, "true");
+    meddle = (store) => store;
+    expect(operation.error).toStartWith("no space left on the disk that holds ");
+    expect((await engine.run(image, "cat /dir/own")).exitCode).toBe(0);
+  });
+
   test("a fetch that nobody waits for any more ends, and what has come of it goes", async () => {
     const { promise: asked, resolve } = Promise.withResolvers<void>();
     failing(async (_blob, signal) => {
@@ -458,6 +471,11 @@ test.each<[string, Record<string, unknown>, string]>([
     "a digest of another kind",
     { layers: [{ media_type: gzip, size: 1, digest: "md5:1" }] },
     "layers[0].digest",
+  ],
+  [
+    "a layer larger than any image",
+    { layers: [{ media_type: gzip, size: 2 ** 50 }] },
+    "layers[0].size is more than",
   ],
   ["an unknown field", { layer: [] }, "layer is not a known field"],
   ["another platform", { platform: "linux/riscv64" }, "is an image for linux/riscv64"],

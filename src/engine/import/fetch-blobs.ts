@@ -7,7 +7,7 @@ import { hexOf } from "../../image/digest.ts";
 import { MissingBlobError } from "../../registry/blob-store.ts";
 import { createSlots } from "../../slots.ts";
 import { meansUnwritable } from "../faults.ts";
-import { createBudget } from "../import-limits.ts";
+import { createBudget, meansNoRoom } from "../import-limits.ts";
 import type { AbsentBlob } from "../records/absent-layers.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
@@ -72,7 +72,7 @@ export class BlobFetch {
         name,
         flags: constants.O_NOFOLLOW,
       };
-      return { digest, file: { name, size, place, isOwn: true } };
+      return { digest, source, file: { name, size, place, isOwn: true } };
     });
   }
 
@@ -140,7 +140,7 @@ export class BlobFetch {
         closeSync(file);
       }
     } catch (error) {
-      if (signal.aborted || meansUnwritable(error, layout)) throw error;
+      if (signal.aborted || meansUnwritable(error, layout) || meansNoRoom(error)) throw error;
       const reason = (await opening.catch(() => undefined))?.reasonOf(messageOf(error));
       throw new UnfetchedBlobError(blob, reason ?? error, error instanceof MissingBlobError);
     }

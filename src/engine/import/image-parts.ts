@@ -16,6 +16,8 @@ export interface LayerFile {
   file: ImportFile;
   /** The digest of the file's bytes, if the manifest has it: `sha256:<hex>`. */
   digest: string | undefined;
+  /** The repository that has it: `docker://HOST/NAME`. */
+  source?: string | undefined;
 }
 
 /** A file as a manifest names it, by digest and size; its media type does not matter. */

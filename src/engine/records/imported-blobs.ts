@@ -19,6 +19,8 @@ import { lostLayers } from "./unsynced-layers.ts";
 
 /** A layer's blob as it was imported, with its path. */
 export interface ImportedBlob extends LayerBlob {
+  /** The repository that it came from. A push to the same registry can mount it from there. */
+  source?: string;
   path: string;
 }
 
@@ -93,7 +95,8 @@ function readList(directory: string): LayerBlob[] | undefined {
 
 function isBlob(value: unknown): value is LayerBlob {
   if (typeof value !== "object" || value === null) return false;
-  const { mediaType, digest, size, diffId } = value as Record<string, unknown>;
+  const { mediaType, digest, size, diffId, source = "" } = value as Record<string, unknown>;
+  if (typeof source !== "string") return false;
   return typeof mediaType === "string" && typeof size === "number" && isDigest(digest) && isDigest(diffId);
 }
 

@@ -124,8 +124,9 @@ function layersOf(state: EngineState, reference: string): PlacedLayer[] {
       }));
     const blobs = layer.is_imported ? findBlobs(layout, number) : undefined;
     return (
-      blobs?.map(({ path, ...blob }) => ({
+      blobs?.map(({ path, source, ...blob }) => ({
         ...layer,
+        ...(source === undefined ? {} : { source }),
         id: hexOf(blob.digest),
         blob: describeBlob(blob),
         place: path,

@@ -33,7 +33,7 @@ export const remoteImageRoutes: readonly Route[] = [
         ...["source", "configuration", "config", "origin", "platform", "config_digest", "layers", "tag"],
       ]);
       const source = readSource(body, state);
-      const layers = readLayers(body, source);
+      const layers = readLayers(body, source, state.importLimits.bytes);
       const tag = optionalString(body, "tag");
       if (tag !== undefined) requireTag(tag);
       return jsonResponse(
@@ -66,7 +66,7 @@ const layerTypes = new Map([
   [`${dockerLayer}.zstd`, layerMediaType("zstd")],
 ]);
 
-function readLayers({ layers }: Fields, source: string): DeclaredLayer[] {
+function readLayers({ layers }: Fields, source: string, maxBytes: number): DeclaredLayer[] {
   if (!Array.isArray(layers)) return refuse("layers", "must be a list");
   if (layers.length > maxLayers) return refuse("layers", `must be at most ${maxLayers}`);
   return layers.map((item, index): DeclaredLayer => {
@@ -77,6 +77,7 @@ function readLayers({ layers }: Fields, source: string): DeclaredLayer[] {
     if (mediaType === undefined)
       return refuse(`${name}.media_type`, "is not that of a layer that bough can unpack");
     const size = optionalNumber(fields, "size", 0) ?? refuse(`${name}.size`, "is missing");
+    if (size > maxBytes) return refuse(`${name}.size`, `is more than ${maxBytes}`);
     const created = optionalString(fields, "created_at");
     const createdAt = created === undefined ? undefined : Date.parse(created);
     if (Number.isNaN(createdAt)) return refuse(`${name}.created_at`, "is not a time");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { meansUnwritable } from "../faults.ts";
 import { BlobFetch, UnfetchedBlobError } from "../import/fetch-blobs.ts";
-import { measureRoom } from "../import-limits.ts";
+import { meansNoRoom, measureRoom } from "../import-limits.ts";
 import { type AbsentBlob, absentBlobs, absentLayersFrom, isAbsent } from "../records/absent-layers.ts";
 import type { Image } from "../records/images.ts";
 import { keepBlobs } from "../records/imported-blobs.ts";
@@ -69,7 +69,7 @@ export async function performFetch(
       return { status: "SUCCESS", error: null, image: image.uuid };
     };
   } catch (error) {
-    if (run.signal.aborted || meansUnwritable(error, layout)) throw error;
+    if (run.signal.aborted || meansUnwritable(error, layout) || meansNoRoom(error)) throw error;
     throw unreachable(state, image.layer, error, damaged);
   } finally {
     ended.abort();

@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { parseRepository } from "../../registry/repository.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { archiveFile } from "../import/archive-files.ts";
 import { downloadDirectory, downloadImage, type RegistryCredentials } from "../import/download.ts";
@@ -104,9 +105,21 @@ async function bringImage(
   if (source.kind === "scratch") return emptyImage();
   if (source.kind === "registry") {
     const onBlob = (digest: string, path: string) => early.start(digest, path);
-    return downloadImage(state, source, credentials, run, { signal, onBlob });
+    const { config, layers } = await downloadImage(state, source, credentials, run, { signal, onBlob });
+    const repository = repositoryOf(source.name);
+    return { config, layers: layers.map((layer) => ({ ...layer, source: repository })) };
   }
   requireAccepted(source, state.environment);
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
   return openLocalImage(source, run.directory, budget, signal);
+}
+
+/** Returns `docker://HOST/NAME` of an image's name. */
+function repositoryOf(name: string): string | undefined {
+  const [, repository = ""] = /^docker:\/\/(.*?)(?::[^:/@]*)?(?:@.*)?$/.exec(name) ?? [];
+  try {
+    return parseRepository(repository).address;
+  } catch {
+    return undefined;
+  }
 }

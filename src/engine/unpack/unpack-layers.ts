@@ -126,7 +126,7 @@ function unpackGroup(
 }
 
 async function unpackOne(
-  { file, digest }: LayerFile,
+  { file, digest, source }: LayerFile,
   index: number,
   { inUserNamespace, isContentThere }: { inUserNamespace: boolean; isContentThere: boolean },
   { run, threads, early, room }: UnpackOptions,
@@ -146,5 +146,6 @@ async function unpackOne(
       room,
     }));
   const { deferred: _, ...described } = unpacked;
-  return { ...unpacked, blob: { ...described, path: copyTo ?? file.place.path }, place };
+  const path = copyTo ?? file.place.path;
+  return { ...unpacked, blob: { ...described, ...(source !== undefined && { source }), path }, place };
 }

@@ -34,8 +34,9 @@ export function createImageLayers(transport: Transport): ImageLayers {
         const { record, layer } = layerIn(item, image);
         const blob = readBlob(asRecord(record?.blob));
         const source = asText(record?.source);
-        const remote = record?.is_remote === true && source !== undefined ? { is_remote: true, source } : {};
-        return blob === undefined ? layer : { ...layer, blob, ...remote };
+        const stored = source === undefined ? {} : { source };
+        const remote = record?.is_remote === true ? { is_remote: true } : {};
+        return blob === undefined ? layer : { ...layer, blob, ...stored, ...remote };
       });
     },
 

@@ -25,9 +25,9 @@ export interface ImageLayer {
   size?: number;
   /** The blob it was imported as: then its bytes are returned unchanged, compressed or not. */
   blob?: { media_type: string; digest: string; size: number; diff_id: string };
-  /** True for a layer that is fetched from `source` when its files are needed. Part of the extension `remote-layers`. */
+  /** True for a layer that is fetched from its `source` when its files are needed. Part of the extension `remote-layers`. */
   is_remote?: boolean;
-  /** `docker://HOST/NAME` or `dir:/PATH`. */
+  /** The store that has the blob: `docker://HOST/NAME` or `dir:/PATH`. */
   source?: string;
 }
 
