@@ -61,7 +61,10 @@ describe("from a registry", () => {
     expect(operation).toMatchObject({ status: "SUCCESS", error: null, result: { tag: "both:1.0" } });
     expect((await engine.run("tag:both:1.0", "cat /platform")).stdout).toBe(machine);
     // A push to another repository of the registry can mount the layer.
-    const { layers } = await engine.json<{ layers: object[] }>("GET", `/v1/images/${imageOf(operation)}/layers`);
+    const { layers } = await engine.json<{ layers: object[] }>(
+      "GET",
+      `/v1/images/${imageOf(operation)}/layers`,
+    );
     expect(layers).toMatchObject([{ source: `docker://${open.host}/library/both` }]);
   });
 
