@@ -110,7 +110,7 @@ function waysInto(step: FailedStepError, { session, globals, store, opensShell }
 }
 
 /** Finds the error of a failed step. An error that has its place in the Dockerfile is wrapped around it. */
-export function failedStepIn(error: unknown): FailedStepError | undefined {
+function failedStepIn(error: unknown): FailedStepError | undefined {
   if (error instanceof FailedStepError) return error;
   return error instanceof Error ? failedStepIn(error.cause) : undefined;
 }

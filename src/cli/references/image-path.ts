@@ -42,7 +42,7 @@ export async function resolveImagePath(
 }
 
 /** Returns the image that such an argument names; `undefined`: the session's. */
-export function referenceIn(given: string): string | undefined {
+function referenceIn(given: string): string | undefined {
   const colon = given.indexOf(":/");
   return colon < 0 ? undefined : given.slice(0, colon);
 }

@@ -10,7 +10,7 @@ import { engineDirectory } from "./choice.ts";
  * Returns the directory of the embedded engine, in a process that can work on it. For an ordinary user the command line runs
  * again in a user namespace first, and this does not return.
  */
-export async function enterEngine(runtime: Runtime): Promise<string> {
+async function enterEngine(runtime: Runtime): Promise<string> {
   if (runtime.platform !== "linux") {
     throw new BoughError("the embedded engine needs Linux", {
       hint: "On other systems bough needs a service: see --url, or `bough auth -h`.",

@@ -5,7 +5,7 @@ import { provenanceValue, sbomValue } from "../../export/attestation-options.ts"
 import { digestFileDefinition, registryOptions } from "../../export/registry-options.ts";
 
 /** The values of `--progress`. They are apart from the code that implements them, so that help need not load it. */
-export const progressModes = ["auto", "tty", "compact", "plain", "json", "rawjson", "quiet", "none"] as const;
+const progressModes = ["auto", "tty", "compact", "plain", "json", "rawjson", "quiet", "none"] as const;
 
 /** The options for the result, the view, and files for other programs. */
 export const resultDefinitions: ArgumentDefinitions = {
