@@ -70,3 +70,17 @@ test("a failure to look up the other name does not matter if the image has the w
     url.includes("docker.io") ? Response.json({ error: "no" }, { status: 401 }) : undefined;
   expect(await requestsOfBase("base:1")).toContain(look("base:1"));
 });
+
+test("two look-ups that are refused at once leave out no form of the query, and end", async () => {
+  const both = Promise.withResolvers<void>();
+  service.intercept = async ({ url }) => {
+    if (new URL(url).pathname !== "/v1/images") return undefined;
+    if (service.requestsTo("GET /v1/images").length === 2) both.resolve();
+    await both.promise;
+    return Response.json({ error: "no such parameter" }, { status: 400 });
+  };
+  const requests = await requestsOfBase("alpine:3.20");
+  const limits = service.requestsTo("GET /v1/images").map(({ query }) => query.limit ?? "none");
+  expect(new Set(limits)).toEqual(new Set(["1000", "100", "none"]));
+  expect(requests).toContain("POST /v1/images/import");
+});

@@ -99,11 +99,12 @@ export function createImageList({
     { lacking, isOptional }: Lacking,
   ): Promise<ListedImage[]> {
     for (;;) {
-      const isLast = variant === queryVariants.length - 1;
+      const tried = variant;
+      const isLast = tried === queryVariants.length - 1;
       const answer = await transport.call({
         method: "GET",
         path: "/v1/images",
-        query: queryOf(filter, offset, queryVariants[variant] ?? {}),
+        query: queryOf(filter, offset, queryVariants[tried] ?? {}),
         repeatable: true,
         isOptional,
         handles: isLast ? lacking : [...lacking, ...refusesQuery],
@@ -117,7 +118,8 @@ export function createImageList({
         return [];
       }
       if (!refusesQuery.includes(answer.status)) return readImages(answer.body);
-      variant += 1;
+      // Another request may have been refused at the same time.
+      variant = Math.max(variant, tried + 1);
     }
   }
 
