@@ -120,7 +120,6 @@ const orders: Record<string, readonly string[]> = {
     "routes",
     "reserve.ts",
     "recovery.ts",
-    "remove-image.ts",
     "inspect",
     "export",
     "instances",

@@ -1,19 +1,22 @@
-import type { Stats } from "node:fs";
+import { rmSync, type Stats } from "node:fs";
+import { join } from "node:path";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import type { LayerTree } from "../copies/layer-tree.ts";
 import { RequestError } from "../http/answers.ts";
 import { readText } from "../http/query.ts";
-import { layersOf, requireImage } from "../records/images.ts";
+import { type Image, layersOf, requireImage } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { Call } from "../router.ts";
+import { enterMountNamespace, startNamespace } from "../sandbox/root/mount-namespace.ts";
 import {
   type Locate,
   type ResolvedPath,
   resolveInRoot,
   UnreachablePathError,
 } from "../sandbox/root/root-path.ts";
+import type { EngineState } from "../state.ts";
+import { endHelper } from "../system/helper.ts";
 import { bringForRequest } from "../unpack/bring-layers.ts";
-import { type ImageView, openImageView } from "./image-view.ts";
 
 type Viewed = Pick<ImageView, "image" | "root"> & { locate?: Locate };
 
@@ -73,4 +76,31 @@ function resolveInView({ root, locate }: Viewed, path: string): ResolvedPath {
 /** Resolves the query's `path`. */
 export function findPath(view: Viewed, url: URL): FoundPath {
   return findInView(view, readText(url, "path") ?? "/");
+}
+
+/** An image's file system, readable from outside the sandbox. It never changes. */
+interface ImageView extends Disposable {
+  /** The image's UUID. */
+  image: string;
+  root: string;
+}
+
+async function openImageView(state: EngineState, image: Image): Promise<ImageView> {
+  const { layout, environment, inUserNamespace, clock } = state;
+  const layers = layersOf(state.database, image);
+  // A single layer needs no overlay mount.
+  if (layers.length === 1)
+    return { image: image.uuid, root: layerDirectory(layout, layers[0]), [Symbol.dispose]() {} };
+  const file = join(layout.scratch, crypto.randomUUID());
+  const helper = startNamespace(layout, environment, { forCommand: false });
+  const view = { layers, inUserNamespace, clock, file };
+  try {
+    const { root } = await enterMountNamespace(layout, environment, helper, view);
+    return { image: image.uuid, root, [Symbol.dispose]: () => endHelper(helper) };
+  } catch (error) {
+    endHelper(helper);
+    throw error;
+  } finally {
+    rmSync(file, { force: true });
+  }
 }

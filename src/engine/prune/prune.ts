@@ -1,15 +1,19 @@
 import type { Database } from "bun:sqlite";
-import { rmSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { inTransaction, isDamaged } from "../../database.ts";
 import { BoughError } from "../../errors.ts";
 import { withEngineDirectory } from "../engine-directory.ts";
-import { closeLayout, hasOtherEngine, type Layout, makeLayout } from "../layout.ts";
-import { freedBytes } from "../system/disk-usage.ts";
+import { closeLayout, hasOtherEngine, isOpen, type Layout, makeLayout } from "../layout.ts";
+import { cachePaths } from "../records/caches.ts";
+import { unfinishedOperations } from "../records/operations.ts";
+import { orphanedLayers, takeUnrecorded } from "../records/orphaned-layers.ts";
+import type { Records } from "../records/records.ts";
+import { diskUsage, freedBytes } from "../system/disk-usage.ts";
 import { readInventory } from "./inventory.ts";
-import { removeLeftovers } from "./leftovers.ts";
 import { type PruneSelection, type Selected, select } from "./selection.ts";
-import { createSizes, filePaths, pathsOf } from "./sizes.ts";
+import { createSizes, eventPaths, filePaths, pathsOf } from "./sizes.ts";
 
 /** The things that a prune would remove, or has removed. Sizes are the bytes of files that this frees. */
 export interface PrunePlan {
@@ -115,4 +119,42 @@ function choose(
     caches: amount(selected.caches.length, paths.caches),
   };
   return { selected, plan };
+}
+
+/**
+ * Removes files that no record names: those of killed processes and of lost records. Returns the number of bytes removed.
+ */
+async function removeLeftovers(records: Records): Promise<number> {
+  const doomed = takeUnrecorded(records, findLeftovers);
+  const bytes = diskUsage(doomed);
+  for (const path of doomed) await rm(path, { recursive: true, force: true });
+  return bytes;
+}
+
+function findLeftovers(records: Records): string[] {
+  const { database, layout } = records;
+  const column = (query: string) =>
+    database
+      .query<{ name: string }, []>(query)
+      .all()
+      .map(({ name }) => name);
+  const within = (directory: string) => readdirSync(directory).map((name) => join(directory, name));
+  const recorded = new Set([
+    ...cachePaths(database, layout),
+    ...filePaths(layout, column("SELECT sha256 AS name FROM files")),
+    ...eventPaths(layout, column("SELECT uuid AS name FROM operations")),
+  ]);
+  const running = new Set(
+    unfinishedOperations(database).flatMap(({ uuid, owner }) => (isOpen(layout, owner) ? uuid : [])),
+  );
+  return [
+    ...orphanedLayers(records),
+    ...[
+      ...within(layout.caches),
+      ...within(layout.files).flatMap((directory) => within(directory)),
+      ...within(layout.events),
+    ].filter((path) => !recorded.has(path)),
+    ...within(layout.operations).filter((path) => !running.has(basename(path))),
+    ...within(layout.scratches).filter((path) => !isOpen(layout, basename(path))),
+  ];
 }
