@@ -24,19 +24,27 @@ import { configureLayer } from "./steps/configure-stage.ts";
  * nothing else can fail.
  */
 export async function runBuild(build: BuildRequest): Promise<BuildResult> {
-  const { dockerfile, emit, clock, tags, session } = build;
+  const { dockerfile, tags, session } = build.asked;
+  const { clock } = build.services;
+  const { emit } = build;
   const startedAt = clock.now();
   const { request, counted } = countEvents(build);
   const places = placesByLine(dockerfile);
-  for (const { rule, message, range } of [...dockerfile.warnings, ...mistypedStages(dockerfile, build)]) {
+  for (const { rule, message, range } of [
+    ...dockerfile.warnings,
+    ...mistypedStages(dockerfile, build.asked),
+  ]) {
     const line = range.start;
     emit({ type: "warning", rule, message, line, ...places.get(line) });
   }
-  const given = { secrets: [...build.secrets.values.keys()], agents: [...build.secrets.agents.keys()] };
+  const given = {
+    secrets: [...build.asked.secrets.values.keys()],
+    agents: [...build.asked.secrets.agents.keys()],
+  };
   for (const difference of [
-    ...unusedBuildArgs(dockerfile, build.buildArgs),
-    ...unusedSecrets(dockerfile, given, build),
-    ...unknownUncachedStages(dockerfile, build.uncachedStages),
+    ...unusedBuildArgs(dockerfile, build.asked.buildArgs),
+    ...unusedSecrets(dockerfile, given, { ...build.source, ...build.asked }),
+    ...unknownUncachedStages(dockerfile, build.asked.uncachedStages),
   ])
     emit({ type: "warning", ...difference, line: undefined });
   const losses = new Map<string, number>();
@@ -53,9 +61,9 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
       await tagTarget(target, running);
       const { image } = target.stage.layer;
       const { uploaded, uploadedFor } = counted;
-      const missing = build.dialect.keepsConfiguration ? [] : counted.missing();
+      const missing = build.asked.dialect.keepsConfiguration ? [] : counted.missing();
       const seconds = (clock.now() - startedAt) / 1000;
-      const added = build.measuresLayers ? await measure(target, running) : undefined;
+      const added = build.asked.measuresLayers ? await measure(target, running) : undefined;
       const steps = target.steps.map((record) => ({
         ...record,
         uploadedBytes: uploadedFor(record),
@@ -72,12 +80,12 @@ export async function runBuild(build: BuildRequest): Promise<BuildResult> {
 
 /** Gives the target's layer its configuration and the labels of the command line: the image that the build returns. */
 async function configureTarget({ stage: built, job, steps }: BuiltTarget): Promise<BuiltTarget> {
-  const stage = withLabels(built, job.labels);
-  const layer = await detectLoss(stage.layer, job, () => configureLayer(stage, job));
+  const stage = withLabels(built, job.asked.labels);
+  const layer = await detectLoss(stage.layer, job.services, () => configureLayer(stage, job));
   return { stage: { ...stage, layer }, job, steps };
 }
 
-function withLabels(stage: StageState, labels: BuildRequest["labels"]): StageState {
+function withLabels(stage: StageState, labels: ReadonlyMap<string, string>): StageState {
   if (labels.size === 0) return stage;
   const { config } = stage;
   return { ...stage, config: { ...config, Labels: { ...config.Labels, ...Object.fromEntries(labels) } } };
@@ -89,15 +97,17 @@ async function measure({ steps }: BuiltTarget, running: RunningBuild) {
   return measureLayers(steps, running);
 }
 
-async function tagTarget({ stage, job }: BuiltTarget, { tags, emit }: RunningBuild): Promise<void> {
-  job.signal.throwIfAborted();
+async function tagTarget({ stage, job }: BuiltTarget, { asked, emit }: RunningBuild): Promise<void> {
+  job.services.signal.throwIfAborted();
   const { layer } = stage;
   // If everything came from the cache, no request has shown yet that the image still exists.
-  if (tags.length === 0 && layer.cached && (await isImageMissing(layer, job)))
+  if (asked.tags.length === 0 && layer.cached && (await isImageMissing(layer, job.services)))
     throw new MissingImageError(layer);
-  for (const tag of tags) {
-    await retryAfterLoss({ layer, staged: new Map() }, job, () => job.service.tagImage(layer.image, tag));
-    rememberTag(tag, layer.image, job);
+  for (const tag of asked.tags) {
+    await retryAfterLoss({ layer, staged: new Map() }, job, () =>
+      job.services.service.tagImage(layer.image, tag),
+    );
+    rememberTag(tag, layer.image, job.services);
     emit({ type: "tagged", image: layer.image, tag });
   }
 }

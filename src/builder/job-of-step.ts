@@ -17,9 +17,10 @@ export function jobOn(layers: readonly (LosableImage | undefined)[], build: Buil
 export async function inDirectory(build: BuildJob, directory: DirectoryContext): Promise<BuildJob> {
   const { inputs } = build;
   const { name } = directory;
+  const { signal } = build.services;
   return {
     ...build,
-    ...(await directory.open(build)),
+    source: { ...build.source, ...(await directory.open({ signal, inputs })) },
     inputs: inputs && { ...inputs, file: (path, sha256) => inputs.file(path, sha256, name) },
   };
 }

@@ -1,7 +1,5 @@
 import type { Clock } from "../clock.ts";
-import type { BuildContext } from "../context/build-context.ts";
 import type { FileSystem } from "../context/file-system/file-system.ts";
-import type { IgnoreRules } from "../context/patterns/ignore.ts";
 import type {
   CopyInstruction,
   Dockerfile,
@@ -20,7 +18,7 @@ import type { ImageFacts } from "./cache/image-facts.ts";
 import type { LayerCache } from "./cache/layer-cache.ts";
 import type { SingleFlight } from "./cache/single-flight.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
-import type { NamedContexts } from "./contexts/named-context.ts";
+import type { ContextFiles, NamedContexts } from "./contexts/named-context.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { EarlyUploads, LookAhead } from "./feed.ts";
@@ -62,48 +60,60 @@ export interface SharedWork {
   repositories: SingleFlight<FoundCommit>;
 }
 
-/** The build to perform, and everything that one of its steps needs. */
-export interface BuildJob {
-  dialect: Dialect;
+/** What was asked for: the command line and the Dockerfile. Nothing in it changes during a build. */
+export interface AskedBuild {
+  readonly dialect: Dialect;
+  readonly dockerfile: Dockerfile;
   /** The name or number of the stage to build. `undefined`: the last. */
-  target: string | undefined;
-  /** The number of steps that may run at once. */
-  jobs: number;
-  dockerfile: Dockerfile;
-  context: BuildContext;
+  readonly target: string | undefined;
   /** `--build-context`. */
-  contexts: NamedContexts;
-  /** The file system through which the context's files are read. */
-  files: FileSystem;
-  ignore: IgnoreRules;
-  /** `--allow-local-from`: FROM may name an image on this machine, below the context. */
-  allowsLocalFrom: boolean;
+  readonly contexts: NamedContexts;
   /** Spec 1: `build:<sha16(abspath(context))>`. */
-  session: string;
-  buildArgs: ReadonlyMap<string, string>;
-  /** Labels for the image; they override those of the Dockerfile. */
-  labels: ReadonlyMap<string, string>;
-  /** False with `--no-cache`, and for steps that `--no-cache-filter` concerns: existing layers are not looked up. */
-  useCache: boolean;
-  /** `--no-cache-filter`: names or numbers of the stages that are built without existing layers. */
-  uncachedStages: readonly string[];
-  /** `--pull`: images of registries are imported even if the service has an image of that name. */
-  pullsImages: boolean;
-  /** The timeout of each RUN. */
-  timeoutSeconds: number;
-  /** The network of each RUN without a `--network`. */
-  network: NetworkMode;
-  /** `--add-host`: in `/etc/hosts` of each RUN. */
-  hosts: readonly ExtraHost[];
-  /** The limits of each operation, all supported by the service. They change no result, so they are in no chain hash. */
-  limits: ResourcesLimits | undefined;
+  readonly session: string;
+  readonly buildArgs: ReadonlyMap<string, string>;
   /** Secrets for `RUN --mount`. */
-  secrets: GivenSecrets;
-  /** The size limit of one `ADD <url>` or `ADD <git repository>`. */
-  maxAddBytes: number;
+  readonly secrets: GivenSecrets;
+  /** Labels for the image; they override those of the Dockerfile. */
+  readonly labels: ReadonlyMap<string, string>;
   /** Complete: `name:tag`. */
-  tags: readonly string[];
+  readonly tags: readonly string[];
+  /** False with `--no-cache`. */
+  readonly useCache: boolean;
+  /** `--no-cache-filter`: names or numbers of the stages that are built without existing layers. */
+  readonly uncachedStages: readonly string[];
+  /** `--pull`: images of registries are imported even if the service has an image of that name. */
+  readonly pullsImages: boolean;
+  /** `--allow-local-from`: FROM may name an image on this machine, below the context. */
+  readonly allowsLocalFrom: boolean;
+  /** The size limit of one `ADD <url>` or `ADD <git repository>`. */
+  readonly maxAddBytes: number;
+  /** The number of steps that may run at once. */
+  readonly jobs: number;
+  /** True if the result reports what each layer adds to the image. */
+  readonly measuresLayers: boolean;
+  readonly commands: CommandOptions;
+}
 
+/** What holds for each RUN. */
+export interface CommandOptions {
+  readonly timeoutSeconds: number;
+  /** The network of each RUN without a `--network`. */
+  readonly network: NetworkMode;
+  /** `--add-host`: in `/etc/hosts` of each RUN. */
+  readonly hosts: readonly ExtraHost[];
+  /** The limits of each operation, all supported by the service. They change no result, so they are in no chain hash. */
+  readonly limits: ResourcesLimits | undefined;
+}
+
+/** Decompresses with a program of this machine. Throws a BoughError of kind `usage` if there is none. */
+export type Decompress = (
+  compression: "bzip2" | "xz",
+  content: AsyncIterable<Uint8Array>,
+  name: string,
+) => AsyncGenerator<Uint8Array>;
+
+/** The service, and what a build uses of this machine. */
+export interface BuildServices {
   service: ImageService;
   supports: ServiceSupport;
   facts: ImageFacts;
@@ -113,46 +123,55 @@ export interface BuildJob {
   /** Set if images of FROM are declared to the service, which fetches them when they are needed. */
   remoteBases?: RemoteBases | undefined;
   owner: BuildProcess;
-  /** Hashes of the context's files, keyed by the result of `stat`. */
-  hashes: ContextHashes;
-  /** Results of earlier steps, keyed by the state of their files. */
-  fileStates: FileStates;
-  /** An observer of the build's external inputs, if the caller wants to know them. */
-  inputs?: InputObserver | undefined;
-  ahead: LookAhead;
-  early: EarlyUploads;
-  stages: StageResults;
-  shared: SharedWork;
-  /** The service's platform; `undefined` if no instruction depends on it. */
-  platform: Platform | undefined;
-  /** Decompresses with a program of this machine. Throws a BoughError of kind `usage` if there is none. */
-  decompress(
-    compression: "bzip2" | "xz",
-    content: AsyncIterable<Uint8Array>,
-    name: string,
-  ): AsyncGenerator<Uint8Array>;
+  decompress: Decompress;
   /** Fetches for `ADD <url>`; requests to the service never use it. */
   fetchUrl: Fetch;
   git: GitProgram;
   clock: Clock;
   signal: AbortSignal;
-  /** Bound to the step. */
-  emit: EmitInStep;
 }
 
-/** The fields that are created for a running build or for one of its stages. */
-type UnderWay = "ahead" | "early" | "stages" | "shared" | "platform" | "emit";
+/** The directory that a step's files come from: the build context, or another one that `--build-context` names. */
+export interface SourceFiles extends ContextFiles {
+  /** The file system through which the files are read. */
+  files: FileSystem;
+  /** Hashes of the files, keyed by the result of `stat`. */
+  hashes: ContextHashes;
+  /** Results of earlier steps, keyed by the state of their files. */
+  fileStates: FileStates;
+}
 
 /** A build as the caller requests it. */
-export interface BuildRequest extends Omit<BuildJob, UnderWay> {
+export interface BuildRequest {
+  asked: AskedBuild;
+  services: BuildServices;
+  source: SourceFiles;
+  /** An observer of the build's external inputs, if the caller wants to know them. */
+  inputs?: InputObserver | undefined;
   emit: Emit;
-  /** True if the result reports what each layer adds to the image. */
-  measuresLayers: boolean;
-  /** Aborts `signal`: after a step has failed, the work of other stages is useless. */
+  /** Aborts the signal: after a step has failed, the work of other stages is useless. */
   stop(reason: unknown): void;
 }
 
 /** A running build, independent of the current step. */
 export interface RunningBuild extends BuildRequest {
   shared: SharedWork;
+}
+
+/** The step under way, with the build that it belongs to. */
+export interface BuildJob {
+  asked: AskedBuild;
+  services: BuildServices;
+  source: SourceFiles;
+  inputs?: InputObserver | undefined;
+  shared: SharedWork;
+  stages: StageResults;
+  /** False with `--no-cache`, and for steps that `--no-cache-filter` concerns: existing layers are not looked up. */
+  useCache: boolean;
+  ahead: LookAhead;
+  early: EarlyUploads;
+  /** The service's platform; `undefined` if no instruction depends on it. */
+  platform: Platform | undefined;
+  /** Bound to the step. */
+  emit: EmitInStep;
 }

@@ -6,13 +6,13 @@ import { BoughError } from "../errors.ts";
 import { stateFailure } from "../state-failure.ts";
 import { visible } from "../visible.ts";
 import type { ShownInstruction } from "./events.ts";
-import type { BuildJob } from "./job.ts";
+import type { AskedBuild } from "./job.ts";
 import { PlacementError } from "./state/placement-error.ts";
 import { secretTexts } from "./state/secrets.ts";
 
 /** Performs `action` for an instruction. Adds the instruction's place and source lines to its errors. */
 export async function withLocation<Result>(
-  { dockerfile, buildArgs, secrets }: Pick<BuildJob, "dockerfile" | "buildArgs" | "secrets">,
+  { dockerfile, buildArgs, secrets }: AskedBuild,
   instruction: Instruction,
   action: () => Promise<Result>,
 ): Promise<Result> {

@@ -15,7 +15,7 @@ test.each([
   if (reason !== undefined) stage.abort(reason);
   const emit = (event: StepEvent) => void events.push(event);
   const whole = { truncated: false };
-  createOutputReporter("op", { emit, signal: stage.signal }).end({ stdout: whole, stderr: whole }, succeeded);
+  createOutputReporter("op", emit, stage.signal).end({ stdout: whole, stderr: whole }, succeeded);
   const nothing = { bytes: 0, truncated: false };
   const ran = { type: "ran", operation: "op", succeeded, stdout: nothing, stderr: nothing };
   expect(events).toEqual([abandoned ? { ...ran, abandoned } : ran]);

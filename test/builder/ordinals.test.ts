@@ -37,7 +37,7 @@ test.each<[mode: "default" | "docker", makers: [instruction: number, ordinal: nu
   ],
 ])("numbers the steps in the mode %s", (mode, makers) => {
   const dockerfile = parseDockerfile(text, "Dockerfile");
-  const ordinals = ordinalsOf({ dockerfile, dialect: dialects[mode] });
+  const ordinals = ordinalsOf(dockerfile, dialects[mode]);
   const steps = stepsOf(dockerfile);
   const last = makers.length - 1;
   const [one, two] = [steps[1], steps[4]].map((step) => (step === undefined ? 0 : ordinals.ofStep(step)));

@@ -5,7 +5,7 @@ import { decompress, detectCompression } from "../../image/compression.ts";
 import { blockBytes, isZeroBlock, parseHeader } from "../../image/tar-header.ts";
 import { openWithoutLinks } from "../../open-without-links.ts";
 import { redactUrl } from "../addresses/source-url.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, Decompress } from "../job.ts";
 import { fetchContent, watched } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import type { ArchivePlace } from "../state/staged.ts";
@@ -23,21 +23,21 @@ export async function openRaw(place: ArchivePlace, build: BuildJob): Promise<Has
 export async function openArchive(
   stream: AsyncIterable<Uint8Array>,
   name: string,
-  build: Pick<BuildJob, "decompress">,
+  tools: { decompress: Decompress },
 ): Promise<AsyncGenerator<Uint8Array> | undefined> {
-  return openPeeked(await peek(stream, blockBytes), name, build);
+  return openPeeked(await peek(stream, blockBytes), name, tools);
 }
 
 /** Does the same for a stream of which at least the first block has been read. */
 export async function openPeeked(
   raw: Peeked,
   name: string,
-  build: Pick<BuildJob, "decompress">,
+  tools: { decompress: Decompress },
 ): Promise<AsyncGenerator<Uint8Array> | undefined> {
   const compression = detectCompression(raw.beginning);
   const bytes =
     compression === "bzip2" || compression === "xz"
-      ? build.decompress(compression, raw.whole(), name)
+      ? tools.decompress(compression, raw.whole(), name)
       : decompress(raw.whole(), compression, name);
   if (compression === "none" && !isHeader(raw.beginning)) {
     await bytes.return(undefined);
@@ -57,7 +57,7 @@ export async function openPeeked(
   return undefined;
 }
 
-export function nameOf(place: ArchivePlace, { buildArgs }: Pick<BuildJob, "buildArgs">): string {
+export function nameOf(place: ArchivePlace, buildArgs: ReadonlyMap<string, string>): string {
   return "url" in place ? redactUrl(place.url, buildArgs) : place.absolutePath;
 }
 

@@ -21,7 +21,7 @@ export async function readArchive(
   sha256: string,
   build: BuildJob,
 ): Promise<readonly CopiedEntry[] | undefined> {
-  const { copies } = build.store;
+  const { copies } = build.services.store;
   const image = `archive ${sha256}`;
   const known = copies.get(image, unpacked);
   if (known !== undefined) return known[0]?.entries;
@@ -42,13 +42,13 @@ export async function sendContents(
 ): Promise<readonly CopiedEntry[] | undefined> {
   await using raw = await openRaw(place, build);
   try {
-    const entries = await sendFrom(raw, nameOf(place, build), build);
+    const entries = await sendFrom(raw, nameOf(place, build.asked.buildArgs), build);
     if ((await raw.finish()) === sha256) return entries;
   } catch (error) {
     throw "url" in place ? sourceFault(place.url, error, accessForAdd(build)) : error;
   }
   throw new BoughError(
-    `${nameOf(place, build)} changed while it was being added: its content is no longer sha256:${sha256}`,
+    `${nameOf(place, build.asked.buildArgs)} changed while it was being added: its content is no longer sha256:${sha256}`,
     {
       hint: "Build again.",
     },
@@ -60,13 +60,13 @@ async function sendFrom(
   name: string,
   build: BuildJob,
 ): Promise<readonly CopiedEntry[] | undefined> {
-  const bytes = await openArchive(raw, name, build);
+  const bytes = await openArchive(raw, name, build.services);
   if (bytes === undefined) return undefined;
   const tree = createArchiveTree(name);
   const contents = createImageContents(build, Number.POSITIVE_INFINITY);
   let unpacked = 0;
   for await (const entry of readTar(bytes, name)) {
-    build.signal.throwIfAborted();
+    build.services.signal.throwIfAborted();
     unpacked += entry.size;
     // A few kilobytes are enough for a file of any size that is one hole.
     if (unpacked > maxUnpackedBytes)

@@ -9,7 +9,7 @@ import { sendContents } from "./read-archive.ts";
  * service has forgotten some since, the source is read again.
  */
 export async function uploadArchives(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
-  const { uploads } = build.store;
+  const { uploads } = build.services.store;
   const ids = new Map<string, string>();
   for (const entry of staged.values()) {
     if (entry.type !== "file" || ids.has(entry.sha256)) continue;
@@ -18,7 +18,10 @@ export async function uploadArchives(staged: Staged, build: BuildJob): Promise<M
     if (uploads.get(sha256) === undefined) await sendAgain(content, build);
     const id = uploads.get(sha256);
     if (id === undefined) {
-      const name = content.kind === "archive" ? nameOf(content.archive, build) : content.repository.shown;
+      const name =
+        content.kind === "archive"
+          ? nameOf(content.archive, build.asked.buildArgs)
+          : content.repository.shown;
       throw new BoughError(`${name} has changed since it was unpacked`, { hint: "Build again." });
     }
     ids.set(sha256, id);

@@ -6,7 +6,7 @@ import { withLatest } from "../../service/images/tag.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import type { BaseImage } from "../state/base-image.ts";
 import { defaultPlatform } from "../state/platform.ts";
 import { requireBase, scratch } from "./base.ts";
@@ -24,21 +24,21 @@ export async function findImage(reference: string, build: BuildJob): Promise<Bas
 }
 
 async function resolveImage(reference: string, build: BuildJob): Promise<BaseImage> {
-  const { service, supports } = build;
+  const { service, supports } = build.services;
   await requireBase(reference, supports);
   if (reference === scratch) {
     const image = await service.importImage({ url: scratch, timeoutSeconds: importTimeoutSeconds });
-    return describeImported(image, build);
+    return describeImported(image, build.services);
   }
   const stored = await findStored(reference, build);
-  const mayImport = stored === undefined || (build.pullsImages && isMutable(reference));
+  const mayImport = stored === undefined || (build.asked.pullsImages && isMutable(reference));
   const found = mayImport ? await importBase(reference, stored, build) : stored;
   return withIdentity(found, reference);
 }
 
 /** Finds an image that needs no import: by its UUID or tag, by a digest that it was written with, or as an earlier build imported it. */
 async function findStored(reference: string, build: BuildJob): Promise<BaseImage | undefined> {
-  const { service, supports, store } = build;
+  const { service, supports, store } = build.services;
   const written = isDigest(reference) ? recallImage(reference, store) : undefined;
   const finding = service.findImage(written ?? reference);
   const other = findUnderOtherName(reference, build);
@@ -61,8 +61,9 @@ async function findStored(reference: string, build: BuildJob): Promise<BaseImage
  * Finds an image whose tag Docker takes for the same name. It is looked up at once, unless the image had the written name before:
  * then only if that is gone. `--pull` imports the image under the written name.
  */
-function findUnderOtherName(reference: string, { service, store, layers, pullsImages }: BuildJob) {
-  const other = pullsImages ? undefined : otherName(reference);
+function findUnderOtherName(reference: string, { services, asked }: BuildJob) {
+  const { service, store, layers } = services;
+  const other = asked.pullsImages ? undefined : otherName(reference);
   const find = async () => {
     const found = other === undefined ? undefined : await service.findImage(other);
     return found === "unsupported" ? undefined : found;
@@ -78,9 +79,9 @@ function findUnderOtherName(reference: string, { service, store, layers, pullsIm
 }
 
 /** Returns the image that this machine has imported or tagged under the reference, or under the other name of it. */
-function recall(reference: string, { store, pullsImages }: BuildJob): string | undefined {
-  const other = pullsImages ? undefined : otherName(reference);
-  return recallImage(reference, store) ?? (other && recallImage(other, store));
+function recall(reference: string, { services, asked }: BuildJob): string | undefined {
+  const other = asked.pullsImages ? undefined : otherName(reference);
+  return recallImage(reference, services.store) ?? (other && recallImage(other, services.store));
 }
 
 /** Returns true if its registry may have another image of this name by now. */
@@ -96,30 +97,30 @@ async function importBase(
   build: BuildJob,
 ): Promise<FoundImage> {
   const parsed = parseReference(reference);
-  if (parsed.kind === "uuid" || parsed.kind === "tag") throw noSuchImage(reference, build);
+  if (parsed.kind === "uuid" || parsed.kind === "tag") throw noSuchImage(reference, build.services);
   const source =
     parsed.kind === "local"
-      ? { url: localBaseUrl(parsed, build), tag: undefined }
-      : { url: parsed.url, tag: await freeTag(reference, parsed.tag, build) };
-  const declared = parsed.kind === "registry" ? await declareBase(source, build) : undefined;
+      ? { url: localBaseUrl(parsed, { ...build.asked, ...build.source }), tag: undefined }
+      : { url: parsed.url, tag: await freeTag(reference, parsed.tag, build.services) };
+  const declared = parsed.kind === "registry" ? await declareBase(source, build.services) : undefined;
   if (declared !== undefined) {
     if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: declared.uuid }, build);
-    rememberImage(reference, declared.uuid, build.store);
+    rememberImage(reference, declared.uuid, build.services.store);
     return declared;
   }
   const image = await importFrom(reference, source, build).catch((error: unknown) => {
-    throw withImportHint(error, reference, { stored, ...build.dockerfile });
+    throw withImportHint(error, reference, { stored, ...build.asked.dockerfile });
   });
   if (stored !== undefined) warnOfMovedTag(reference, { from: stored.uuid, to: image }, build);
   // A local path means another image in every context.
-  if (parsed.kind === "registry") rememberImage(reference, image, build.store);
-  return describeImported(image, build);
+  if (parsed.kind === "registry") rememberImage(reference, image, build.services.store);
+  return describeImported(image, build.services);
 }
 
 /** Has the service note what the image is made of, if the build has a cache with which its files may not be needed. */
 async function declareBase(
   { url, tag }: { url: string; tag: string | undefined },
-  { remoteBases, signal }: BuildJob,
+  { remoteBases, signal }: BuildServices,
 ): Promise<FoundImage | undefined> {
   try {
     return await remoteBases?.declare(url, tag);
@@ -131,7 +132,7 @@ async function declareBase(
   }
 }
 
-function noSuchImage(reference: string, { service, supports }: BuildJob): BoughError {
+function noSuchImage(reference: string, { service, supports }: BuildServices): BoughError {
   return supports.imageList()
     ? new BoughError(`there is no image ${reference}`, { hint: "`bough images` lists those it has." })
     : new BoughError(
@@ -145,12 +146,12 @@ function noSuchImage(reference: string, { service, supports }: BuildJob): BoughE
 function importFrom(
   reference: string,
   { url, tag }: { url: string; tag: string | undefined },
-  { service, supports, emit }: BuildJob,
+  { services, emit }: BuildJob,
 ): Promise<string> {
   emit({ type: "importing", reference, url });
   // Known when the import ends, without another round trip.
-  void supports.imageDetails();
-  return service.importImage({
+  void services.supports.imageDetails();
+  return services.service.importImage({
     url,
     tag,
     timeoutSeconds: importTimeoutSeconds,
@@ -159,7 +160,7 @@ function importFrom(
 }
 
 /** Returns an image that was just imported, with all that the service says of an image. */
-async function describeImported(uuid: string, { service, supports }: BuildJob): Promise<FoundImage> {
+async function describeImported(uuid: string, { service, supports }: BuildServices): Promise<FoundImage> {
   if (!(await supports.imageDetails())) return { uuid };
   const found = await service.findImage(uuid);
   return found === undefined || found === "unsupported" ? { uuid } : found;
@@ -172,7 +173,7 @@ async function describeImported(uuid: string, { service, supports }: BuildJob): 
 async function freeTag(
   reference: string,
   tag: string | undefined,
-  { service, supports }: BuildJob,
+  { service, supports }: BuildServices,
 ): Promise<string | undefined> {
   if (tag === undefined || !(await supports.tag(tag))) return undefined;
   if (!reference.startsWith("docker://")) return tag;
@@ -183,9 +184,9 @@ async function freeTag(
 function warnOfMovedTag(
   reference: string,
   { from, to }: { from: string; to: string },
-  { store, emit }: BuildJob,
+  { services, emit }: BuildJob,
 ): void {
-  if (from === to || recallImage(reference, store) === from) return;
+  if (from === to || recallImage(reference, services.store) === from) return;
   const message = `--pull: ${reference} was image ${from}; \`bough tag ${from} ${reference}\` moves the tag back`;
   emit({ type: "warning", message, line: undefined });
 }

@@ -22,14 +22,14 @@ export async function startFromImage(
   const { uuid, origin } = image;
   // Docker's empty image has this directory, which the engine's does not say.
   const config =
-    reference === scratch && build.dialect.keepsConfiguration
+    reference === scratch && build.asked.dialect.keepsConfiguration
       ? { WorkingDir: "/", ...image.config }
       : image.config;
-  if (reference !== scratch) noteReference(uuid, reference, build.store);
+  if (reference !== scratch) noteReference(uuid, reference, build.services.store);
   build.emit({ type: "resolved", reference, image: uuid });
   const layer = await baseLayer(image, instruction, build);
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
-  const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.store));
+  const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.services.store));
   warnOfConfiguration(reference, config, instruction, build);
   return { ...stage, inherited: inheritedVariables(variablesIn(config)) };
 }
@@ -44,8 +44,8 @@ function startFromNoted(
   instruction: FromInstruction,
   build: BuildJob,
 ): StageState {
-  const noted = notedConfiguration(layer.image, build.store);
-  const origin = notedOrigin(layer.image, build.store);
+  const noted = notedConfiguration(layer.image, build.services.store);
+  const origin = notedOrigin(layer.image, build.services.store);
   if (noted === undefined) return startStage(layer, {}, origin);
   const { Env: _, ...config } = noted;
   warnOfConfiguration(reference, config, instruction, build);
@@ -56,9 +56,9 @@ function warnOfConfiguration(
   reference: string,
   { OnBuild = [], Shell = [] }: ImageConfig,
   { range }: FromInstruction,
-  { emit, dialect }: BuildJob,
+  { emit, asked }: BuildJob,
 ): void {
-  if (dialect.keepsConfiguration) return;
+  if (asked.dialect.keepsConfiguration) return;
   const ignored = [
     ...OnBuild.map((trigger) => `its trigger ONBUILD ${trigger} is not run`),
     ...(Shell.length === 0
@@ -71,9 +71,10 @@ function warnOfConfiguration(
 async function baseLayer(
   image: BaseImage,
   instruction: FromInstruction,
-  { layers, service, useCache, early }: BuildJob,
+  { services, useCache, early }: BuildJob,
 ): Promise<Layer> {
-  const hash = baseHash(image, service);
+  const { layers } = services;
+  const hash = baseHash(image, services.service);
   const known = await layers.find(hash);
   // If the image has no layer yet, this session has never started from it and no step is cached, unless others share their
   // layers.

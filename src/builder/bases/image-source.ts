@@ -20,8 +20,8 @@ export async function findImageSource(
   build: BuildJob,
 ): Promise<ImageSource> {
   if (stage !== undefined) return { image: stage.image, hash: stage.hash, losable: stage };
-  const found = await findImage(imageReference(from, build.contexts), build);
-  const hash = baseHash(found, build.service);
+  const found = await findImage(imageReference(from, build.asked.contexts), build);
+  const hash = baseHash(found, build.services.service);
   const { uuid: image, isRemembered } = found;
   // Otherwise the service has just confirmed that it has the image.
   const losable = isRemembered === true ? ({ isRemembered, hash, image } as const) : undefined;

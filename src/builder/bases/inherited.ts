@@ -2,7 +2,7 @@ import type { Instruction } from "../../dockerfile/instruction.ts";
 import { referencesIn, referencesOf, wordsOfMount } from "../../dockerfile/words/references.ts";
 import { defaultPath } from "../../image/config.ts";
 import type { Dialect } from "../dialect.ts";
-import type { BuildJob } from "../job.ts";
+import type { AskedBuild, BuildJob } from "../job.ts";
 import { lookUp } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 
@@ -16,7 +16,7 @@ export async function inheritEnvironment(
   stage: StageState,
   build: BuildJob,
 ): Promise<StageState> {
-  if (stage.inherited !== undefined || !usesUnknownVariable(instruction, stage, build)) return stage;
+  if (stage.inherited !== undefined || !usesUnknownVariable(instruction, stage, build.asked)) return stage;
   return { ...stage, inherited: await readEnvironment(stage, instruction.range.start, build) };
 }
 
@@ -31,7 +31,7 @@ export function expandsVariables(name: Instruction["name"], dialect: Dialect): b
 function usesUnknownVariable(
   instruction: Instruction,
   stage: StageState,
-  { dialect, dockerfile }: BuildJob,
+  { dialect, dockerfile }: AskedBuild,
 ): boolean {
   const lookup = lookUp({ env: stage.env, args: stage.args });
   const { escape } = dockerfile;
@@ -68,7 +68,7 @@ async function readEnvironment(
   line: number,
   build: BuildJob,
 ): Promise<ReadonlyMap<string, string>> {
-  const { facts } = build.store;
+  const { facts } = build.services.store;
   const question = "environment";
   const known = facts.get(stage.base, question);
   const answer = known === undefined ? await askEnvironment(stage, build) : { text: known };

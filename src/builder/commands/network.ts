@@ -3,7 +3,7 @@ import { BoughError } from "../../errors.ts";
 import { unsupportedOptions } from "../../service/capabilities.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { ExtraHost, InstanceRequest, NetworkMode } from "../../service/wire/instance.ts";
-import type { BuildJob } from "../job.ts";
+import type { AskedBuild } from "../job.ts";
 import type { ServiceSupport } from "../service-support.ts";
 
 /** The network options of the command line for RUN instructions. */
@@ -63,17 +63,14 @@ export function hostsKey(hosts: readonly ExtraHost[]): string[] {
 export const hostNameArgument = "BUILDKIT_SANDBOX_HOSTNAME";
 
 /** Returns the host name that a RUN sees: BuildKit's with `--docker`, or that of its build argument. */
-export function hostNameOf({
-  dialect,
-  buildArgs,
-}: Pick<BuildJob, "dialect" | "buildArgs">): string | undefined {
+export function hostNameOf({ dialect, buildArgs }: AskedBuild): string | undefined {
   return dialect.hostName && (buildArgs.get(hostNameArgument) || dialect.hostName);
 }
 
 /** Returns the host name's part of a RUN's chain hash. */
-export function hostNameKey(build: Pick<BuildJob, "dialect" | "buildArgs">): string[] {
-  const name = hostNameOf(build);
-  return name === undefined || name === build.dialect.hostName ? [] : [`--hostname=${name}`];
+export function hostNameKey(asked: AskedBuild): string[] {
+  const name = hostNameOf(asked);
+  return name === undefined || name === asked.dialect.hostName ? [] : [`--hostname=${name}`];
 }
 
 /** Returns the network of bough's own operations in an image: they need none, and get none if the build has none. */

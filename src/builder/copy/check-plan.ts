@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { titleOf } from "../location.ts";
 import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
@@ -23,7 +23,7 @@ export function checkPlan(
   const title = titleOf(instruction);
   if (
     isImageAsked &&
-    !build.supports.inspection() &&
+    !build.services.supports.inspection() &&
     plan.items[Symbol.iterator]().some((item) => mayGoInto(destination.path, item))
   ) {
     const { path } = destination;
@@ -31,11 +31,11 @@ export function checkPlan(
     build.emit({ type: "warning", message, line });
   }
   // A source that Docker does not find in the context it is sent. By default there is only a warning.
-  if (build.dialect.copiesAsBuildKit && plan.refusal !== undefined) throw plan.refusal;
+  if (build.asked.dialect.copiesAsBuildKit && plan.refusal !== undefined) throw plan.refusal;
   if (plan.isOneFile) requireFiles(instruction, plan, build);
   if (excluded.length > 0) build.emit({ type: "excluded", title, line, paths: excluded });
   if (largeContext !== undefined) {
-    const { name } = build.context;
+    const { name } = build.source.context;
     const context = name === undefined ? {} : { context: name };
     build.emit({ type: "large-context", title, line, ...context, ...largeContext });
   }
@@ -45,11 +45,11 @@ export function checkPlan(
 function requireFiles(
   { name, range }: CopyInstruction | AddInstruction,
   plan: CopyPlan,
-  { dialect, emit }: BuildJob,
+  { asked, emit }: BuildJob,
 ): void {
   const { path } = plan.destination;
   const hint = `Write ${path}/ instead.`;
-  if (!dialect.copiesAsBuildKit)
+  if (!asked.dialect.copiesAsBuildKit)
     throw new BoughError(
       `${name} with several sources needs a directory as its destination: ${path} is not a directory and does not end with a slash`,
       { kind: "usage", hint },
@@ -63,18 +63,18 @@ function requireFiles(
 export async function requireDirectories(
   destination: string,
   stage: StageState,
-  build: BuildJob,
+  services: BuildServices,
 ): Promise<void> {
   const path = pathInImage(stage.config.WorkingDir, destination);
   const above = parentDirectories(path);
-  await requireNoFiles(namesDirectory(destination) ? [...above, path] : above, stage, build);
+  await requireNoFiles(namesDirectory(destination) ? [...above, path] : above, stage, services);
 }
 
 /** Throws if a file is staged in place of a directory. The service would name the instruction of that file instead. */
 export async function requireNoFiles(
   directories: readonly string[],
   { staged, layer }: StageState,
-  { facts }: BuildJob,
+  { facts }: BuildServices,
 ): Promise<void> {
   const file = directories.find((path) => staged.get(path)?.type === "file");
   if (file === undefined) return;
@@ -90,10 +90,10 @@ export async function requirePlaces(
   items: Iterable<PlannedItem>,
   { path }: CopyPlan["destination"],
   stage: StageState,
-  build: BuildJob,
+  services: BuildServices,
 ): Promise<void> {
   requireSameKinds(items, stage.staged);
-  await requireNoLinks(items, path, stage, build);
+  await requireNoLinks(items, path, stage, services);
 }
 
 /**
@@ -126,9 +126,9 @@ async function requireNoLinks(
   items: Iterable<PlannedItem>,
   destination: string,
   stage: StageState,
-  build: BuildJob,
+  services: BuildServices,
 ): Promise<void> {
-  for await (const path of linksInPlaceOf(directoriesOf(items), destination, stage, build))
+  for await (const path of linksInPlaceOf(directoriesOf(items), destination, stage, services.facts))
     throw new BoughError(`cannot copy to non-directory: ${path}`, {
       hint: `The image has a link there, and the source has a directory. Copy the directory's contents to ${path}/ instead: a destination may be a link.`,
     });

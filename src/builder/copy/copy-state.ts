@@ -5,7 +5,7 @@
 import { digestOfMatches } from "../../context/sources/entry-list.ts";
 import { sha256Of } from "../../sha256.ts";
 import { chainHashHead } from "../cache/chain-hash.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, SourceFiles } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
 import type { StageState } from "../state/state.ts";
 import type { CopyPlan } from "./plan.ts";
@@ -27,7 +27,7 @@ const formatVersion = 2;
 export function copyState(
   { words, plan, owner }: { words: CopyWords; plan: CopyPlan; owner: Owner },
   { layer, config, workdirIsPending, staged }: StageState,
-  { dialect, inputs, supports }: BuildJob,
+  { asked, inputs, services }: BuildJob,
 ): CopyState | undefined {
   const { matches, others } = plan.items;
   const isAlone = others.length === 0 && staged.size === 0;
@@ -35,10 +35,10 @@ export function copyState(
   const sources = digestOfMatches(matches);
   const { path, isDirectory } = plan.destination;
   // The image's files decide about directories that exist already.
-  const image = [layer.image, !supports.inspection()];
+  const image = [layer.image, !services.supports.inspection()];
   const place = [path, isDirectory, config.WorkingDir, workdirIsPending];
   const owned = [owner.uid, owner.gid, ...(owner.names === undefined ? [] : [owner.names])];
-  const given = [formatVersion, sources, dialect.name, words.chmod, ...owned, place, image];
+  const given = [formatVersion, sources, asked.dialect.name, words.chmod, ...owned, place, image];
   return { sources, copy: sha256Of(JSON.stringify(given)) };
 }
 
@@ -47,7 +47,7 @@ export function knownHash(
   state: CopyState | undefined,
   stage: StageState,
   directive: readonly string[],
-  { fileStates }: BuildJob,
+  { fileStates }: SourceFiles,
 ): string | undefined {
   return state === undefined ? undefined : fileStates.hashOf(state.copy, stepState(stage, directive));
 }
@@ -58,7 +58,7 @@ export function noteHash(
   state: CopyState | undefined,
   stage: StageState,
   directive: readonly string[],
-  { fileStates }: BuildJob,
+  { fileStates }: SourceFiles,
 ): void {
   if (state !== undefined) fileStates.set({ ...state, step: stepState(stage, directive), hash });
 }

@@ -35,7 +35,7 @@ export async function findFiles(
 ): Promise<FoundFiles> {
   checkPlan(instruction, planned, build);
   const { words, plan } = planned;
-  await requireDirectories(words.destination, stage, build);
+  await requireDirectories(words.destination, stage, build.services);
   const { destination } = plan;
   const line = instruction.range.start;
   const title = titleOf(instruction);
@@ -47,18 +47,21 @@ export async function findFiles(
     before: StageState,
     onProgress?: HashOptions["onProgress"],
   ) => {
-    if (build.dialect.copiesAsBuildKit) await requirePlaces(some, destination, before, build);
+    if (build.asked.dialect.copiesAsBuildKit) await requirePlaces(some, destination, before, build.services);
     if (onProgress !== undefined) build.emit({ type: "hashing", ...amountOf(some) });
     const { areSettled } = await hashEntries(some, build, ahead, onProgress);
     const urls = new Map<PlannedItem, StagedFile>();
     for (const item of some instanceof PlannedItems ? some.others : some)
       if (item.kind === "url") urls.set(item, await stageUrl(item, owned, words.checksum, build));
     const arriving = stagedItems(some, urls, owned);
-    return { areSettled, ...(await stageItems(arriving, destination, { owner, line }, before, build)) };
+    return {
+      areSettled,
+      ...(await stageItems(arriving, destination, { owner, line }, before, build.services)),
+    };
   };
   return {
     state: () =>
-      bringsTrees(instruction, plan.items, build)
+      bringsTrees(instruction, plan.items, build.asked.dialect)
         ? undefined
         : copyState({ words, plan, owner }, stage, build),
     report() {
@@ -68,7 +71,7 @@ export async function findFiles(
     },
     async stage() {
       // Of the whole plan: what may be beside an archive becomes a plain list, which can not find them.
-      if (build.dialect.copiesAsBuildKit) groupLinks(plan.items);
+      if (build.asked.dialect.copiesAsBuildKit) groupLinks(plan.items);
       const unpacking = { destination, owner, line, words, stageBetween: stageItemsOf };
       const { items, ...unpacked } = await stageTrees(instruction, plan.items, unpacking, stage, build);
       const { staged, areSettled, ...copied } = await stageItemsOf(items, unpacked.stage, (done) =>
@@ -88,11 +91,12 @@ function groupLinks({ matches }: PlannedItems): void {
 
 async function hashEntries(
   items: Iterable<PlannedItem>,
-  { signal, clock, hashes, early, inputs }: BuildJob,
+  { services, source, early, inputs }: BuildJob,
   ahead: FoundSources | undefined,
   onProgress: HashOptions["onProgress"] = () => undefined,
 ): Promise<{ areSettled: boolean }> {
-  const options = { signal, clock, cache: hashes, onProgress, early, inputs };
+  const { signal, clock } = services;
+  const options = { signal, clock, cache: source.hashes, onProgress, early, inputs };
   if (items instanceof PlannedItems)
     return (await ahead?.hashes(onProgress)) ?? (await hashMatches(items.matches, options));
   await hashSources(filesAmong(items), options);

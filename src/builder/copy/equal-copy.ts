@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../service/http/errors.ts";
 import type { ImageCopy } from "../../service/wire/instance.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import type { Layer } from "../state/layer.ts";
 
 type Copied = Pick<ImageCopy, "sources" | "parents" | "exclude">;
@@ -15,11 +15,15 @@ export async function findEqualCopy(
   parent: Layer,
   build: BuildJob,
 ): Promise<Layer | undefined> {
-  const { store, session, layers } = build;
+  const { store, layers } = build.services;
+  const { session } = build.asked;
   const before = build.useCache ? store.copyLayers.latest(session, place) : undefined;
   const layer = before === undefined ? undefined : await layers.find(before.layer, parent);
   if (before === undefined || layer === undefined) return undefined;
-  const [was, is] = [await digestOf(before.source, copy, build), await digestOf(image, copy, build)];
+  const [was, is] = [
+    await digestOf(before.source, copy, build.services),
+    await digestOf(image, copy, build.services),
+  ];
   return was !== undefined && was === is ? layer : undefined;
 }
 
@@ -32,12 +36,12 @@ export async function findChangedSource(
   { image, copy }: { image: string; copy: Copied },
   build: BuildJob,
 ): Promise<string | undefined> {
-  const before = build.store.copyLayers.latest(build.session, place);
+  const before = build.services.store.copyLayers.latest(build.asked.session, place);
   if (before === undefined) return undefined;
   for (const source of copy.sources) {
     const one = { ...copy, sources: [source] };
-    const was = await digestOf(before.source, one, build);
-    if (was !== undefined && was !== (await digestOf(image, one, build))) return source;
+    const was = await digestOf(before.source, one, build.services);
+    if (was !== undefined && was !== (await digestOf(image, one, build.services))) return source;
   }
   return undefined;
 }
@@ -46,7 +50,7 @@ export async function findChangedSource(
 async function digestOf(
   image: string,
   { sources, parents, exclude }: Copied,
-  { service, store, layers }: BuildJob,
+  { service, store, layers }: BuildServices,
 ): Promise<string | undefined> {
   const request = { sources, ...(parents === undefined ? {} : { parents }), ...(exclude && { exclude }) };
   const question = `digest ${JSON.stringify(request)}`;

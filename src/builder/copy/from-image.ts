@@ -3,7 +3,7 @@ import type { CopyInstruction, Instruction } from "../../dockerfile/instruction.
 import { BoughError } from "../../errors.ts";
 import type { ModeChange } from "../../image/mode-change.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { titleOf } from "../location.ts";
 import { type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
 import type { ImageContent, StagedEntry } from "../state/staged.ts";
@@ -23,7 +23,7 @@ export async function stageImageCopy(
   instruction: Pick<Instruction, "name" | "title" | "heredocs" | "range"> & Pick<CopyInstruction, "parents">,
   {
     words,
-    source: { image, losable },
+    source,
   }: {
     words: Pick<CopyWords, "paths" | "exclude" | "destination" | "chown" | "changeMode">;
     source: Pick<ImageContent, "image" | "losable">;
@@ -33,26 +33,27 @@ export async function stageImageCopy(
 ): Promise<StageState> {
   const line = instruction.range.start;
   const owner = words.chown === "" ? undefined : await resolveFileOwner(words.chown, line, stage, build);
-  const sources = await readFromImage(words, instruction, image, build);
+  const sources = await readFromImage(words, instruction, source.image, build);
   const total = { files: 0, bytes: 0 };
   let { staged } = stage;
-  for (const source of sources) {
-    const destination = await findDestination(words.destination, source, { ...stage, staged }, build);
-    if (source.type === "directory" && staged.get(destination.path)?.type === "file")
+  for (const copied of sources) {
+    const before = { ...stage, staged };
+    const destination = await findDestination(words.destination, copied, before, build.services);
+    if (copied.type === "directory" && staged.get(destination.path)?.type === "file")
       throw new BoughError(`cannot copy to non-directory: ${destination.path}`, {
         hint: "An earlier instruction or source has put a file there.",
       });
     const change = words.changeMode;
-    const items = itemsOf(source, destination, {
-      image,
-      losable,
-      inodes: inodesOf(source.entries),
+    const items = itemsOf(copied, destination, {
+      image: source.image,
+      losable: source.losable,
+      inodes: inodesOf(copied.entries),
       owner,
       line,
       change,
     });
     const made = { owner: owner ?? root, line };
-    const next = await stageItems(items, destination, made, { ...stage, staged }, build);
+    const next = await stageItems(items, destination, made, before, build.services);
     staged = next.staged;
     total.files += next.files;
     total.bytes += next.bytes;
@@ -66,7 +67,7 @@ async function findDestination(
   word: string,
   { type }: CopiedSource,
   { config, staged, layer }: StageState,
-  { facts }: BuildJob,
+  { facts }: BuildServices,
 ): Promise<Destination> {
   return resolveDestination(
     word,

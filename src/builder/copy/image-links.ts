@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import type { BuildJob } from "../job.ts";
+import type { ImageFacts } from "../cache/image-facts.ts";
 import type { StageState } from "../state/state.ts";
 
 /**
@@ -12,7 +12,7 @@ export async function* linksInPlaceOf(
   directories: Iterable<string>,
   destination: string,
   { layer, staged }: Pick<StageState, "layer" | "staged">,
-  { facts }: Pick<BuildJob, "facts">,
+  facts: ImageFacts,
 ): AsyncGenerator<string, undefined> {
   const shared = new Set([destination]);
   let isThere: boolean | undefined;

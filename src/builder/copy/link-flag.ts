@@ -13,9 +13,9 @@ export async function warnOfLinking(
   { link, range: { start: line } }: CopyInstruction | AddInstruction,
   { destination, found, isFile }: { destination: string; found?: Destination; isFile: boolean },
   { layer, staged, config }: StageState,
-  { facts, emit, dialect }: BuildJob,
+  { services, emit, asked }: BuildJob,
 ): Promise<void> {
-  if (link !== true || !dialect.copiesAsBuildKit) return;
+  if (link !== true || !asked.dialect.copiesAsBuildKit) return;
   const path = pathInImage(config.WorkingDir, destination);
   const warn = (what: string, advice: string) => {
     const message = `--link: ${what}, as in Docker's own builder; BuildKit replaces it if it links layers: ${advice}`;
@@ -26,7 +26,7 @@ export async function warnOfLinking(
     const entry = staged.get(at);
     const target =
       entry === undefined
-        ? await facts.readLink(layer.image, at)
+        ? await services.facts.readLink(layer.image, at)
         : entry.type === "symlink"
           ? entry.target
           : undefined;

@@ -7,7 +7,7 @@ import { BoughError } from "../../errors.ts";
 import { resolveCopySources } from "../../image/copy-sources.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { CopiedSource } from "../../store/copies.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { collectBetweenSteps } from "../operations/gc.ts";
 import { createImageContents } from "../operations/image-contents.ts";
 import { maxSingleFiles } from "../staging/image-archive.ts";
@@ -28,16 +28,16 @@ export async function readFromImage(
   image: string,
   build: BuildJob,
 ): Promise<readonly CopiedSource[]> {
-  const { copies } = build.store;
+  const { copies } = build.services.store;
   const words = questionOf({ paths, exclude }, parents);
   const known = copies.get(image, words);
   if (known !== undefined) return known;
 
   const rules = parseExcludeFlags(exclude);
-  const tree = createListedTree(image, build.service);
+  const tree = createListedTree(image, build.services.service);
   // Beside the question whether the service has lists.
   for (const path of paths) if (!hasWildcard(path)) tree.prepare(posix.join("/", path));
-  await requireInspect(image, name, build);
+  await requireInspect(image, name, build.services);
   const contents = createImageContents(build, maxSingleFiles);
   const reading: Reading = { image, tree, contents, skipped: [] };
   const isExcluded = (path: string) => rules.length > 0 && isMatch(decidePath(rules, path));
@@ -49,7 +49,7 @@ export async function readFromImage(
     await forEachConcurrently(
       found.entries(),
       maxConcurrentSources,
-      build.signal,
+      build.services.signal,
       async ([index, source]) => {
         if (source.type === "directory")
           read[index] = [await readDirectory(source, isExcluded, reading, build)];
@@ -74,7 +74,7 @@ export function isReadBefore(
   words: Pick<CopyWords, "paths" | "exclude">,
   { parents }: Pick<CopyInstruction, "parents">,
   image: string,
-  { store }: BuildJob,
+  { store }: BuildServices,
 ): boolean {
   return store.copies.get(image, questionOf(words, parents)) !== undefined;
 }
@@ -86,7 +86,11 @@ function questionOf({ paths, exclude }: Pick<CopyWords, "paths" | "exclude">, pa
 /** Each source has its own connection, with some MiB in flight. */
 const maxConcurrentSources = 4;
 
-async function requireInspect(image: string, name: Instruction["name"], { facts }: BuildJob): Promise<void> {
+async function requireInspect(
+  image: string,
+  name: Instruction["name"],
+  { facts }: BuildServices,
+): Promise<void> {
   if (await facts.isDirectory(image, "/")) return;
   const user = name === "RUN" ? "RUN --mount with from=" : "COPY --from";
   throw new BoughError(

@@ -33,7 +33,7 @@ export async function readFile(
   const { size, uid, gid, mode } = listed;
   // An upload that was refused has used up the content.
   const sha256 = await withRetries(accessForAdd(build), true, async () =>
-    contents.take(await openExactly(build.service, image, path, size), size),
+    contents.take(await openExactly(build.services.service, image, path, size), size),
   );
   const file: CopiedFile = { type: "file", path: "", mode: mode ?? 0o644, uid, gid, sha256, size };
   return { path, name, type: "file", entries: [file] };
@@ -47,8 +47,9 @@ export async function readDirectory(
   { path: directory, name }: Pick<ResolvedSource, "path" | "name">,
   isExcluded: (path: string) => boolean,
   { image, contents, skipped }: Reading,
-  { service, signal, emit }: BuildJob,
+  { services, emit }: BuildJob,
 ): Promise<CopiedSource> {
+  const { service } = services;
   emit({ type: "downloading", url: `${directory} of image ${image}` });
   const archive = `the archive of ${directory} of image ${image}`;
   const stream = await service.openArchive(image, directory);
@@ -76,7 +77,7 @@ export async function readDirectory(
   const archived = (chunks: AsyncIterable<Uint8Array>) =>
     checkArchive(relativeEntries(readTar(chunks, archive), directory, list), archive);
   for await (const next of entriesOf(stream, archived)) {
-    signal.throwIfAborted();
+    services.signal.throwIfAborted();
     const { path, entry } = next;
     const { type, mode, uid, gid } = entry;
     if (isExcluded(path)) {

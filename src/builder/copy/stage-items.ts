@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { ModeChange } from "../../image/mode-change.ts";
 import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildServices } from "../job.ts";
 import { collectGarbage } from "../operations/gc.ts";
 import { isRoot, type Owner, root } from "../owners/ownership.ts";
 import { beginAddition } from "../staging/add-staged.ts";
@@ -35,10 +35,10 @@ export async function stageItems(
   destination: Destination,
   { owner, line }: { owner: Owner; line: number },
   stage: StageState,
-  build: BuildJob,
+  services: BuildServices,
 ): Promise<StagedItems> {
   const { staged } = stage;
-  const isDirectoryInImage = (path: string) => build.facts.isDirectory(stage.layer.image, path);
+  const isDirectoryInImage = (path: string) => services.facts.isDirectory(stage.layer.image, path);
   const place = destination.isDirectory ? destination.path : posix.dirname(destination.path);
   /** True if `place` exists; asked for on demand. */
   let isIntoExisting: boolean | undefined;
@@ -48,7 +48,7 @@ export async function stageItems(
   const rootTimes = new Map<string, number>();
   const found: [string, StagedEntry][] = [];
   const amount = { files: 0, bytes: 0 };
-  const pace = createPace(build.signal);
+  const pace = createPace(services.signal);
   for (const item of items) {
     const pause = pace.step();
     if (pause !== undefined) await pause;
@@ -83,7 +83,7 @@ export async function stageItems(
   const unknown = implied.filter((path) => !staged.has(path));
   for (const [path, entry] of stageDirectories(unknown, root, line, stage)) addition.add(path, entry);
   for (const [path, entry] of stageDirectories(made, owner, line, stage)) addition.add(path, entry);
-  if (rootTimes.size > 0 && (await build.supports.fileFeatures()).attributes)
+  if (rootTimes.size > 0 && (await services.supports.fileFeatures()).attributes)
     for (const [path, entry] of stageDirectories(rootTimes.keys(), root, line, stage))
       addition.add(path, { ...entry, mtime: rootTimes.get(path) });
   for (const [path, entry] of found) {

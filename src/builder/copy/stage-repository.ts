@@ -37,7 +37,7 @@ export async function stageRepository(
     return { path: posix.join(path, entry.path), entry: { mtime: 0, ...staged } };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  return stageItems(items, { path, isDirectory: true }, { owner, line }, await stageBefore(), build);
+  return stageItems(items, { path, isDirectory: true }, { owner, line }, await stageBefore(), build.services);
 }
 
 /** Resolves an address, once for all stages that ask. */
@@ -46,7 +46,7 @@ async function resolveRepository(
   exclude: readonly string[],
   build: BuildJob,
 ): Promise<ResolvedRepository> {
-  const shown = redactUrl(address.remote, build.buildArgs);
+  const shown = redactUrl(address.remote, build.asked.buildArgs);
   const found = await build.shared.repositories(JSON.stringify(address), () =>
     findCommit(address, accessForAdd(build)),
   );

@@ -1,4 +1,5 @@
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
+import type { Dialect } from "../dialect.ts";
 import type { BuildJob } from "../job.ts";
 import type { StageState } from "../state/state.ts";
 import type { PlannedItem, PlannedItems } from "./planned-items.ts";
@@ -23,7 +24,7 @@ export async function stageTrees(
   build: BuildJob,
 ): Promise<{ items: Iterable<PlannedItem>; stage: StageState; files: number; bytes: number }> {
   const done = { stage, files: 0, bytes: 0 };
-  if (!bringsTrees(instruction, items, build)) return { items, ...done };
+  if (!bringsTrees(instruction, items, build.asked.dialect)) return { items, ...done };
   const add = ({ staged, files, bytes }: StagedItems) => {
     done.stage = { ...done.stage, staged };
     done.files += files;
@@ -44,7 +45,7 @@ export async function stageTrees(
     return stageArchive(item, { words, ...place }, stageBefore, build);
   };
   for (const item of items) {
-    const made = isTree(instruction, item, build) ? await stageTree(item) : undefined;
+    const made = isTree(instruction, item, build.asked.dialect) ? await stageTree(item) : undefined;
     if (made === undefined) others.push(item);
     else add(made);
   }
@@ -55,18 +56,14 @@ export async function stageTrees(
 export function bringsTrees(
   instruction: CopyInstruction | AddInstruction,
   items: PlannedItems,
-  build: Pick<BuildJob, "dialect">,
+  dialect: Dialect,
 ): boolean {
   if (instruction.name === "COPY") return false;
-  return items[Symbol.iterator]().some((item) => isTree(instruction, item, build));
+  return items[Symbol.iterator]().some((item) => isTree(instruction, item, dialect));
 }
 
 /** An archive is unpacked with `--unpack`, or if it is local and that flag is missing, as in Docker. */
-function isTree(
-  instruction: CopyInstruction | AddInstruction,
-  item: PlannedItem,
-  { dialect }: Pick<BuildJob, "dialect">,
-): boolean {
+function isTree(instruction: CopyInstruction | AddInstruction, item: PlannedItem, dialect: Dialect): boolean {
   if (item.kind === "repository") return true;
   if (instruction.name !== "ADD" || !(instruction.unpack ?? dialect.unpacksArchives)) return false;
   if (item.kind === "url") return instruction.unpack === true;

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { CopiedEntry } from "../../store/copies.ts";
 import { nameOf } from "../archives/open-archive.ts";
 import { readArchive } from "../archives/read-archive.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import type { Owner } from "../owners/ownership.ts";
 import { addFromUrl } from "../remote-files/download.ts";
 import { whyUnmade } from "../staging/special-files.ts";
@@ -35,12 +35,12 @@ export async function stageArchive(
   const digest = await hashOf(item, words.checksum, build);
   const all = await readArchive(place, digest, build);
   if (all === undefined) return undefined;
-  const entries = await supportedEntries(all, nameOf(place, build), line, build);
+  const entries = await supportedEntries(all, nameOf(place, build.asked.buildArgs), line, build);
   const stage = await stageBefore();
   const { path } = destination;
   const content: StagedContent = { kind: "archive", archive: place, digest };
   const inodes = inodesOf(entries);
-  const replacing = (await mayReplace(path, stage, build)) ? ({ replaces: true } as const) : {};
+  const replacing = (await mayReplace(path, stage, build.services)) ? ({ replaces: true } as const) : {};
   const contents = entries.map((entry): Item => {
     const target = posix.join(path, entry.path);
     if (entry.type === "directory" && entry.isImplied)
@@ -55,7 +55,7 @@ export async function stageArchive(
     };
   });
   const items = path === "/" ? contents : [{ path, entry: undefined }, ...contents];
-  return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build);
+  return stageItems(items, { path, isDirectory: true }, { owner, line }, stage, build.services);
 }
 
 /**
@@ -77,7 +77,7 @@ async function supportedEntries(
     const message = `${archive}: ${what}, unlike in Docker (${first.path}${more})${advice}`;
     build.emit({ type: "warning", message, line });
   };
-  if (!(await build.supports.fileFeatures()).attributes)
+  if (!(await build.services.supports.fileFeatures()).attributes)
     warn(
       "capabilities of files are not kept",
       programs,
@@ -86,7 +86,7 @@ async function supportedEntries(
   /** What was left out, with the reasons. */
   const leftOut = new Map<CopiedEntry, string>();
   for (const entry of special) {
-    const reason = await whyUnmade(entry, build.supports);
+    const reason = await whyUnmade(entry, build.services.supports);
     if (reason !== undefined) leftOut.set(entry, reason);
   }
   const [reason] = leftOut.values();
@@ -100,7 +100,7 @@ const fileCapabilities = "security.capability";
 async function mayReplace(
   path: string,
   { layer, staged }: StageState,
-  { facts, supports }: BuildJob,
+  { facts, supports }: BuildServices,
 ): Promise<boolean> {
   if (path === "/" || staged.size > 0 || !supports.inspection()) return true;
   return (await facts.typeAt(layer.image, path)) !== undefined;
@@ -114,7 +114,9 @@ async function hashOf(
   if (item.kind === "url") return (await addFromUrl(item.url, checksum, build)).sha256;
   const { entry } = item;
   if (entry.type !== "file") throw new Error(`${entry.absolutePath} is not a file`);
-  const { signal, clock, hashes: cache, inputs } = build;
+  const { signal, clock } = build.services;
+  const { hashes: cache } = build.source;
+  const { inputs } = build;
   const early = { offer: () => undefined };
   await hashSources([entry], { signal, clock, cache, early, inputs });
   return entry.list.hashAt(entry.index);

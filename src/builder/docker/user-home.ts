@@ -8,8 +8,8 @@ import type { StageState } from "../state/state.ts";
  */
 export async function findHome(stage: StageState, build: BuildJob): Promise<{ HOME?: string }> {
   const user = stage.config.User;
-  if (!build.dialect.looksUpUsers || user === undefined || stage.inherited?.has("HOME")) return {};
-  if (await build.supports.home()) return {};
+  if (!build.asked.dialect.looksUpUsers || user === undefined || stage.inherited?.has("HOME")) return {};
+  if (await build.services.supports.home()) return {};
   const HOME = await homeOf(user, stage, build);
   return HOME === undefined ? {} : { HOME };
 }

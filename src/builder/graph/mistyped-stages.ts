@@ -1,14 +1,13 @@
 import type { Dockerfile, LineRange } from "../../dockerfile/instruction.ts";
 import { nearest } from "../../suggest.ts";
-import type { BuildJob } from "../job.ts";
 import type { BuildWarning } from "../state/warnings.ts";
-import { graphOf } from "./stage-references.ts";
+import { graphOf, type StageInputs } from "./stage-references.ts";
 import { staticGlobals } from "./static-globals.ts";
 
 /** Warns of each `--from` that names an image, but is nearly the name of a stage, before a registry is asked for it. */
 export function mistypedStages(
   dockerfile: Dockerfile,
-  { dialect, buildArgs, target, contexts }: Pick<BuildJob, "dialect" | "buildArgs" | "target" | "contexts">,
+  { dialect, buildArgs, target, contexts }: StageInputs,
 ): (BuildWarning & { range: LineRange })[] {
   const names = dockerfile.stages.flatMap(({ name }) => name ?? []);
   if (names.length === 0) return [];

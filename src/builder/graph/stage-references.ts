@@ -6,7 +6,6 @@ import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { Dialect } from "../dialect.ts";
-import type { BuildJob } from "../job.ts";
 import { type Arguments, lookUp } from "../state/scope.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
 import { staticGlobals } from "./static-globals.ts";
@@ -44,13 +43,21 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
   });
 }
 
+/** What decides about the stages of a Dockerfile. */
+export interface StageInputs {
+  dialect: Dialect;
+  buildArgs: ReadonlyMap<string, string>;
+  target: string | undefined;
+  contexts: NamedContexts;
+}
+
 /**
  * Throws, before anything is run, for a `--from` that can't be resolved and, with `--docker`, for an unknown target. Stages that
  * the build does not need are checked, too. FROMs that depend on the service's platform are checked when they are performed.
  */
 export function refuseBadStages(
   dockerfile: Dockerfile,
-  { dialect, buildArgs, target, contexts }: Pick<BuildJob, "dialect" | "buildArgs" | "target" | "contexts">,
+  { dialect, buildArgs, target, contexts }: StageInputs,
 ): void {
   const graph = graphOf(dockerfile, staticGlobals(dockerfile, { buildArgs, target }), contexts);
   const problems = findBadReferences(dockerfile, graph, dialect);

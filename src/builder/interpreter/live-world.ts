@@ -10,7 +10,7 @@ import { planCopy } from "../copy/plan.ts";
 import { bringsDirectory } from "../copy/planned-items.ts";
 import type { Dialect } from "../dialect.ts";
 import type { FoundSources } from "../feed.ts";
-import type { BuildJob } from "../job.ts";
+import type { AskedBuild, BuildJob } from "../job.ts";
 import { inDirectory } from "../job-of-step.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
 import { addStep } from "../state/history.ts";
@@ -27,7 +27,10 @@ import type { World } from "./world.ts";
  * layer-making instructions before the step; for a FROM with triggers, the ordinal of the first trigger.
  */
 export function createLiveWorld(build: BuildJob, ordinal: number): World<StageState> {
-  const { dockerfile, buildArgs, contexts, emit, files, signal } = build;
+  const { dockerfile, buildArgs, contexts } = build.asked;
+  const { files } = build.source;
+  const { signal } = build.services;
+  const { emit } = build;
   const { escape } = dockerfile;
   let nextOrdinal = ordinal;
   /** The sources of a COPY, if they were found ahead of its turn. */
@@ -37,13 +40,13 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     return directory === undefined ? build : inDirectory(build, directory);
   };
   const world: World<StageState> = {
-    dialect: build.dialect,
+    dialect: build.asked.dialect,
     escape,
     buildArgs,
     contexts,
     assumed: undefined,
     warn: (warning, { range }: Instruction) => emit({ type: "warning", ...warning, line: range.start }),
-    warnsAboutUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.dialect),
+    warnsAboutUndefined: ({ name }) => name !== "EXPOSE" && expandsVariables(name, build.asked.dialect),
 
     requirePlatform: (from, globals) =>
       requirePlatform(from, build.platform, lookUp({ args: globals }), escape),
@@ -52,10 +55,11 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
     noteTrigger: (trigger, from) => build.stages.noteTrigger(trigger, from),
     startFromImage: (reference, from) => startFromImage(reference, from, build),
     loadImageEnv: (instruction, stage) => inheritEnvironment(instruction, stage, build),
-    noteStep: (instruction, stage, lookup) => noteStep(instruction, stage, lookup, build),
+    noteStep: (instruction, stage, lookup) => noteStep(instruction, stage, lookup, build.asked),
     async changeWorkdir(instruction, path = "/", stage) {
       const ordinal = nextOrdinal++;
-      if (!(await build.supports.fileLayers())) return performWorkdir(instruction, path, stage, build);
+      if (!(await build.services.supports.fileLayers()))
+        return performWorkdir(instruction, path, stage, build);
       const staged = await stageWorkdir(instruction, path, stage, build);
       return makeFilesLayer(instruction, ordinal, staged, build);
     },
@@ -65,17 +69,17 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       ahead = await build.ahead.take(instruction);
       // By default a link in the image is replaced, so no request is spent on finding one.
       const readLinkInImage = async (path: string) =>
-        build.dialect.copiesAsBuildKit ? build.facts.readLink(layer.image, path) : undefined;
-      const { context, ignore } = await jobOf(instruction);
+        build.asked.dialect.copiesAsBuildKit ? build.services.facts.readLink(layer.image, path) : undefined;
+      const { context, ignore } = (await jobOf(instruction)).source;
       return {
         ...{ context, files, ignore, signal, staged },
-        whyLeftOut: specialFilesOf(build),
+        whyLeftOut: specialFilesOf(build.asked.dialect, build.services.supports),
         workdir: config.WorkingDir,
         found: ahead?.sources,
         async isDirectoryInImage(path) {
           // The list of entries that tells links apart tells directories apart, too.
           await readLinkInImage(path);
-          return build.facts.isDirectory(layer.image, path);
+          return build.services.facts.isDirectory(layer.image, path);
         },
         readLinkInImage,
       };
@@ -94,7 +98,7 @@ export function createLiveWorld(build: BuildJob, ordinal: number): World<StageSt
       await warnOfLinking(instruction, { destination, found: plan.destination, isFile }, stage, build);
       const ordinal = nextOrdinal++;
       const files = await findFiles(instruction, copy, { ahead, stage }, await jobOf(instruction));
-      return (await build.supports.fileLayers())
+      return (await build.services.supports.fileLayers())
         ? makeFilesLayer(instruction, ordinal, stage, build, files)
         : (await files.stage()).stage;
     },
@@ -110,7 +114,7 @@ function noteStep(
   instruction: Instruction,
   stage: StageState,
   lookup: Lookup,
-  { dialect, buildArgs, dockerfile: { escape } }: BuildJob,
+  { dialect, buildArgs, dockerfile: { escape } }: AskedBuild,
 ): StageState {
   if (isSkipped(instruction, dialect)) return stage;
   const line = createdBy(instruction, { stage, lookup, escape, buildArgs });

@@ -19,10 +19,10 @@ export async function performWorkdir(
 ): Promise<StageState> {
   if (path === "") return keepWorkdir(stage);
   const next = changeWorkdir(stage, path);
-  const isThere = (directory: string) => build.facts.isDirectory(stage.layer.image, directory);
+  const isThere = (directory: string) => build.services.facts.isDirectory(stage.layer.image, directory);
   const left = stage.config.WorkingDir;
   const entered = next.config.WorkingDir;
-  await requireNoFiles([...parentDirectories(entered), entered], stage, build);
+  await requireNoFiles([...parentDirectories(entered), entered], stage, build.services);
   const isLost = stage.workdirIsPending && !isSameOrAbove(left, entered) && !(await isThere(left));
   const staged = isLost ? addStaged(stage.staged, stageDirectories([left], root, line, stage)) : stage.staged;
 
@@ -62,7 +62,7 @@ async function resolveWorkdirOwner(
   const user = stage.config.User;
   if (user === undefined || ["root", "root:root", "0", "0:0"].includes(user)) return root;
   const owner = await resolveFileOwner(user, line, stage, build);
-  const isServed = build.dialect.looksUpUsers || (await build.supports.userNumbers());
+  const isServed = build.asked.dialect.looksUpUsers || (await build.services.supports.userNumbers());
   if (owner.names === undefined && isServed) return owner;
   const why =
     owner.names === undefined

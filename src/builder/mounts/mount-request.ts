@@ -1,7 +1,7 @@
 import type { InstanceFile, Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
-import type { BuildJob } from "../job.ts";
+import type { AskedBuild, BuildJob } from "../job.ts";
 import type { FileFeatures } from "../service-support.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "../staging/lending.ts";
 import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
@@ -21,10 +21,10 @@ export async function mountFields(
   env: Readonly<Record<string, string>>,
   build: BuildJob,
 ): Promise<MountFields> {
-  const lend = await lenderOf(files, build);
+  const lend = await lenderOf(files, build.services);
   const ids =
     lend !== undefined || files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
-  const features = await featuresFor(files, build.supports);
+  const features = await featuresFor(files, build.services.supports);
   const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
   const loans: StagedLoan[] = [];
   const made: InstanceMount[] = [];
@@ -34,7 +34,7 @@ export async function mountFields(
         ? await lendStaged(mount.source.files, lend, build, "/")
         : undefined;
     if (loan !== undefined) loans.push(loan);
-    const one = instanceMount(mount, { ids, features, loan }, build);
+    const one = instanceMount(mount, { ids, features, loan }, build.asked);
     if (one !== undefined) made.push(one);
   }
   // BuildKit sets it with or without an agent.
@@ -48,7 +48,7 @@ export async function mountFields(
 function instanceMount(
   { spec, source }: RunMount,
   sent: SentFiles,
-  { secrets }: BuildJob,
+  { secrets }: AskedBuild,
 ): InstanceMount | undefined {
   const { target } = spec;
   switch (spec.type) {

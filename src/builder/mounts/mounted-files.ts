@@ -20,8 +20,11 @@ export async function stageMountedFiles(
   instruction: RunInstruction,
   build: BuildJob,
 ): Promise<Staged> {
-  const { signal, clock, hashes: cache, early, inputs, emit, dialect } = build;
-  const { match, warnings, excluded } = await findMountedFiles(path, build);
+  const { signal, clock } = build.services;
+  const { hashes: cache } = build.source;
+  const { dialect } = build.asked;
+  const { early, inputs, emit } = build;
+  const { match, warnings, excluded } = await findMountedFiles(path, { ...build.source, signal });
   const line = instruction.range.start;
   for (const warning of warnings) emit({ type: "warning", ...warning, line });
   if (excluded.length > 0) emit({ type: "excluded", title: titleOf(instruction), line, paths: excluded });

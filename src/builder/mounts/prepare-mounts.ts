@@ -44,7 +44,7 @@ export async function prepareMounts(
   };
   if (mounts === undefined) {
     const number = user === undefined ? undefined : numericUser(user);
-    const isPlain = number !== undefined && !(await build.supports.userNumbers());
+    const isPlain = number !== undefined && !(await build.services.supports.userNumbers());
     const isRoot = number?.uid === 0 && (number.gid ?? 0) === 0;
     return {
       stage,
@@ -57,11 +57,11 @@ export async function prepareMounts(
     };
   }
   // The Dockerfile's own mounts were checked before anything was run, but these may belong to a trigger.
-  const support = await build.supports.mounts();
+  const support = await build.services.supports.mounts();
   const [reason] = mounts.mounts.flatMap(({ spec }) => whyUnsupported(spec.type, support) ?? []);
   if (reason !== undefined) throw new BoughError(reason, { kind: "usage" });
   const isLost = <Result>(action: () => Promise<Result>) =>
-    mounts.losable.reduce((next, image) => () => detectLoss(image, build, next), action)();
+    mounts.losable.reduce((next, image) => () => detectLoss(image, build.services, next), action)();
   if (support.secrets) {
     const needed = { layer: stage.layer, staged: addStaged(stage.staged, mounts.files) };
     return {

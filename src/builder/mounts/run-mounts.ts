@@ -45,7 +45,7 @@ export async function findMounts(
   stage: StageState,
   build: BuildJob,
 ): Promise<RunMounts> {
-  const { escape } = build.dockerfile;
+  const { escape } = build.asked.dockerfile;
   const specs = expandMounts(instruction, {
     lookup: lookUp(stage),
     escape,
@@ -53,7 +53,7 @@ export async function findMounts(
   });
   const mounts: RunMount[] = [];
   for (const spec of specs) mounts.push({ spec, source: await findContent(spec, instruction, build) });
-  const parts = await Promise.all(mounts.map((mount) => keyOf(mount, build.signal)));
+  const parts = await Promise.all(mounts.map((mount) => keyOf(mount, build.services.signal)));
   return {
     instruction,
     mounts,
@@ -72,7 +72,7 @@ async function findContent(
 ): Promise<MountContent | undefined> {
   switch (spec.type) {
     case "bind": {
-      const directory = mountedDirectory(spec, build.contexts);
+      const directory = mountedDirectory(spec, build.asked.contexts);
       if (spec.from !== undefined && directory === undefined)
         return findImageOf(spec.from, instruction, build);
       const job = directory === undefined ? build : await inDirectory(build, directory);
@@ -80,13 +80,13 @@ async function findContent(
     }
     case "cache":
       // Throws for a directory.
-      mountedDirectory(spec, build.contexts);
+      mountedDirectory(spec, build.asked.contexts);
       return spec.from === undefined ? undefined : findImageOf(spec.from, instruction, build);
     case "tmpfs":
       return undefined;
     case "secret":
     case "ssh": {
-      const given = spec.type === "secret" ? build.secrets.values : build.secrets.agents;
+      const given = spec.type === "secret" ? build.asked.secrets.values : build.asked.secrets.agents;
       if (spec.required && !given.has(spec.id)) throw missingSecret(spec.type, spec.id, [...given.keys()]);
       return undefined;
     }

@@ -1,8 +1,9 @@
+import type { BuildContext } from "../../context/build-context.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { wordsOfMount } from "../../dockerfile/words/references.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
-import type { BuildJob } from "../job.ts";
+import type { NamedContexts } from "../contexts/named-context.ts";
 import type { BuildWarning } from "../state/warnings.ts";
 import { readMounts } from "./mount-spec.ts";
 import type { GivenIds } from "./mount-support.ts";
@@ -11,7 +12,7 @@ import type { GivenIds } from "./mount-support.ts";
 export function unusedSecrets(
   { instructions, path }: Dockerfile,
   given: GivenIds,
-  { context, contexts }: Pick<BuildJob, "context" | "contexts">,
+  { context, contexts }: { context: BuildContext; contexts: NamedContexts },
 ): BuildWarning[] {
   const mounts = instructions.flatMap((instruction) =>
     instruction.name === "RUN" ? instruction.mounts : [],

@@ -17,7 +17,7 @@ const maxConcurrent = 8;
 
 /** Beyond `maxSent` contents, only hashes them: the RUN that needs them sends them together, as one archive. */
 export function createImageContents(build: BuildJob, maxSent: number): ImageContents {
-  const { service, store } = build;
+  const { service, store } = build.services;
   const begun = new Set<string>();
   const underWay = new Set<Promise<void>>();
   const done: UploadProgress = { files: 0, sentBytes: 0, reused: 0 };

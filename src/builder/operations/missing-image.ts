@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import { NotFoundError } from "../../service/http/errors.ts";
-import type { BuildJob, RunningBuild } from "../job.ts";
+import type { BuildJob, BuildServices, RunningBuild } from "../job.ts";
 import type { Layer, LosableImage } from "../state/layer.ts";
 import type { StageState } from "../state/state.ts";
 
@@ -28,27 +28,27 @@ export async function retryAfterLoss<Result>(
     return await action();
   } catch (error) {
     if (!(error instanceof NotFoundError)) throw error;
-    if (await isImageMissing(stage.layer, build)) throw new MissingImageError(stage.layer);
-    if (!forgetUploads(stage, build)) throw await errorAfterLoss(stage.layer, error, build);
+    if (await isImageMissing(stage.layer, build.services)) throw new MissingImageError(stage.layer);
+    if (!forgetUploads(stage, build)) throw await errorAfterLoss(stage.layer, error, build.services);
   }
   try {
     return await action();
   } catch (error) {
-    throw error instanceof NotFoundError ? await errorAfterLoss(stage.layer, error, build) : error;
+    throw error instanceof NotFoundError ? await errorAfterLoss(stage.layer, error, build.services) : error;
   }
 }
 
 /** Runs `action`, which may read an image. Throws a `MissingImageError` if it fails because that image is lost. */
 export async function detectLoss<Result>(
   image: LosableImage | undefined,
-  build: BuildJob,
+  services: BuildServices,
   action: () => Promise<Result>,
 ): Promise<Result> {
   try {
     return await action();
   } catch (error) {
     if (image === undefined || !(error instanceof NotFoundError)) throw error;
-    throw (await isImageMissing(image, build)) ? new MissingImageError(image) : error;
+    throw (await isImageMissing(image, services)) ? new MissingImageError(image) : error;
   }
 }
 
@@ -56,7 +56,7 @@ export async function detectLoss<Result>(
  * Returns true if the service says that it has no such image. A service that can't be asked is assumed to have the layers of this
  * machine's own builds. A layer from a scope, or an image that is only copied from, needs proof, so its root directory is listed.
  */
-export async function isImageMissing(losable: LosableImage, { service }: BuildJob): Promise<boolean> {
+export async function isImageMissing(losable: LosableImage, { service }: BuildServices): Promise<boolean> {
   const { image } = losable;
   const isThere = await service.hasImage(image);
   const needsProof = "isRemembered" in losable || losable.from !== undefined;
@@ -82,7 +82,7 @@ const maxLosses = 2;
 export function forgetImage(
   { lost }: MissingImageError,
   losses: Map<string, number>,
-  { layers, emit }: RunningBuild,
+  { services, emit }: RunningBuild,
 ): void {
   // Each scope may name another image that is gone.
   const isShared = "from" in lost && lost.from !== undefined;
@@ -94,23 +94,27 @@ export function forgetImage(
       { hint: "Its log or its administrator may know why: its disk may be failing." },
     );
   emit({ type: "forgotten-layer", layer: lost.hash, image: lost.image });
-  layers.forget(lost);
+  services.layers.forget(lost);
 }
 
 /** Returns true if there was anything to forget. */
-function forgetUploads(stage: Pick<StageState, "staged">, { store, emit }: BuildJob): boolean {
+function forgetUploads(stage: Pick<StageState, "staged">, { services, emit }: BuildJob): boolean {
   const missing = new Set<string>();
   for (const entry of stage.staged.values()) {
-    if (entry.type !== "file" || store.uploads.get(entry.sha256) === undefined) continue;
+    if (entry.type !== "file" || services.store.uploads.get(entry.sha256) === undefined) continue;
     missing.add(entry.sha256);
-    store.uploads.delete(entry.sha256);
+    services.store.uploads.delete(entry.sha256);
   }
   if (missing.size > 0) emit({ type: "forgotten-files", files: missing.size });
   return missing.size > 0;
 }
 
 /** If the service can't be asked, an image of this build is assumed to exist: the error is the service's fault. */
-async function errorAfterLoss(layer: Layer, error: NotFoundError, { service }: BuildJob): Promise<Error> {
+async function errorAfterLoss(
+  layer: Layer,
+  error: NotFoundError,
+  { service }: BuildServices,
+): Promise<Error> {
   const isThere = await service.hasImage(layer.image);
   return isThere === true || (isThere === "unsupported" && !layer.cached)
     ? error

@@ -11,7 +11,7 @@ import type { CapturedOutput, OperationOutcome, OutputChunk, RepeatedId } from "
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { unlessStateDiskFull } from "../../state-failure.ts";
 import type { EmitInStep } from "../events.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { abandonmentOf } from "./abandoned.ts";
 import { createOutputCollector } from "./gc.ts";
 
@@ -39,8 +39,8 @@ export async function followOperation(
   { key, showsOutput = true }: OperationStep,
   build: BuildJob,
 ): Promise<FollowedOutcome> {
-  const { service } = build;
-  const output = createOutputReporter(operation, build);
+  const { service } = build.services;
+  const output = createOutputReporter(operation, build.emit, build.services.signal);
   const listener = {
     // Layers of the image may have to be fetched first.
     onProgress: (message: string) => build.emit({ type: "import-progress", message }),
@@ -49,14 +49,14 @@ export async function followOperation(
   const ended = new AbortController();
   if (showsOutput) warnBeforeTimeout(build, ended.signal);
   const outcome = await service
-    .follow(operation, showsOutput ? output.report : undefined, listener, build.timeoutSeconds)
+    .follow(operation, showsOutput ? output.report : undefined, listener, build.asked.commands.timeoutSeconds)
     .catch(async (error: unknown) => {
       const unknown = { truncated: false };
       // The output of a command that hangs shows why.
       if (showsOutput) output.end({ stdout: unknown, stderr: unknown }, false);
       // A build that resumed it would wait as long for nothing.
       if (error instanceof OverdueError) forgetFailed(key, build);
-      if (build.signal.aborted) await cancelOperation(operation, key, build);
+      if (build.services.signal.aborted) await cancelOperation(operation, key, build);
       throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
     })
     .finally(() => ended.abort());
@@ -72,17 +72,19 @@ const minWarnedSeconds = 300;
 const remainingSeconds = 60;
 
 /** Warns while something can still be done: the user may start again with more time before the command is lost. */
-function warnBeforeTimeout({ clock, timeoutSeconds, emit }: BuildJob, ended: AbortSignal): void {
+function warnBeforeTimeout({ services, asked, emit }: BuildJob, ended: AbortSignal): void {
+  const { timeoutSeconds } = asked.commands;
   if (timeoutSeconds < minWarnedSeconds) return;
   const message = `the command is stopped in ${remainingSeconds} seconds, at its limit of ${timeoutSeconds}: --timeout SECONDS allows more, 0 has no limit`;
-  clock.sleep((timeoutSeconds - remainingSeconds) * 1000, ended).then(
+  services.clock.sleep((timeoutSeconds - remainingSeconds) * 1000, ended).then(
     () => emit({ type: "warning", message, line: undefined }),
     () => undefined,
   );
 }
 
 async function cancelOperation(operation: string, key: string, build: BuildJob): Promise<void> {
-  const { service, emit, signal } = build;
+  const { service, signal } = build.services;
+  const { emit } = build;
   emit({ type: "cancelling", operation, ...abandonmentOf(signal) });
   const confirmed = await service.cancel(operation);
   if (confirmed) forgetFailed(key, build);
@@ -102,7 +104,8 @@ interface OutputReporter {
 
 export function createOutputReporter(
   operation: string,
-  { emit, signal }: { emit: EmitInStep; signal: AbortSignal },
+  emit: EmitInStep,
+  signal: AbortSignal,
 ): OutputReporter {
   const bytes = { stdout: 0, stderr: 0 };
   const collect = createOutputCollector();
@@ -152,8 +155,8 @@ function missingOperation(operation: string, cause: NotFoundError): UnknownOutco
 }
 
 /** Forgets operations whose results are kept or useless, so that no later build needs to find them. */
-export function finishOperations(keys: readonly string[], { store, session, owner }: BuildJob): void {
-  store.unfinished.finish(session, keys, owner.id);
+export function finishOperations(keys: readonly string[], { services, asked }: BuildJob): void {
+  services.store.unfinished.finish(asked.session, keys, services.owner.id);
 }
 
 /** Forgets an operation without a result. On a full disk a later build looks for it in vain, and its error is reported here. */
@@ -171,14 +174,16 @@ export async function startOperation(
   { key }: OperationStep,
   build: BuildJob,
 ): Promise<string> {
-  const { service, store, session, owner, clock, signal, limits } = build;
+  const { service, store, owner, clock, signal } = build.services;
+  const { limits } = build.asked.commands;
+  const { session } = build.asked;
   const requestId = requestIdOfStep(`${key} ${request.image}`);
   const entry = { session, step: key, owner: owner.id, requestId, startedAt: clock.now() };
   store.unfinished.begin({ ...entry, operation: null });
   try {
     // It starts from the same image each time, so a second run costs time but has the same result.
     const bounds = limits === undefined ? {} : { resources_limits: limits };
-    const options = { requestId, repeats: otherOperations(requestId, build), mayRunTwice: true };
+    const options = { requestId, repeats: otherOperations(requestId, build.services), mayRunTwice: true };
     const operation = await service.spawn(
       { ...request, ...bounds, truncate_output_at: outputLimit },
       options,
@@ -192,7 +197,7 @@ export async function startOperation(
 }
 
 /** Steps are often run again: their operations have the same request id. */
-export function otherOperations(requestId: number, { store }: BuildJob): RepeatedId {
+export function otherOperations(requestId: number, { store }: BuildServices): RepeatedId {
   return { isOfAnother: (operation) => store.unfinished.wasStarted(requestId, operation) };
 }
 

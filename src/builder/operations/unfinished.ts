@@ -2,7 +2,7 @@
 import { NotFoundError, UnknownOutcomeError } from "../../service/http/errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { UnfinishedEntry } from "../../store/unfinished.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import {
   createOutputReporter,
   finishOperations,
@@ -25,7 +25,8 @@ export async function resumeOperation(
   step: OperationStep,
   build: BuildJob,
 ): Promise<OperationOutcome | undefined> {
-  const { store, session, owner } = build;
+  const { store, owner } = build.services;
+  const { session } = build.asked;
   const left = store.unfinished.takeOver(session, step.key, owner.id, owner.isAlive);
   if (left === undefined) return undefined;
   const operation = left.operation ?? (await findLostOperation(left, step, build));
@@ -44,8 +45,9 @@ async function findLostOperation(
   { title }: OperationStep,
   build: BuildJob,
 ): Promise<string | undefined> {
-  const { service, supports, clock, signal, emit } = build;
-  const repeats = otherOperations(requestId, build);
+  const { service, supports, clock, signal } = build.services;
+  const { emit } = build;
+  const repeats = otherOperations(requestId, build.services);
   for (;;) {
     const found = await service.findSpawned({
       requestId,
@@ -69,18 +71,24 @@ async function continueOperation(
   step: OperationStep,
   build: BuildJob,
 ): Promise<OperationOutcome | undefined> {
-  const { service, emit } = build;
+  const { service } = build.services;
+  const { emit } = build;
   const { title } = step;
   try {
     if (!(await service.hasEnded(operation))) {
       emit({ type: "resumed", operation, title });
       return await followOperation(operation, step, build);
     }
-    const outcome = await service.follow(operation, undefined, undefined, build.timeoutSeconds);
-    if (!isSuccess(outcome) || !(await hasImage(outcome, build))) return undefined;
+    const outcome = await service.follow(
+      operation,
+      undefined,
+      undefined,
+      build.asked.commands.timeoutSeconds,
+    );
+    if (!isSuccess(outcome) || !(await hasImage(outcome, build.services))) return undefined;
     emit({ type: "resumed", operation, title });
     if (step.showsOutput !== false) {
-      const output = createOutputReporter(operation, build);
+      const output = createOutputReporter(operation, emit, build.services.signal);
       for (const stream of ["stdout", "stderr"] as const)
         output.reportRest({ stream, text: outcome[stream].text });
       output.end(outcome, true);
@@ -93,6 +101,6 @@ async function continueOperation(
 }
 
 /** Returns false if the service has lost the image. If it can't be asked, the image is assumed to exist. */
-async function hasImage({ image }: OperationOutcome, { service }: BuildJob): Promise<boolean> {
+async function hasImage({ image }: OperationOutcome, { service }: BuildServices): Promise<boolean> {
   return image === undefined || (await service.hasImage(image)) !== false;
 }

@@ -66,7 +66,7 @@ export async function readAccounts(
     case "local":
       return readLocal(entry.content.absolutePath);
     case "image":
-      return build.facts.readTextFile(entry.content.image, entry.content.path);
+      return build.services.facts.readTextFile(entry.content.image, entry.content.path);
     case "url":
     case "archive":
     case "repository":
@@ -80,9 +80,9 @@ async function readImageAccounts(
   { layer, mayAsk }: Pick<Accounts, "layer" | "mayAsk">,
   build: BuildJob,
 ): Promise<string | undefined | "unsupported"> {
-  const content = await build.facts.readTextFile(layer.image, path);
+  const content = await build.services.facts.readTextFile(layer.image, path);
   if (content !== "unsupported") return content;
-  const { facts } = build.store;
+  const { facts } = build.services.store;
   const key = "accounts";
   const known = facts.get(layer.image, key) ?? (mayAsk ? await askAccounts({ layer }, build) : undefined);
   if (known === undefined) return "unsupported";

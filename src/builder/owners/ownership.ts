@@ -68,11 +68,11 @@ export async function findFileOwner(
   stage: StageState,
   build: BuildJob,
 ): Promise<Owner> {
-  const accounts = { ...stage, mayAsk: build.dialect.looksUpUsers };
+  const accounts = { ...stage, mayAsk: build.asked.dialect.looksUpUsers };
   const warnAndUse =
     (instead: string, id: number) =>
     (error: unknown): number => {
-      if (!build.dialect.looksUpUsers || !(error instanceof UnknownAccountError)) throw error;
+      if (!build.asked.dialect.looksUpUsers || !(error instanceof UnknownAccountError)) throw error;
       const message = `${error.message}, so the files get ${instead}, as in Docker`;
       build.emit({ type: "warning", message, line });
       return id;
@@ -126,7 +126,7 @@ export async function resolveUser(
 ): Promise<string | undefined> {
   const user = stage.config.User;
   if (user === undefined || numericUser(user) !== undefined) return user;
-  if (!build.dialect.looksUpUsers && !user.includes(":")) return user;
+  if (!build.asked.dialect.looksUpUsers && !user.includes(":")) return user;
   try {
     const { uid, gid } = await resolveOwner(user, { ...stage, mayAsk: true }, build);
     return user.includes(":") ? `${uid}:${gid}` : String(uid);

@@ -24,8 +24,8 @@ export async function addFromUrl(
   checksum: string | undefined,
   build: BuildJob,
 ): Promise<UrlContent> {
-  const shown = redactUrl(url, build.buildArgs);
-  const known = build.store.urls.get(shown);
+  const shown = redactUrl(url, build.asked.buildArgs);
+  const known = build.services.store.urls.get(shown);
   if (
     known !== undefined &&
     (checksum === undefined || checksum === known.sha256) &&
@@ -36,7 +36,7 @@ export async function addFromUrl(
     return known;
   }
   const { sha256, size } = await download(url, checksum, build);
-  return { sha256, size, lastModified: build.store.urls.get(shown)?.lastModified ?? null };
+  return { sha256, size, lastModified: build.services.store.urls.get(shown)?.lastModified ?? null };
 }
 
 /** Streams the body into the service. A body whose digest is not `expected` is never stored. */
@@ -45,20 +45,20 @@ export async function download(
   expected: string | undefined,
   build: BuildJob,
 ): Promise<UploadedFile> {
-  const shown = redactUrl(url, build.buildArgs);
+  const shown = redactUrl(url, build.asked.buildArgs);
   build.emit({ type: "downloading", url: shown });
-  const isKnown = build.store.urls.get(shown) !== undefined;
+  const isKnown = build.services.store.urls.get(shown) !== undefined;
   const send = (length?: number) =>
     withRetries(accessForAdd(build), isKnown, () => passOn(url, expected, build, length));
   const { file, headers } = await send().catch(async (error: unknown) => {
     if (!(error instanceof LengthRequiredError)) throw error;
     return await send(await measure(url, build));
   });
-  build.store.uploads.set(file.sha256, file.uuid);
-  build.store.uploads.flush();
+  build.services.store.uploads.set(file.sha256, file.uuid);
+  build.services.store.uploads.flush();
   const date = Date.parse(headers.get("date") ?? "");
-  const fetchedAt = Number.isNaN(date) ? build.clock.now() : date;
-  build.store.urls.set(shown, {
+  const fetchedAt = Number.isNaN(date) ? build.services.clock.now() : date;
+  build.services.store.urls.set(shown, {
     ...{ ...validatorsOf(headers), fetchedAt },
     ...{ sha256: file.sha256, size: file.size },
   });
@@ -76,7 +76,8 @@ async function measure(url: string, build: BuildJob): Promise<number> {
     try {
       for await (const chunk of watched(body, access)) {
         length += chunk.byteLength;
-        if (length > build.maxAddBytes) throw tooLarge(redactUrl(url, build.buildArgs), build.maxAddBytes);
+        if (length > build.asked.maxAddBytes)
+          throw tooLarge(redactUrl(url, build.asked.buildArgs), build.asked.maxAddBytes);
       }
     } catch (error) {
       throw sourceFault(url, error, access);
@@ -92,12 +93,12 @@ async function passOn(
   build: BuildJob,
   measured: number | undefined,
 ): Promise<{ file: UploadedFile; headers: Headers }> {
-  const shown = redactUrl(url, build.buildArgs);
+  const shown = redactUrl(url, build.asked.buildArgs);
   const access = accessForAdd(build);
   const { body, headers } = await fetchContent(url, access);
   const length = headers.get("content-length");
   const total = length !== null && /^\d+$/.test(length) ? Number(length) : measured;
-  const { maxAddBytes } = build;
+  const { maxAddBytes } = build.asked;
   const requireSize = (bytes: number) => {
     if (bytes > maxAddBytes) throw tooLarge(shown, maxAddBytes);
   };
@@ -112,7 +113,7 @@ async function passOn(
     };
     const inspect =
       expected === undefined ? undefined : (actual: string) => requireDigest(actual, expected, shown);
-    const file = await build.service.uploadStream(body, { progress, contentLength: total, inspect });
+    const file = await build.services.service.uploadStream(body, { progress, contentLength: total, inspect });
     return { file, headers };
   } catch (error) {
     throw sourceFault(url, error, access);
@@ -130,7 +131,7 @@ type Validators = Pick<UrlEntry, "etag" | "lastModified" | "contentMd5">;
 async function isUnchanged(url: string, known: UrlEntry, build: BuildJob): Promise<boolean> {
   if (known.etag === null && known.contentMd5 === null) {
     if (known.lastModified === null) return false;
-    if (build.dialect.copiesAsBuildKit && !isStrong(known)) return false;
+    if (build.asked.dialect.copiesAsBuildKit && !isStrong(known)) return false;
   }
   const headers: Record<string, string> = {};
   if (known.etag !== null) headers["If-None-Match"] = known.etag;

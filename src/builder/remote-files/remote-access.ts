@@ -1,18 +1,30 @@
+import type { Clock } from "../../clock.ts";
+import type { Fetch } from "../../service/service.ts";
+import type { GitProgram } from "../addresses/git-program.ts";
 import type { BuildJob } from "../job.ts";
+import type { GivenSecrets } from "../state/secrets.ts";
 
 /** Everything needed to fetch from any server, for an ADD or for a build's context. */
-export interface RemoteAccess
-  extends Pick<BuildJob, "buildArgs" | "secrets" | "maxAddBytes" | "fetchUrl" | "git" | "clock" | "signal"> {
+export interface RemoteAccess {
+  buildArgs: ReadonlyMap<string, string>;
+  secrets: GivenSecrets;
+  /** The size limit of what is fetched. */
+  maxAddBytes: number;
+  fetchUrl: Fetch;
+  git: GitProgram;
+  clock: Clock;
+  signal: AbortSignal;
   /** The beginning of messages, before the address: `ADD`, `the build context`. */
   subject: string;
   warn(message: string): void;
 }
 
-export function accessForAdd(build: BuildJob): RemoteAccess {
-  const { buildArgs, secrets, maxAddBytes, fetchUrl, git, clock, signal } = build;
+export function accessForAdd({ asked, services, emit }: BuildJob): RemoteAccess {
+  const { buildArgs, secrets, maxAddBytes } = asked;
+  const { fetchUrl, git, clock, signal } = services;
   return {
     ...{ buildArgs, secrets, maxAddBytes, fetchUrl, git, clock, signal },
     subject: "ADD",
-    warn: (message) => build.emit({ type: "warning", message, line: undefined }),
+    warn: (message) => emit({ type: "warning", message, line: undefined }),
   };
 }

@@ -20,7 +20,7 @@ export async function readRepository(
   repository: ResolvedRepository,
   build: BuildJob,
 ): Promise<readonly CopiedEntry[]> {
-  const { copies } = build.store;
+  const { copies } = build.services.store;
   const { commit, shown, ref } = repository;
   const image = `commit ${commit}`;
   const known = copies.get(image, wordsOf(repository));
@@ -37,14 +37,14 @@ export async function sendRepository(
   build: BuildJob,
 ): Promise<readonly CopiedEntry[]> {
   const client = createGitClient(repository.address, accessForAdd(build));
-  using place = await build.git.makeDirectory();
-  const options = { client, place: realpathSync(place.path), maxBytes: build.maxAddBytes };
+  using place = await build.services.git.makeDirectory();
+  const options = { client, place: realpathSync(place.path), maxBytes: build.asked.maxAddBytes };
   const { directory, commitTime } = await checkOut(repository, options);
   const contents = createImageContents(build, Number.POSITIVE_INFINITY);
   const entries: CopiedEntry[] = [];
-  for (const entry of await findEntries(directory, repository, build.signal)) {
+  for (const entry of await findEntries(directory, repository, build.services.signal)) {
     if (entry.relativePath === "") continue;
-    build.signal.throwIfAborted();
+    build.services.signal.throwIfAborted();
     const owned = { path: entry.relativePath, uid: 0, gid: 0 };
     // git records only whether a file is executable.
     const mode = entry.mode & 0o755;

@@ -6,13 +6,13 @@ import type { StepRecord } from "../result.ts";
 /** Returns the bytes that the layer of each step adds to its image; empty if the service can't be asked. */
 export async function measureLayers(
   steps: readonly StepRecord[],
-  { service, supports, signal, emit }: RunningBuild,
+  { services, emit }: RunningBuild,
 ): Promise<ReadonlyMap<StepRecord, number>> {
   try {
-    if (!(await supports.layerSizes())) return new Map();
-    return await measure(steps, service);
+    if (!(await services.supports.layerSizes())) return new Map();
+    return await measure(steps, services.service);
   } catch (error) {
-    signal.throwIfAborted();
+    services.signal.throwIfAborted();
     // The image exists, even if its layers can't be measured.
     const message = `cannot get the size of each layer: ${messageOf(error)}`;
     emit({ type: "warning", message, line: undefined });

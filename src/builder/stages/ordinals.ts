@@ -1,5 +1,5 @@
-import type { Instruction } from "../../dockerfile/instruction.ts";
-import type { RunningBuild } from "../job.ts";
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import type { Dialect } from "../dialect.ts";
 import { type Step, stepsOf } from "../step-place.ts";
 import { layerMakers } from "../steps/layer-makers.ts";
 
@@ -16,7 +16,7 @@ export interface Ordinals {
 /** The maximum number of triggers of an image. Their ordinals are negative, below those of all instructions. */
 const maxTriggers = 10_000;
 
-export function ordinalsOf({ dockerfile, dialect }: Pick<RunningBuild, "dockerfile" | "dialect">): Ordinals {
+export function ordinalsOf(dockerfile: Dockerfile, dialect: Dialect): Ordinals {
   const { length } = dockerfile.stages;
   const makers = layerMakers(dockerfile, dialect);
   const byInstruction = new Map<Instruction, number>(

@@ -1,11 +1,11 @@
-import { steadyTime } from "../../clock.ts";
+import { type Clock, steadyTime } from "../../clock.ts";
 import type { ArgInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { createPace } from "../../pace.ts";
 import { emitFor } from "../events.ts";
 import { interpretFrom, interpretInStage } from "../interpreter/interpret.ts";
 import { createLiveWorld } from "../interpreter/live-world.ts";
 import { declareGlobals } from "../interpreter/settings.ts";
-import type { BuildJob, RunningBuild } from "../job.ts";
+import type { BuildJob } from "../job.ts";
 import { showInstruction, titleOf, withLocation } from "../location.ts";
 import { abandonmentOf } from "../operations/abandoned.ts";
 import { detectLoss, MissingImageError } from "../operations/missing-image.ts";
@@ -28,12 +28,12 @@ export async function performGlobal(
 ): Promise<Arguments> {
   const emit = emitFor(step, running.emit);
   emit({ type: "step", instruction: showInstruction(instruction), steps: steps.length });
-  const since = steadyTime(running.clock);
-  const { buildArgs, dockerfile } = running;
-  const declared = await withLocation(running, instruction, async () =>
+  const since = steadyTime(running.services.clock);
+  const { buildArgs, dockerfile } = running.asked;
+  const declared = await withLocation(running.asked, instruction, async () =>
     declareGlobals(instruction, globals, { buildArgs, escape: dockerfile.escape }),
   );
-  const record = recordStep(describeStep(step, since, running), undefined, undefined);
+  const record = recordStep(describeStep(step, since, running.services.clock), undefined, undefined);
   records.push(record);
   emit({ type: "step-end", record });
   return declared;
@@ -41,7 +41,9 @@ export async function performGlobal(
 
 /** Performs a stage's instructions, including its FROM. Returns the final state; files may still be staged for a layer. */
 export async function runStage(index: number, stages: StagesAtWork): Promise<StageState> {
-  const { signal } = stages.running;
+  const {
+    services: { signal },
+  } = stages.running;
   const own = stages.stepsOf(index);
   const pace = createPace(signal);
   let state: StageState | undefined;
@@ -67,12 +69,12 @@ export async function commitStage(
   const last = lastStepOf(index, stages);
   const job = jobOf(last, stages);
   return inSlot(stages, async () => {
-    const since = steadyTime(job.clock);
+    const since = steadyTime(job.services.clock);
     job.early.markUncertain();
     const place = { line: last.instruction.range.start, ordinal: stages.ordinals.ofCommit(index) };
     const committed = await withFailure(job, last.instruction, () => commitPending(state, place, job));
     if (committed !== state)
-      stages.records.push(recordStep(describeStep(last, since, job), state, committed));
+      stages.records.push(recordStep(describeStep(last, since, job.services.clock), state, committed));
     return committed;
   });
 }
@@ -88,7 +90,7 @@ export function jobOf(step: Step, { running, platform, results, feedOf, uncached
   const index = step.stage?.index ?? 0;
   const { early, ahead } = feedOf(index);
   const emit = emitFor(step, running.emit);
-  const useCache = running.useCache && !uncached.has(index);
+  const useCache = running.asked.useCache && !uncached.has(index);
   return { ...running, platform, stages: results, early, ahead, emit, useCache };
 }
 
@@ -106,14 +108,14 @@ async function performStep(
     ...(inStage === undefined ? {} : { inStage }),
     ...(needs.length === 0 ? {} : { needs }),
   });
-  const since = steadyTime(job.clock);
+  const since = steadyTime(job.services.clock);
   if (instruction.name === "FROM" || instruction.name === "RUN") {
     job.early.markUncertain();
     job.ahead.begin(step.step);
   }
   const world = createLiveWorld(job, stages.ordinals.ofStep(step));
   const state = await withFailure(job, instruction, () =>
-    detectLoss(before?.layer, job, async () => {
+    detectLoss(before?.layer, job.services, async () => {
       if (instruction.name === "FROM")
         return meanwhile(() => interpretFrom(instruction, globals, world), job);
       if (before === undefined) throw new Error("a stage begins with a FROM");
@@ -122,7 +124,7 @@ async function performStep(
   );
   // The layer of a stage that starts from another stage was made there.
   const from = instruction.name === "FROM" ? await job.stages.baseOf(instruction) : before;
-  const record = recordStep(describeStep(step, since, job), from, state);
+  const record = recordStep(describeStep(step, since, job.services.clock), from, state);
   records.push(record);
   job.emit({ type: "step-end", record });
   return state;
@@ -130,9 +132,9 @@ async function performStep(
 
 /** If the service takes long to find or import the image, new contents of the context are sent meanwhile. */
 async function meanwhile<Result>(find: () => Promise<Result>, job: BuildJob): Promise<Result> {
-  if (job.layers.hasOthers) return find();
+  if (job.services.layers.hasOthers) return find();
   const found = new AbortController();
-  job.clock.sleep(promptMilliseconds, found.signal).then(
+  job.services.clock.sleep(promptMilliseconds, found.signal).then(
     () => job.early.markNew(),
     () => undefined,
   );
@@ -146,10 +148,10 @@ async function withFailure<Result>(
   action: () => Promise<Result>,
 ): Promise<Result> {
   try {
-    return await withLocation(job, instruction, action);
+    return await withLocation(job.asked, instruction, action);
   } catch (error) {
-    const abandonment = abandonmentOf(job.signal);
-    const isInterrupted = job.signal.aborted && abandonment.abandoned !== true;
+    const abandonment = abandonmentOf(job.services.signal);
+    const isInterrupted = job.services.signal.aborted && abandonment.abandoned !== true;
     // A step whose image is lost is performed again.
     if (!isInterrupted && !(error instanceof MissingImageError))
       job.emit({ type: "step-failed", title: titleOf(instruction), ...abandonment });
@@ -169,11 +171,7 @@ async function inSlot<Result>(
   }
 }
 
-function describeStep(
-  { stage, step, instruction }: Step,
-  since: number,
-  { clock }: Pick<RunningBuild, "clock">,
-) {
+function describeStep({ stage, step, instruction }: Step, since: number, clock: Clock) {
   const seconds = (steadyTime(clock) - since) / 1000;
   return { stage, step, line: instruction.range.start, instruction: titleOf(instruction), seconds };
 }

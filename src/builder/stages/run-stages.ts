@@ -39,18 +39,18 @@ export interface BuiltTarget {
 
 /** Runs every stage, one after the other. With `--docker`, runs only those that the target needs, concurrently if possible. */
 export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
-  const { dockerfile, dialect } = running;
+  const { dockerfile, dialect } = running.asked;
   const platform = await findPlatform(running);
   const steps = stepsOf(dockerfile);
   const records: StepRecord[] = [];
-  const stage = targetStageName(dockerfile, running.target);
-  let globals = startGlobals({ platform, stage }, running.buildArgs);
+  const stage = targetStageName(dockerfile, running.asked.target);
+  let globals = startGlobals({ platform, stage }, running.asked.buildArgs);
   for (const step of steps) {
     if (step.stage !== null || step.instruction.name !== "ARG") break;
     globals = await performGlobal(step, step.instruction, globals, { running, steps, records });
   }
-  const graph = graphOf(dockerfile, globals, running.contexts);
-  const target = requireTarget(dockerfile, running.target);
+  const graph = graphOf(dockerfile, globals, running.asked.contexts);
+  const target = requireTarget(dockerfile, running.asked.target);
   const needed = dialect.buildsNeededStages
     ? reachableFrom(graph, target)
     : dockerfile.stages.map(({ index }) => index);
@@ -69,7 +69,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const committed = once(async (index) => commitStage(index, await stateOf(index), stages));
   const sourcesOf = (instruction: Instruction) =>
     stagesOf(instruction).map(instruction.name === "FROM" ? stateOf : committed);
-  const slots = createSlots(running.jobs);
+  const slots = createSlots(running.asked.jobs);
   // A step waits for other stages before it takes a slot, but an image's triggers are known only when its FROM is performed.
   const layerOf = (index: number | undefined) =>
     index === undefined ? undefined : slots.lend(() => committed(index)).then(({ layer }) => layer);
@@ -77,8 +77,8 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
   const contents = createSmallContents();
   const byStage = Map.groupBy(steps, ({ stage }) => stage?.index);
   const stages: StagesAtWork = {
-    ...{ running, platform, globals, steps, ordinals: ordinalsOf(running), records },
-    uncached: uncachedStages(dockerfile, running.uncachedStages),
+    ...{ running, platform, globals, steps, ordinals: ordinalsOf(dockerfile, dialect), records },
+    uncached: uncachedStages(dockerfile, running.asked.uncachedStages),
     stepsOf: (index) => byStage.get(index) ?? [],
     feedOf(index) {
       // A stage that starts from another stage shares its feed: it waits for files that may still be on their way.
@@ -125,7 +125,7 @@ export async function runStages(running: RunningBuild): Promise<BuiltTarget> {
     else for (const index of needed) await stateOf(index);
     const stage = await committed(target);
     const isLeftOut = (index: number | undefined) => index !== undefined && !stateOf.begun.has(index);
-    running.memory.forgetOthers((ordinal) => isLeftOut(stages.ordinals.stageOf(ordinal)));
+    running.services.memory.forgetOthers((ordinal) => isLeftOut(stages.ordinals.stageOf(ordinal)));
     records.sort((one, other) => one.step - other.step);
     return { stage, steps: records, job: jobOf(lastStepOf(target, stages), stages) };
   } finally {
@@ -165,10 +165,10 @@ async function requireBases(
 ): Promise<void> {
   for (const index of needed) {
     for (const { instruction, reference, target, kind } of nodes[index]?.edges ?? []) {
-      const require = (image: string) => requireBase(image, running.supports);
-      const isSkipped = kind !== "from" && !running.dialect.copiesFromImages;
+      const require = (image: string) => requireBase(image, running.services.supports);
+      const isSkipped = kind !== "from" && !running.asked.dialect.copiesFromImages;
       if (isSkipped || (target.kind !== "image" && target.kind !== "context")) continue;
-      await withLocation(running, instruction, async () => {
+      await withLocation(running.asked, instruction, async () => {
         if (target.kind === "image") await require(reference);
         else if (target.context.kind === "image") await require(target.context.reference);
         else if (kind === "from") await explainDirectoryBase(target.context, () => require(scratch));
@@ -189,6 +189,6 @@ function once<Result>(action: (index: number) => Promise<Result>) {
 }
 
 /** Returns `undefined` if no instruction depends on the platform. */
-async function findPlatform({ dockerfile, supports }: RunningBuild): Promise<Platform | undefined> {
-  return dependsOnPlatform(dockerfile) ? await platformOf(supports) : undefined;
+async function findPlatform({ asked, services }: RunningBuild): Promise<Platform | undefined> {
+  return dependsOnPlatform(asked.dockerfile) ? await platformOf(services.supports) : undefined;
 }

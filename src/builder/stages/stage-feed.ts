@@ -12,11 +12,16 @@ export interface StageFeed {
   stop(): Promise<unknown>;
 }
 
-export function openFeed(running: RunningBuild, contents: SmallContents): StageFeed {
-  const { supports, store } = running;
+export function openFeed(
+  { asked, services, source, inputs }: RunningBuild,
+  contents: SmallContents,
+): StageFeed {
+  const { dialect, dockerfile } = asked;
+  const { supports, service, store, clock, signal } = services;
   const early = supports.isInThisProcess
     ? noEarlyUploads
-    : createEarlyUploads({ ...running, uploads: store.uploads, contents });
-  const ahead = createLookAhead({ ...running, early, whyLeftOut: specialFilesOf(running) });
+    : createEarlyUploads({ service, uploads: store.uploads, contents, signal });
+  const whyLeftOut = specialFilesOf(dialect, supports);
+  const ahead = createLookAhead({ ...source, dialect, dockerfile, early, inputs, whyLeftOut, clock, signal });
   return { early, ahead, stop: () => Promise.all([ahead.stop(), early.stop()]) };
 }

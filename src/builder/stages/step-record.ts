@@ -53,11 +53,11 @@ export function countEvents(build: BuildRequest): { request: BuildRequest; count
     build.emit(event);
   };
   const missing = () => {
-    const stages = stagesOfImage(build.dockerfile.stages).map(({ index }) => index);
+    const stages = stagesOfImage(build.asked.dockerfile.stages).map(({ index }) => index);
     const files = leftOut
       .filter(({ stage }) => stage !== undefined && stages.includes(stage))
       .map(({ what, line }) => ({ what, line }));
-    return [...missingParts(build.dockerfile), ...files].sort((one, other) => one.line - other.line);
+    return [...missingParts(build.asked.dockerfile), ...files].sort((one, other) => one.line - other.line);
   };
   const uploadedFor = (record: StepRecord) => ofRecords.get(record) ?? ofSteps.get(record.step) ?? 0;
   return { request: { ...build, emit }, counted: { uploaded, missing, uploadedFor } };

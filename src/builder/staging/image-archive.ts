@@ -8,7 +8,7 @@ import { sha256Of } from "../../sha256.ts";
 import { streamOf, tap } from "../../streams.ts";
 import { contentOf, entriesOf } from "../archives/tar-content.ts";
 import { quote } from "../commands/command.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { collectBetweenSteps, createArchiveCollector } from "../operations/gc.ts";
 import { detectLoss } from "../operations/missing-image.ts";
 import type { ImageContent, StagedEntry, StagedFile } from "../state/staged.ts";
@@ -45,7 +45,7 @@ interface PackedTree {
  * if there are few, or if the image has no `tar` to unpack it.
  */
 export async function packImageFiles(stage: StageState, build: BuildJob): Promise<PackedFiles | undefined> {
-  const { store, service } = build;
+  const { store, service } = build.services;
   collectBetweenSteps(stage.staged.size);
   const trees = new Map<string, PackedTree>();
   const paths = new Set<string>();
@@ -53,7 +53,7 @@ export async function packImageFiles(stage: StageState, build: BuildJob): Promis
     if (!isPackable(entry) || store.uploads.get(entry.sha256) !== undefined) continue;
     if (addTo(treeOf(entry, trees), path, entry)) paths.add(path);
   }
-  if (paths.size <= maxFetchedFiles || !(await hasTar(stage, build))) return undefined;
+  if (paths.size <= maxFetchedFiles || !(await hasTar(stage, build.services))) return undefined;
 
   const key = keyOf(trees);
   const known = store.copies.archive(key);
@@ -93,7 +93,7 @@ function addTo({ files, links }: PackedTree, path: string, file: Packable): bool
   return true;
 }
 
-async function hasTar({ layer }: StageState, { facts }: BuildJob): Promise<boolean> {
+async function hasTar({ layer }: StageState, { facts }: BuildServices): Promise<boolean> {
   return (await facts.isFile(layer.image, "/bin/tar")) || (await facts.isFile(layer.image, "/usr/bin/tar"));
 }
 
@@ -124,8 +124,13 @@ async function sendArchive(
   collectBetweenSteps(count);
   const progress = (sentBytes: number) =>
     build.emit({ type: "upload-progress", files: 0, sentBytes, reused: 0 });
-  const sent = await build.service.uploadStream(() => streamOf(writeArchive(trees, build)), { progress });
-  build.store.copies.setArchive(key, sent.sha256);
+  const sent = await build.services.service.uploadStream(
+    () => streamOf(writeArchive(trees, build.services)),
+    {
+      progress,
+    },
+  );
+  build.services.store.copies.setArchive(key, sent.sha256);
   build.emit({ type: "uploaded", files: count, sentBytes: sent.size, reused: 0 });
   return sent.uuid;
 }
@@ -133,7 +138,7 @@ async function sendArchive(
 /** Writes the images' own archives again, with each file at every path at which it is staged. */
 async function* writeArchive(
   trees: ReadonlyMap<string, PackedTree>,
-  build: BuildJob,
+  services: BuildServices,
 ): AsyncGenerator<Uint8Array> {
   const collect = createArchiveCollector();
   for (const { content, files, links } of trees.values()) {
@@ -143,13 +148,13 @@ async function* writeArchive(
       new BoughError(
         `${archive} has changed at ${path} since it was first read, although images are immutable`,
       );
-    const open = () => build.service.openArchive(image, tree);
-    const stream = await detectLoss(losable, build, open);
+    const open = () => services.service.openArchive(image, tree);
+    const stream = await detectLoss(losable, services, open);
     const seen = new Set<string>();
-    const list = () => build.service.listFiles(image, tree);
+    const list = () => services.service.listFiles(image, tree);
     const read = (chunks: AsyncIterable<Uint8Array>) => relativeEntries(readTar(chunks, archive), tree, list);
     for await (const entry of entriesOf(stream, read)) {
-      build.signal.throwIfAborted();
+      services.signal.throwIfAborted();
       collect();
       const from = posix.join(tree, entry.name);
       const wanted = files.get(from);

@@ -13,7 +13,8 @@ const maxConcurrent = 4;
  * forgotten since are fetched from their image again.
  */
 export async function uploadImageFiles(staged: Staged, build: BuildJob): Promise<Map<string, string>> {
-  const { service, store, emit } = build;
+  const { service, store } = build.services;
+  const { emit } = build;
   const ids = new Map<string, string>();
   const missing = new Map<string, { content: ImageContent; size: number }>();
   for (const entry of staged.values()) {
@@ -29,20 +30,25 @@ export async function uploadImageFiles(staged: Staged, build: BuildJob): Promise
   const bytes = missing.values().reduce((sum, { size }) => sum + size, 0);
   emit({ type: "uploading", files: missing.size, bytes });
   try {
-    await forEachConcurrently(missing, maxConcurrent, build.signal, async ([sha256, { content, size }]) => {
-      let isSent = false;
-      const fetch = () => fetchAgain(content, { sha256, size }, build);
-      const send = async () => {
-        const found = await service.findFile(sha256);
-        isSent = found === undefined;
-        return found ?? (await detectLoss(content.losable, build, fetch));
-      };
-      ids.set(sha256, await service.sendOnce(sha256, send));
-      done.files += 1;
-      if (isSent) done.sentBytes += size;
-      else done.reused += 1;
-      emit({ type: "upload-progress", ...done });
-    });
+    await forEachConcurrently(
+      missing,
+      maxConcurrent,
+      build.services.signal,
+      async ([sha256, { content, size }]) => {
+        let isSent = false;
+        const fetch = () => fetchAgain(content, { sha256, size }, build);
+        const send = async () => {
+          const found = await service.findFile(sha256);
+          isSent = found === undefined;
+          return found ?? (await detectLoss(content.losable, build.services, fetch));
+        };
+        ids.set(sha256, await service.sendOnce(sha256, send));
+        done.files += 1;
+        if (isSent) done.sentBytes += size;
+        else done.reused += 1;
+        emit({ type: "upload-progress", ...done });
+      },
+    );
   } finally {
     store.uploads.flush();
   }
@@ -55,7 +61,7 @@ async function fetchAgain(
   { sha256, size }: { sha256: string; size: number },
   build: BuildJob,
 ): Promise<string> {
-  const { service } = build;
+  const { service } = build.services;
   const changed = () =>
     new BoughError(
       `${path} of image ${image} has changed since it was first read, although images are immutable`,

@@ -1,5 +1,5 @@
 import type { LendFiles, LentFile, Loan } from "../../service/wire/file.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { type Staged, type StagedEntry, wireTime } from "../state/staged.ts";
 import { findFurtherPaths } from "./hard-links.ts";
 import { uploadStaged } from "./upload.ts";
@@ -29,7 +29,7 @@ export async function lendStaged(
 }
 
 /** Returns `undefined` if the service is in another process or there is nothing to lend. */
-export async function lenderOf(staged: Staged, { supports }: BuildJob): Promise<LendFiles | undefined> {
+export async function lenderOf(staged: Staged, { supports }: BuildServices): Promise<LendFiles | undefined> {
   return staged.values().some(isLocal) ? supports.lending() : undefined;
 }
 

@@ -2,7 +2,7 @@ import { PersistentMap } from "../../columns/persistent-map.ts";
 import { createPace } from "../../pace.ts";
 import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { collectGarbage } from "../operations/gc.ts";
 import { isSuccess, requireSuccess } from "../operations/operation.ts";
 import { runOperation } from "../operations/run-operation.ts";
@@ -33,9 +33,9 @@ interface Placement extends Pick<InstanceRequest, "image" | "files" | "lent_file
  */
 export async function placeStaged(hash: string, stage: StageState, build: BuildJob): Promise<Placement> {
   const { image } = stage.layer;
-  const lend = await lenderOf(stage.staged, build);
+  const lend = await lenderOf(stage.staged, build.services);
   if (lend !== undefined) {
-    const pace = createPace(build.signal);
+    const pace = createPace(build.services.signal);
     const entries = instanceEntries(stage.staged, allFeatures);
     await pace.step();
     const loan = await lendStaged(stage.staged, lend, build);
@@ -49,12 +49,12 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
       ? stage.staged
       : PersistentMap.of(stage.staged).without((path) => packed.paths.has(path));
   const ids = await uploadStaged(staged, build);
-  const features = await featuresFor(staged, build.supports);
+  const features = await featuresFor(staged, build.services.supports);
   const all = instanceFiles(staged, ids, features);
   const entries = instanceEntries(staged, features);
   const made = placementScript(staged);
   const needsMore = made !== "" || Object.keys(entries).length > 0;
-  if (packed === undefined && needsMore && (await canPlace(staged, features, build)))
+  if (packed === undefined && needsMore && (await canPlace(staged, features, build.services)))
     return { image, files: all, entries };
   const found = features.links ? [] : findLinkedFiles(staged);
   const isMade =
@@ -71,8 +71,10 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
     ...named.originals,
     ...(packed === undefined ? {} : { [packed.path]: packed.file }),
   };
+  const { service } = build.services;
+  const options = { ...build.asked.commands, service, place: `${place}.sh` };
   const outcome = await runOperation(
-    { image, ...(await scriptFields(script, { files: placed }, { ...build, place: `${place}.sh` })) },
+    { image, ...(await scriptFields(script, { files: placed }, options)) },
     {
       key: placementKey(hash),
       title: "(makes the staged directories and links)",
@@ -82,18 +84,18 @@ export async function placeStaged(hash: string, stage: StageState, build: BuildJ
   );
   if (outcome.status === "SUCCESS" && !outcome.timedOut && !isSuccess(outcome))
     throw placementError(outcome, stage.staged);
-  return { image: requireSuccess(outcome, build.timeoutSeconds), files };
+  return { image: requireSuccess(outcome, build.asked.commands.timeoutSeconds), files };
 }
 
 /** Returns whether the service places these entries itself, without a script. */
 async function canPlace(
   staged: Staged,
   { links, attributes }: FileFeatures,
-  build: BuildJob,
+  services: BuildServices,
 ): Promise<boolean> {
   if ((!links && hasLinkedFiles(staged)) || hasNames(staged)) return false;
   if (!attributes && staged.values().some(({ replaces }) => replaces === true)) return false;
-  return build.supports.fileLayers();
+  return services.supports.fileLayers();
 }
 
 /** Returns false if the image has no shell: the names of a file then become separate files. */
@@ -101,9 +103,9 @@ async function canLink(
   [first]: readonly LinkedFile[],
   needsShell: boolean,
   { layer }: StageState,
-  { facts, emit }: BuildJob,
+  { services, emit }: BuildJob,
 ): Promise<boolean> {
-  if (needsShell || (await facts.isFile(layer.image, "/bin/sh"))) return true;
+  if (needsShell || (await services.facts.isFile(layer.image, "/bin/sh"))) return true;
   const message = `the image has no shell, which is needed to make hard links: ${first?.paths.join(" and ")} become separate files`;
   emit({ type: "warning", message, line: first?.file.line });
   return false;

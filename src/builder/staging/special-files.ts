@@ -7,13 +7,8 @@ import type { ServiceSupport } from "../service-support.ts";
  * With `--docker` special files of a context are copied as BuildKit does it, where the service can make them: BuildKit always is
  * root. A socket becomes an empty file. By default all are left out.
  */
-export function specialFilesOf({ dialect, supports }: Options): WhyLeftOut | undefined {
+export function specialFilesOf(dialect: Dialect, supports: ServiceSupport): WhyLeftOut | undefined {
   return dialect.copiesAsBuildKit ? (special) => whyUnmade(special, supports) : undefined;
-}
-
-interface Options {
-  dialect: Dialect;
-  supports: ServiceSupport;
 }
 
 /** Returns why a service can't make a special file; `undefined` if it can. */

@@ -23,7 +23,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
     const { sha256, size, content } = entry;
     if (known.has(sha256) || local.has(sha256) || early.has(sha256)) continue;
     const isEarly = build.early.has(sha256);
-    const id = isEarly ? undefined : build.store.uploads.get(sha256);
+    const id = isEarly ? undefined : build.services.store.uploads.get(sha256);
     if (id !== undefined) known.set(sha256, id);
     else if (content.kind === "local") {
       (isEarly ? early : local).set(sha256, entry);
@@ -41,7 +41,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   const report = () => build.emit({ type: "upload-progress", ...total() });
   const send = (entries: typeof local) => {
     const done = now;
-    return build.service.uploadFiles(localFiles(entries.values(), build.early.contents), (sent) => {
+    return build.services.service.uploadFiles(localFiles(entries.values(), build.early.contents), (sent) => {
       now = sum(done, sent);
       collect(now.files);
       report();
@@ -56,7 +56,7 @@ export async function uploadStaged(staged: Staged, build: BuildJob): Promise<Map
   });
   const again: typeof early = new Map();
   for (const [sha256, entry] of early) {
-    const id = build.store.uploads.get(sha256);
+    const id = build.services.store.uploads.get(sha256);
     if (id === undefined) again.set(sha256, entry);
     else known.set(sha256, id);
   }
@@ -87,9 +87,10 @@ async function sendContent({ content, sha256 }: StagedFile, build: BuildJob): Pr
     case "text": {
       const text = new Blob([content.text]);
       const body = () => text.stream();
-      const send = async () => (await build.service.uploadStream(body, { contentLength: text.size })).uuid;
-      const uuid = await build.service.sendOnce(sha256, send);
-      build.store.uploads.flush();
+      const send = async () =>
+        (await build.services.service.uploadStream(body, { contentLength: text.size })).uuid;
+      const uuid = await build.services.service.sendOnce(sha256, send);
+      build.services.store.uploads.flush();
       return uuid;
     }
     case "url":

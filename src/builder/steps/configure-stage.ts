@@ -4,7 +4,7 @@ import { sha256Of } from "../../sha256.ts";
 import { noteBase } from "../bases/noted-base.ts";
 import { configurationTitle } from "../cache/layer-cache.ts";
 import { noteConfiguration, noteOrigin } from "../cache/noted-configuration.ts";
-import type { BuildJob } from "../job.ts";
+import type { AskedBuild, BuildJob } from "../job.ts";
 import { originOf } from "../state/history.ts";
 import type { Layer } from "../state/layer.ts";
 import type { StageState } from "../state/state.ts";
@@ -19,36 +19,39 @@ export async function configureLayer(
   occasion: "result" | "step" = "result",
 ): Promise<Layer> {
   const { layer, base, env } = stage;
-  const kept = keptVariables(stage, build);
-  const keeps = await build.supports.stored();
+  const kept = keptVariables(stage, build.asked);
+  const keeps = await build.services.supports.stored();
   // The base does not belong to this Dockerfile: another one may start from it.
   const isOwn = layer.image !== base;
-  const origin = originOf(stage, build.buildArgs);
+  const origin = originOf(stage, build.asked.buildArgs);
   if (!keeps.config) {
-    if (isOwn) noteConfiguration(layer.image, configurationOf(stage, kept), build.store, occasion);
+    if (isOwn) noteConfiguration(layer.image, configurationOf(stage, kept), build.services.store, occasion);
     if (isOwn && occasion === "result") {
-      noteOrigin(layer.image, origin, build.store);
-      noteBase(layer.image, base, build.store);
+      noteOrigin(layer.image, origin, build.services.store);
+      noteBase(layer.image, base, build.services.store);
     }
     return layer;
   }
   const path: [string, string][] =
-    build.dialect.keepsConfiguration || env.size > 0 ? [["PATH", defaultPath]] : [];
+    build.asked.dialect.keepsConfiguration || env.size > 0 ? [["PATH", defaultPath]] : [];
   const config = configurationOf(stage, [...path, ...variablesIn(stage.config), ...kept]);
   // The failed step is not part of the image's history.
   const storedOrigin = keeps.origin && occasion === "result" ? origin : undefined;
   const hash = sha256Of(JSON.stringify(["configuration", layer.image, config, storedOrigin]));
-  const known = await build.layers.find(hash, layer);
+  const known = await build.services.layers.find(hash, layer);
   if (known !== undefined) return known;
-  const image = await build.service.configureImage(layer.image, config, storedOrigin);
-  if (!keeps.origin && isOwn && occasion === "result") noteOrigin(image, origin, build.store);
+  const image = await build.services.service.configureImage(layer.image, config, storedOrigin);
+  if (!keeps.origin && isOwn && occasion === "result") noteOrigin(image, origin, build.services.store);
   if (image === layer.image) return layer;
   const entry = { hash, image, parent: layer, kind: "commit", title: configurationTitle } as const;
-  return { ...build.layers.put({ ...entry, operation: layer.operation ?? undefined }), cached: layer.cached };
+  return {
+    ...build.services.layers.put({ ...entry, operation: layer.operation ?? undefined }),
+    cached: layer.cached,
+  };
 }
 
 /** Returns the variables to store with the image: by default no secrets. Docker keeps them, and its checks warn. */
-function keptVariables({ env, args }: StageState, { dialect }: BuildJob): StageState["env"] {
+function keptVariables({ env, args }: StageState, { dialect }: AskedBuild): StageState["env"] {
   if (dialect.hasDockersVariables) return env;
   const declared = Array.from(args, ([name, { value }]): [string, string | undefined] => [name, value]);
   const secrets = secretsAmong([...declared, ...env]);

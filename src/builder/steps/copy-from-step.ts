@@ -10,7 +10,7 @@ import { findChangedSource, findEqualCopy } from "../copy/equal-copy.ts";
 import { stageImageCopy } from "../copy/from-image.ts";
 import { isReadBefore } from "../copy/read-image.ts";
 import type { CopyWords } from "../copy/words.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { jobOn } from "../job-of-step.ts";
 import { detectLoss } from "../operations/missing-image.ts";
 import { findFileOwner } from "../owners/ownership.ts";
@@ -31,40 +31,45 @@ export async function copyFromImage(
 ): Promise<StageState> {
   const build = jobOn([stage.layer], given);
   const line = instruction.range.start;
-  await requireDirectories(words.destination, stage, build);
+  await requireDirectories(words.destination, stage, build.services);
   const path = pathInImage(stage.config.WorkingDir, words.destination);
   if (hasMarkName(path)) throw markNameError(path, "Copy it under another name.");
   const from = await build.stages.sourceOf(instruction);
   const source = await findImageSource(instruction.from ?? "", from, build);
   const copy = copyOf(instruction, words, stage);
   const what = JSON.stringify({ ...copy, chown: words.chown });
-  const place = await chainHash(startStage(stage.layer), ["COPY", what], build.signal);
+  const place = await chainHash(startStage(stage.layer), ["COPY", what], build.services.signal);
   const hash = sha256Of(`${place} ${source.hash}`);
 
-  const made = build.store.copyLayers.get(build.session, hash) ?? hash;
+  const made = build.services.store.copyLayers.get(build.asked.session, hash) ?? hash;
   // The hash of a rebuilt source says nothing about its files: only equal files make the copy a cached one.
   const job = jobOn([source.losable], build);
-  const known = job.useCache ? await build.layers.find(made, stage.layer) : undefined;
-  if (known === undefined && (await isStaged(instruction, words, source.image, build)))
-    return detectLoss(source.losable, build, () =>
+  const known = job.useCache ? await build.services.layers.find(made, stage.layer) : undefined;
+  if (known === undefined && (await isStaged(instruction, words, source.image, build.services)))
+    return detectLoss(source.losable, build.services, () =>
       stageImageCopy(instruction, { words, source }, stage, build),
     );
   const stepWith = (changed: string | undefined) =>
-    filesStepOf(instruction, ordinal, build, {
+    filesStepOf(instruction, ordinal, build.asked, {
       directive: ["COPY", source.hash, JSON.stringify(copy)],
       source: { from: instruction.from ?? "", hash: source.hash, changed },
       copies: async () => [{ ...copy, image: source.image, ...(await ownerOf(words, line, stage, build)) }],
     });
-  const layer = await detectLoss(source.losable, build, async () => {
+  const layer = await detectLoss(source.losable, build.services, async () => {
     const copied = { image: source.image, copy };
     const found = known ?? (await findEqualCopy(place, copied, stage.layer, build));
     const changed =
-      found === undefined && build.memory.explains
+      found === undefined && build.services.memory.explains
         ? await findChangedSource(place, copied, build)
         : undefined;
     return findOrMakeKeyed(hash, { step: stepWith(changed), found }, stage, job);
   });
-  build.store.copyLayers.set(build.session, { hash, place, source: source.image, layer: layer.hash });
+  build.services.store.copyLayers.set(build.asked.session, {
+    hash,
+    place,
+    source: source.image,
+    layer: layer.hash,
+  });
   return withLayer(stage, layer);
 }
 
@@ -94,8 +99,8 @@ async function isStaged(
   instruction: CopyInstruction,
   words: CopyWords,
   image: string,
-  build: BuildJob,
+  services: BuildServices,
 ): Promise<boolean> {
-  if (isReadBefore(words, instruction, image, build)) return true;
-  return !(await build.supports.imageCopies());
+  if (isReadBefore(words, instruction, image, services)) return true;
+  return !(await services.supports.imageCopies());
 }

@@ -1,10 +1,13 @@
 import { proxiesAsDocker } from "../docker/variables.ts";
-import type { BuildJob } from "../job.ts";
+import type { AskedBuild } from "../job.ts";
 import { environmentOf, predefinedArguments } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
 
 /** Returns the variables of a command of this stage. */
-export function environmentFor(stage: StageState, { dialect, buildArgs }: BuildJob): Record<string, string> {
+export function environmentFor(
+  stage: StageState,
+  { dialect, buildArgs }: AskedBuild,
+): Record<string, string> {
   const proxies = predefinedArguments(buildArgs);
   return dialect.hasDockersVariables
     ? { ...environmentOf(stage, new Map()), ...proxiesAsDocker(proxies) }

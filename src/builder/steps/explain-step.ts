@@ -16,14 +16,16 @@ export function explainStep(
   stage: StageState,
   build: BuildJob,
 ): void {
-  const { memory, useCache, uncachedStages } = build;
+  const { memory } = build.services;
+  const { uncachedStages } = build.asked;
+  const { useCache } = build;
   if (!memory.explains) return;
   if (!useCache) {
     const reason = uncachedStages.length > 0 ? "--no-cache-filter" : "--no-cache";
     build.emit({ type: "explained", title, line, explanation: { reason } });
     return;
   }
-  const titles = layerMakers(build.dockerfile, build.dialect).map(titleOf);
+  const titles = layerMakers(build.asked.dockerfile, build.asked.dialect).map(titleOf);
   const withPath = (explanation: Explanation): Explanation =>
     explanation.reason === "source" && source?.changed !== undefined
       ? { ...explanation, path: source.changed }
@@ -44,7 +46,7 @@ function withNames(explanation: Explanation, stage: StageState, build: BuildJob)
       return source === undefined ? explanation : { ...explanation, source };
     }
     case "parent": {
-      const title = build.layers.titleOf(explanation.now);
+      const title = build.services.layers.titleOf(explanation.now);
       return title === undefined ? explanation : { ...explanation, title };
     }
     default:
@@ -56,10 +58,10 @@ function withNames(explanation: Explanation, stage: StageState, build: BuildJob)
  * Returns a file's path, relative to the build context. Returns `undefined` for a file of a `--build-context` that was fetched: the
  * user does not know the place where bough keeps it.
  */
-function sourceOf(path: string, { context, contexts }: BuildJob): string | undefined {
-  const directories = [context];
-  for (const each of contexts.values())
+function sourceOf(path: string, { source, asked }: BuildJob): string | undefined {
+  const directories = [source.context];
+  for (const each of asked.contexts.values())
     if (each.kind === "directory" && each.source.kind === "local") directories.push(each.source.context);
   const isGiven = directories.some(({ realPath }) => pathWithin(realPath, path) !== undefined);
-  return isGiven ? relative(context.realPath, path) : undefined;
+  return isGiven ? relative(source.context.realPath, path) : undefined;
 }

@@ -1,7 +1,7 @@
 import type { Instruction } from "../../dockerfile/instruction.ts";
 import { ownOperationNetwork } from "../commands/network.ts";
 import type { FoundFiles } from "../copy/copy.ts";
-import type { BuildJob } from "../job.ts";
+import type { AskedBuild, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import type { StageState } from "../state/state.ts";
 import { findOrMake } from "./find-or-make.ts";
@@ -16,14 +16,14 @@ export async function makeFilesLayer(
   found?: FoundFiles,
 ): Promise<StageState> {
   if (found === undefined && stage.staged.size === 0) return stage;
-  return findOrMake(filesStepOf(instruction, ordinal, build), stage, build, found);
+  return findOrMake(filesStepOf(instruction, ordinal, build.asked), stage, build, found);
 }
 
 /** Returns the step of an instruction whose files have been found and need no command. */
 export function filesStepOf(
   instruction: Instruction,
   ordinal: number,
-  build: BuildJob,
+  asked: AskedBuild,
   given: Partial<Pick<Step, "directive" | "copies" | "source">> = {},
 ): Step {
   return {
@@ -35,7 +35,7 @@ export function filesStepOf(
     command: { form: "none" },
     env: {},
     cwd: "/",
-    network: ownOperationNetwork(build.network),
+    network: ownOperationNetwork(asked.commands.network),
     kind: "files",
   };
 }

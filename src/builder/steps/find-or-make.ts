@@ -24,9 +24,11 @@ export async function findOrMake(
   requireStartable(stage);
   const build = jobOn([stage.layer, ...(step.mounts?.losable ?? [])], given);
   const state = files?.state();
-  const known = build.useCache ? knownHash(state, keyed(stage, step), step.directive, build) : undefined;
-  if (known !== undefined && !build.memory.needsInputs(step, known)) {
-    const found = await build.layers.find(known, stage.layer);
+  const known = build.useCache
+    ? knownHash(state, keyed(stage, step), step.directive, build.source)
+    : undefined;
+  if (known !== undefined && !build.services.memory.needsInputs(step, known)) {
+    const found = await build.services.layers.find(known, stage.layer);
     if (found !== undefined) {
       files?.report();
       return withLayer(stage, await findOrMakeKeyed(known, { step, found }, stage, build));
@@ -35,9 +37,9 @@ export async function findOrMake(
   const { stage: whole, areSettled } = (await files?.stage()) ?? { stage, areSettled: false };
   if (files !== undefined && whole.staged.size === 0) return stage;
   collectGarbage(whole.staged.size);
-  const hash = await chainHash(keyed(whole, step), step.directive, build.signal);
-  if (areSettled) noteHash(hash, state, keyed(whole, step), step.directive, build);
-  const found = build.useCache ? await build.layers.find(hash, stage.layer) : undefined;
+  const hash = await chainHash(keyed(whole, step), step.directive, build.services.signal);
+  if (areSettled) noteHash(hash, state, keyed(whole, step), step.directive, build.source);
+  const found = build.useCache ? await build.services.layers.find(hash, stage.layer) : undefined;
   return withLayer(stage, await findOrMakeKeyed(hash, { step, found }, whole, build));
 }
 
@@ -51,8 +53,8 @@ export async function findOrMakeKeyed(
   const remembered: RememberedStep = {
     ordinal: step.ordinal,
     title: step.title,
-    inputs: () => inputsOf(keyed(stage, step), step, build.session),
-    text: () => inputsText(keyed(stage, step), step, build.session, build.signal),
+    inputs: () => inputsOf(keyed(stage, step), step, build.asked.session),
+    text: () => inputsText(keyed(stage, step), step, build.asked.session, build.services.signal),
   };
   let isMade = false;
   const run = async () => {
@@ -62,7 +64,7 @@ export async function findOrMakeKeyed(
     return makeLayer(hash, step, remembered, stage, build);
   };
   const layer = found ?? (await build.shared.layers(hash, run));
-  await build.memory.remember(remembered, layer.hash);
+  await build.services.memory.remember(remembered, layer.hash);
   const kept = found === undefined && !build.useCache ? { ...layer, isRebuilt: true } : layer;
   if (isMade) return kept;
   // Another stage with exactly the same step may have made it just now.

@@ -34,11 +34,11 @@ export async function makeLayer(
   stage: StageState,
   build: BuildJob,
 ): Promise<Layer> {
-  const { layers, store } = build;
+  const { layers, store } = build.services;
   const key = `run ${hash}`;
   explainStep(step, remembered, hash, stage, build);
   // A user who asked only for the explanation has stopped the build.
-  build.signal.throwIfAborted();
+  build.services.signal.throwIfAborted();
   const isRun = step.kind === "run";
   const user = isRun ? await resolveUser(stage, step.line, build) : undefined;
   const env = { ...(isRun ? await findHome(stage, build) : {}), ...step.env };
@@ -49,7 +49,7 @@ export async function makeLayer(
     let mounted: readonly StagedLoan[] = [];
     try {
       const copies = await step.copies?.();
-      const given = { ...placed, ...(copies && { copies }), timeout: build.timeoutSeconds };
+      const given = { ...placed, ...(copies && { copies }), timeout: build.asked.commands.timeoutSeconds };
       const asked = requestOf({ ...step, env }, user, given);
       const { request, loans } = await mounting.addTo(asked, step);
       mounted = loans;
@@ -83,8 +83,8 @@ export async function makeLayer(
 }
 
 async function linesToSend(stage: StageState, build: BuildJob): Promise<Pick<InstanceRequest, "history">> {
-  if (!(await build.supports.stored()).origin) return {};
-  const history = linesOfLayer(stage, build.buildArgs);
+  if (!(await build.services.supports.stored()).origin) return {};
+  const history = linesOfLayer(stage, build.asked.buildArgs);
   return history === undefined ? {} : { history };
 }
 
@@ -93,11 +93,11 @@ async function networkFiles(
   { kind }: Step,
   build: BuildJob,
 ): Promise<Pick<InstanceRequest, "readonly_network_files" | "hostname">> {
-  const hostname = hostNameOf(build);
+  const hostname = hostNameOf(build.asked);
   if (kind !== "run" || hostname === undefined) return {};
-  return (await build.supports.readonlyNetworkFiles())
+  return (await build.services.supports.readonlyNetworkFiles())
     ? { hostname, readonly_network_files: true }
-    : hostNameKey(build).length > 0
+    : hostNameKey(build.asked).length > 0
       ? { hostname }
       : {};
 }
@@ -116,10 +116,11 @@ async function resultOf(
   build: BuildJob,
 ): Promise<string> {
   try {
-    return requireSuccess(outcome, build.timeoutSeconds, unexecutable(step.mounts));
+    return requireSuccess(outcome, build.asked.commands.timeoutSeconds, unexecutable(step.mounts));
   } catch (error) {
     if (!(error instanceof BoughError)) throw error;
-    const missing = placementError(outcome, step, stage) ?? (await missingShell(outcome, step, stage, build));
+    const missing =
+      placementError(outcome, step, stage) ?? (await missingShell(outcome, step, stage, build.services));
     throw missing ?? (await failedStep(error, place, outcome, stage, build));
   }
 }

@@ -1,6 +1,6 @@
 import { BoughError } from "../../errors.ts";
 import type { OperationOutcome } from "../../service/service.ts";
-import type { BuildJob } from "../job.ts";
+import type { BuildServices } from "../job.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
 import type { StageState } from "../state/state.ts";
 import type { Step } from "./step.ts";
@@ -13,7 +13,7 @@ export async function missingShell(
   outcome: OperationOutcome,
   { command, mounts }: Pick<Step, "command" | "mounts">,
   { layer, staged }: Pick<StageState, "layer" | "staged">,
-  { facts, supports }: BuildJob,
+  { facts, supports }: BuildServices,
 ): Promise<BoughError | undefined> {
   if (!cannotBeStarted(outcome)) return undefined;
   const isScripted = mounts !== undefined && !(await supports.mounts()).secrets;

@@ -2,7 +2,7 @@ import type { RunInstruction } from "../../dockerfile/instruction.ts";
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { commandAsWritten, type ExpandedCommand, expandCommand, numericUser } from "../commands/command.ts";
 import { hostFields, hostNameKey, hostsKey, networkFields, networkOf } from "../commands/network.ts";
-import type { BuildJob } from "../job.ts";
+import type { AskedBuild, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import type { RunMounts } from "../mounts/run-mounts.ts";
 import { lookUp } from "../state/scope.ts";
@@ -25,39 +25,39 @@ export async function performRun(
     instruction.mounts.length === 0
       ? undefined
       : await (await import("../mounts/run-mounts.ts")).findMounts(instruction, stage, build);
-  return findOrMake(runStepOf(instruction, ordinal, stage, build, mounts), stage, build);
+  return findOrMake(runStepOf(instruction, ordinal, stage, build.asked, mounts), stage, build);
 }
 
 function runStepOf(
   instruction: RunInstruction,
   ordinal: number,
   stage: StageState,
-  build: BuildJob,
+  asked: AskedBuild,
   mounts?: RunMounts,
 ): Step {
-  const network = networkOf(instruction, build.network);
+  const network = networkOf(instruction, asked.commands.network);
   const name = [
     network === "default" ? "RUN" : `RUN --network=${network}`,
-    ...hostsKey(build.hosts),
-    ...hostNameKey(build),
+    ...hostsKey(asked.commands.hosts),
+    ...hostNameKey(asked),
     ...(mounts === undefined ? [] : [`--mount=${mounts.key}`]),
   ].join(" ");
-  const env = environmentFor(stage, build);
-  const { whole, command } = commandsOf(instruction, env, stage, build);
+  const env = environmentFor(stage, asked);
+  const { whole, command } = commandsOf(instruction, env, stage, asked);
   return {
     title: titleOf(instruction),
     line: instruction.range.start,
     ordinal,
     directive: [
       // `su`, which the default dialect needs for a user name, sets variables of its own.
-      ...(build.dialect.looksUpUsers && isUserName(stage.config.User) ? ["without su"] : []),
+      ...(asked.dialect.looksUpUsers && isUserName(stage.config.User) ? ["without su"] : []),
       name,
       ...wordsOf(whole),
     ],
     command,
     env,
     cwd: stage.config.WorkingDir,
-    network: { ...networkFields(network), ...hostFields(build.hosts) },
+    network: { ...networkFields(network), ...hostFields(asked.commands.hosts) },
     ...(mounts && { mounts }),
     kind: "run",
   };
@@ -68,7 +68,7 @@ function commandsOf(
   instruction: RunInstruction,
   env: Readonly<Record<string, string>>,
   stage: StageState,
-  { dialect, dockerfile: { escape } }: BuildJob,
+  { dialect, dockerfile: { escape } }: AskedBuild,
 ): { whole: ExpandedCommand; command: ExpandedCommand } {
   if (dialect.hasDockersVariables) {
     const command = commandAsWritten(instruction, stage.config.Shell ?? []);

@@ -1,8 +1,9 @@
 import { basename, join, relative } from "node:path";
-import { createLayerCache } from "../../builder/cache/layer-cache.ts";
-import { createStepMemory } from "../../builder/cache/step-memory.ts";
-import type { BuildJob } from "../../builder/job.ts";
+import { createLayerCache, type LayerCache } from "../../builder/cache/layer-cache.ts";
+import { createStepMemory, type StepMemory } from "../../builder/cache/step-memory.ts";
+import type { RemoteBases } from "../../builder/state/base-image.ts";
 import { pathWithin } from "../../context/file-system/display-path.ts";
+import type { Store } from "../../store/store.ts";
 import type { Log } from "../../terminal/log.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { Connection } from "../service/connection.ts";
@@ -10,7 +11,11 @@ import type { BuildInputs } from "./inputs.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 
 /** The results of earlier builds: those of this machine, and those of other machines in scopes. */
-export interface BuildCache extends Pick<BuildJob, "store" | "layers" | "memory" | "remoteBases"> {
+export interface BuildCache {
+  store: Store;
+  layers: LayerCache;
+  memory: StepMemory;
+  remoteBases?: RemoteBases | undefined;
   /**
    * Writes the layers that the build made or used to the caches that were chosen for writing. `result`: the build's image; `undefined`
    * if it has failed.

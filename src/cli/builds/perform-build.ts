@@ -2,7 +2,7 @@ import { runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
 import { missingParts } from "../../builder/graph/missing-parts.ts";
-import type { BuildRequest } from "../../builder/job.ts";
+import type { BuildRequest, BuildServices, SourceFiles } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { type ServiceSupport, supportOf } from "../../builder/service-support.ts";
@@ -43,7 +43,8 @@ export async function performBuild(
 ): Promise<BuildResult & { printsImage: boolean }> {
   const { runtime, globals } = invocation;
   const { log } = progress;
-  const { jobsIn, outputs, attestations, annotations, timeout, ...options } = readBuildOptions(invocation);
+  const { jobsIn, outputs, attestations, annotations, timeout, limits, ...options } =
+    readBuildOptions(invocation);
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true });
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target } = inputs;
   const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
@@ -64,25 +65,30 @@ export async function performBuild(
   using owner = enterBuild(stateDirectory(runtime), session);
   const tables = openFileTables(connection.store, inputs);
   try {
-    await requireSupport(dockerfile, inputs, { ...options, annotations }, { service, supports });
+    await requireSupport(dockerfile, inputs, { limits, annotations }, { service, supports });
     const cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
     const { store, layers, memory, remoteBases } = cache;
     const request: BuildRequest = {
-      ...options,
-      timeoutSeconds: await buildTimeout(timeout, service),
-      ...{ dialect, target, dockerfile, context, contexts, ignore, session },
-      ...{ buildArgs, labels, allowsLocalFrom, uncachedStages: inputs.uncachedStages },
-      ...{ service, supports, store, layers, memory, remoteBases, secrets, signal },
-      ...tables,
-      ...machineOf(runtime),
-      owner,
-      jobs: jobsIn(dialect),
-      files: localFileSystem,
-      network: inputs.network.mode,
-      hosts: inputs.network.hosts,
-      facts: createImageFacts(service, supports, store.facts),
+      asked: {
+        ...options,
+        ...{ dialect, target, dockerfile, contexts, session, buildArgs, labels, secrets, allowsLocalFrom },
+        uncachedStages: inputs.uncachedStages,
+        maxAddBytes: inputs.maxAddBytes,
+        jobs: jobsIn(dialect),
+        commands: {
+          timeoutSeconds: await buildTimeout(timeout, service),
+          network: inputs.network.mode,
+          hosts: inputs.network.hosts,
+          limits,
+        },
+      },
+      services: {
+        ...{ service, supports, store, layers, memory, remoteBases, owner, signal },
+        facts: createImageFacts(service, supports, store.facts),
+        ...machineOf(runtime),
+      },
+      source: { context, ignore, files: localFileSystem, ...tables },
       inputs: attesting?.inputs,
-      maxAddBytes: inputs.maxAddBytes,
       stop: (reason) => stopping.abort(reason),
       emit: (event) => {
         const isSkipped =
@@ -121,7 +127,7 @@ function withEpoch(outputs: readonly BuildOutput[], epoch: number | undefined): 
 function openFileTables(
   { hashes, fileStates }: Store,
   { context, fetched, place }: BuildInputs,
-): Pick<BuildRequest, "hashes" | "fileStates"> {
+): Pick<SourceFiles, "hashes" | "fileStates"> {
   // The directory of a fetched context differs with each commit.
   const known = fetched === undefined ? context.realPath : place;
   return { hashes: hashes.open(known), fileStates: fileStates.open(known) };
@@ -142,7 +148,7 @@ async function requireSupport(
 }
 
 /** Returns what a build uses of this machine, besides its files. */
-function machineOf(runtime: Runtime): Pick<BuildRequest, "decompress" | "git" | "fetchUrl" | "clock"> {
+function machineOf(runtime: Runtime): Pick<BuildServices, "decompress" | "git" | "fetchUrl" | "clock"> {
   return {
     decompress: createDecompress(runtime.environment.PATH),
     git: createGit(runtime),
@@ -159,7 +165,9 @@ async function runAndSave(
   signal: AbortSignal,
   log: Progress["log"],
 ): Promise<BuildResult> {
-  const { hashes, fileStates, store, session } = request;
+  const { hashes, fileStates } = request.source;
+  const { store } = request.services;
+  const { session } = request.asked;
   try {
     const result = await runBuild(request);
     remember(() => {

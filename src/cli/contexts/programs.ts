@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import type { GitProgram } from "../../builder/addresses/git-program.ts";
-import type { BuildJob } from "../../builder/job.ts";
+import type { Decompress } from "../../builder/job.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import { readAtMost } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
@@ -85,7 +85,7 @@ function passedOn(environment: Runtime["environment"]): Record<string, string> {
 const packages = { bzip2: "bzip2", xz: "xz-utils" } as const;
 
 /** Decompresses formats that Bun does not support, with the machine's programs. */
-export function createDecompress(PATH: string | undefined): BuildJob["decompress"] {
+export function createDecompress(PATH: string | undefined): Decompress {
   return (compression, content, name) => {
     const program = Bun.which(compression, PATH === undefined ? {} : { PATH });
     if (program !== null) return pass([program, "-dc"], content, name);

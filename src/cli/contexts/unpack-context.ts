@@ -15,7 +15,7 @@ import { createArchiveTree } from "../../builder/archives/archive-tree.ts";
 import { createHashedStream } from "../../builder/archives/hashed-stream.ts";
 import { openPeeked, peek } from "../../builder/archives/open-archive.ts";
 import { contentOf } from "../../builder/archives/tar-content.ts";
-import type { BuildJob } from "../../builder/job.ts";
+import type { Decompress } from "../../builder/job.ts";
 import { tooLarge } from "../../builder/repositories/git-client.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, usageError } from "../../errors.ts";
@@ -29,7 +29,9 @@ import { errorCode, reasonOf } from "../../system-error.ts";
 import { maxDockerfileBytes } from "./dockerfile-file.ts";
 import { cannotKeep } from "./kept-contexts.ts";
 
-interface Unpacking extends Pick<BuildJob, "decompress" | "signal"> {
+interface Unpacking {
+  decompress: Decompress;
+  signal: AbortSignal;
   /** The name in messages. */
   name: string;
   /** The maximum size of the content as received, and of all its files together. */

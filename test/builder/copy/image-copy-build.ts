@@ -63,13 +63,45 @@ export function createImageCopyBuild(
   });
   const supports = supportOf(client, dialects.docker);
   const session = "build:test";
+  const source = { context, ignore, files: localFileSystem, hashes, fileStates };
   const job: BuildJob = {
-    dialect: dialects.docker,
-    contexts: new Map(),
-    target: undefined,
-    uncachedStages: [],
-    hosts: [],
-    jobs: 1,
+    asked: {
+      dialect: dialects.docker,
+      dockerfile,
+      target: undefined,
+      contexts: new Map(),
+      session,
+      buildArgs: new Map(),
+      secrets: { values: new Map(), agents: new Map() },
+      labels: new Map(),
+      tags: [],
+      useCache: true,
+      uncachedStages: [],
+      pullsImages: false,
+      allowsLocalFrom: false,
+      maxAddBytes: 1,
+      jobs: 1,
+      measuresLayers: false,
+      commands: { timeoutSeconds: 60, network: "default", hosts: [], limits: undefined },
+    },
+    services: {
+      service: client,
+      supports,
+      facts: createImageFacts(client, supports, store.facts),
+      store,
+      layers: createLayerCache(store, session),
+      memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),
+      owner: { id: "test", isAlive: () => false },
+      git: {
+        run: () => Promise.reject(new Error("no git")),
+        makeDirectory: async () => ({ path: "", [Symbol.dispose]() {} }),
+      },
+      decompress: () => Promise.reject(new Error("nothing is decompressed")) as never,
+      fetchUrl: fetch,
+      clock,
+      signal,
+    },
+    source,
     stages: {
       baseOf: () => undefined,
       noteTrigger: () => {},
@@ -83,53 +115,10 @@ export function createImageCopyBuild(
       questions: createSingleFlight(),
       repositories: createSingleFlight(),
     },
-    platform: undefined,
-    dockerfile,
-    context,
-    files: localFileSystem,
-    ignore,
-    session,
-    allowsLocalFrom: false,
-    buildArgs: new Map(),
-    labels: new Map(),
     useCache: true,
-    pullsImages: false,
-    timeoutSeconds: 60,
-    network: "default",
-    secrets: { values: new Map(), agents: new Map() },
-    limits: undefined,
-    maxAddBytes: 1,
-    git: {
-      run: () => Promise.reject(new Error("no git")),
-      makeDirectory: async () => ({ path: "", [Symbol.dispose]() {} }),
-    },
-    decompress: () => Promise.reject(new Error("nothing is decompressed")) as never,
-    tags: [],
-    service: client,
-    supports,
-    facts: createImageFacts(client, supports, store.facts),
-    store,
-    layers: createLayerCache(store, session),
-    memory: createStepMemory(store.steps, { session, dockerfile: "Dockerfile", explains: false }),
-    owner: { id: "test", isAlive: () => false },
-    hashes,
-    fileStates,
+    ahead: createLookAhead({ ...source, dialect: dialects.default, dockerfile, early, clock, signal }),
     early,
-    ahead: createLookAhead({
-      dialect: dialects.default,
-      dockerfile,
-      context,
-      files: localFileSystem,
-      ignore,
-      hashes,
-      fileStates,
-      early,
-      clock,
-      signal,
-    }),
-    fetchUrl: fetch,
-    clock,
-    signal,
+    platform: undefined,
     emit: (event: StepEvent) => void events.push(event),
   };
 
@@ -139,7 +128,7 @@ export function createImageCopyBuild(
     async stage(lines, { source, base }) {
       const hash = baseHash({ uuid: base }, client);
       const found = { hash, image: base, parent: undefined, kind: "from", title: "FROM base" } as const;
-      let state = startStage(job.layers.put({ ...found, operation: undefined }));
+      let state = startStage(job.services.layers.put({ ...found, operation: undefined }));
       const text = lines.map((line) => `COPY --from=source ${line}\n`).join("");
       for (const instruction of parseDockerfile(`FROM base\n${text}`, "Dockerfile").instructions) {
         if (instruction.name !== "COPY") continue;

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { platformOf } from "../../../builder/bases/base.ts";
 import type { Dialect } from "../../../builder/dialect.ts";
-import type { BuildRequest } from "../../../builder/job.ts";
+import type { AskedBuild } from "../../../builder/job.ts";
 import type { ServiceSupport } from "../../../builder/service-support.ts";
 import {
   formatPlatform,
@@ -11,6 +11,7 @@ import {
 } from "../../../builder/state/platform.ts";
 import { usageError } from "../../../errors.ts";
 import { parseTag } from "../../../service/images/tag.ts";
+import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
 import { oneOf, positiveInteger } from "../../command-line/option-values.ts";
@@ -22,8 +23,8 @@ import { isEmbedded } from "../../service/choice.ts";
 import { readTimeout, type Timeout } from "../../service/timeout.ts";
 
 /** The options of `bough build` that do not name what is built. */
-interface BuildOptions
-  extends Pick<BuildRequest, "limits" | "tags" | "useCache" | "pullsImages" | "measuresLayers"> {
+interface BuildOptions extends Pick<AskedBuild, "tags" | "useCache" | "pullsImages" | "measuresLayers"> {
+  limits: ResourcesLimits | undefined;
   /** The time that each RUN may take. */
   timeout: Timeout;
   outputs: readonly BuildOutput[];
