@@ -146,7 +146,7 @@ export function summarize(
   { isBrief }: { isBrief: boolean },
 ): string {
   // A cached FROM saves no work worth counting.
-  const layers = steps.filter((step) => step.layer !== null && step.operation !== null);
+  const layers = steps.filter((step) => step.layer !== null && !/^FROM\s/i.test(step.instruction));
   const cached = layers.filter((step) => step.cached === true).length;
   const files = `${formatCount(uploaded.files, "file")} uploaded`;
   const sent = uploaded.files === 0 ? files : `${files} (${formatBytes(uploaded.bytes)})`;

@@ -12,6 +12,7 @@ const base: StageState = startStage({
   entry: 1,
   cached: false,
   operation: null,
+  isBase: true,
 });
 const run = ["RUN", "shell", "make"];
 const file: StagedEntry = {

@@ -11,6 +11,7 @@ const base: StageState = startStage({
   entry: 1,
   cached: false,
   operation: null,
+  isBase: true,
 });
 const step = { title: "RUN make", directive: ["RUN", "shell", "make"] };
 const file: StagedEntry = {
@@ -25,7 +26,7 @@ const file: StagedEntry = {
 const withFile = (entry: StagedEntry): StageState => ({ ...base, staged: new Map([["/a", entry]]) });
 const onLayer = (hash: string): StageState => ({
   ...base,
-  layer: { ...base.layer, hash, operation: "operation-1" },
+  layer: { ...base.layer, hash, operation: "operation-1", isBase: false },
 });
 const withVariables = (env: Record<string, string>, args: Record<string, string> = {}): StageState => {
   let declared: StageState["args"] = new Map();

@@ -32,6 +32,15 @@ export interface NewLayer {
 /** The title of a layer that only adds a configuration. */
 export const configurationTitle = "(the configuration)";
 
+/** Returns true for the entry of a FROM's image, also with a configuration: no step has made it. */
+export function isOfBase({
+  kind,
+  operation,
+  title,
+}: Pick<HistoryEntry, "kind" | "operation" | "title">): boolean {
+  return kind === "from" || (kind === "commit" && operation === null && title === configurationTitle);
+}
+
 /** Returns the name of the branch that a layer is stored under. */
 export function layerBranch(hash: string): string {
   return `layer:${hash}`;
@@ -49,7 +58,8 @@ export function createLayerCache(
     async find(hash) {
       const entry = entryOf(hash);
       if (entry === undefined) return undefined;
-      return { hash, image: entry.image, entry: entry.id, cached: true, operation: entry.operation };
+      const { id, image, operation } = entry;
+      return { hash, image, entry: id, cached: true, operation, isBase: isOfBase(entry) };
     },
 
     imageOf: async (image) => image,
@@ -63,7 +73,7 @@ export function createLayerCache(
         operation: layer.operation ?? null,
       });
       const { id, image, operation } = entry;
-      return { hash: layer.hash, image, entry: id, cached: false, operation };
+      return { hash: layer.hash, image, entry: id, cached: false, operation, isBase: isOfBase(entry) };
     },
 
     forget({ hash, image }) {

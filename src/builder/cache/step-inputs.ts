@@ -70,7 +70,7 @@ export function inputsOf(
       }),
     );
   return {
-    parent: stage.layer.operation === null ? stage.layer.image : stage.layer.hash,
+    parent: stage.layer.isBase ? stage.layer.image : stage.layer.hash,
     title,
     command: shortHash(salt + JSON.stringify(directive)),
     args: variables(args),

@@ -118,7 +118,7 @@ export function shareLayers(
     async find(hash, parent) {
       const known = await local.find(hash, parent);
       if (known !== undefined) {
-        if (known.operation === null) bases.add(known.image);
+        if (known.isBase) bases.add(known.image);
         used?.noteLayer(hash);
         return known;
       }

@@ -1,8 +1,7 @@
 import type { Clock } from "../../clock.ts";
-import type { HistoryEntry } from "../../store/sessions.ts";
 import type { Store } from "../../store/store.ts";
 import { version } from "../../version.ts";
-import { configurationTitle, layerBranch, type NewLayer } from "../cache/layer-cache.ts";
+import { isOfBase, layerBranch, type NewLayer } from "../cache/layer-cache.ts";
 import type { StepInputs, Value, Variables } from "../cache/step-inputs.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { type Entry, emptyIndex, type ScopeIndex, type SectionName } from "./scope-index.ts";
@@ -39,7 +38,7 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
   function layerOf(hash: string): Unstamped<"layers"> | undefined {
     const entry = store.sessions.findTip(session, layerBranch(hash));
     // Every machine finds a FROM itself, and configures an image that it has found.
-    if (entry === undefined || entry.kind === "from" || isConfiguredBase(entry)) return undefined;
+    if (entry === undefined || isOfBase(entry)) return undefined;
     const { image, operation, title, createdAt: madeAt } = entry;
     const { bytes = null, seconds = null } = made.get(hash) ?? {};
     const by = made.get(hash) === undefined ? null : version;
@@ -77,10 +76,6 @@ export function createUsedEntries({ store, session, dockerfile, clock }: UsedEnt
       return index;
     },
   };
-}
-
-function isConfiguredBase({ kind, operation, title }: Pick<HistoryEntry, "kind" | "operation" | "title">) {
-  return operation === null && kind === "commit" && title === configurationTitle;
 }
 
 /** Removes the hashes of secrets, whose only use is to compare values on one machine. */

@@ -10,6 +10,8 @@ export interface Layer {
   cached: boolean;
   /** The operation that made it, in this build or an earlier one; null for a FROM. */
   operation: string | null;
+  /** True for the image of a FROM: no step of a build has made it. */
+  isBase: boolean;
   /** Set if the layer comes from a scope and was unknown on this machine. */
   from?: SharedFrom;
   /** True if this build made it without looking for it in the cache. */
