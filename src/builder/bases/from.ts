@@ -27,7 +27,7 @@ export async function startFromImage(
       : image.config;
   if (reference !== scratch) noteReference(uuid, reference, build.services.store);
   build.emit({ type: "resolved", reference, image: uuid });
-  const layer = await baseLayer(image, instruction, build);
+  const layer = baseLayer(image, instruction, build);
   if (config === undefined) return startFromNoted(layer, reference, instruction, build);
   const stage = startStage(layer, config, origin ?? notedOrigin(uuid, build.services.store));
   warnOfConfiguration(reference, config, instruction, build);
@@ -68,14 +68,14 @@ function warnOfConfiguration(
   for (const what of ignored) emit({ type: "warning", message: `${reference}: ${what}`, line: range.start });
 }
 
-async function baseLayer(
+function baseLayer(
   image: BaseImage,
   instruction: FromInstruction,
   { services, useCache, early }: BuildJob,
-): Promise<Layer> {
+): Layer {
   const { layers } = services;
   const hash = baseHash(image, services.service);
-  const known = await layers.find(hash);
+  const known = layers.findLocal(hash);
   // If the image has no layer yet, this session has never started from it and no step is cached, unless others share their
   // layers.
   if ((known === undefined && !layers.hasOthers) || !useCache) early.markNeeded();

@@ -8,6 +8,8 @@ export interface LayerCache {
   readonly hasOthers: boolean;
   /** `parent`: the layer that it would be made from. */
   find(hash: string, parent?: Layer): Promise<Layer | undefined>;
+  /** The same for layers of this machine alone. At once, so that two stages don't both add the layer of one base. */
+  findLocal(hash: string): Layer | undefined;
   /** Returns the service's image of one that a cache of other machines names by its contents; any other image as it is. */
   imageOf(image: string): Promise<string>;
   put(layer: NewLayer): Layer;
@@ -52,15 +54,17 @@ export function createLayerCache(
   session: string,
 ): LayerCache {
   const entryOf = (hash: string) => sessions.findTip(session, layerBranch(hash));
+  const findLocal = (hash: string): Layer | undefined => {
+    const entry = entryOf(hash);
+    if (entry === undefined) return undefined;
+    const { id, image, operation } = entry;
+    return { hash, image, entry: id, cached: true, operation, isBase: isOfBase(entry) };
+  };
   return {
     hasOthers: false,
 
-    async find(hash) {
-      const entry = entryOf(hash);
-      if (entry === undefined) return undefined;
-      const { id, image, operation } = entry;
-      return { hash, image, entry: id, cached: true, operation, isBase: isOfBase(entry) };
-    },
+    find: async (hash) => findLocal(hash),
+    findLocal,
 
     imageOf: async (image) => image,
 

@@ -111,17 +111,21 @@ export function shareLayers(
     return undefined;
   }
 
+  function findLocal(hash: string) {
+    const known = local.findLocal(hash);
+    if (known?.isBase) bases.add(known.image);
+    if (known !== undefined) used?.noteLayer(hash);
+    return known;
+  }
+
   return {
     ...local,
+    findLocal,
     hasOthers: scopes.some(({ index }) => index.layers.size > 0),
 
     async find(hash, parent) {
-      const known = await local.find(hash, parent);
-      if (known !== undefined) {
-        if (known.isBase) bases.add(known.image);
-        used?.noteLayer(hash);
-        return known;
-      }
+      const known = findLocal(hash);
+      if (known !== undefined) return known;
       const found = await findOther(hash);
       if (found === undefined) return undefined;
       const { image, title, operation, madeAt, bytes, seconds, by } = found.entry;
