@@ -15,7 +15,7 @@ export const keyVariable = "BOUGH_RELEASE_KEY_FILE";
 
 /** The files that contain the public key. */
 export const publicKeyFiles: readonly string[] = [
-  "src/cli/about/release-key.ts",
+  "src/cli/about/licenses.ts",
   "scripts/install.sh",
   "src/cli/help/topics/install.md",
 ];
