@@ -65,7 +65,7 @@ describe.each<[string, Error, string, number]>([
     const answer = () => {
       throw error;
     };
-    const state = { layout: place } as EngineState;
+    const state = { layout: place, layerSync: { recordFailures: () => {} } } as EngineState;
     const ask = makeRouter(state, [{ method: "GET", path: "/v1/x", answer }], async () => {});
     const response = await ask(new Request("http://engine/v1/x"));
     // The directory does not exist, which says nothing about the disk.
