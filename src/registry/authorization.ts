@@ -19,6 +19,8 @@ interface AuthorizationOptions {
   clock: Clock;
   /** Called once, when the registry first asks. */
   findLogin: () => Promise<Login | undefined>;
+  /** True if a token server may lack TLS. */
+  isInsecure: boolean;
   /** Sends a request to a token server. Throws unless it responds with JSON and a status of success. */
   ask: (
     url: URL,
@@ -32,19 +34,29 @@ interface Token {
   expires: number;
 }
 
+/** A token that one request asks for and others wait for. `signal`: of the one that asks. */
+interface AskedToken {
+  token: Promise<Token>;
+  signal: AbortSignal;
+}
+
 /** A token is not used in its last seconds: a request takes some. */
 const marginMilliseconds = 10_000;
 /** https://distribution.github.io/distribution/spec/auth/token/: "If omitted, this defaults to 60 seconds." */
 const defaultSeconds = 60;
 
 /** Creates the answers to a registry's challenges: credentials themselves, or tokens that its token server gives for them. */
-export function createAuthorization({ clock, findLogin, ask }: AuthorizationOptions): Authorization {
+export function createAuthorization(options: AuthorizationOptions): Authorization {
+  const { clock, findLogin, isInsecure, ask } = options;
   let challenge: Challenge | undefined;
   let login: Promise<Login | undefined> | undefined;
-  const tokens = new Map<string, Promise<Token>>();
+  const tokens = new Map<string, AskedToken>();
   const loginOnce = () => {
     login ??= findLogin();
     return login;
+  };
+  const forget = (key: string, asked: AskedToken) => {
+    if (tokens.get(key) === asked) tokens.delete(key);
   };
 
   async function header(scopes: Scopes, signal: AbortSignal): Promise<string | undefined> {
@@ -62,12 +74,20 @@ export function createAuthorization({ clock, findLogin, ask }: AuthorizationOpti
     signal: AbortSignal,
   ): Promise<Secret> {
     const key = scopes.join(" ");
-    const found = await tokens.get(key)?.catch(() => undefined);
-    if (found !== undefined && steadyTime(clock) < found.expires - marginMilliseconds) return found.value;
-    // Requests at the same time share a token.
-    const asked = fetchToken(parameters, known, scopes, signal);
+    for (let asked = tokens.get(key); asked !== undefined; asked = tokens.get(key)) {
+      const found = await sharedToken(asked);
+      if (found !== undefined && steadyTime(clock) < found.expires - marginMilliseconds) return found.value;
+      forget(key, asked);
+    }
+    // Requests at the same time share a token: none of them waits between looking for one and asking.
+    const asked = { token: fetchToken(parameters, known, scopes, signal), signal };
     tokens.set(key, asked);
-    return (await asked).value;
+    try {
+      return (await asked.token).value;
+    } catch (error) {
+      forget(key, asked);
+      throw error;
+    }
   }
 
   async function fetchToken(
@@ -82,6 +102,11 @@ export function createAuthorization({ clock, findLogin, ask }: AuthorizationOpti
       throw new RegistryError(
         `the registry asks for a token of ${JSON.stringify(realm)}, which is not an address`,
         { isPassing: false },
+      );
+    if (url.protocol === "http:" && !isInsecure)
+      throw new RegistryError(
+        `the registry asks for a token of ${url.origin}${url.pathname}, which is not encrypted`,
+        { isPassing: false, hint: "`--tls-verify=false` allows that, in a network that you trust." },
       );
     const service = parameters.get("service");
     const now = steadyTime(clock);
@@ -106,11 +131,23 @@ export function createAuthorization({ clock, findLogin, ask }: AuthorizationOpti
       if (asked.scheme === "basic") return known?.kind === "password" && used !== basic(known);
       // A token that is refused may have expired earlier than it says. Another request may have got a new one already.
       const key = scopes.join(" ");
-      const current = await tokens.get(key)?.catch(() => undefined);
-      if (current !== undefined && used === `Bearer ${textOf(current.value)}`) tokens.delete(key);
+      const shared = tokens.get(key);
+      const current = await shared?.token.catch(() => undefined);
+      if (shared !== undefined && current !== undefined && used === `Bearer ${textOf(current.value)}`)
+        forget(key, shared);
       return true;
     },
   };
+}
+
+/** Returns `undefined` if the request that asks for the token is aborted. */
+async function sharedToken({ token, signal }: AskedToken): Promise<Token | undefined> {
+  try {
+    return await token;
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    throw error;
+  }
 }
 
 function basic({ username, password }: Extract<Login, { kind: "password" }>): string {

@@ -16,8 +16,11 @@ export interface Tls {
 export interface Trust {
   /** Returns the options for a host, which may have a port; `undefined` for those of Bun. */
   for(host: string): Tls | undefined;
-  /** Called if a certificate is not accepted. Returns true if another attempt would trust more authorities: the machine's own. */
-  widen(): boolean;
+  /**
+   * Called if a host's certificate is not accepted with the options that were `used`. Returns true if another attempt would trust
+   * more authorities: the machine's own.
+   */
+  widen(host: string, used: Tls | undefined): boolean;
 }
 
 /** Where Linux distributions keep the authorities that the machine trusts. Bun has a list of its own. */
@@ -46,13 +49,17 @@ export function createTrust(
     return { ...own, ca: [...(roots ?? bundled()), ...(own.ca ?? [])] };
   }
 
+  function optionsFor(host: string): Tls | undefined {
+    // Options that are the same object let fetch use a connection again.
+    if (!known.has(host)) known.set(host, find(host));
+    return known.get(host);
+  }
+
   return {
-    for(host) {
-      // Options that are the same object let fetch use a connection again.
-      if (!known.has(host)) known.set(host, find(host));
-      return known.get(host);
-    },
-    widen() {
+    for: optionsFor,
+    widen(host, used) {
+      // A request that was sent at the same time may have widened them.
+      if (optionsFor(host) !== used) return true;
       if (isInsecure || machine !== undefined || rootsOf(environment) !== undefined) return false;
       const found = bundles.map(readOptional).find((text) => text !== undefined);
       if (found === undefined) return false;

@@ -18,7 +18,7 @@ import {
   sendOnce,
   shownAddress,
 } from "./exchange.ts";
-import { isLoopback } from "./hosts.ts";
+import { isDowngrade, isLoopback } from "./hosts.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
 import type { Repository } from "./repository.ts";
 import { isPassingStatus, retriesIn, waitBeforeRetry } from "./retry.ts";
@@ -47,6 +47,8 @@ export interface RegistryClient {
   repository: Repository;
   /** The number of further attempts after a failure. */
   retries: number;
+  /** True for a registry that may lack TLS. */
+  isInsecure: boolean;
   /** Sends a request once. */
   once(request: RegistryRequest, signal: AbortSignal): Promise<RegistryResponse>;
   /** Sends a request, and again where that may help. */
@@ -73,6 +75,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
     clock,
     findLogin: async () =>
       options.login ?? (await findLogin(repository, environment, await credentialHelpers(given))),
+    isInsecure,
     ask: (url, init, signal) => askTokenServer(options, url, init, signal),
   });
   const retries = retriesIn(environment);
@@ -152,6 +155,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
   return {
     repository,
     retries,
+    isInsecure,
     once,
     repeat,
     send: (request, signal) => repeat(() => once(request, signal), signal),
@@ -191,8 +195,9 @@ async function findBase(
         signal,
       );
       const { status, headers } = exchanged.response;
-      const said = await readBeginning(exchanged.response.body, exchanged.signal);
-      exchanged.end();
+      const said = await readBeginning(exchanged.response.body, exchanged.signal).finally(() =>
+        exchanged.end(),
+      );
       const challenge = parseChallenge(headers.get("www-authenticate"));
       if (status === 401 && challenge !== undefined) await authorization.learn(challenge, [], undefined);
       if (status === 401 || (status >= 200 && status < 300)) return url;
@@ -238,7 +243,7 @@ function isRedirect(status: number): boolean {
 function redirected(from: URL, location: string, exchanged: Exchanged, isInsecure: boolean): URL {
   const to = URL.parse(location, from.href);
   if (to === null || !/^https?:$/.test(to.protocol)) throw failed(exchanged, "redirects to no address");
-  if (to.protocol === "http:" && from.protocol === "https:" && !isInsecure)
+  if (isDowngrade(from, to) && !isInsecure)
     throw failed(exchanged, `redirects to ${shownAddress(to)}, which is not encrypted`);
   return to;
 }

@@ -9,7 +9,7 @@ import { parseRetryAfter, retryAfterIn } from "../service/http/retry.ts";
 import type { Fetch } from "../service/service.ts";
 import { tap } from "../streams.ts";
 import type { Scopes } from "./authorization.ts";
-import type { Trust } from "./certificates.ts";
+import type { Tls, Trust } from "./certificates.ts";
 import { RegistryError, responseText } from "./registry-error.ts";
 import { isPassingStatus } from "./retry.ts";
 
@@ -58,18 +58,22 @@ export async function sendOnce(
   request: SentRequest,
   signal: AbortSignal,
 ): Promise<Exchanged> {
+  const { url } = request;
+  const tls = () => (url.protocol === "https:" ? options.trust.for(url.host) : undefined);
+  const used = tls();
   try {
-    return await attempt(options, request, signal);
+    return await attempt(options, request, used, signal);
   } catch (error) {
     const isRefused = error instanceof RegistryError && /certificate is not accepted/.test(error.message);
-    if (!isRefused || !options.trust.widen()) throw error;
-    return await attempt(options, request, signal);
+    if (!isRefused || !options.trust.widen(url.host, used)) throw error;
+    return await attempt(options, request, tls(), signal);
   }
 }
 
 async function attempt(
-  { fetch, clock, trust }: SendOptions,
+  { fetch, clock }: SendOptions,
   { method, url, headers, body, authorization }: SentRequest,
+  tls: Tls | undefined,
   signal: AbortSignal,
 ): Promise<Exchanged> {
   signal.throwIfAborted();
@@ -84,7 +88,6 @@ async function attempt(
     timer.stop();
     stop.release();
   };
-  const tls = url.protocol === "https:" ? trust.for(url.host) : undefined;
   try {
     const init = {
       method,

@@ -13,6 +13,11 @@ export function isLoopback(registry: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
 }
 
+/** True if the response to a request with TLS leads to an address without it. */
+export function isDowngrade(from: URL, to: URL): boolean {
+  return from.protocol === "https:" && to.protocol === "http:";
+}
+
 /** True for a registry whose certificate is checked: as the user says, else not for those of this machine. */
 export function verifiesTls(
   registry: string,

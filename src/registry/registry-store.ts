@@ -3,6 +3,8 @@ import { mediaTypes } from "../image/oci-layout.ts";
 import type { BlobStore } from "./blob-store.ts";
 import type { RegistryClient, RegistryResponse } from "./client.ts";
 import { downloadBlob } from "./download.ts";
+import { shownAddress } from "./exchange.ts";
+import { isDowngrade } from "./hosts.ts";
 import { RegistryError, WrongManifestError } from "./registry-error.ts";
 
 /** Blobs up to this size are sent from memory: a stream for each would take longer. */
@@ -28,7 +30,7 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       { method: "POST", path: `blobs/uploads/${query}`, scopes, headers },
       signal,
     );
-    return response.status === 201 ? undefined : uploadAddress(response);
+    return response.status === 201 ? undefined : uploadAddress(response, client);
   }
 
   return {
@@ -61,9 +63,10 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       const scopes = [`repository:${name}:delete,pull,push`];
       const remove = (which: string, handles: number[]) =>
         client.send({ method: "DELETE", path: `manifests/${which}`, scopes, handles }, signal);
-      const { status } = await remove(reference, isDigest(reference) ? [404] : [400, 404, 405]);
-      if (status !== 400 && status !== 405) return;
-      // Some registries remove manifests by digest only.
+      const isByDigest = isDigest(reference);
+      const { status } = await remove(reference, isByDigest ? [404] : [400, 404, 405]);
+      if (isByDigest || status < 300) return;
+      // Some registries remove manifests by digest only, and some of those find none by a tag.
       const found = await this.getManifest(reference, signal);
       if (found !== undefined) await remove(found.digest, [404]);
     },
@@ -95,8 +98,8 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       try {
         return await client.repeat(async () => (await begin(query, scopes, signal)) === undefined, signal);
       } catch (error) {
-        // The user may not be allowed to read the other repository.
-        if (error instanceof RegistryError && error.status !== undefined && error.status < 500) return false;
+        // The user may not be allowed to read the other repository, and what else fails need not concern the upload.
+        if (error instanceof RegistryError && error.status !== undefined) return false;
         throw error;
       }
     },
@@ -104,14 +107,22 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
 }
 
 /** A `Location` may be relative. One without TLS, of a registry behind a proxy with it, means the proxy. */
-function uploadAddress({ headers, url }: RegistryResponse): URL {
+function uploadAddress(
+  { headers, url }: RegistryResponse,
+  { isInsecure }: Pick<RegistryClient, "isInsecure">,
+): URL {
   const location = URL.parse(headers.get("location") ?? "", url.href);
   if (!headers.has("location") || location === null || !/^https?:$/.test(location.protocol))
     throw new RegistryError(
-      `POST ${url.origin}${url.pathname} responded without the address of an upload: is ${url.host} a registry?`,
+      `POST ${shownAddress(url)} responded without the address of an upload: is ${url.host} a registry?`,
       { isPassing: false },
     );
   if (location.host === url.host) location.protocol = url.protocol;
+  if (isDowngrade(url, location) && !isInsecure)
+    throw new RegistryError(
+      `POST ${shownAddress(url)} has the upload sent to ${shownAddress(location)}, which is not encrypted`,
+      { isPassing: false },
+    );
   return location;
 }
 

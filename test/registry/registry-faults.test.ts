@@ -154,11 +154,39 @@ test("a redirect to another host is followed without credentials, and not in cir
   await expect(read(open(circle.host))).rejects.toThrow("redirects more than 5 times");
 });
 
+const plain = "http://other.example/x";
+test.each<[string, () => Response, (store: BlobStore) => Promise<unknown>]>([
+  [
+    "token server",
+    () => status(401, { "www-authenticate": `Bearer realm="${plain}"` }),
+    (store) => store.hasBlob(blob, signal),
+  ],
+  ["place for an upload", () => status(202, { location: plain }), put],
+  ["place of a blob", () => status(307, { location: plain }), read],
+])("a %s without TLS is refused to a registry with TLS, unless it is trusted", async (_, respond, call) => {
+  const asked: string[] = [];
+  const openTrusted = (isInsecure: boolean) =>
+    openBlobStore("docker://registry.example/team/app", {
+      ...{ clock: impatientClock().clock, environment: {}, isInsecure },
+      async fetch(input) {
+        const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
+        asked.push(origin);
+        if (pathname === "/v2/") return new Response("{}");
+        return origin === "https://registry.example" ? respond() : status(404);
+      },
+    });
+  await expect(call(openTrusted(false))).rejects.toThrow(`${plain}, which is not encrypted`);
+  expect(new Set(asked)).toEqual(new Set(["https://registry.example"]));
+  await expect(call(openTrusted(true))).rejects.toThrow();
+  expect(asked.at(-1)).toBe("http://other.example");
+});
+
 test.each([
   [201, true],
   [202, false],
   [403, false],
   [404, false],
+  [500, false],
 ])("mounting a blob with the answer %d is %p", async (code, isMounted) => {
   await using registry = startFakeRegistry(({ method }) =>
     method === "POST" ? status(code, { location: "/v2/team/app/blobs/uploads/1" }) : undefined,
@@ -169,10 +197,10 @@ test.each([
   );
 });
 
-test("a tag is removed by its digest where tags can't be", async () => {
+test.each([400, 404, 405])("a tag that can't be removed (%d) is removed by its digest", async (code) => {
   const manifest = JSON.stringify({ schemaVersion: 2 });
   await using registry = startFakeRegistry(({ method, target }) => {
-    if (method === "DELETE") return status(target.endsWith("/main") ? 405 : 202);
+    if (method === "DELETE") return status(target.endsWith("/main") ? code : 202);
     return target.endsWith("/manifests/main") ? new Response(manifest) : undefined;
   });
   await open(registry.host).removeManifest("main", signal);
@@ -205,4 +233,21 @@ test("a registry that never answers is given up", async () => {
     },
   };
   await expect(open(registry.host, clock).hasBlob(blob, signal)).rejects.toThrow("no answer within 60 s");
+});
+
+test("a registry whose first answer breaks off leaves no timer behind", async () => {
+  const limits: AbortSignal[] = [];
+  const clock: Clock = {
+    ...systemClock,
+    sleep(milliseconds, stop) {
+      if (milliseconds >= 60_000 && stop !== undefined) limits.push(stop);
+      return systemClock.sleep(milliseconds, stop);
+    },
+  };
+  const store = openBlobStore("docker://registry.example/team/app", {
+    ...{ clock, isInsecure: true, environment: { BOUGH_RETRY: "0" } },
+    fetch: async () => cut(0, 10),
+  });
+  await expect(store.hasBlob(blob, signal)).rejects.toThrow();
+  expect(limits.map(({ aborted }) => aborted)).toEqual([true, true]);
 });

@@ -5,8 +5,10 @@ import { dirname, join } from "node:path";
 import { connect } from "node:tls";
 import { systemClock } from "../../src/clock.ts";
 import { createTrust } from "../../src/registry/certificates.ts";
+import { sendOnce } from "../../src/registry/exchange.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
 import { findSettings } from "../../src/registry/registries-conf.ts";
+import type { Fetch } from "../../src/service/service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { Registry } from "../support/registry.ts";
 
@@ -68,13 +70,30 @@ test("the machine's authorities are added once, when a certificate is not accept
   writeFileSync(join(home, "etc/docker/certs.d/r.example/client.key"), "key");
   const places = { system: join(home, "etc"), bundles: [join(home, "none"), join(home, "bundle.crt")] };
   const trust = createTrust({}, false, places);
-  expect(trust.for("other.example")).toBeUndefined();
+  const [host, before] = ["other.example", trust.for("other.example")];
+  expect(before).toBeUndefined();
   expect(trust.for("r.example")).toMatchObject({ cert: "cert", key: "key" });
-  expect(trust.widen()).toBe(true);
-  expect(trust.for("other.example")?.ca?.[0]).toBe(readFileSync(join(home, "bundle.crt"), "utf8"));
-  expect(trust.widen()).toBe(false);
-  expect(createTrust({ SSL_CERT_FILE: join(home, "bundle.crt") }, false, places).widen()).toBe(false);
-  expect(createTrust({}, true, places).for("other.example")).toEqual({ rejectUnauthorized: false });
+  expect(trust.widen(host, before)).toBe(true);
+  expect(trust.for(host)?.ca?.[0]).toBe(readFileSync(join(home, "bundle.crt"), "utf8"));
+  expect(trust.widen(host, trust.for(host))).toBe(false);
+  const given = createTrust({ SSL_CERT_FILE: join(home, "bundle.crt") }, false, places);
+  expect(given.widen(host, given.for(host))).toBe(false);
+  expect(createTrust({}, true, places).for(host)).toEqual({ rejectUnauthorized: false });
+});
+
+test("requests at the same time whose certificates are not accepted are all sent again", async () => {
+  const bundles = [join(write({ "bundle.crt": "machine" }), "bundle.crt")];
+  const fetch: Fetch = async (_, init) => {
+    const { ca } = (init as { tls?: { ca?: string[] } }).tls ?? {};
+    if (ca?.[0] !== "machine") throw Object.assign(new Error("refused"), { code: "UNKNOWN_CERTIFICATE" });
+    return new Response();
+  };
+  const options = { fetch, clock: systemClock, trust: createTrust({}, false, { bundles }) };
+  const url = new URL("https://r.example/v2/");
+  const request = { method: "GET", path: url, url, scopes: [], authorization: undefined } as const;
+  const all = await Promise.all([1, 2, 3].map(() => sendOnce(options, request, signal)));
+  for (const exchanged of all) exchanged.end();
+  expect(all.map(({ response }) => response.status)).toEqual([200, 200, 200]);
 });
 
 const main = `

@@ -45,6 +45,9 @@ function startWithTokens(isValid: (token: string | null) => boolean, expires = 3
   return { tokens, registry };
 }
 
+const askedToLogIn = (host: string) =>
+  new Response("", { status: 401, headers: { "www-authenticate": `Bearer realm="http://${host}/token"` } });
+
 function open(host: string, auth: object) {
   const file = join(temporaryDirectory(), "auth.json");
   writeFileSync(file, JSON.stringify({ auths: { [host]: auth } }));
@@ -75,7 +78,7 @@ test("a token is asked for with the password and the scope, once for all request
   expect(Bun.inspect(failed) + JSON.stringify(failed)).not.toMatch(/t0ken|secret|c2VjcmV0/);
 });
 
-test("tokens that are about to expire are not used", async () => {
+test("requests at the same time share a token, which is not used when it is about to expire", async () => {
   const { tokens, registry } = startWithTokens((token) => token !== null, 60);
   await using _ = tokens;
   await using __ = registry;
@@ -84,10 +87,45 @@ test("tokens that are about to expire are not used", async () => {
     ...{ fetch, environment: {} },
     clock: { now: () => now, sleep: systemClock.sleep },
   });
-  for (now of [0, 49_000, 51_000]) await store.hasBlob(blob, signal);
+  for (now of [0, 49_000, 51_000]) await Promise.all([1, 2, 3, 4].map(() => store.hasBlob(blob, signal)));
   expect(tokens.requests).toHaveLength(2);
   // Nobody has logged in.
   expect(tokens.requests[0]?.headers.has("authorization")).toBe(false);
+});
+
+test("a token server's error is that of all who wait for the token, and is not remembered", async () => {
+  let isFailing = true;
+  await using tokens = startFakeRegistry(() =>
+    isFailing ? new Response("no", { status: 403 }) : Response.json({ token: "t" }),
+  );
+  await using registry = startFakeRegistry(({ headers }) =>
+    headers.has("authorization") ? undefined : askedToLogIn(tokens.host),
+  );
+  const store = open(registry.host, { auth: base64("ann:secret") });
+  const outcomes = await Promise.allSettled([1, 2, 3].map(() => store.hasBlob(blob, signal)));
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(tokens.requests).toHaveLength(1);
+  isFailing = false;
+  expect(await store.hasBlob(blob, signal)).toBe(true);
+});
+
+test("a request that waits for the token of one that is aborted asks for its own", async () => {
+  const { promise: isAsked, resolve } = Promise.withResolvers<void>();
+  await using tokens = startFakeRegistry(() => {
+    if (tokens.requests.length > 1) return Response.json({ token: "t" });
+    resolve();
+    return new Promise<never>(() => {});
+  });
+  await using registry = startFakeRegistry(({ headers }) =>
+    headers.has("authorization") ? undefined : askedToLogIn(tokens.host),
+  );
+  const store = open(registry.host, { auth: base64("ann:secret") });
+  const aborted = new AbortController();
+  const first = store.hasBlob(blob, aborted.signal).catch(() => "aborted");
+  await isAsked;
+  const second = store.hasBlob(blob, signal);
+  aborted.abort();
+  expect(await Promise.all([first, second])).toEqual(["aborted", true]);
 });
 
 test("an identity token is exchanged, and goes to the token server only", async () => {
@@ -116,13 +154,7 @@ test.each<[string, () => Response, string]>([
   ["a token of two lines", () => Response.json({ token: "a\nb: c" }), "/token responded without a token"],
 ])("a token server that responds with %s is named", async (_, respond, message) => {
   await using tokens = startFakeRegistry(respond);
-  await using registry = startFakeRegistry(
-    () =>
-      new Response("", {
-        status: 401,
-        headers: { "www-authenticate": `Bearer realm="http://${tokens.host}/token"` },
-      }),
-  );
+  await using registry = startFakeRegistry(() => askedToLogIn(tokens.host));
   const store = open(registry.host, { auth: base64("ann:secret") });
   await expect(store.hasBlob(blob, signal)).rejects.toThrow(message);
 });

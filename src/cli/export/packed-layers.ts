@@ -1,7 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Compression, createCompressor } from "../../image/compress.ts";
-import { hexOf } from "../../image/digest.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { type LayerContent, packLayer } from "../../image/layer-writer.ts";
 import { type OutputFiles, writeToDirectory } from "../../image/output-files.ts";
@@ -37,6 +36,7 @@ export function createPackedLayers({
   const packing = createSlots(1);
   let scratch: ReturnType<typeof openScratch> | undefined;
   let files: OutputFiles | undefined;
+  let count = 0;
   const openFiles = () => {
     if (files !== undefined) return files;
     scratch = openScratch("push", environment);
@@ -61,8 +61,10 @@ export function createPackedLayers({
       else file.write(chunk);
     });
     if (file === undefined) return { blob, open: () => chunksOf(held), [Symbol.dispose]: () => {} };
-    file.keep(hexOf(blob.digest));
-    const path = join(scratch?.path ?? "", hexOf(blob.digest));
+    // Two layers may be the same blob, and the first is done before the other.
+    const name = String(++count);
+    file.keep(name);
+    const path = join(scratch?.path ?? "", name);
     return {
       blob,
       open: () => Bun.file(path).stream(),
