@@ -219,8 +219,10 @@ export interface OutputChunk {
 export interface EventListener {
   /** Output, byte for byte, each byte once. */
   onBytes?(stream: OutputChunk["stream"], bytes: Uint8Array): void;
-  /** Progress of an import, for people. */
+  /** Progress of an import, or of fetching the layers that a command needs, for people. */
   onProgress?(message: string): void;
+  /** The service has what the operation needs, and starts its command. */
+  onStart?(): void;
   /**
    * Output that no event has brought, at the end. With this listener the outcome holds no output, because the listener has
    * received all of it.

@@ -173,3 +173,32 @@ test("a RUN says a minute before its limit of 600 seconds that it is going to be
   await service.close();
   expect(ended.exitCode).toBe(0);
 });
+
+test("the time before a command starts, in which its layers are fetched, does not count for that", async () => {
+  const { promise: until, resolve: finish } = Promise.withResolvers<void>();
+  const { promise: started, resolve: start } = Promise.withResolvers<void>();
+  const service = await startFakeService({
+    run: () => ({ chunks: [{ stream: "stdout", data: "making\n" }], until }),
+  });
+  service.state.addImage("base:1");
+  const workingDirectory = temporaryDirectory();
+  writeFiles(workingDirectory, { Dockerfile: "FROM base:1\nRUN make\n" });
+  let sleeps = 0;
+  const sleep: typeof systemClock.sleep = (milliseconds, signal) => {
+    const isWarning = milliseconds > 500_000 && milliseconds <= 540_000;
+    if (isWarning && ++sleeps === 1) return started;
+    // After the start it waits for the whole time once more.
+    if (isWarning) finish();
+    return systemClock.sleep(milliseconds, signal);
+  };
+  const ended = await runBough(["--url", service.url, "--token", "t0ken-t0ken", "build", "."], {
+    workingDirectory,
+    environment: { BOUGH_HOME: temporaryDirectory() },
+    clock: { ...systemClock, sleep },
+    onStderr: (text) => {
+      if (text.includes("making")) start();
+    },
+  });
+  await service.close();
+  expect(ended).toMatchObject({ exitCode: 0, stderr: expect.not.stringContaining("is stopped in") });
+});

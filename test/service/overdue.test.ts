@@ -1,19 +1,23 @@
 /** Operations that never end: the waiting time, the warning and the cancellation. */
 import { describe, expect, onTestFinished, test } from "bun:test";
 import { OverdueError } from "../../src/service/http/errors.ts";
-import { withTimeLimit } from "../../src/service/operations/overdue.ts";
+import { watchHold, withTimeLimit } from "../../src/service/operations/overdue.ts";
 import { startFakeService } from "../fake-service/fake-service.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import type { FakeServiceOptions } from "../fake-service/options.ts";
 import { clientOf, rejection } from "./client.ts";
 
 /** Waits for an operation that never ends. */
-function wait(timeoutSeconds: number, isQueued = async () => false) {
+function wait(
+  timeoutSeconds: number,
+  isQueued = async () => false,
+  heldUntil: () => number | undefined = () => undefined,
+) {
   const clock = createManualClock();
   const interrupt = new AbortController();
   const warnings: string[] = [];
   const onNotice = ({ text }: { text: string }) => void warnings.push(text);
-  const options = { clock, signal: interrupt.signal, onNotice, timeoutSeconds, isQueued };
+  const options = { clock, signal: interrupt.signal, onNotice, timeoutSeconds, isQueued, heldUntil };
   const failed = rejection(
     withTimeLimit("op", options, (signal) => {
       const { promise, reject } = Promise.withResolvers<never>();
@@ -63,6 +67,49 @@ test("time in the queue does not count", async () => {
   expect(await Promise.race([failed, "waits"])).toBe("waits");
   await clock.advance(1);
   expect(await failed).toBeInstanceOf(OverdueError);
+});
+
+describe("time in which layers are fetched for a command", () => {
+  function follow(timeoutSeconds: number) {
+    let hold: ReturnType<typeof watchHold> | undefined;
+    const waiting = wait(timeoutSeconds, undefined, () => hold?.heldUntil());
+    hold = watchHold(waiting.clock, undefined);
+    return { ...waiting, events: hold.listener };
+  }
+
+  test.each([
+    // The same with and without messages until the start.
+    [600, 3600, [10, 3000]],
+    [600, 500, [10]],
+    [5, 400, [0, 399]],
+  ])("with a timeout of %d s, %d s do not count", async (timeout, held, progress) => {
+    const { clock, warnings, failed, events } = follow(timeout);
+    let now = 0;
+    for (const at of progress) {
+      await clock.advance((at - now) * 1000);
+      events.onProgress?.("Downloaded 1 MB");
+      now = at;
+    }
+    await clock.advance((held - now) * 1000);
+    events.onStart?.();
+    await clock.advance((timeout + 60) * 1000 - 1);
+    expect(warnings).toEqual([]);
+    await clock.advance(1);
+    expect(warnings).toHaveLength(1);
+    await clock.advance(Math.max(timeout - 60, 60) * 1000 - 1);
+    expect(await Promise.race([failed, "waits"])).toBe("waits");
+    await clock.advance(1);
+    expect(await failed).toBeInstanceOf(OverdueError);
+  });
+
+  test("counts if it never ends", async () => {
+    const { clock, failed, events } = follow(600);
+    events.onProgress?.("Fetching 1 layer");
+    await clock.advance(23 * 3_600_000);
+    expect(await Promise.race([failed, "waits"])).toBe("waits");
+    await clock.advance(2 * 3_600_000);
+    expect(await failed).toBeInstanceOf(OverdueError);
+  });
 });
 
 test("an operation queued for a day fails", async () => {

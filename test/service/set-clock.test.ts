@@ -42,6 +42,7 @@ test.each([-5 * hour, 5 * hour])("by %d ms: an operation may take as long as bef
     ...{ clock, signal: new AbortController().signal, timeoutSeconds: 600 },
     onNotice: () => {},
     isQueued: async () => false,
+    heldUntil: () => undefined,
   };
   const never = (signal: AbortSignal) =>
     new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));

@@ -1,4 +1,5 @@
 import { BoughError } from "../../errors.ts";
+import { type IdleTimer, startIdleTimer } from "../../service/http/deadline.ts";
 import { NotFoundError, OverdueError, UnknownOutcomeError } from "../../service/http/errors.ts";
 import {
   describeLimitHits,
@@ -41,13 +42,16 @@ export async function followOperation(
 ): Promise<FollowedOutcome> {
   const { service } = build.services;
   const output = createOutputReporter(operation, build.emit, build.services.signal);
+  const warning = showsOutput ? warnBeforeTimeout(build) : undefined;
   const listener = {
-    // Layers of the image may have to be fetched first.
-    onProgress: (message: string) => build.emit({ type: "import-progress", message }),
+    // Layers of the image may have to be fetched first, which does not count for the command.
+    onProgress(message: string) {
+      warning?.touch();
+      build.emit({ type: "import-progress", message });
+    },
+    onStart: () => warning?.touch(),
     ...(showsOutput ? { onRest: output.reportRest } : {}),
   };
-  const ended = new AbortController();
-  if (showsOutput) warnBeforeTimeout(build, ended.signal);
   const outcome = await service
     .follow(operation, showsOutput ? output.report : undefined, listener, build.asked.commands.timeoutSeconds)
     .catch(async (error: unknown) => {
@@ -59,7 +63,7 @@ export async function followOperation(
       if (build.services.signal.aborted) await cancelOperation(operation, key, build);
       throw error instanceof NotFoundError ? missingOperation(operation, error) : error;
     })
-    .finally(() => ended.abort());
+    .finally(() => warning?.stop());
   if (!isSuccess(outcome)) forgetFailed(key, build);
   if (showsOutput) output.end(outcome, isSuccess(outcome));
   warnOfLimits(outcome, build);
@@ -72,13 +76,12 @@ const minWarnedSeconds = 300;
 const remainingSeconds = 60;
 
 /** Warns while something can still be done: the user may start again with more time before the command is lost. */
-function warnBeforeTimeout({ services, asked, emit }: BuildJob, ended: AbortSignal): void {
+function warnBeforeTimeout({ services, asked, emit }: BuildJob): IdleTimer | undefined {
   const { timeoutSeconds } = asked.commands;
-  if (timeoutSeconds < minWarnedSeconds) return;
+  if (timeoutSeconds < minWarnedSeconds) return undefined;
   const message = `the command is stopped in ${remainingSeconds} seconds, at its limit of ${timeoutSeconds}: --timeout SECONDS allows more, 0 has no limit`;
-  services.clock.sleep((timeoutSeconds - remainingSeconds) * 1000, ended).then(
-    () => emit({ type: "warning", message, line: undefined }),
-    () => undefined,
+  return startIdleTimer(services.clock, (timeoutSeconds - remainingSeconds) * 1000, () =>
+    emit({ type: "warning", message, line: undefined }),
   );
 }
 

@@ -9,7 +9,7 @@ import type { ImageService, OperationOutcome, OutputChunk, ServedTime } from "..
 import type { OperationKind } from "../wire/operation.ts";
 import { cancel, cancelMilliseconds, endedView, endingOf, reportSilence } from "./ending.ts";
 import { type EventsHere, followEvents, followEventsHere } from "./events.ts";
-import { withTimeLimit } from "./overdue.ts";
+import { watchHold, withTimeLimit } from "./overdue.ts";
 import { lookAtOperation, type PollingOptions, pollUntilEnded } from "./polling.ts";
 import { createReceivedEvents, mergeOutput, type ReceivedEvents } from "./received-events.ts";
 import { readOperation } from "./record.ts";
@@ -107,21 +107,24 @@ export function createOperations(options: OperationsOptions): Operations {
       if (timeoutSeconds !== undefined && !expected.has(operation))
         operations.expect(operation, "instance", timeoutSeconds, false);
       running.add(nameOf(operation));
-      const log = createReceivedEvents(listener);
+      const hold = watchHold(clock, listener);
+      const log = createReceivedEvents(hold.listener);
+      // The timeout of an import includes all that it fetches.
+      const isImport = expected.get(operation)?.kind === "image_import";
+      const heldUntil = isImport ? neverHeld : hold.heldUntil;
       const silence = reportSilence(options, operation);
       const report = (chunk: OutputChunk) => {
         silence.touch();
         onOutput?.(chunk);
       };
       try {
-        return await withinTime(operation, async (own) => {
+        return await withinTime(operation, heldUntil, async (own) => {
           const readEvents = async () => {
             const end = await (eventsHere === undefined
               ? followEvents(own, operation, log, report)
               : followEventsHere(eventsHere, own, operation, log, report));
             for (const chunk of log.end()) report(chunk);
             // An import without events says nothing about instances.
-            const isImport = expected.get(operation)?.kind === "image_import";
             if (!isImport) capabilities.learn("events", end !== "unsupported");
             return end;
           };
@@ -138,7 +141,8 @@ export function createOperations(options: OperationsOptions): Operations {
 
     hasEnded: async (operation) => (await lookAtOperation(options, operation)).view.ended !== undefined,
 
-    poll: (operation) => withinTime(operation, (own) => outcomeOf(own, operation, createReceivedEvents())),
+    poll: (operation) =>
+      withinTime(operation, neverHeld, (own) => outcomeOf(own, operation, createReceivedEvents())),
 
     async cancel(operation) {
       // Works after an interruption, when the service's own signal is aborted.
@@ -158,12 +162,16 @@ export function createOperations(options: OperationsOptions): Operations {
   };
 
   /** Limits the wait by the request's timeout, which is unknown for an operation that another process has started. */
-  async function withinTime<T>(operation: string, work: (own: PollingOptions) => Promise<T>): Promise<T> {
+  async function withinTime<T>(
+    operation: string,
+    heldUntil: () => number | undefined,
+    work: (own: PollingOptions) => Promise<T>,
+  ): Promise<T> {
     const timeoutSeconds = expected.get(operation)?.timeoutSeconds;
     if (timeoutSeconds === undefined) return await work(options);
     const isQueued = async () => (await lookAtOperation(options, operation)).view.isQueued;
     try {
-      return await withTimeLimit(operation, { ...options, timeoutSeconds, isQueued }, (signal) =>
+      return await withTimeLimit(operation, { ...options, timeoutSeconds, isQueued, heldUntil }, (signal) =>
         work({ ...options, signal }),
       );
     } catch (error) {
@@ -248,6 +256,8 @@ function passOnRest(outcome: OperationOutcome, onRest: (chunk: OutputChunk) => v
 function echoText(operation: string, image: string): string {
   return `operation ${operation} names no new image, only ${image}, which it started from; asking once more`;
 }
+
+const neverHeld = () => undefined;
 
 function nameOf(operation: string): string {
   return `operation ${operation}`;

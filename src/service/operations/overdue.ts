@@ -3,6 +3,7 @@ import { type Clock, steadyTime } from "../../clock.ts";
 import type { ServiceNotice } from "../http/attempt.ts";
 import { childOf } from "../http/deadline.ts";
 import { OverdueError } from "../http/errors.ts";
+import type { EventListener } from "../service.ts";
 
 interface OverdueOptions {
   clock: Clock;
@@ -12,6 +13,8 @@ interface OverdueOptions {
   timeoutSeconds: number;
   /** True while the operation is queued, which does not count. */
   isQueued(): Promise<boolean>;
+  /** Until when the operation has waited for what its command needs, which does not count either, in the clock's steady time. */
+  heldUntil: () => number | undefined;
 }
 
 /** The service ends an operation by the request's timeout; this is the time that ending it may take. */
@@ -39,15 +42,47 @@ export async function withTimeLimit<T>(
   }
 }
 
+/** Notes how long the service fetches layers before it starts a command; `listener` of the events is told as well. */
+export function watchHold(
+  clock: Clock,
+  listener: EventListener | undefined,
+): { listener: EventListener; heldUntil: () => number | undefined } {
+  let last: number | undefined;
+  let isHeld = false;
+  let hasStarted = false;
+  return {
+    listener: {
+      ...listener,
+      onProgress(message) {
+        last = steadyTime(clock);
+        isHeld = !hasStarted;
+        listener?.onProgress?.(message);
+      },
+      onStart() {
+        if (isHeld) last = steadyTime(clock);
+        isHeld = false;
+        hasStarted = true;
+        listener?.onStart?.();
+      },
+    },
+    heldUntil: () => (isHeld ? steadyTime(clock) : last),
+  };
+}
+
 /** Resolves with the reason to stop waiting; rejects once `over` is aborted. */
 async function watch(operation: string, options: OverdueOptions, over: AbortSignal): Promise<OverdueError> {
-  const { clock, onNotice, timeoutSeconds, isQueued } = options;
+  const { clock, onNotice, timeoutSeconds, isQueued, heldUntil } = options;
   const timeout = timeoutSeconds * 1000;
   const warnAfter = timeout + graceMilliseconds;
   const endAfter = Math.max(timeout * 2, warnAfter + graceMilliseconds);
   const began = steadyTime(clock);
   // An operation that is queued for less than this has its whole timeout left until twice the timeout.
   await pass(timeout);
+  for (;;) {
+    const left = (heldUntil() ?? began) + timeout - steadyTime(clock);
+    if (left <= 0 || steadyTime(clock) - began >= maxQueuedMilliseconds) break;
+    await pass(left);
+  }
   let wasQueued = false;
   while (await isQueued().catch(() => false)) {
     over.throwIfAborted();

@@ -126,6 +126,9 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
         listener.onBytes?.(type, bytesOf(bytes));
         return take(type, streams[type].decoder.push(bytes));
       }
+      case "init":
+        listener.onStart?.();
+        return undefined;
       case "progress":
         listener.onProgress?.(asText(data.message) ?? "");
         return undefined;
