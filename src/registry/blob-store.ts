@@ -43,3 +43,8 @@ export interface BlobStore {
 export class MissingBlobError extends BoughError {
   override readonly name = "MissingBlobError";
 }
+
+/** What a store has of a blob does not have its digest or size. */
+export class WrongBlobError extends BoughError {
+  override readonly name = "WrongBlobError";
+}

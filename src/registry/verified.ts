@@ -1,7 +1,7 @@
-import { BoughError } from "../errors.ts";
 import type { Descriptor } from "../image/oci-layout.ts";
+import { WrongBlobError } from "./blob-store.ts";
 
-/** Passes a blob on. Throws if it is too long, or at its end if it does not have the digest and size. */
+/** Passes a blob on. Throws a WrongBlobError if it is too long, or at its end if it does not have the digest and size. */
 export async function* verified(
   chunks: AsyncIterable<Uint8Array>,
   { digest, size }: Pick<Descriptor, "digest" | "size">,
@@ -11,11 +11,11 @@ export async function* verified(
   let bytes = 0;
   for await (const chunk of chunks) {
     bytes += chunk.byteLength;
-    if (bytes > size) throw new BoughError(`${place} has more than the ${size} bytes of ${digest}`);
+    if (bytes > size) throw new WrongBlobError(`${place} has more than the ${size} bytes of ${digest}`);
     hash.update(chunk);
     yield chunk;
   }
-  if (bytes < size) throw new BoughError(`${place} has ${bytes} of the ${size} bytes of ${digest}`);
+  if (bytes < size) throw new WrongBlobError(`${place} has ${bytes} of the ${size} bytes of ${digest}`);
   const actual = `sha256:${hash.digest("hex")}`;
-  if (actual !== digest) throw new BoughError(`${place} has the digest ${actual}, not ${digest}`);
+  if (actual !== digest) throw new WrongBlobError(`${place} has the digest ${actual}, not ${digest}`);
 }

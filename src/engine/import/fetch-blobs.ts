@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { hexOf } from "../../image/digest.ts";
-import { MissingBlobError } from "../../registry/blob-store.ts";
+import { MissingBlobError, WrongBlobError } from "../../registry/blob-store.ts";
 import { createSlots } from "../../slots.ts";
 import { meansUnwritable } from "../faults.ts";
 import { createBudget, meansNoRoom } from "../import-limits.ts";
@@ -126,12 +126,9 @@ export class BlobFetch {
       const { store } = await opening;
       const chunks = await store.openBlob(blob, signal);
       const file = openSync(unfinished, "wx", 0o600);
-      let left = blob.size;
       try {
         for await (const chunk of chunks) {
           signal.throwIfAborted();
-          left -= chunk.byteLength;
-          if (left < 0) throw new BoughError(`it has more than its ${blob.size} bytes`);
           for (let done = 0; done < chunk.byteLength; ) done += writeSync(file, chunk, done);
           this.#received += chunk.byteLength;
           report();
@@ -142,7 +139,8 @@ export class BlobFetch {
     } catch (error) {
       if (signal.aborted || meansUnwritable(error, layout) || meansNoRoom(error)) throw error;
       const reason = (await opening.catch(() => undefined))?.reasonOf(messageOf(error));
-      throw new UnfetchedBlobError(blob, reason ?? error, error instanceof MissingBlobError);
+      const concernsBlob = error instanceof MissingBlobError || error instanceof WrongBlobError;
+      throw new UnfetchedBlobError(blob, reason ?? error, concernsBlob);
     }
     const path = this.#pathOf(blob.digest);
     renameSync(unfinished, path);
