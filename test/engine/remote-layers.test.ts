@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { checkEngine } from "../../src/engine/check/check.ts";
 import { BoughError } from "../../src/errors.ts";
-import type { BlobStore } from "../../src/registry/blob-store.ts";
+import { type BlobStore, MissingBlobError } from "../../src/registry/blob-store.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
+import { verified } from "../../src/registry/verified.ts";
 import type { DeclaredImage, ImageLayer, ImageRecord } from "../../src/service/wire/image.ts";
 import { TestEngine } from "../support/engine.ts";
 import { readTar } from "../support/tar.ts";
@@ -322,10 +323,14 @@ describe("a layer that can't be fetched:", () => {
     ],
     [
       "endless",
-      failing(async () =>
-        (async function* () {
-          for (;;) yield new Uint8Array(1000);
-        })(),
+      failing(async (blob) =>
+        verified(
+          (async function* () {
+            for (;;) yield new Uint8Array(1000);
+          })(),
+          blob,
+          "what came",
+        ),
       ),
       "more than",
     ],
@@ -395,6 +400,48 @@ describe("a layer that can't be fetched:", () => {
     expect((await engine.run(image, "cat /dir/own")).exitCode).toBe(0);
   });
 
+  test.each<[string, (layer: Descriptor) => void]>([
+    ["is missing", (layer) => rmSync(blobFile(layer))],
+    ["has another digest", (layer) => writeFileSync(blobFile(layer), Buffer.alloc(layer.size, 1))],
+    ["is too short", (layer) => writeFileSync(blobFile(layer), "")],
+  ])("other layers of its source can be used if one %s", async (_, harm) => {
+    const [layer, other] = [newLayer(), newLayer()];
+    const images = [await declare([busybox, layer]), await declare([busybox, other])] as const;
+    const saved = await Bun.file(blobFile(layer)).bytes();
+    harm(layer);
+    expect((await engine.run(images[0].image, "true")).operation.status).toBe("FAILED");
+    expect((await engine.run(images[1].image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
+    writeFileSync(blobFile(layer), saved);
+    ahead += 61_000;
+  });
+
+  test("a command that needs several images ends with the first that fails, and nothing else is fetched for it", async () => {
+    const [lost, slow] = [newLayer(), newLayer()];
+    const { promise: asked, resolve: begin } = Promise.withResolvers<void>();
+    const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+    meddle = (store) => ({
+      ...store,
+      async openBlob(blob, signal) {
+        if (blob.digest === lost.digest) {
+          await asked;
+          throw new MissingBlobError("it is lost");
+        }
+        signal.addEventListener("abort", () => leave());
+        begin();
+        return new Promise<never>((_, reject) =>
+          signal.addEventListener("abort", () => reject(signal.reason)),
+        );
+      },
+    });
+    const [{ image }, other] = [await declare([lost]), await declare([slow])];
+    const copies = [{ image: other.image, sources: ["/dir"], destination: "/" }];
+    const { operation } = await engine.run(image, "", { copies });
+    expect(operation.error).toContain("it is lost");
+    await left;
+    meddle = (store) => store;
+    ahead += 61_000;
+  });
+
   test("a fetch that nobody waits for any more ends, and what has come of it goes", async () => {
     const { promise: asked, resolve } = Promise.withResolvers<void>();
     failing(async (_blob, signal) => {
@@ -412,6 +459,47 @@ describe("a layer that can't be fetched:", () => {
     expect((await engine.finish({ uuid })).status).toBe("CANCELLED");
     expect((await engine.run(image, "cat /dir/own")).exitCode).toBe(0);
     await isEmpty(join(engine.directory, "operations"));
+  });
+});
+
+describe("on a server", () => {
+  /** What the store of a source connects with. */
+  let connect: (input: string) => Promise<Response>;
+  let served: TestEngine;
+  beforeAll(async () => {
+    served = await TestEngine.open({
+      isServer: true,
+      clock,
+      openBlobStore(address, dependencies) {
+        connect = dependencies.fetch;
+        if (address.startsWith("docker://wrong")) throw new BoughError("no such repository");
+        return openBlobStore(source, dependencies);
+      },
+    });
+  });
+  afterAll(() => served.close());
+  const declareFrom = (host: string, layers: readonly Descriptor[]) =>
+    declare(layers, { source: `docker://${host}.test/x` }, served);
+
+  test("no client replaces the source of another's layer, unless it has failed", async () => {
+    const layers = [busybox, newLayer()];
+    const { image } = await declareFrom("right", layers);
+    await declareFrom("wrong", layers);
+    expect((await served.run(image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
+    const others = [busybox, newLayer()];
+    const second = await declareFrom("wrong", others);
+    expect((await served.run(second.image, "true")).operation.error).toContain("no such repository");
+    expect((await declareFrom("right", others)).image).toBe(second.image);
+    expect((await served.run(second.image, "cat /dir/own")).stdout).toBe(`layer ${made}`);
+  });
+
+  test("a layer that is passed on to nobody leaves no connection open", async () => {
+    const layer = newLayer();
+    const { image } = await declareFrom("right", [layer]);
+    const { body } = await served.fetch("GET", `/v1/images/${image}/layers/${layer.digest.slice(7)}`);
+    await body?.cancel();
+    // The proxy that stands between them has gone.
+    await expect(connect("http://192.0.2.1/")).rejects.toThrow();
   });
 });
 

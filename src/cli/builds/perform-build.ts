@@ -193,8 +193,7 @@ async function conclude(
   connection: Connection,
   invocation: Invocation,
 ): Promise<unknown> {
-  const { withDebugHint } = await import("./failed-result.ts");
-  const { concludeFailure } = await import("./failed-result.ts");
+  const { concludeFailure, withDebugHint } = await import("./failed-result.ts");
   const described = withDebugHint(error, {
     session,
     globals: invocation.globals,

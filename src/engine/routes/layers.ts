@@ -74,7 +74,11 @@ async function streamRemote(
   const signal = AbortSignal.any([ended.signal, state.closing]);
   try {
     const chunks = await opened.store.openBlob({ digest, size }, signal);
-    return streamOf(closing(chunks, opened), () => ended.abort());
+    return streamOf(closing(chunks, opened), () => {
+      ended.abort();
+      // Of chunks that nobody has asked for, nothing else closes it.
+      opened[Symbol.dispose]();
+    });
   } catch (error) {
     opened[Symbol.dispose]();
     throw explain(opened.reasonOf(messageOf(error)) ?? error);

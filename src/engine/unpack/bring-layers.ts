@@ -11,7 +11,7 @@ type WantedImage = Pick<Image, "uuid" | "layer">;
 
 /**
  * Waits until the files of all layers of the images are here, and fetches those that are not. Call it before anything touches a
- * layer's directory. A layer that several need is fetched once.
+ * layer's directory. A layer that several need is fetched once. If one image fails, nobody waits here for the others any more.
  *
  * @throws RequestError (424) if a layer can't be fetched
  */
@@ -20,7 +20,13 @@ export async function bringImages(
   images: readonly WantedImage[],
   waiter: FetchWaiter,
 ): Promise<void> {
-  await Promise.all(images.map((image) => bringImage(state, image, waiter)));
+  const settled = new AbortController();
+  const signal = AbortSignal.any([waiter.signal, settled.signal]);
+  try {
+    await Promise.all(images.map((image) => bringImage(state, image, { ...waiter, signal })));
+  } finally {
+    settled.abort();
+  }
 }
 
 /** Less than clients wait for a response. */

@@ -65,7 +65,7 @@ export function declareImage(
 
 /** Records the layers that the engine lacks, and returns the uppermost one. */
 function addMissing(
-  { database, layout, unreachable }: EngineState,
+  { database, layout, unreachable, isServer }: EngineState,
   groups: readonly LayerGroup[],
   layers: readonly DeclaredLayer[],
   now: number,
@@ -94,8 +94,12 @@ function addMissing(
   if (top === undefined) throw new Error("an image has no layer");
   return top.id;
 
-  /** The latest source is the one that is known to work. */
+  /**
+   * The latest source is the one that is known to work. Of a server's clients, none may spoil another's: there only a source that
+   * has failed is replaced.
+   */
   function replaceBlobs(layer: number, own: readonly AbsentBlob[]): void {
+    if (isServer && unreachable.reasonOf([layer]) === undefined) return;
     const before = absentBlobs(database, layer);
     if (Bun.deepEquals(before, own)) return;
     noteAbsent(database, layer, own);
