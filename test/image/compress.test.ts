@@ -42,6 +42,27 @@ describe("compression in blocks", () => {
     expect((await packed("gzip", 100_000)).equals(Buffer.concat(alone))).toBe(true);
   });
 
+  test("content that does not shrink is stored, and what shrinks beside it is not", async () => {
+    const blockBytes = 1024 * 1024;
+    const random = Buffer.alloc(2 * blockBytes);
+    for (let at = 0; at < random.byteLength; at += 65_536) crypto.getRandomValues(random.subarray(at, at + 65_536));
+    const mixed = Buffer.concat([random, content.subarray(0, blockBytes)]);
+    const bytes = await packed("gzip", 100_000, mixed);
+    expect(gunzipSync(bytes).equals(mixed)).toBe(true);
+    // Stored: found as it was.
+    expect(bytes.includes(random.subarray(1000, 2000))).toBe(true);
+    expect(bytes.byteLength).toBeLessThan(random.byteLength + blockBytes / 2);
+  });
+
+  test("a block is compressed if a quarter of it shrinks", async () => {
+    const mixed = Buffer.concat([content.subarray(0, 256 * 1024), Buffer.alloc(768 * 1024)]);
+    for (let at = 256 * 1024; at < mixed.byteLength; at += 65_536)
+      crypto.getRandomValues(mixed.subarray(at, at + 65_536));
+    const bytes = await packed("gzip", 100_000, mixed);
+    expect(gunzipSync(bytes).equals(mixed)).toBe(true);
+    expect(bytes.byteLength).toBeLessThan(900 * 1024);
+  });
+
   test("empty content gives a valid archive of no bytes", async () => {
     expect(gunzipSync(await packed("gzip", 1, Buffer.alloc(0))).byteLength).toBe(0);
     expect(zstdDecompressSync(await packed("zstd", 1, Buffer.alloc(0))).byteLength).toBe(0);

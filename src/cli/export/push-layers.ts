@@ -5,6 +5,7 @@ import { knownBlob, type LayerContent } from "../../image/layer-writer.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import type { FactStore } from "../../store/facts.ts";
+import { notePlace, placeOfLayer, registryOf } from "../../store/layer-places.ts";
 import { tap } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { createPackedLayers } from "./packed-layers.ts";
@@ -96,7 +97,7 @@ export async function pushLayers(
     const known = knownBlob(layer, content, compression);
     if (known === undefined) await pushUnknown(layer, index, signal);
     else await Promise.all([pushKnown(layer, known, signal), note(index, known, signal)]);
-    noteSource(layer, store, facts);
+    if (layer.id !== undefined) notePlace(facts, layer.id, store.address);
   };
   if (content.layers.length === 0) await job.onKnown([], true, runtime.signal);
   await forEachConcurrently(content.layers.entries(), maxTransfers, runtime.signal, work);
@@ -125,23 +126,8 @@ function sourcesOf(
   facts: LayersJob["facts"],
 ): string[] {
   const registry = registryOf(address);
-  const pushed = id === undefined ? undefined : facts.get(id, questionAbout(registry));
-  return [...new Set([...(pushed === undefined ? [] : [pushed]), ...sources])]
+  const sent = id === undefined ? undefined : placeOfLayer(facts, id, address);
+  return [...new Set([...(sent === undefined ? [] : [sent]), ...sources])]
     .filter((source) => source !== address && registryOf(source) === registry)
     .map((source) => source.slice(registry.length + 1));
-}
-
-/** Notes where the layer is: a push to another repository of the registry mounts it from there. */
-function noteSource({ id }: LayerContent, { address }: BlobStore, facts: LayersJob["facts"]): void {
-  const question = questionAbout(registryOf(address));
-  if (id !== undefined && facts.get(id, question) === undefined) facts.set(id, question, address);
-}
-
-function questionAbout(registry: string): string {
-  return `repository of ${registry}`;
-}
-
-/** Returns `docker://HOST` */
-function registryOf(address: string): string {
-  return /^docker:\/\/[^/]+/.exec(address)?.[0] ?? address;
 }

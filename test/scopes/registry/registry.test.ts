@@ -106,6 +106,21 @@ test("mode=min has all steps, and the layers of the result", async () => {
   edit("", "");
 }, 60_000);
 
+test("an image that is pushed beside its cache takes the layers from there, and the other way round", async () => {
+  const blobsSentTo = (name: string, requests: readonly string[]) =>
+    requests.filter((request) => request.startsWith(`PUT /v2/${name}/blobs/`)).length;
+  const push = ["--tag", `${registry.host}/pushed:1`, "--push"];
+  const home = newHome();
+  const built = await buildIn(home, source, [...cacheOf("cache-beside:1", ",mode=max"), ...push]);
+  expect(built.exitCode, built.stderr).toBe(0);
+  // The configuration.
+  expect(blobsSentTo("pushed", built.requests), built.stderr).toBe(1);
+  const again = await buildIn(home, source, ["--docker", `--cache-to=type=registry,ref=${registry.host}/later`]);
+  expect(again.stderr).toContain("/later:latest has ");
+  // The configuration and the index of the cache.
+  expect(blobsSentTo("later", again.requests), again.stderr).toBeLessThanOrEqual(2);
+}, 60_000);
+
 test("a directory carries a cache", async () => {
   const directory = temporaryDirectory();
   const to = ["--docker", `--cache-to=type=local,dest=${directory},mode=max`];

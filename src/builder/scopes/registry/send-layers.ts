@@ -6,6 +6,7 @@ import type { BlobStore } from "../../../registry/blob-store.ts";
 import type { ImageLayer } from "../../../service/wire/image.ts";
 import { createSlots } from "../../../slots.ts";
 import type { FactStore } from "../../../store/facts.ts";
+import { notePlace, placeOfLayer } from "../../../store/layer-places.ts";
 import type { PortableLayer } from "./portable-image.ts";
 import type { SharingService } from "./shared-images.ts";
 
@@ -66,16 +67,22 @@ export function createLayerSender(options: SenderOptions): LayerSender {
     try {
       signal.throwIfAborted();
       const stored = layer.blob !== undefined && known !== undefined;
-      return stored ? await sendStored(image, layer, known) : await packAndSend(image, layer);
+      const blob = stored ? await sendStored(image, layer, known) : await packAndSend(image, layer);
+      // A push to the same registry need not send it again.
+      notePlace(facts, layer.id, store.address);
+      return blob;
     } finally {
       give();
     }
   }
 
-  async function has(blob: LayerBlob, { source }: ImageLayer): Promise<boolean> {
+  async function has(blob: LayerBlob, { id, source }: ImageLayer): Promise<boolean> {
     if ((await options.kept()).has(blob.digest)) return true;
-    const from = source === undefined ? undefined : repositoryBeside(source, store.address);
-    if (from !== undefined && (await store.mountBlob(blob, from, signal))) return true;
+    // An image with the layer may have been pushed.
+    for (const place of new Set([source, placeOfLayer(facts, id, store.address)])) {
+      const from = place === undefined ? undefined : repositoryBeside(place, store.address);
+      if (from !== undefined && (await store.mountBlob(blob, from, signal))) return true;
+    }
     return store.hasBlob(blob, signal);
   }
 
