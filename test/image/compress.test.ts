@@ -45,7 +45,8 @@ describe("compression in blocks", () => {
   test("content that does not shrink is stored, and what shrinks beside it is not", async () => {
     const blockBytes = 1024 * 1024;
     const random = Buffer.alloc(2 * blockBytes);
-    for (let at = 0; at < random.byteLength; at += 65_536) crypto.getRandomValues(random.subarray(at, at + 65_536));
+    for (let at = 0; at < random.byteLength; at += 65_536)
+      crypto.getRandomValues(random.subarray(at, at + 65_536));
     const mixed = Buffer.concat([random, content.subarray(0, blockBytes)]);
     const bytes = await packed("gzip", 100_000, mixed);
     expect(gunzipSync(bytes).equals(mixed)).toBe(true);

@@ -115,7 +115,10 @@ test("an image that is pushed beside its cache takes the layers from there, and 
   expect(built.exitCode, built.stderr).toBe(0);
   // The configuration.
   expect(blobsSentTo("pushed", built.requests), built.stderr).toBe(1);
-  const again = await buildIn(home, source, ["--docker", `--cache-to=type=registry,ref=${registry.host}/later`]);
+  const again = await buildIn(home, source, [
+    "--docker",
+    `--cache-to=type=registry,ref=${registry.host}/later`,
+  ]);
   expect(again.stderr).toContain("/later:latest has ");
   // The configuration and the index of the cache.
   expect(blobsSentTo("later", again.requests), again.stderr).toBeLessThanOrEqual(2);
