@@ -1,5 +1,6 @@
 /** What every BlobStore does: a directory, and repositories of Debian's docker-registry. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { digestOf } from "../../src/image/digest.ts";
@@ -103,6 +104,20 @@ describe.each([
     expect(await store().getManifest(digestOf("none"), signal)).toBeUndefined();
   });
 });
+
+test.each(["wrong", "longer than it was"])(
+  "a directory's damaged blob is written again: %s",
+  async (damage) => {
+    const path = temporaryDirectory();
+    const store = openBlobStore(`dir:${path}`, dependencies);
+    const bytes = bytesOf("right");
+    const put = () => store.putBlob(blobOf(bytes), () => chunksOf(bytes), signal);
+    await put();
+    writeFileSync(join(path, "blobs/sha256", digestOf(bytes).slice(7)), damage);
+    await put();
+    expect(await textOf(await store.openBlob(blobOf(bytes), signal))).toBe("right");
+  },
+);
 
 test.each([
   "",

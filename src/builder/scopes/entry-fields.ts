@@ -11,6 +11,11 @@ export const number: Field<number> = (value) => {
   const found = asNumber(value);
   return found !== undefined && found >= 0 ? found : undefined;
 };
+/** Milliseconds since the epoch, as a Date can hold them. */
+export const time: Field<number> = (value) => {
+  const found = number(value);
+  return found !== undefined && found <= 8.64e15 ? found : undefined;
+};
 export const sha256: Field<string> = (value) => (isSha256(value) ? value : undefined);
 export const digest: Field<string> = (value) => (isDigest(value) ? value : undefined);
 

@@ -1,6 +1,6 @@
-import { asId, asNumber, asRecord, asText } from "../../service/http/json.ts";
+import { asId, asRecord, asText } from "../../service/http/json.ts";
 import { sha256Of } from "../../sha256.ts";
-import type { Fields } from "./entry-fields.ts";
+import { type Fields, time } from "./entry-fields.ts";
 import { emptyIndex, type ScopeIndex, type SectionName, sectionNames, sections } from "./scope-index.ts";
 
 /** The header before the entries. Its line also has their digests. */
@@ -125,7 +125,7 @@ function lineEnd(file: Buffer, from: number): number {
 
 function readHeader(line: string): IndexHeader & { body: string; steps: string } {
   const record = asRecord(parse(line));
-  const [scope, by, at] = [asText(record?.scope), asText(record?.by), asNumber(record?.at)];
+  const [scope, by, at] = [asText(record?.scope), asText(record?.by), time(record?.at)];
   const [body, steps] = [asText(record?.body), asText(record?.steps)];
   const merged = Array.isArray(record?.merged) ? record.merged.map(asId) : [];
   if (

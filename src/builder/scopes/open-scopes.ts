@@ -24,7 +24,7 @@ export interface ScopeChoice {
 }
 
 /** The cache that a build uses instead of this machine's own: that one, extended by the scopes. */
-interface OpenScopes {
+interface OpenScopes extends Disposable {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
@@ -78,9 +78,9 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
     layers: shareLayers(options.layers, { scopes, used, gone, bases, clock, onMade: caches?.begin }),
     memory: shareSteps(memory, { scopes, used, dockerfile }),
     images: caches?.images,
+    [Symbol.dispose]: () => caches?.[Symbol.dispose](),
 
     async finish(result) {
-      using _ = caches;
       if (used === undefined || isFinished) return;
       isFinished = true;
       const additions = used.toIndex();

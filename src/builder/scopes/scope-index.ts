@@ -8,10 +8,11 @@ import {
   orNull,
   sha256,
   text,
+  time,
 } from "./entry-fields.ts";
 
 /** The time of the last use, in milliseconds since the epoch. Every entry has it. */
-const usedAt: Field<number> = number;
+const usedAt: Field<number> = time;
 
 /** A section of an index: its key, the fields of its entries, and the limits of entries and of their characters. */
 interface Section<Of extends Fields> {
@@ -29,7 +30,7 @@ export const sections = {
     image: id,
     operation: orNull(id),
     title: text,
-    madeAt: number,
+    madeAt: time,
     bytes: orNull(number),
     seconds: orNull(number),
     by: orNull(text),
@@ -55,7 +56,7 @@ export const sections = {
     digest,
     size: number,
     diffId: digest,
-    createdAt: number,
+    createdAt: time,
   }),
   /** By SHA-256. */
   texts: section(sha256, 20_000, unbounded, { text }),

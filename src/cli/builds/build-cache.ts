@@ -11,7 +11,7 @@ import type { BuildInputs } from "./inputs.ts";
 import type { ScopeOptions } from "./options/scope-options.ts";
 
 /** The results of earlier builds: those of this machine, and those of other machines in scopes. */
-export interface BuildCache {
+export interface BuildCache extends Disposable {
   store: Store;
   layers: LayerCache;
   memory: StepMemory;
@@ -54,7 +54,8 @@ export async function openBuildCache(
       explains: values.flag("explain"),
     }),
   };
-  if (sharing === undefined) return { ...own, finish: async () => undefined };
+  if (sharing === undefined)
+    return { ...own, finish: async () => undefined, [Symbol.dispose]: () => undefined };
   const { keys, reason, ...choice } = sharing;
   if (reason !== undefined) log.info(`cache: ${describeChoice(choice)} (${reason})`);
   const { openScopes } = await import("../../builder/scopes/open-scopes.ts");

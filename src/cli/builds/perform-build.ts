@@ -66,7 +66,7 @@ export async function performBuild(
   const tables = openFileTables(connection.store, inputs);
   try {
     await requireSupport(dockerfile, inputs, { limits, annotations }, { service, supports });
-    const cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
+    using cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
     const { store, layers, memory, remoteBases } = cache;
     const request: BuildRequest = {
       asked: {

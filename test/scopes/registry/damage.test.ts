@@ -82,6 +82,7 @@ test.each([
   ["a damaged index", indexType, "it is damaged", false],
   ["an index of another format", indexType, "a newer bough wrote it (format 9)", true],
   ["no index", indexType, "it is not a bough cache index", false],
+  ["an index from a year that no date has", indexType, "it is damaged", false],
 ])(
   "%s is a miss with a warning",
   async (what, mediaType, message, isKept) => {
@@ -89,6 +90,9 @@ test.each([
     const contents: Record<string, Uint8Array> = {
       "a damaged index": Buffer.from("no zstd"),
       "an index of another format": Bun.zstdCompressSync(Buffer.from("bough-cache 9\n{}\nunsigned\n{}")),
+      "an index from a year that no date has": Bun.zstdCompressSync(
+        Buffer.from('bough-cache 1\n{"scope":"x","by":"x","at":1e300,"body":"x","steps":"x"}\nunsigned\n{}'),
+      ),
       "no index": Bun.zstdCompressSync(Buffer.from("hello\n")),
     };
     const config = { mediaType, ...(await putBlob(name, contents[what] ?? Buffer.from("{}"))) };
@@ -109,8 +113,9 @@ test("layers that the registry has lost, or that have other bytes, are made agai
   const words = shared(`127.0.0.1:${front.port}`, "lost");
   edit("", "");
   await buildIn(newHome(), source, words);
-  edit("> /two", "> /three");
-  for (const respond of [() => new Response("no", { status: 404 }), () => new Response("other bytes")]) {
+  const responses = [() => new Response("no", { status: 404 }), () => new Response("other bytes")];
+  for (const [at, respond] of responses.entries()) {
+    edit("> /two", `> /three${at}`);
     intercept = (request) =>
       request.method === "GET" && /\/blobs\//.test(request.url) && seen.size > 1 ? respond() : note(request);
     // The index is the first blob that a build reads.
@@ -151,6 +156,20 @@ test("what a registry has lost is sent again", async () => {
   expect([built.exitCode, isLost], built.stderr).toEqual([0, false]);
   expect(built.stderr).toContain("cache: 127.0.0.1");
   expect(built.stderr).not.toContain("[WARN] cache");
+}, 60_000);
+
+test("a registry that goes away after it has the cache has the cache", async () => {
+  edit("> /two", "> /six");
+  let isWritten = false;
+  intercept = (request) => {
+    if (isWritten) return new Response("away", { status: 410 });
+    isWritten = request.method === "PUT" && request.url.endsWith("/manifests/main");
+    return isWritten ? new Response(null, { status: 201 }) : undefined;
+  };
+  const built = await buildIn(newHome(), source, shared(`127.0.0.1:${front.port}`, "written"));
+  expect([built.exitCode, isWritten], built.stderr).toEqual([0, true]);
+  expect(built.stderr).toMatch(/cache: \S+ has 2 layers, 2 new/);
+  expect(built.stderr).not.toContain("nothing is written");
 }, 60_000);
 
 test("a registry that goes away costs the cache only", async () => {

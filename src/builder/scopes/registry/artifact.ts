@@ -1,8 +1,10 @@
 /** A cache as an OCI artifact: a manifest whose configuration is the index, and whose layers are the images' layers. */
+import { BoughError } from "../../../errors.ts";
 import { decompress } from "../../../image/compression.ts";
 import { digestOf, isDigest } from "../../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../../image/oci-layout.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
+import { RegistryError } from "../../../registry/registry-error.ts";
 import { asInteger, asRecord, asText } from "../../../service/http/json.ts";
 import { readAtMost } from "../../../streams.ts";
 import {
@@ -63,14 +65,18 @@ export async function readArtifact(
   return { digest: manifest.digest, decoded, kept: new Set(blobs.map(({ digest }) => digest)), steps };
 }
 
-/** Adds the inputs of steps, which only explanations need. */
+/** Adds the inputs of steps, which only explanations need. Ignores a file that is missing or damaged: no layer depends on it. */
 export async function readArtifactSteps(
   store: BlobStore,
   { steps, decoded }: StoredCache,
   signal: AbortSignal,
 ): Promise<void> {
   if (steps === undefined || decoded.hasSteps) return;
-  decodeSteps(await readBlob(store, steps, signal), decoded);
+  try {
+    decodeSteps(await readBlob(store, steps, signal), decoded);
+  } catch (error) {
+    if (!(error instanceof UnusableIndexError)) throw error;
+  }
 }
 
 /** Writes a cache, whose `blobs` the store has already. Returns the manifest's digest. */
@@ -114,9 +120,20 @@ async function putFile(
   return descriptor;
 }
 
+/** A registry that does not respond has the blob most likely; one without the blob, or with other bytes, never will. */
+async function readWhole(store: BlobStore, blob: Descriptor, signal: AbortSignal) {
+  try {
+    return await readAtMost(maxBytes, await store.openBlob(blob, signal));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof BoughError) || error instanceof RegistryError) throw error;
+    throw new UnusableIndexError(`it is incomplete: ${error.message}`);
+  }
+}
+
 async function readBlob(store: BlobStore, blob: Descriptor, signal: AbortSignal): Promise<Uint8Array> {
   if (blob.size > maxBytes) throw new UnusableIndexError("it is too large");
-  const packed = await readAtMost(maxBytes, await store.openBlob(blob, signal));
+  const packed = await readWhole(store, blob, signal);
   async function* content() {
     yield packed.bytes;
   }

@@ -1,10 +1,9 @@
 import type { Clock } from "../../../clock.ts";
-import { BoughError, messageOf } from "../../../errors.ts";
+import { messageOf } from "../../../errors.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import type { FactStore } from "../../../store/facts.ts";
 import { formatLayers } from "../count-layers.ts";
-import { UnusableIndexError } from "../index-file.ts";
 import type { ScopeIndex } from "../scope-index.ts";
 import type { FoundScope } from "../shared-cache.ts";
 import type { ScopeKeys } from "../signature.ts";
@@ -87,7 +86,6 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
       };
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof BoughError || error instanceof UnusableIndexError)) throw error;
       log.warn(`cache: ${cache.label} is not used: ${messageOf(error)}`);
       return undefined;
     }
@@ -109,8 +107,9 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
     gone: ReadonlySet<string>,
   ): Promise<void> {
     const writeWith = async (sender: LayerSender, trusts: boolean) => {
-      const only = target.mode === "min" ? result : undefined;
-      const additions = await translate(used, { service, images, sender, only, now: clock.now() });
+      const results = result === undefined ? [] : [result];
+      const sends = target.mode === "max" ? "all" : results;
+      const additions = await translate(used, { service, images, sender, sends, now: clock.now() });
       const before = await read(target).catch(() => undefined);
       return writeCache(target, additions, before, {
         ...options,
@@ -129,12 +128,13 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
       });
       if (written === undefined) return;
       if (target.address.startsWith(directoryPrefix))
-        await tidyDirectory(target.address.slice(directoryPrefix.length), clock.now());
+        // The cache is complete without it; the next build tries again.
+        await tidyDirectory(target.address.slice(directoryPrefix.length), clock.now()).catch(() => undefined);
       log.info(`cache: ${target.label} has ${formatLayers(written.all)}, ${written.added} new`);
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof BoughError)) throw error;
-      log.warn(`cache: nothing is written to ${target.label}: ${error.message}`);
+      // The build has succeeded: a full disk or a damaged file costs the cache only.
+      log.warn(`cache: nothing is written to ${target.label}: ${messageOf(error)}`);
     }
   }
 

@@ -34,10 +34,13 @@ export interface LayerSender extends Disposable {
 
 /** Layers in progress at once: one is packed while another one is sent. */
 const maxLayers = 2;
+/** Layers at once that the store is asked for. */
+const maxLooks = 8;
 
 export function createLayerSender(options: SenderOptions): LayerSender {
   const { service, store, facts, compression, signal } = options;
   const slots = createSlots(maxLayers);
+  const looks = createSlots(maxLooks);
   const sent = new Map<string, Promise<LayerBlob>>();
   const compressor = createCompressor(compression);
   const question = `layer blob ${compression}`;
@@ -78,12 +81,17 @@ export function createLayerSender(options: SenderOptions): LayerSender {
 
   async function has(blob: LayerBlob, { id, source }: ImageLayer): Promise<boolean> {
     if ((await options.kept()).has(blob.digest)) return true;
-    // An image with the layer may have been pushed.
-    for (const place of new Set([source, placeOfLayer(facts, id, store.address)])) {
-      const from = place === undefined ? undefined : repositoryBeside(place, store.address);
-      if (from !== undefined && (await store.mountBlob(blob, from, signal))) return true;
+    const give = await looks.take();
+    try {
+      // An image with the layer may have been pushed.
+      for (const place of new Set([source, placeOfLayer(facts, id, store.address)])) {
+        const from = place === undefined ? undefined : repositoryBeside(place, store.address);
+        if (from !== undefined && (await store.mountBlob(blob, from, signal))) return true;
+      }
+      return await store.hasBlob(blob, signal);
+    } finally {
+      give();
     }
-    return store.hasBlob(blob, signal);
   }
 
   async function sendStored(image: string, { id }: ImageLayer, blob: LayerBlob): Promise<LayerBlob> {
@@ -121,10 +129,12 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   }
 
   function sendOnce(image: string, layer: ImageLayer): Promise<LayerBlob> {
-    const begun = sent.get(layer.id) ?? sendLayer(image, layer);
-    // Whoever asks for the image gets the error.
-    begun.catch(() => undefined);
+    const known = sent.get(layer.id);
+    if (known !== undefined) return known;
+    const begun = sendLayer(image, layer);
     sent.set(layer.id, begun);
+    // Whoever asks for the image gets the error, and whoever asks later another attempt.
+    begun.catch(() => sent.delete(layer.id));
     return begun;
   }
 
@@ -158,7 +168,8 @@ export function repositoryBeside(source: string, address: string): string | unde
 }
 
 function timeOf({ created_at }: ImageLayer): number {
-  return Date.parse(created_at) || 0;
+  // Images say the year 1 for a time that nobody knows.
+  return Math.max(0, Date.parse(created_at) || 0);
 }
 
 async function* chunksOf(

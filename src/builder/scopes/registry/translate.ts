@@ -11,8 +11,8 @@ interface TranslateOptions {
   service: Pick<Service, "findImage">;
   images: SharedImages;
   sender: LayerSender;
-  /** The image whose layers are sent, and no others; `undefined`: all layers are. */
-  only: string | undefined;
+  /** The images whose layers are sent. */
+  sends: readonly string[] | "all";
   now: number;
 }
 
@@ -28,10 +28,10 @@ export interface Additions {
  * that is not sent is named all the same, so that steps above it are found.
  */
 export async function translate(used: ScopeIndex, options: TranslateOptions): Promise<Additions> {
-  const { sender, only, now } = options;
+  const { sender, sends, now } = options;
   const index: ScopeIndex = { ...emptyIndex(), steps: used.steps };
   const sent = new Set<string>();
-  const wanted = only === undefined ? undefined : new Set((await sender.describe(only)).map(({ id }) => id));
+  const wanted = sends === "all" ? undefined : await layersIn(sends, sender);
   const names = new Map<
     string,
     Promise<{ name: string; chain: string | null; bytes?: number | undefined } | undefined>
@@ -87,6 +87,15 @@ export async function translate(used: ScopeIndex, options: TranslateOptions): Pr
     if (chain !== undefined) index.facts.set(factKey(chain, key.slice(end + 1)), fact);
   }
   return { index, sent };
+}
+
+/** Returns the ids of the layers of images. */
+async function layersIn(
+  images: readonly string[],
+  sender: Pick<LayerSender, "describe">,
+): Promise<ReadonlySet<string>> {
+  const layers = await Promise.all(images.map((image) => sender.describe(image)));
+  return new Set(layers.flat().map(({ id }) => id));
 }
 
 async function describedBy(

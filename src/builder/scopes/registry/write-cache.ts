@@ -84,9 +84,19 @@ export async function writeCache(
     written ??= { added, all: index.layers.size };
     known = undefined;
     await clock.sleep(Math.min(maxWait, 2 * (clock.now() - since)), signal);
-    if ((await store.getManifest(tag, signal))?.digest === digest) return written;
+    if (await isStillThere(digest)) return written;
   }
   return written;
+
+  /** What was written stays written if the store does not respond any more. */
+  async function isStillThere(digest: string): Promise<boolean> {
+    try {
+      return (await store.getManifest(tag, signal))?.digest === digest;
+    } catch {
+      signal.throwIfAborted();
+      return true;
+    }
+  }
 
   async function readAgain(last: StoredCache | undefined): Promise<StoredCache | undefined | "unusable"> {
     try {

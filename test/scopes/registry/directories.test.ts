@@ -1,0 +1,122 @@
+/** Caches in directories: what is damaged, what is tidied, and what a failed build leaves. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, existsSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { tidyDirectory } from "../../../src/builder/scopes/registry/tidy-directory.ts";
+import { digestOf } from "../../../src/image/digest.ts";
+import { temporaryDirectory } from "../../support/bough.ts";
+import { makeBusyboxLayout } from "../../support/busybox-image.ts";
+import { writeFiles } from "../../support/files.ts";
+import { type Built, buildIn, newHome } from "./homes.ts";
+
+interface Manifest {
+  config: { digest: string };
+  layers: { mediaType: string; digest: string; size: number }[];
+}
+
+let base: string;
+beforeAll(async () => {
+  base = temporaryDirectory();
+  await makeBusyboxLayout(base);
+});
+
+const fileOf = (directory: string, digest: string) => join(directory, "blobs/sha256", digest.slice(7));
+
+function manifestIn(directory: string): Manifest {
+  const { manifests } = JSON.parse(readFileSync(join(directory, "index.json"), "utf8"));
+  return JSON.parse(readFileSync(fileOf(directory, manifests[0].digest), "utf8"));
+}
+
+/** Builds with a new home. */
+function build(directory: string, steps: string, environment: Record<string, string> = {}): Promise<Built> {
+  const source = temporaryDirectory();
+  cpSync(base, join(source, "base"), { recursive: true });
+  writeFiles(source, { Dockerfile: `FROM oci:./base\n${steps}` });
+  const cache = [`--cache-from=type=local,src=${directory}`, `--cache-to=type=local,dest=${directory}`];
+  return buildIn(newHome(), source, ["--allow-local-from", ...cache], { environment });
+}
+
+const steps = "RUN echo one > /one\n";
+
+test.each<[string, (directory: string, manifest: Manifest) => void, number]>([
+  ["without its index", (directory, { config }) => rmSync(fileOf(directory, config.digest)), 1],
+  [
+    "whose index is damaged",
+    (directory, { config }) => writeFileSync(fileOf(directory, config.digest), "?"),
+    1,
+  ],
+  [
+    "whose inputs of steps are damaged",
+    (directory, { layers: [inputs] }) =>
+      writeFileSync(fileOf(directory, inputs?.digest ?? ""), Buffer.alloc(inputs?.size ?? 0)),
+    0,
+  ],
+])(
+  "a cache %s is written again",
+  async (_, damage, runs) => {
+    const directory = temporaryDirectory();
+    await build(directory, steps);
+    damage(directory, manifestIn(directory));
+    const built = await build(directory, `${steps}RUN echo two > /two\n`);
+    expect([built.exitCode, built.runs.length], built.stderr).toEqual([0, 1 + runs]);
+    expect(built.stderr).not.toContain("nothing is written");
+    const again = await build(directory, `${steps}RUN echo two > /two\n`);
+    expect([again.exitCode, again.runs], again.stderr).toEqual([0, []]);
+    const { config, layers } = manifestIn(directory);
+    for (const { digest } of [config, ...layers])
+      expect(digestOf(readFileSync(fileOf(directory, digest)))).toBe(digest);
+  },
+  60_000,
+);
+
+test("a failed build with mode=min sends no layers", async () => {
+  const directory = temporaryDirectory();
+  const built = await build(directory, `${steps}RUN false\n`);
+  expect(built.exitCode).toBe(1);
+  const layers = manifestIn(directory).layers.filter(({ mediaType }) => mediaType.includes("image.layer"));
+  expect(layers).toEqual([]);
+}, 60_000);
+
+test("a build without room for temporary files succeeds, without its cache", async () => {
+  const built = await build(temporaryDirectory(), steps, { TMPDIR: "/dev/null" });
+  expect(built.exitCode, built.stderr).toBe(0);
+  expect(built.stderr).toContain("[WARN] cache: nothing is written");
+}, 60_000);
+
+describe("an old blob that is not named", () => {
+  const unnamed = digestOf("unnamed");
+  const cache = { mediaType: "application/vnd.bough.cache.index.v1+zstd", digest: digestOf("index") };
+  const image = { mediaType: "application/vnd.oci.image.config.v1+json", digest: digestOf("config") };
+  test.each<[string, readonly object[] | string, boolean]>([
+    ["is removed from a directory of caches", [{ config: cache, layers: [] }], false],
+    [
+      "stays beside an image",
+      [
+        { config: cache, layers: [] },
+        { config: image, layers: [] },
+      ],
+      true,
+    ],
+    ["stays beside an artifact that names others", [{ blobs: [{ digest: unnamed }] }], true],
+    ["stays if the list is damaged", "{", true],
+    ["stays if the list is large", JSON.stringify({ manifests: [], more: " ".repeat(9_000_000) }), true],
+  ])("%s", async (_, content, stays) => {
+    const directory = temporaryDirectory();
+    const texts = typeof content === "string" ? [] : content.map((manifest) => JSON.stringify(manifest));
+    const manifests = texts.map((text) => ({ digest: digestOf(text) }));
+    writeFiles(directory, {
+      "index.json": typeof content === "string" ? content : JSON.stringify({ manifests }),
+      ...Object.fromEntries(
+        [...texts, "unnamed", "index", "config"].map((text) => [
+          `blobs/sha256/${digestOf(text).slice(7)}`,
+          text,
+        ]),
+      ),
+    });
+    utimesSync(fileOf(directory, unnamed), 1, 1);
+    utimesSync(fileOf(directory, cache.digest), 1, 1);
+    await tidyDirectory(directory, Date.now());
+    expect(existsSync(fileOf(directory, unnamed))).toBe(stays);
+    expect(existsSync(fileOf(directory, cache.digest))).toBe(true);
+  });
+});
