@@ -58,3 +58,12 @@ export function describeTruncation(stream: string, bytes: number): string {
   const kept = formatBytes(bytes);
   return `${stream} was truncated after ${kept}: the rest is missing, including any error at its end. The command can write it to a file instead`;
 }
+
+/** Parses `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output; with an i, of 1024. */
+export function parseSize(text: string): number | undefined {
+  const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];
+  if (digits === undefined) return undefined;
+  return Number(digits) * (binary === "" ? 1000 : 1024) ** (sizeUnits[unit.toLowerCase()] ?? 0);
+}
+
+const sizeUnits: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };

@@ -4,6 +4,7 @@ import { usageError } from "../../errors.ts";
 import { type Compression, compressions } from "../../image/compress.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { sha256Of } from "../../sha256.ts";
+import { parseSize } from "../../terminal/quantity.ts";
 
 /** The values of `--cache-from` or `--cache-to`: names of scopes, and caches outside the service. */
 export interface GivenCaches<Store> {
@@ -17,7 +18,7 @@ interface ParseOptions {
   workingDirectory: string;
 }
 
-/** Parses `SCOPE`, and `type=registry|local` with their fields; several in one value are separated by commas or spaces. */
+/** Parses `SCOPE`, and `type=registry|local` with their fields; several in one value are separated by commas. */
 export function parseSources(values: readonly string[], options: ParseOptions): GivenCaches<CacheStore> {
   return parseAll(values, (fields) => {
     const store = storeOf(fields, "src", options);
@@ -46,7 +47,7 @@ type FieldsOf = Map<string, string>;
 
 function parseAll<Store>(values: readonly string[], parse: (fields: FieldsOf) => Store): GivenCaches<Store> {
   const given: GivenCaches<Store> = { scopes: [], stores: [] };
-  for (const value of values.flatMap((text) => text.split(/\s+/))) {
+  for (const value of values) {
     let fields: FieldsOf | undefined;
     const end = () => {
       if (fields !== undefined) given.stores.push(parse(fields));
@@ -98,6 +99,11 @@ export function registryStore(reference: string, options: Pick<ParseOptions, "op
 /** Returns the cache of a scope in a repository: each scope has a tag of its own there. */
 export function storeOfScope(repository: string, scope: string): CacheStore {
   const option = { option: "BOUGH_CACHE_REGISTRY" };
+  if (/^[^/]*:\d+$/.test(repository))
+    throw usageError(
+      `BOUGH_CACHE_REGISTRY: ${quote(repository)} is a registry without the name of a repository`,
+      `Name a repository of it, such as ${repository}/cache: each branch gets a tag of its own there.`,
+    );
   if (/:[^/]*$|@/.test(repository))
     throw usageError(
       `BOUGH_CACHE_REGISTRY: ${quote(repository)} has a tag`,
@@ -142,12 +148,11 @@ function readCompression(text: string, options: ParseOptions): Compression {
   return found;
 }
 
-/** Reads a size such as `10GB`: powers of 1024, as elsewhere. */
 function readSize(text: string | undefined, options: ParseOptions): number | undefined {
   if (text === undefined) return undefined;
-  const [, digits, unit = ""] = /^(\d{1,12})([KMGT])?i?B?$/i.exec(text) ?? [];
-  if (digits === undefined) throw wrong(options, `keep takes a size such as 10GB, not ${quote(text)}`);
-  return Number(digits) * 1024 ** " KMGT".indexOf(unit.toUpperCase() || " ");
+  const bytes = parseSize(text);
+  if (bytes === undefined) throw wrong(options, `keep takes a size such as 10GB, not ${quote(text)}`);
+  return bytes;
 }
 
 function take(fields: FieldsOf, name: string): string | undefined {

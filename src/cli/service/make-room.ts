@@ -6,7 +6,7 @@ import { bytesToKeep, diskOf, needsRoom } from "../../engine/prune/room.ts";
 import type { RoomRequest } from "../../engine/prune/selection.ts";
 import { usageError } from "../../errors.ts";
 import type { Log } from "../../terminal/log.ts";
-import { formatBytes } from "../../terminal/quantity.ts";
+import { formatBytes, parseSize } from "../../terminal/quantity.ts";
 import { quoted } from "../../visible.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { stateDirectory } from "../process/runtime.ts";
@@ -143,16 +143,10 @@ function writeNote(runtime: Host, note: Note): void {
   }
 }
 
-const sizeUnits: Readonly<Record<string, number>> = { k: 1, m: 2, g: 3, t: 4 };
-
-/**
- * Parses the size that an option or a variable takes: `10GB`, `1.5G` or `512MiB`. Units are powers of 1000, as in bough's output;
- * with an i, of 1024.
- */
+/** Parses the size that an option or a variable takes. */
 export function parseKept(text: string, name: string): number {
-  const [, digits, unit = "", binary] = /^(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?$/i.exec(text) ?? [];
-  if (digits !== undefined)
-    return Number(digits) * (binary === "" ? 1000 : 1024) ** (sizeUnits[unit.toLowerCase()] ?? 0);
+  const bytes = parseSize(text);
+  if (bytes !== undefined) return bytes;
   throw usageError(
     `${name} takes a size, not ${quoted(text)}`,
     `For example ${name === "--keep" ? "--keep 10GB, or --keep 500MB" : `${name}=10GB, or ${name}=off`}.`,

@@ -1,5 +1,6 @@
 /** Values of --cache-from, --cache-to and BOUGH_CACHE_REGISTRY. */
 import { describe, expect, test } from "bun:test";
+import { readScopeOptions } from "../../../src/cli/builds/options/scope-options.ts";
 import { parseSources, parseTargets, storeOfScope } from "../../../src/cli/cache/cache-stores.ts";
 
 const options = { option: "--cache-to", workingDirectory: "/work" };
@@ -19,11 +20,7 @@ describe("sources", () => {
       ["main"],
       ["docker://h.example/a 1", "dir:/c latest"],
     ],
-    [
-      "type=registry,ref=h.example/a:1\ntype=registry,ref=h.example/a:2",
-      [],
-      ["docker://h.example/a 1", "docker://h.example/a 2"],
-    ],
+    ["type=local,src=/a b", [], ["dir:/a b latest"]],
     ["", [], []],
   ])("%p", (value, scopes, stores) => {
     const given = parseSources([value], options);
@@ -37,8 +34,9 @@ describe("targets", () => {
     ["ref=h.example/a", { mode: "min", compression: "gzip", keepBytes: undefined }],
     [
       "ref=h.example/a,mode=max,compression=zstd,keep=10GB",
-      { mode: "max", compression: "zstd", keepBytes: 10 * 1024 ** 3 },
+      { mode: "max", compression: "zstd", keepBytes: 10e9 },
     ],
+    ["ref=h.example/a,keep=1.5GiB", { keepBytes: 1.5 * 1024 ** 3 }],
     [
       "ref=h.example/a,compression=uncompressed,image-manifest=true,oci-mediatypes=true",
       { compression: "none" },
@@ -83,4 +81,23 @@ test.each([
 
 test("a tag in BOUGH_CACHE_REGISTRY is refused", () => {
   expect(() => storeOfScope("h.example:5000/a:latest", "main")).toThrow("has a tag");
+});
+
+test("a registry alone in BOUGH_CACHE_REGISTRY lacks a name", () => {
+  expect(() => storeOfScope("localhost:5000", "main")).toThrow("without the name of a repository");
+});
+
+test("variables name several caches, separated by spaces or lines", () => {
+  const values = { text: () => undefined, list: () => [] };
+  const environment = {
+    BOUGH_CACHE_FROM: "main\ntype=local,src=c ref=h.example/a:1\n",
+    BOUGH_CACHE_TO: " type=local,dest=c  ref=h.example/a:1",
+  };
+  const runtime = { environment, workingDirectory: "/work" };
+  const given = { values, runtime, globals: {} } as unknown as Parameters<typeof readScopeOptions>[0];
+  const expected = [{ address: "dir:/work/c" }, { address: "docker://h.example/a" }];
+  return expect(readScopeOptions(given, undefined)).resolves.toMatchObject({
+    ...{ from: ["main"], to: undefined },
+    caches: { from: expected, to: expected },
+  });
 });

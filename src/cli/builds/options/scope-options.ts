@@ -59,8 +59,9 @@ function namedScopes({ values, runtime: { environment, workingDirectory } }: Giv
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = environment;
   const [from, to] = [values.list("cache-from"), values.list("cache-to")];
   const [fromValues, fromOption] =
-    from.length > 0 ? [from, "--cache-from"] : [[BOUGH_CACHE_FROM], "BOUGH_CACHE_FROM"];
-  const [toValues, toOption] = to.length > 0 ? [to, "--cache-to"] : [[BOUGH_CACHE_TO], "BOUGH_CACHE_TO"];
+    from.length > 0 ? [from, "--cache-from"] : [wordsIn(BOUGH_CACHE_FROM), "BOUGH_CACHE_FROM"];
+  const [toValues, toOption] =
+    to.length > 0 ? [to, "--cache-to"] : [wordsIn(BOUGH_CACHE_TO), "BOUGH_CACHE_TO"];
   const sources = parseSources(fromValues, { option: fromOption, workingDirectory });
   const targets = parseTargets(toValues, { option: toOption, workingDirectory });
   const [scope, second] = targets.scopes.map((text) => parseScopeName(text, toOption));
@@ -74,6 +75,11 @@ function namedScopes({ values, runtime: { environment, workingDirectory } }: Giv
     to: scope,
     caches: { from: sources.stores, to: targets.stores },
   };
+}
+
+/** A variable can't be repeated as an option can. */
+function wordsIn(variable: string): string[] {
+  return variable.split(/\s+/).filter((word) => word !== "");
 }
 
 /** Reads the keys. Loads the code that signs and verifies only if one is given. */
