@@ -5,12 +5,14 @@ import { BoughError, messageOf } from "../errors.ts";
 import { asRecord, asText } from "../service/http/json.ts";
 import { errorCode } from "../system-error.ts";
 import type { Environment } from "./credentials.ts";
-import type { Repository } from "./repository.ts";
+import { parseRepository, type Repository } from "./repository.ts";
 
 interface RegistrySettings {
   /** Needs no TLS, or has an unknown certificate. */
   isInsecure: boolean;
   isBlocked: boolean;
+  /** Its images are elsewhere: at another location, or in mirrors. skopeo knows where. */
+  isElsewhere: boolean;
 }
 
 /** Returns what the entry of the longest prefix of the repository says. */
@@ -25,15 +27,23 @@ export function findSettings(
       const prefix = asText(entry.prefix) ?? asText(entry.location);
       if (prefix === undefined) continue;
       // A later file replaces an entry of an earlier one.
-      settings.set(prefix, { isInsecure: entry.insecure === true, isBlocked: entry.blocked === true });
+      settings.set(prefix, {
+        isInsecure: entry.insecure === true,
+        isBlocked: entry.blocked === true,
+        isElsewhere: (asText(entry.location) ?? prefix) !== prefix || entry.mirror !== undefined,
+      });
     }
   }
   const [longest] = [...settings.keys()]
     .filter((prefix) => matches(prefix, registry, name))
     .sort((a, b) => b.length - a.length);
-  return (
-    (longest === undefined ? undefined : settings.get(longest)) ?? { isInsecure: false, isBlocked: false }
-  );
+  const none = { isInsecure: false, isBlocked: false, isElsewhere: false };
+  return (longest === undefined ? undefined : settings.get(longest)) ?? none;
+}
+
+/** `address`: `docker://HOST/NAME` */
+export function isElsewhere(address: string, environment: Environment): boolean {
+  return findSettings(parseRepository(address.slice("docker://".length)), environment).isElsewhere;
 }
 
 function matches(prefix: string, registry: string, name: string): boolean {

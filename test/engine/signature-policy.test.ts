@@ -1,7 +1,7 @@
 /** skopeo's policy for accepted images also applies to images that bough itself reads. */
 import { expect, test } from "bun:test";
 import { parseImageSource } from "../../src/engine/import/image-source.ts";
-import { requireAccepted } from "../../src/engine/import/signature-policy.ts";
+import { requireAccepted, requireAcceptedRepository } from "../../src/engine/import/signature-policy.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { writeFiles } from "../support/files.ts";
 
@@ -9,10 +9,15 @@ const accept = [{ type: "insecureAcceptAnything" }];
 const reject = [{ type: "reject" }];
 const signed = [{ type: "signedBy", keyType: "GPGKeys", keyPath: "/key.gpg" }];
 
-function check(url: string, policy: unknown): void {
+function homeWith(policy: unknown): string {
   const HOME = temporaryDirectory();
   const text = typeof policy === "string" ? policy : JSON.stringify(policy);
   writeFiles(HOME, { ".config/containers/policy.json": text });
+  return HOME;
+}
+
+function check(url: string, policy: unknown): void {
+  const HOME = homeWith(policy);
   const source = parseImageSource(url, { isServer: false });
   if (source.kind === "registry" || source.kind === "scratch") throw new Error("it has no such policy");
   requireAccepted(source, { HOME });
@@ -60,3 +65,24 @@ test.each<[string, string, unknown, string]>([
 ])("an image is refused if the policy %s", (_, url, policy, message) => {
   expect(() => check(url, policy)).toThrow(message);
 });
+
+test.each<[string, boolean, object, unknown?]>([
+  ["h.example/a/b", true, {}, accept],
+  ["h.example/a/b", false, {}, reject],
+  ["h.example/a/b", false, { "": signed }, accept],
+  ["h.example/a/b", false, { "h.example/a/b": signed, "h.example": accept }],
+  ["h.example/a/b", true, { "h.example/a": accept, "h.example": reject }],
+  ["h.example/a/b", true, { "h.example/a/c": reject, "h.example/a/bc:1": reject }],
+  ["h.example/a/b", false, { "h.example/a/b:1": reject }],
+  ["h.example:5000/a", false, { "*.example": reject }],
+  ["x.h.example/a", true, { "*.h.example": accept, "*.example": reject }],
+  ["busybox", false, { "docker.io/library/busybox": reject }],
+])(
+  "layers of %s are fetched without an import: %p, with %j",
+  (name, isAccepted, docker, fallback = accept) => {
+    const HOME = homeWith({ default: fallback, transports: { docker } });
+    const checking = expect(() => requireAcceptedRepository(`docker://${name}`, { HOME }));
+    if (isAccepted) checking.not.toThrow();
+    else checking.toThrow(`does not accept docker://${name} without checking signatures`);
+  },
+);

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/clock.ts";
 import { createTrust } from "../../src/registry/certificates.ts";
 import { sendOnce } from "../../src/registry/exchange.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
-import { findSettings } from "../../src/registry/registries-conf.ts";
+import { findSettings, isElsewhere } from "../../src/registry/registries-conf.ts";
 import type { Fetch } from "../../src/service/service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { Registry } from "../support/registry.ts";
@@ -128,8 +128,19 @@ test.each<[string, string, boolean, boolean]>([
   });
   const environment = { HOME: join(home, "home") };
   const settings = (of: string) => findSettings({ registry: of, name }, environment, join(home, "etc"));
-  expect(settings(registry)).toEqual({ isInsecure, isBlocked });
+  expect(settings(registry)).toMatchObject({ isInsecure, isBlocked });
   expect(settings("unread.example").isInsecure).toBe(false);
+});
+
+test.each([
+  ["r.example/app", false],
+  ["r.example/team/app", true],
+  ["mirrored.example/app", true],
+  ["docker.io/library/busybox", false],
+])("registries.conf has %s elsewhere: %p", (name, expected) => {
+  const mirror = '[[registry]]\nlocation = "mirrored.example"\n[[registry.mirror]]\nlocation = "m.example"\n';
+  const CONTAINERS_REGISTRIES_CONF = join(write({ "a.conf": main + mirror }), "a.conf");
+  expect(isElsewhere(`docker://${name}`, { CONTAINERS_REGISTRIES_CONF })).toBe(expected);
 });
 
 test("a blocked registry is refused, and a damaged file named", () => {

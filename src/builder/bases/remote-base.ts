@@ -12,6 +12,8 @@ import { platformOf } from "./base.ts";
 interface RemoteBasesOptions {
   service: Pick<Service, "capabilities" | "declareImage" | "findImage">;
   openStore(address: string): BlobStore;
+  /** True if this machine reads the repository from a mirror or another location: only an import does. */
+  isElsewhere(address: string): boolean;
   /** Called with each declared image. */
   onDeclared(image: string, diffIds: readonly string[]): void;
   signal: AbortSignal;
@@ -23,13 +25,14 @@ const maxConfigBytes = 8 * 1024 * 1024;
 export function createRemoteBases({
   service,
   openStore,
+  isElsewhere,
   onDeclared,
   signal,
 }: RemoteBasesOptions): RemoteBases {
   return {
     async declare(url, tag) {
       const [, address, reference] = /^(docker:\/\/.+?)(?:@|:)((?:sha256:)?[^:/@]+)$/.exec(url) ?? [];
-      if (address === undefined || reference === undefined) return undefined;
+      if (address === undefined || reference === undefined || isElsewhere(address)) return undefined;
       const store = openStore(address);
       const found = await readImage(store, reference, await platformOf(supportOf(service)), signal);
       if (found === undefined) return undefined;

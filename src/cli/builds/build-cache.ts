@@ -77,8 +77,13 @@ export async function openBuildCache(
   const { images } = scopes;
   if (images === undefined) return scopes;
   const { createRemoteBases } = await import("../../builder/bases/remote-base.ts");
-  const onDeclared = images.noteBase;
-  return { ...scopes, remoteBases: createRemoteBases({ service, openStore, onDeclared, signal }) };
+  const { isElsewhere } = await import("../../registry/registries-conf.ts");
+  const options = { service, openStore, onDeclared: images.noteBase, signal };
+  const remoteBases = createRemoteBases({
+    ...options,
+    isElsewhere: (address) => isElsewhere(address, environment),
+  });
+  return { ...scopes, remoteBases };
 }
 
 function describeChoice({ from, to, caches }: Pick<ScopeOptions, "from" | "to" | "caches">): string {

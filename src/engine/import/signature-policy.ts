@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { parseRepository } from "../../registry/repository.ts";
 import type { Environment } from "../system/programs.ts";
 import type { LocalSource } from "./image-source.ts";
 import { asObject, asObjects, type Json, parseJson } from "./json-file.ts";
@@ -16,22 +17,60 @@ export function findPolicy({ HOME }: Environment): string | undefined {
  * https://github.com/containers/image/blob/main/docs/containers-policy.json.5.md
  */
 export function requireAccepted(source: LocalSource, environment: Environment): void {
-  const path = findPolicy(environment);
-  if (path === undefined) return;
-  const policy = asObject(parseJson(readFileSync(path), path), path);
-  const requirements = asObjects(findRequirements(policy, source, path), path);
-  if (requirements.length > 0 && requirements.every(({ type }) => type === "insecureAcceptAnything")) return;
-  throw new BoughError(`the signature policy ${path} does not accept ${source.name}`, {
+  const policy = readPolicy(environment);
+  if (policy === undefined) return;
+  const { path, reference } = source;
+  const image = reference === undefined ? [] : [`${path}:${reference}`];
+  if (policy.accepts(source.kind, [...image, ...withParents(path)])) return;
+  throw new BoughError(`the signature policy ${policy.path} does not accept ${source.name}`, {
     hint: `Import it from a registry, or change the policy to accept ${source.kind}: images.`,
   });
 }
 
-/** Returns the most specific requirements: for the image, its parent directories, its kind, or the default ones. */
-function findRequirements(policy: Json, { kind, path, reference }: LocalSource, name: string): unknown {
-  const scopes = asObject(asObject(policy.transports ?? {}, name)[kind] ?? {}, name);
-  const image = reference === undefined ? [] : [`${path}:${reference}`];
-  const scope = [...image, ...withParents(path), ""].find((candidate) => scopes[candidate] !== undefined);
-  return scope === undefined ? policy.default : scopes[scope];
+/**
+ * Throws unless the policy accepts all that a repository of a registry has. Only skopeo checks signatures: an import does.
+ *
+ * @param address `docker://HOST/NAME`
+ */
+export function requireAcceptedRepository(address: string, environment: Environment): void {
+  const policy = readPolicy(environment);
+  if (policy === undefined) return;
+  const name = parseRepository(address.slice("docker://".length)).address.slice("docker://".length);
+  // Any of the images that have a scope of their own may be meant.
+  const images = policy
+    .scopesOf("docker")
+    .filter((scope) => [":", "@"].some((mark) => scope.startsWith(`${name}${mark}`)));
+  const around = [...withParents(name), ...wildcardsOf(name)];
+  if ([around, ...images.map((image) => [image])].every((scopes) => policy.accepts("docker", scopes))) return;
+  throw new BoughError(
+    `the signature policy ${policy.path} does not accept ${address} without checking signatures, which an import does`,
+  );
+}
+
+/** `scopes`: the most specific first. Without any of them the requirements of the transport count, or else the default ones. */
+function readPolicy(environment: Environment) {
+  const path = findPolicy(environment);
+  if (path === undefined) return undefined;
+  const policy = asObject(parseJson(readFileSync(path), path), path);
+  const scopesOf = (transport: string): Json =>
+    asObject(asObject(policy.transports ?? {}, path)[transport] ?? {}, path);
+  return {
+    path,
+    scopesOf: (transport: string) => Object.keys(scopesOf(transport)),
+    accepts(transport: string, scopes: readonly string[]): boolean {
+      const listed = scopesOf(transport);
+      const scope = [...scopes, ""].find((candidate) => listed[candidate] !== undefined);
+      const requirements = asObjects(scope === undefined ? policy.default : listed[scope], path);
+      return requirements.length > 0 && requirements.every(({ type }) => type === "insecureAcceptAnything");
+    },
+  };
+}
+
+/** Returns `*.b.example` and `*.example` for a repository of `a.b.example`. */
+function wildcardsOf(name: string): string[] {
+  const [host = ""] = name.split(/[/:]/);
+  const parts = host.split(".");
+  return parts.slice(1).map((_, at) => `*.${parts.slice(at + 1).join(".")}`);
 }
 
 function withParents(path: string): string[] {

@@ -18,8 +18,10 @@ import {
 import { requireTag } from "../http/tag.ts";
 import { readImageConfig } from "../import/image-config.ts";
 import { requirePlatform } from "../import/platform.ts";
+import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { maxLayers } from "../import-limits.ts";
 import type { Route } from "../router.ts";
+import type { Environment } from "../system/programs.ts";
 import { type DeclaredLayer, declareImage } from "../unpack/declare-image.ts";
 
 /** Routes of the extension `remote-layers`: images whose layers are fetched when they are needed. */
@@ -33,6 +35,7 @@ export const remoteImageRoutes: readonly Route[] = [
         ...["source", "configuration", "config", "origin", "platform", "config_digest", "layers", "tag"],
       ]);
       const source = readSource(body, state);
+      if (source.startsWith("docker://")) requireAcceptedSource(source, state.environment);
       const layers = readLayers(body, source, state.importLimits.bytes);
       const tag = optionalString(body, "tag");
       if (tag !== undefined) requireTag(tag);
@@ -51,6 +54,15 @@ function readSource(body: Fields, { isServer }: { isServer: boolean }): string {
     return refuse("source", "must be docker://HOST/NAME or dir:/PATH");
   if (isDirectory && isServer) return refuse("source", "must be docker://HOST/NAME on a server");
   return source;
+}
+
+/** A client that is refused imports the image instead, for which skopeo checks signatures. */
+function requireAcceptedSource(source: string, environment: Environment): void {
+  try {
+    requireAcceptedRepository(source, environment);
+  } catch (error) {
+    throw error instanceof BoughError ? new RequestError(403, error.message) : error;
+  }
 }
 
 const dockerLayer = "application/vnd.docker.image.rootfs.diff.tar";

@@ -210,6 +210,17 @@ test("a signature is required with --cache-verify, and covers the layers", async
   expect(unkeyed.stderr).toContain("it is signed, and this build has no --cache-sign");
 }, 60_000);
 
+test("a signature policy counts for FROM with a cache as without", async () => {
+  const HOME = temporaryDirectory();
+  const transports = { docker: { [`${registry.host}/base`]: [{ type: "reject" }] } };
+  const policy = { default: [{ type: "insecureAcceptAnything" }], transports };
+  writeFiles(HOME, { ".config/containers/policy.json": JSON.stringify(policy) });
+  edit("", "");
+  const built = await buildIn(newHome(), source, shared(registry.host, "policy"), { environment: { HOME } });
+  expect([built.exitCode, built.runs]).toEqual([1, []]);
+  expect(built.stderr).toContain("rejected by policy");
+}, 60_000);
+
 test("bough cache takes a reference", async () => {
   edit("", "");
   const name = `${registry.host}/shown`;
