@@ -25,6 +25,7 @@ import type { EarlyUploads, LookAhead } from "./feed.ts";
 import type { InputObserver } from "./input-observer.ts";
 import type { ServiceSupport } from "./service-support.ts";
 import type { BaseImage, RemoteBases } from "./state/base-image.ts";
+import type { CarriedCaches } from "./state/carried-caches.ts";
 import type { Layer } from "./state/layer.ts";
 import type { Platform } from "./state/platform.ts";
 import type { GivenSecrets } from "./state/secrets.ts";
@@ -122,6 +123,8 @@ export interface BuildServices {
   memory: StepMemory;
   /** Set if images of FROM are declared to the service, which fetches them when they are needed. */
   remoteBases?: RemoteBases | undefined;
+  /** Set if the contents of cache mounts come from, or go to, a cache outside the service. */
+  carriedCaches?: CarriedCaches | undefined;
   owner: BuildProcess;
   decompress: Decompress;
   /** Fetches for `ADD <url>`; requests to the service never use it. */

@@ -44,6 +44,8 @@ export interface ServiceSupport {
   imageDetails(): Promise<boolean>;
   /** Takes images whose layers it can fetch from elsewhere when they are needed. */
   remoteLayers(): Promise<boolean>;
+  /** The contents of `RUN --mount=type=cache` can be read, and a new one can start with what it had elsewhere. */
+  cacheArchives(): Promise<boolean>;
   /** The size of each layer of an image. */
   layerSizes(): Promise<boolean>;
   /** Such as `linux/amd64`; `undefined` if it does not say. */
@@ -120,6 +122,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
       }
     },
     remoteLayers: () => has("remote-layers"),
+    cacheArchives: () => has("cache-archives"),
     layerSizes: () => has("layer-sizes"),
     platform: capabilities.platform,
     describesImages,
@@ -131,6 +134,7 @@ export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: D
 
 /** Names in the service's response to `GET /v1/whoami` that a build asks for. */
 type Extension =
+  | "cache-archives"
   | "config"
   | "configure"
   | "copies"

@@ -14,6 +14,7 @@ import { UnreachableLayers } from "./records/unreachable-layers.ts";
 import { recover } from "./recovery.ts";
 import { keepReserve } from "./reserve.ts";
 import { makeRouter } from "./router.ts";
+import { cacheRoutes } from "./routes/caches.ts";
 import { changeRoutes } from "./routes/changes.ts";
 import { eventRoutes, followEvents } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
@@ -82,6 +83,7 @@ const routes = [
   ...inspectRoutes,
   ...grepRoutes,
   ...layerRoutes,
+  ...cacheRoutes,
   ...changeRoutes,
 ];
 

@@ -9,6 +9,7 @@ import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
 import type { KnownProtocol } from "./http/protocol.ts";
 import { createTransport } from "./http/transport.ts";
+import { type Caches, createCaches } from "./images/caches.ts";
 import type { ImageInspector } from "./images/image-file.ts";
 import { createImageFiles } from "./images/image-files.ts";
 import type { SeenImages } from "./images/image-list.ts";
@@ -61,6 +62,7 @@ export interface Service
     ImageInspector,
     ImageChanges,
     ImageLayers,
+    Caches,
     Pick<Images, "listImages" | "removeImage" | "untagImage" | "removeTag">,
     Accounts,
     OperationRecords,
@@ -140,5 +142,6 @@ export function createService(options: ServiceOptions): Service {
     ...createImageChanges(transport),
     ...createImageFiles(transport, inspectRoutes),
     ...createImageLayers(transport),
+    ...createCaches(transport),
   };
 }

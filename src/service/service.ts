@@ -223,6 +223,8 @@ export interface EventListener {
   onProgress?(message: string): void;
   /** The service has what the operation needs, and starts its command. */
   onStart?(): void;
+  /** Gets what the service warns of while it prepares the operation. Part of the extension `cache-archives`. */
+  onWarning?(message: string): void;
   /**
    * Output that no event has brought, at the end. With this listener the outcome holds no output, because the listener has
    * received all of it.

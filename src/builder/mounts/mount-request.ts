@@ -1,7 +1,7 @@
 import type { InstanceFile, Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
 import type { InstanceMount } from "../../service/wire/mount.ts";
-import type { AskedBuild, BuildJob } from "../job.ts";
+import type { BuildJob } from "../job.ts";
 import type { FileFeatures } from "../service-support.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "../staging/lending.ts";
 import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
@@ -34,7 +34,7 @@ export async function mountFields(
         ? await lendStaged(mount.source.files, lend, build, "/")
         : undefined;
     if (loan !== undefined) loans.push(loan);
-    const one = instanceMount(mount, { ids, features, loan }, build.asked);
+    const one = instanceMount(mount, { ids, features, loan }, build);
     if (one !== undefined) made.push(one);
   }
   // BuildKit sets it with or without an agent.
@@ -48,7 +48,7 @@ export async function mountFields(
 function instanceMount(
   { spec, source }: RunMount,
   sent: SentFiles,
-  { secrets }: AskedBuild,
+  { asked: { secrets }, services: { carriedCaches } }: BuildJob,
 ): InstanceMount | undefined {
   const { target } = spec;
   switch (spec.type) {
@@ -68,7 +68,9 @@ function instanceMount(
       const { from: _, source: path, readonly, ...own } = spec;
       const image = source?.kind === "image" ? { image: source.image } : {};
       const place = path === "/" && source === undefined ? {} : { source: path };
-      return { ...own, ...(readonly && { readonly }), ...image, ...place };
+      // What it starts with is its image's, whatever it had elsewhere.
+      const contents = source === undefined ? carriedCaches?.use(spec) : undefined;
+      return { ...own, ...(readonly && { readonly }), ...image, ...place, ...(contents && { contents }) };
     }
     case "tmpfs":
       return { type: "tmpfs", target, ...(spec.size !== undefined && { size: spec.size }) };

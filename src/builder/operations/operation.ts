@@ -50,6 +50,7 @@ export async function followOperation(
       build.emit({ type: "import-progress", message });
     },
     onStart: () => warning?.touch(),
+    onWarning: (message: string) => build.emit({ type: "warning", message, line: undefined }),
     ...(showsOutput ? { onRest: output.reportRest } : {}),
   };
   const outcome = await service

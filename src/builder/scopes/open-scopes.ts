@@ -4,6 +4,7 @@ import type { Store } from "../../store/store.ts";
 import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepMemory } from "../cache/step-memory.ts";
 import { supportOf } from "../service-support.ts";
+import type { CarriedCaches } from "../state/carried-caches.ts";
 import { formatLayers } from "./count-layers.ts";
 import type { DecodedIndex, UnusableIndexError } from "./index-file.ts";
 import type { ScopeService } from "./index-images.ts";
@@ -30,6 +31,8 @@ interface OpenScopes extends Disposable {
   memory: StepMemory;
   /** What the images of caches outside the service are made of; `undefined` without such caches. */
   images: SharedImages | undefined;
+  /** The cache mounts of such caches. */
+  carriedCaches: CarriedCaches | undefined;
   /**
    * Writes what the build has made or used, once. `result`: its image; `undefined` if it has failed. Rejects only if interrupted, as
    * the build has succeeded by then.
@@ -78,6 +81,7 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
     layers: shareLayers(options.layers, { scopes, used, gone, bases, clock, onMade: caches?.begin }),
     memory: shareSteps(memory, { scopes, used, dockerfile }),
     images: caches?.images,
+    carriedCaches: caches?.carried,
     [Symbol.dispose]: () => caches?.[Symbol.dispose](),
 
     async finish(result) {
@@ -116,7 +120,8 @@ async function openOtherCaches(
     return undefined;
   }
   const { openCaches } = await import("./registry/open-caches.ts");
-  return openCaches(choice, { ...options, facts: store.facts, explains: memory.explains });
+  const carriesCaches = await supportOf(service).cacheArchives();
+  return openCaches(choice, { ...options, facts: store.facts, explains: memory.explains, carriesCaches });
 }
 
 async function tryRead(name: string, explains: boolean, options: ReadOptions, signal: AbortSignal) {

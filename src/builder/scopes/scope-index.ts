@@ -60,6 +60,8 @@ export const sections = {
   }),
   /** By SHA-256. */
   texts: section(sha256, 20_000, unbounded, { text }),
+  /** Archives of cache mounts, by `cacheKeyOf`. The one used last is the newest. */
+  mounts: section(sha256, 200, unbounded, { id: text, mediaType: text, digest, size: number }),
   /** Answers about files of an image, by ChainID and question; see store/facts.ts. */
   facts: section(text, 10_000, 4 * 1024 * 1024, { answer: text }),
 };
@@ -81,6 +83,7 @@ export function emptyIndex(): ScopeIndex {
     images: new Map(),
     chains: new Map(),
     texts: new Map(),
+    mounts: new Map(),
     facts: new Map(),
   };
 }

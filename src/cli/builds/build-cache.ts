@@ -2,6 +2,7 @@ import { basename, join, relative } from "node:path";
 import { createLayerCache, type LayerCache } from "../../builder/cache/layer-cache.ts";
 import { createStepMemory, type StepMemory } from "../../builder/cache/step-memory.ts";
 import type { RemoteBases } from "../../builder/state/base-image.ts";
+import type { CarriedCaches } from "../../builder/state/carried-caches.ts";
 import { pathWithin } from "../../context/file-system/display-path.ts";
 import type { Store } from "../../store/store.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -16,6 +17,7 @@ export interface BuildCache extends Disposable {
   layers: LayerCache;
   memory: StepMemory;
   remoteBases?: RemoteBases | undefined;
+  carriedCaches?: CarriedCaches | undefined;
   /**
    * Writes the layers that the build made or used to the caches that were chosen for writing. `result`: the build's image; `undefined`
    * if it has failed.

@@ -67,7 +67,7 @@ export async function performBuild(
   try {
     await requireSupport(dockerfile, inputs, { limits, annotations }, { service, supports });
     using cache = await openBuildCache(connection, { sharing, session, log }, inputs, invocation);
-    const { store, layers, memory, remoteBases } = cache;
+    const { store, layers, memory, remoteBases, carriedCaches } = cache;
     const request: BuildRequest = {
       asked: {
         ...options,
@@ -83,7 +83,7 @@ export async function performBuild(
         },
       },
       services: {
-        ...{ service, supports, store, layers, memory, remoteBases, owner, signal },
+        ...{ service, supports, store, layers, memory, remoteBases, carriedCaches, owner, signal },
         facts: createImageFacts(service, supports, store.facts),
         ...machineOf(runtime),
       },

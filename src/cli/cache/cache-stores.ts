@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { CacheStore, CacheTarget } from "../../builder/scopes/registry/cache-store.ts";
+import type { CacheStore, CacheTarget, ChosenMounts } from "../../builder/scopes/registry/cache-store.ts";
 import { usageError } from "../../errors.ts";
 import { type Compression, compressions } from "../../image/compress.ts";
 import { parseReference } from "../../service/images/reference.ts";
@@ -34,9 +34,10 @@ export function parseTargets(values: readonly string[], options: ParseOptions): 
     const mode = take(fields, "mode") ?? "min";
     if (mode !== "min" && mode !== "max") throw wrong(options, `mode must be min or max, not ${quote(mode)}`);
     const compression = readCompression(take(fields, "compression") ?? "gzip", options);
-    const keepBytes = readSize(take(fields, "keep"), options);
+    const keepBytes = readSize(fields, "keep", options);
+    const mounts = readMounts(fields, options);
     refuseRest(fields, ignoredForWriting, options);
-    return { ...store, mode, compression, keepBytes };
+    return { ...store, mode, compression, keepBytes, mounts };
   });
 }
 
@@ -49,12 +50,19 @@ function parseAll<Store>(values: readonly string[], parse: (fields: FieldsOf) =>
   const given: GivenCaches<Store> = { scopes: [], stores: [] };
   for (const value of values) {
     let fields: FieldsOf | undefined;
+    let last: string | undefined;
     const end = () => {
       if (fields !== undefined) given.stores.push(parse(fields));
       fields = undefined;
     };
     for (const word of value.split(",").filter((text) => text !== "")) {
       const [, name, content = ""] = /^([a-z-]+)=(.*)$/s.exec(word) ?? [];
+      if (name === undefined && last === "mounts") {
+        // Its ids are separated by commas, too.
+        fields?.set(last, `${fields.get(last)},${word}`);
+        continue;
+      }
+      last = name;
       if (name === undefined) {
         end();
         // As in buildx, an image's name alone would be a registry's; here it is a scope.
@@ -119,7 +127,7 @@ function tagOfScope(scope: string): string {
 }
 
 export function targetOf(store: CacheStore, mode: CacheTarget["mode"]): CacheTarget {
-  return { ...store, mode, compression: "gzip", keepBytes: undefined };
+  return { ...store, mode, compression: "gzip", keepBytes: undefined, mounts: undefined };
 }
 
 /** `path`: absolute. */
@@ -148,10 +156,25 @@ function readCompression(text: string, options: ParseOptions): Compression {
   return found;
 }
 
-function readSize(text: string | undefined, options: ParseOptions): number | undefined {
+/** The size limit of one cache mount's archive. */
+const defaultMountBytes = 2_000_000_000;
+
+function readMounts(fields: FieldsOf, options: ParseOptions): ChosenMounts | undefined {
+  const maxBytes = readSize(fields, "mounts-max", options);
+  const ids = take(fields, "mounts")
+    ?.split(",")
+    .filter((id) => id !== "");
+  if (ids === undefined && maxBytes !== undefined)
+    throw wrong(options, "mounts-max needs mounts=ID or mounts=*");
+  if (ids === undefined) return undefined;
+  return { ids: ids.includes("*") ? undefined : ids, maxBytes: maxBytes ?? defaultMountBytes };
+}
+
+function readSize(fields: FieldsOf, name: string, options: ParseOptions): number | undefined {
+  const text = take(fields, name);
   if (text === undefined) return undefined;
   const bytes = parseSize(text);
-  if (bytes === undefined) throw wrong(options, `keep takes a size such as 10GB, not ${quote(text)}`);
+  if (bytes === undefined) throw wrong(options, `${name} takes a size such as 10GB, not ${quote(text)}`);
   return bytes;
 }
 

@@ -188,7 +188,11 @@ async function prepareInTime(
   const deadline = startDeadline(state.clock, seconds, "the mounts were not in place");
   const signal = AbortSignal.any([run.signal, deadline.signal]);
   const { prepareMounts } = await import("../mounts/prepare-mounts.ts");
-  return prepareMounts(state, mounts, { ...run, signal })
+  return prepareMounts(state, mounts, { ...run, signal }, async (...archive) => {
+    // Loaded only for a cache that comes from elsewhere.
+    const { unpackCache } = await import("../unpack/unpack-cache.ts");
+    await unpackCache(state, ...archive);
+  })
     .catch((error: unknown) => forgetDamaged(state, error))
     .finally(() => deadline.end());
 }

@@ -50,4 +50,6 @@ function refuseLocal({ network, mounts }: InstanceSpec): void {
   const local = mounts.find(({ type }) => type === "ssh" || type === "host");
   if (local !== undefined)
     throw new RequestError(403, `mounts of type ${local.type} are not allowed on a server`);
+  if (mounts.some((mount) => mount.type === "cache" && mount.contents !== undefined))
+    throw new RequestError(403, "contents of caches are not allowed on a server");
 }

@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BoughError, messageOf } from "../../errors.ts";
 import { createPace } from "../../pace.ts";
+import { type CacheContents, cacheKeyOf } from "../../service/wire/mount.ts";
 import { sha256Of } from "../../sha256.ts";
 import { copyFromImage } from "../copies/copy-from-image.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
@@ -16,9 +17,27 @@ import type { CacheMount, MountSpec } from "./mount-spec.ts";
 
 /** Returns the key that tells caches apart, by BuildKit's rules. */
 export function cacheKey({ id, uid, gid, mode, source }: CacheMount, image: Image | undefined): string {
-  const start = image === undefined ? [uid, gid, mode] : [image.layer, source];
-  return sha256Of(JSON.stringify([id, ...start]));
+  if (image === undefined) return cacheKeyOf({ id, uid, gid, mode });
+  return sha256Of(JSON.stringify([id, image.layer, source]));
 }
+
+/** An operation that takes a cache. */
+interface CacheUse {
+  key: string;
+  image: Image | undefined;
+  operation: string;
+  signal: AbortSignal;
+  report: (message: string) => void;
+  warn: (message: string) => void;
+  unpack: UnpackContents;
+}
+
+/** Fetches the archive of a cache and unpacks it into a new directory. */
+export type UnpackContents = (
+  archive: CacheContents & { name: string },
+  directory: string,
+  signal: AbortSignal,
+) => Promise<void>;
 
 /** Milliseconds between two attempts to take a cache that another command is using. */
 const wait = 100;
@@ -31,7 +50,7 @@ const wait = 100;
 export async function openCache(
   state: EngineState,
   mount: CacheMount & Pick<MountSpec, "target">,
-  use: { key: string; image: Image | undefined; operation: string; signal: AbortSignal },
+  use: CacheUse,
 ): Promise<string> {
   const { database, layout, clock } = state;
   const { key, operation, signal } = use;
@@ -48,7 +67,7 @@ export async function openCache(
   if (!existsSync(directory)) {
     const made = join(layout.scratch, crypto.randomUUID());
     try {
-      await fillCache(state, mount, made, use);
+      if (!(await unpackContents(mount, made, use))) await fillCache(state, mount, made, use);
       placeCache(database, layout, name, made);
     } catch (error) {
       forgetCache(database, name, operation);
@@ -58,6 +77,26 @@ export async function openCache(
     }
   }
   return directory;
+}
+
+/** Fills a cache with what it contained elsewhere. Returns false if there is no such content, or if it can't be had. */
+async function unpackContents(
+  { id, contents }: CacheMount,
+  directory: string,
+  { image, signal, report, warn, unpack }: CacheUse,
+): Promise<boolean> {
+  if (contents === undefined || image !== undefined) return false;
+  const name = `the cache ${JSON.stringify(id)}`;
+  try {
+    report(`Fetching ${name} (${(contents.size / 1_000_000).toFixed(1)} MB) from ${contents.source}`);
+    await unpack({ ...contents, name }, directory, signal);
+    return true;
+  } catch (error) {
+    signal.throwIfAborted();
+    warn(`${name} is empty at first: ${messageOf(error)}`);
+    await rm(directory, { recursive: true, force: true });
+    return false;
+  }
 }
 
 async function fillCache(

@@ -1,7 +1,9 @@
 import { normalize } from "node:path";
+import { isDigest } from "../../image/digest.ts";
 import { directoryMode } from "../../image/file-mode.ts";
 import { Secret } from "../../secret.ts";
 import type { LentFile } from "../../service/wire/file.ts";
+import type { CacheContents } from "../../service/wire/mount.ts";
 import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
 import { type PlacedFile, readFiles, readMode } from "../copies/file-spec.ts";
 import {
@@ -15,6 +17,7 @@ import {
   refuse,
   refuseUnknown,
 } from "../http/fields.ts";
+import { readStoreAddress } from "../http/store-address.ts";
 import { readId, refuseNul } from "../processes/exec-spec.ts";
 import type { Sharing } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";
@@ -71,6 +74,8 @@ export interface CacheMount extends Access {
   /** The image whose directory `source` is the initial content of a new cache. */
   image: string | undefined;
   source: string;
+  /** Extension `cache-archives`: the initial content of a new cache without an image. */
+  contents: CacheContents | undefined;
 }
 
 interface TmpfsMount {
@@ -140,7 +145,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
       return { target, request: fields, type: "image", image: readString(fields, "image"), source, readonly };
     }
     case "cache": {
-      known("id", "sharing", "readonly", "mode", "uid", "gid", "image", "source");
+      known("id", "sharing", "readonly", "mode", "uid", "gid", "image", "source", "contents");
       const sharing = readString(fields, "sharing");
       if (sharing !== "shared" && sharing !== "private" && sharing !== "locked")
         refuse(`${name}.sharing`, "must be shared, private or locked");
@@ -150,6 +155,7 @@ async function readMount(fields: Fields, name: string, records: Records): Promis
         readonly: optionalBoolean(fields, "readonly") ?? false,
         image: optionalString(fields, "image"),
         source: fields.source === undefined ? "/" : readPath(fields, "source", name),
+        contents: readCacheContents(fields, name),
       };
     }
     case "tmpfs":
@@ -208,6 +214,18 @@ async function readContents(
       mtime: directory?.mtime,
     },
   };
+}
+
+function readCacheContents(fields: Fields, within: string): CacheContents | undefined {
+  const contents = optionalFields(fields, "contents");
+  if (contents === undefined) return undefined;
+  const name = `${within}.contents`;
+  refuseUnknown(contents, ["source", "digest", "size"], name);
+  const { digest } = contents;
+  if (!isDigest(digest)) return refuse(`${name}.digest`, "is not a digest of SHA-256");
+  const size = optionalNumber(contents, "size", 0) ?? refuse(`${name}.size`, "is missing");
+  // A server refuses such mounts altogether.
+  return { source: readStoreAddress(contents, { isServer: false }), digest, size };
 }
 
 function readPath(fields: Fields, name: string, within: string): string {

@@ -2,6 +2,7 @@ import { mkdirSync, realpathSync } from "node:fs";
 import { join, normalize } from "node:path";
 import { BoughError } from "../../errors.ts";
 import type { LentFile } from "../../service/wire/file.ts";
+import { sandboxSpid } from "../../service/wire/operation.ts";
 import { errorCode } from "../../system-error.ts";
 import { releaseCaches } from "../records/caches.ts";
 import { layerChain, layerDirectory, overlayOptions } from "../records/layers.ts";
@@ -14,7 +15,7 @@ import type { EngineState } from "../state.ts";
 import { measureMachine } from "../system/machine-size.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { openAgentSocket } from "./agent-socket.ts";
-import { cacheKey, openCache } from "./cache-mount.ts";
+import { cacheKey, openCache, type UnpackContents } from "./cache-mount.ts";
 import { MountFiles } from "./files-mount.ts";
 import type { FilesMount, MountRequest, MountSpec } from "./mount-spec.ts";
 import { type PreparedMount, placeMounts } from "./place-mounts.ts";
@@ -32,8 +33,9 @@ export async function prepareMounts(
   state: EngineState,
   mounts: readonly MountRequest[],
   run: OperationRun,
+  unpack: UnpackContents,
 ): Promise<PreparedMounts> {
-  const preparation = new Preparation(state, run);
+  const preparation = new Preparation(state, run, unpack);
   try {
     const caches = await preparation.takeCaches(mounts);
     const prepared: PreparedMount[] = [];
@@ -72,19 +74,25 @@ class Preparation {
   #memoryLeft: number | undefined;
   readonly #state: EngineState;
   readonly #run: OperationRun;
+  readonly #unpack: UnpackContents;
   readonly #closers: (() => void)[] = [];
   /** Trees by layer: read-only mounts of one image share its tree. */
   readonly #trees = new Map<number, string>();
 
-  constructor(state: EngineState, run: OperationRun) {
+  constructor(state: EngineState, run: OperationRun, unpack: UnpackContents) {
     this.#state = state;
     this.#run = run;
+    this.#unpack = unpack;
   }
 
   /** All operations take caches in the same order, so that no two wait for each other's cache forever. */
   async takeCaches(mounts: readonly MountRequest[]): Promise<ReadonlyMap<MountSpec, string>> {
     const { uuid: operation, signal } = this.#run;
-    const { database, clock } = this.#state;
+    const { database, clock, events } = this.#state;
+    const unpack = this.#unpack;
+    const append = (data: object) => events.append(operation, sandboxSpid, "progress", { ...data });
+    const report = (message: string) => append({ message });
+    const warn = (message: string) => append({ message, is_warning: true });
     const wanted = mounts.flatMap(({ spec, image }) =>
       spec.type === "cache" ? [{ spec, image, key: cacheKey(spec, image) }] : [],
     );
@@ -93,7 +101,10 @@ class Preparation {
     const byKey = new Map<string, string>();
     for (const { spec, image, key } of wanted.sort((one, other) => (one.key < other.key ? -1 : 1)))
       if (!byKey.has(key))
-        byKey.set(key, await openCache(this.#state, spec, { key, image, operation, signal }));
+        byKey.set(
+          key,
+          await openCache(this.#state, spec, { key, image, operation, signal, report, warn, unpack }),
+        );
     return new Map(wanted.map(({ spec, key }) => [spec, byKey.get(key) ?? ""]));
   }
 

@@ -42,6 +42,35 @@ export function takeCache(
   });
 }
 
+/**
+ * Takes the cache of `key` that was used last, to read it: no operation writes to it until `releaseCaches`. Returns "busy" if
+ * commands are using all of them.
+ */
+export function takeForReading(
+  records: Records,
+  { key, operation, now }: { key: string; operation: string; now: number },
+): { name: string } | "absent" | "busy" {
+  const { database, layout } = records;
+  return inTransaction(database, () => {
+    forgetDeadUses(records, now);
+    const caches = database
+      .query<{ name: string; isUsed: number }, [string]>(
+        `SELECT name, EXISTS (SELECT 1 FROM cache_uses WHERE cache = name) AS isUsed
+         FROM caches WHERE key = ? ORDER BY ifnull(used_at, created_at) DESC, rowid DESC`,
+      )
+      .all(key);
+    if (caches.length === 0) return "absent";
+    const free = caches.find(({ isUsed }) => isUsed === 0);
+    if (free === undefined) return "busy";
+    database
+      .query<undefined, [string, string, string]>(
+        "INSERT INTO cache_uses (cache, operation, owner, sharing) VALUES (?, ?, ?, 'locked')",
+      )
+      .run(free.name, operation, layout.owner);
+    return { name: free.name };
+  });
+}
+
 function addCache(database: Database, key: string, now: number): string {
   const name = `${key}.${crypto.randomUUID().slice(0, 8)}`;
   database

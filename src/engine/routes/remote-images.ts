@@ -15,6 +15,7 @@ import {
   refuse,
   refuseUnknown,
 } from "../http/fields.ts";
+import { readStoreAddress } from "../http/store-address.ts";
 import { requireTag } from "../http/tag.ts";
 import { readImageConfig } from "../import/image-config.ts";
 import { requirePlatform } from "../import/platform.ts";
@@ -34,7 +35,7 @@ export const remoteImageRoutes: readonly Route[] = [
       refuseUnknown(body, [
         ...["source", "configuration", "config", "origin", "platform", "config_digest", "layers", "tag"],
       ]);
-      const source = readSource(body, state);
+      const source = readStoreAddress(body, state);
       if (source.startsWith("docker://")) requireAcceptedSource(source, state.environment);
       const layers = readLayers(body, source, state.importLimits.bytes);
       const tag = optionalString(body, "tag");
@@ -45,16 +46,6 @@ export const remoteImageRoutes: readonly Route[] = [
     },
   },
 ];
-
-/** A server takes only registries: a path would be one on its own machine. */
-function readSource(body: Fields, { isServer }: { isServer: boolean }): string {
-  const source = readString(body, "source");
-  const isDirectory = /^dir:\/[^\0]*$/.test(source);
-  if (!isDirectory && !/^docker:\/\/[\w.:[\]-]+(\/[\w.-]+)+$/.test(source))
-    return refuse("source", "must be docker://HOST/NAME or dir:/PATH");
-  if (isDirectory && isServer) return refuse("source", "must be docker://HOST/NAME on a server");
-  return source;
-}
 
 /** A client that is refused imports the image instead, for which skopeo checks signatures. */
 function requireAcceptedSource(source: string, environment: Environment): void {

@@ -75,6 +75,8 @@ const localExtensions = [
   "host-mounts",
   // `lent_files` in `POST /v1/instances`: files of this machine that the client has lent to the engine.
   "lent-files",
+  // `contents` of a cache in `mounts`, and `GET /v1/caches/{key}`: caches that come from elsewhere and are kept elsewhere.
+  "cache-archives",
 ];
 
 /** Returns whether entries of the type `special` may be devices. */

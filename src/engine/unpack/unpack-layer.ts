@@ -12,6 +12,7 @@ import { detectLayerCompression } from "../import/layer-compression.ts";
 import { checkRoom, type Room } from "../import-limits.ts";
 import { showPath } from "./byte-path.ts";
 import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
+import { peek } from "./peek.ts";
 import type { Totals } from "./totals.ts";
 
 /** A layer's file, and what to do with it. Plain data, since it is sent to a thread. */
@@ -105,17 +106,6 @@ function describe(error: unknown, layer: string, { name }: TarEntry): unknown {
   if (errorCode(error) !== undefined && !isDiskFull(error))
     return new BoughError(`${layer} cannot be unpacked: ${showPath(name)}: ${messageOf(error)}`);
   return error;
-}
-
-async function peek(
-  chunks: AsyncGenerator<Uint8Array>,
-): Promise<{ bytes: AsyncIterable<Uint8Array>; beginning: Uint8Array }> {
-  const { value: first = new Uint8Array() } = await chunks.next();
-  const bytes = (async function* () {
-    yield first;
-    yield* chunks;
-  })();
-  return { bytes, beginning: first.subarray(0, 8) };
 }
 
 export function requireSame(actual: string, expected: string | undefined, message: string): void {

@@ -130,7 +130,7 @@ export function createReceivedEvents(listener: EventListener = {}): ReceivedEven
         listener.onStart?.();
         return undefined;
       case "progress":
-        listener.onProgress?.(asText(data.message) ?? "");
+        (data.is_warning === true ? listener.onWarning : listener.onProgress)?.(asText(data.message) ?? "");
         return undefined;
       case "truncated":
         if (data.stream === "stdout" || data.stream === "stderr") streams[data.stream].truncated = true;

@@ -1,3 +1,4 @@
+import { sha256Of } from "../../sha256.ts";
 import type { InstanceEntry, InstanceFile } from "./file.ts";
 
 /**
@@ -46,6 +47,8 @@ export type InstanceMount = {
       image?: string;
       /** A directory of that image; without an image, the directory of the cache that is mounted. */
       source?: string;
+      /** What a new cache without an image starts with. Also needs the extension `cache-archives`. */
+      contents?: CacheContents;
     }
   | {
       type: "tmpfs";
@@ -82,3 +85,25 @@ export type InstanceMount = {
       gid?: number;
     }
 );
+
+/** The archive of a cache in a store: `docker://HOST/NAME` or `dir:/PATH`. It has the format of a layer. */
+export interface CacheContents {
+  source: string;
+  digest: string;
+  size: number;
+}
+
+/** Names the caches of one id, owner and mode, the same on every machine. */
+export function cacheKeyOf({
+  id,
+  uid,
+  gid,
+  mode,
+}: {
+  id: string;
+  uid: number;
+  gid: number;
+  mode: number;
+}): string {
+  return sha256Of(JSON.stringify([id, uid, gid, mode]));
+}

@@ -8,7 +8,8 @@ import { planPrune, prune } from "../../../src/engine/prune/prune.ts";
 import { measureUsage } from "../../../src/engine/prune/usage.ts";
 import { takeCache } from "../../../src/engine/records/caches.ts";
 import { migrations } from "../../../src/engine/records/schema.ts";
-import type { InstanceMount } from "../../../src/service/wire/mount.ts";
+import { readLayerTar } from "../../../src/image/tar-reader.ts";
+import { cacheKeyOf, type InstanceMount } from "../../../src/service/wire/mount.ts";
 import { openInput, TestEngine } from "../../support/engine.ts";
 import { keeping } from "../../support/prune-selection.ts";
 import { openSharedEngine } from "../../support/shared-engine.ts";
@@ -98,6 +99,23 @@ test("a new cache begins with an image's files, and does not change the image", 
   expect((await engine.run(made.image ?? "", "cat /s/d/x")).stdout).toBe("1\n");
   const missing = await run("true", cache("filled", "shared", { image: made.image ?? "", source: "/none" }));
   expect(missing.operation.error).toContain("from /none: the image has no such directory");
+});
+
+test("the archive of a cache can be read while no command uses it", async () => {
+  const path = `/v1/caches/${cacheKeyOf({ id: "read out", uid: 0, gid: 0, mode: 0o755 })}`;
+  expect((await engine.fetch("GET", path)).status).toBe(404);
+  const holder = await hold(cache("read out"));
+  await until(holder.has);
+  expect((await engine.fetch("GET", path)).status).toBe(409);
+  await holder.end();
+  const names: string[] = [];
+  const { body } = await engine.fetch("GET", path);
+  for await (const { name } of readLayerTar(body ?? new ReadableStream(), "it")) names.push(name);
+  expect(names).toEqual(["./", "held"]);
+  // An abandoned answer does not keep it.
+  await (await engine.fetch("GET", path)).body?.cancel();
+  await engine.fetch("HEAD", path);
+  expect((await run("cat /c/held", cache("read out", "locked"))).stdout).toBe("held\n");
 });
 
 describe("sharing", () => {

@@ -27,6 +27,18 @@ test("the extensions are announced, ssh-mounts only to a client in the same proc
   }
 });
 
+test("a server neither fills caches nor shows them", async () => {
+  const served = await TestEngine.open({ isServer: true });
+  try {
+    const contents = { source: "dir:/x", digest: `sha256:${"0".repeat(64)}`, size: 1 };
+    const request = { image: "tag:a:1", command: "true", mounts: [{ ...cache, contents }] };
+    expect((await served.fetch("POST", "/v1/instances", request)).status).toBe(403);
+    expect((await served.fetch("GET", `/v1/caches/${"0".repeat(64)}`)).status).toBe(403);
+  } finally {
+    await served.close();
+  }
+});
+
 const bind = { type: "bind", target: "/m", image: "BASE", source: "/" };
 const cache = { type: "cache", target: "/m", id: "x", sharing: "shared" };
 const secret = { type: "secret", target: "/m", value: "czNjcmV0" };
@@ -35,6 +47,12 @@ const file = { uuid: "UUID" };
 test.each<[what: string, mounts: unknown, status: number, message: string]>([
   ["an object as mounts", bind, 400, "mounts must be a list"],
   ["too many mounts", Array.from({ length: 1001 }, () => secret), 400, "mounts must be at most 1000"],
+  [
+    "contents without a digest",
+    [{ ...cache, contents: { source: "dir:/x", size: 1 } }],
+    400,
+    "contents.digest",
+  ],
   ["an unknown type", [{ ...bind, type: "volume" }], 400, "mounts[0].type must be bind, cache"],
   ["no type", [{ target: "/m" }], 400, "type is missing"],
   ["an unknown field", [bind, { ...bind, from: "x" }], 400, "mounts[1].from is not a known field"],

@@ -41,6 +41,11 @@ describe("targets", () => {
       "ref=h.example/a,compression=uncompressed,image-manifest=true,oci-mediatypes=true",
       { compression: "none" },
     ],
+    [
+      "type=local,dest=x,mounts=/a,b,mode=max",
+      { mode: "max", mounts: { ids: ["/a", "b"], maxBytes: 2_000_000_000 } },
+    ],
+    ["ref=h.example/a,mounts=*,mounts-max=1MB", { mounts: { ids: undefined, maxBytes: 1_000_000 } }],
     ["type=local,dest=x", { address: "dir:/work/x", name: "directory:latest" }],
   ] as const)("%p", (value, expected) => {
     expect(parseTargets([value], options).stores).toMatchObject([expected]);
@@ -60,6 +65,8 @@ test.each([
   ["ref=h.example/a,mode=most", "mode must be min or max"],
   ["ref=h.example/a,compression=lzma", "compression must be"],
   ["ref=h.example/a,keep=much", "keep takes a size"],
+  ["ref=h.example/a,mounts=a,mounts-max=much", "mounts-max takes a size"],
+  ["ref=h.example/a,mounts-max=1GB", "mounts-max needs mounts"],
   ["ref=h.example/a,color=red", "unknown field color"],
 ])("%p is refused", (value, message) => {
   expect(() => parseTargets([value], options)).toThrow(message);

@@ -7,6 +7,8 @@ interface Bounds {
   gone: ReadonlySet<string>;
   /** The size of all layers together; `undefined`: unlimited. */
   keepBytes: number | undefined;
+  /** Digests of the blobs that the store has. */
+  stored: ReadonlySet<string>;
 }
 
 /** A manifest has about 200 bytes for each, and registries accept 4 MiB. */
@@ -17,7 +19,7 @@ const maxChains = 15_000;
  */
 export function boundIndex(
   index: ScopeIndex,
-  { now, gone, keepBytes = Number.POSITIVE_INFINITY }: Bounds,
+  { now, gone, stored, keepBytes = Number.POSITIVE_INFINITY }: Bounds,
 ): ScopeIndex {
   const pruned = pruneIndex(index, now, gone);
   const bounded: ScopeIndex = { ...emptyIndex(), steps: pruned.steps };
@@ -44,6 +46,7 @@ export function boundIndex(
     if (bounded.layers.has(copy.layer) && bounded.images.has(copy.source)) bounded.copies.set(hash, copy);
   for (const [key, fact] of pruned.facts)
     if (bounded.chains.has(chainInKey(key))) bounded.facts.set(key, fact);
+  for (const [key, mount] of pruned.mounts) if (stored.has(mount.digest)) bounded.mounts.set(key, mount);
   return bounded;
 }
 

@@ -19,6 +19,14 @@ export interface CacheTarget extends CacheStore {
   compression: Compression;
   /** The size of all layers together; `undefined`: unlimited. */
   keepBytes: number | undefined;
+  /** The cache mounts whose contents are written. */
+  mounts: ChosenMounts | undefined;
+}
+
+/** `ids`: of cache mounts; undefined for all. `maxBytes`: the size limit of each archive, compressed. */
+export interface ChosenMounts {
+  ids: readonly string[] | undefined;
+  maxBytes: number;
 }
 
 export interface OpenTarget extends CacheTarget {

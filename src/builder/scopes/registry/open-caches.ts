@@ -3,14 +3,21 @@ import { messageOf } from "../../../errors.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import type { FactStore } from "../../../store/facts.ts";
+import type { CarriedCaches } from "../../state/carried-caches.ts";
 import { formatLayers } from "../count-layers.ts";
 import type { ScopeIndex } from "../scope-index.ts";
 import type { FoundScope } from "../shared-cache.ts";
 import type { ScopeKeys } from "../signature.ts";
 import { readArtifact, readArtifactSteps, type StoredCache } from "./artifact.ts";
 import type { CacheStore, CacheTarget } from "./cache-store.ts";
+import { createCarriedCaches, withCaches } from "./carried-caches.ts";
 import { createLayerSender, type LayerSender } from "./send-layers.ts";
-import { createSharedImages, type SharedImages, type SharingService } from "./shared-images.ts";
+import {
+  createSharedImages,
+  type ImageSource,
+  type SharedImages,
+  type SharingService,
+} from "./shared-images.ts";
 import { tidyDirectory } from "./tidy-directory.ts";
 import { translate } from "./translate.ts";
 import { writeCache } from "./write-cache.ts";
@@ -26,6 +33,8 @@ export interface CacheOptions extends ScopeKeys {
   facts: Pick<FactStore, "get" | "set">;
   openStore(address: string): BlobStore;
   openScratch(): Disposable & { path: string };
+  /** True if the service can read and fill caches of cache mounts. */
+  carriesCaches: boolean;
   /** True if the build explains steps, which needs their inputs. */
   explains: boolean;
   clock: Clock;
@@ -41,6 +50,8 @@ const mayLackBlobs: readonly number[] = [400, 404];
 export interface OpenCaches extends Disposable {
   found: FoundScope[];
   images: SharedImages;
+  /** `undefined` if the service can't read and fill caches. */
+  carried: CarriedCaches | undefined;
   /** Begins to send a layer that was just made, as far as it is certain to be wanted. */
   begin(image: string): void;
   /** Writes what a build has made or used. `result`: its image; `undefined` if it has failed. Rejects only if interrupted. */
@@ -67,6 +78,9 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
     return begun;
   };
 
+  const sources: ImageSource[] = [];
+  const usedCaches = new Map<string, string>();
+
   async function find(cache: CacheStore): Promise<FoundScope | undefined> {
     try {
       const stored = await read(cache);
@@ -78,6 +92,7 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
       if (explains) await readArtifactSteps(store, stored, signal);
       const { index } = stored.decoded;
       const source = { index, address: cache.address };
+      sources.push(source);
       return {
         name: cache.label,
         index,
@@ -109,7 +124,9 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
     const writeWith = async (sender: LayerSender, trusts: boolean) => {
       const results = result === undefined ? [] : [result];
       const sends = target.mode === "max" ? "all" : results;
-      const additions = await translate(used, { service, images, sender, sends, now: clock.now() });
+      const layers = await translate(used, { service, images, sender, sends, now: clock.now() });
+      const packing = { sender, now: clock.now(), signal, warn: log.warn };
+      const additions = await withCaches(layers, usedCaches, target, packing);
       const before = await read(target).catch(() => undefined);
       return writeCache(target, additions, before, {
         ...options,
@@ -138,10 +155,13 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
     }
   }
 
+  if (!options.carriesCaches && to.some(({ mounts }) => mounts !== undefined))
+    log.warn(`cache: mounts= has no effect: ${service.address} keeps the contents of cache mounts itself`);
   const found = await Promise.all(from.map(find));
   return {
     found: found.filter((scope) => scope !== undefined),
     images,
+    carried: options.carriesCaches ? createCarriedCaches(sources, usedCaches) : undefined,
     begin(image) {
       for (const { mode, sender } of targets) if (mode === "max") beginSending(image, sender);
     },

@@ -1,5 +1,6 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { BoughError } from "../../../errors.ts";
 import { type Compression, createCompressor } from "../../../image/compress.ts";
 import { type LayerBlob, writeLayerBlob } from "../../../image/layer-header.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
@@ -28,6 +29,8 @@ export interface LayerSender extends Disposable {
   send(image: string): Promise<PortableLayer[]>;
   /** Returns the layers; `undefined` for the blob of one that would have to be packed first. */
   describe(image: string): Promise<{ id: string; createdAt: number; blob: LayerBlob | undefined }[]>;
+  /** Sends the archive of a cache mount, unless the store has it. Rejects if it is larger than `maxBytes`, compressed. */
+  sendCache(key: string, maxBytes: number): Promise<LayerBlob>;
   /** The number of bytes sent. */
   readonly sentBytes: number;
 }
@@ -100,22 +103,33 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   }
 
   async function packAndSend(image: string, { id }: ImageLayer): Promise<LayerBlob> {
+    const blob = await sendPacked(await service.openLayer(image, id, undefined));
+    facts.set(id, question, JSON.stringify(blob));
+    return blob;
+  }
+
+  async function sendPacked(archive: ReadableStream<Uint8Array>, maxBytes?: number): Promise<LayerBlob> {
     const path = placeOf();
     try {
-      const blob = await pack(image, id, path);
+      const blob = await pack(archive, path, maxBytes);
       if (!(await store.hasBlob(blob, signal))) await put(blob, () => chunksOf(Bun.file(path).stream()));
-      facts.set(id, question, JSON.stringify(blob));
       return blob;
     } finally {
       rmSync(path, { force: true });
     }
   }
 
-  async function pack(image: string, id: string, path: string): Promise<LayerBlob> {
+  async function pack(
+    archive: ReadableStream<Uint8Array>,
+    path: string,
+    maxBytes = Number.POSITIVE_INFINITY,
+  ): Promise<LayerBlob> {
     const file = openSync(path, "wx", 0o600);
+    let left = maxBytes;
     try {
-      const archive = watched(await service.openLayer(image, id, undefined), signal);
-      return await writeLayerBlob(archive, compressor, (bytes) => {
+      return await writeLayerBlob(watched(archive, signal), compressor, (bytes) => {
+        left -= bytes.byteLength;
+        if (left < 0) throw new BoughError(`its archive has more than ${maxBytes} bytes`);
         for (let at = 0; at < bytes.byteLength; ) at += writeSync(file, bytes, at);
       });
     } finally {
@@ -148,6 +162,15 @@ export function createLayerSender(options: SenderOptions): LayerSender {
     async describe(image) {
       const layers = await service.listLayers(image);
       return layers.map((layer) => ({ id: layer.id, createdAt: timeOf(layer), blob: knownBlob(layer) }));
+    },
+    async sendCache(key, maxBytes) {
+      const give = await slots.take();
+      try {
+        signal.throwIfAborted();
+        return await sendPacked(await service.openCache(key), maxBytes);
+      } finally {
+        give();
+      }
     },
     get sentBytes() {
       return sentBytes;

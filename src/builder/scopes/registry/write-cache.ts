@@ -64,7 +64,7 @@ export async function writeCache(
     const old = stored?.decoded.index ?? emptyIndex();
     const listed = stored?.kept ?? new Set<string>();
     const kept = trusts ? listed : await stillIn(store, listed, signal);
-    const bounds = { now: clock.now(), gone, keepBytes };
+    const bounds = { now: clock.now(), gone, keepBytes, stored: kept.union(additions.sent) };
     const whole = withWholeImages(old, additions, kept);
     const merge = (index: ScopeIndex) =>
       boundIndex(mergeIndexes(withoutReplaced(index, whole, kept), whole), bounds);
@@ -77,7 +77,7 @@ export async function writeCache(
       store,
       tag,
       encodeIndex(index, header, sign),
-      blobsOf(index, kept.union(additions.sent)),
+      blobsOf(index, bounds.stored),
       signal,
     );
     const added = [...index.layers.keys()].filter((hash) => !old.layers.has(hash)).length;
@@ -167,9 +167,9 @@ function withoutReplaced(index: ScopeIndex, additions: ScopeIndex, kept: Readonl
 }
 
 /** Returns the blobs of an index that the store has: the manifest keeps them there. */
-function blobsOf({ chains }: ScopeIndex, stored: ReadonlySet<string>): Descriptor[] {
+function blobsOf({ chains, mounts }: ScopeIndex, stored: ReadonlySet<string>): Descriptor[] {
   const blobs = new Map<string, Descriptor>();
-  for (const { mediaType, digest, size } of chains.values())
+  for (const { mediaType, digest, size } of [...chains.values(), ...mounts.values()])
     if (stored.has(digest)) blobs.set(digest, { mediaType, digest, size });
   return [...blobs.values()];
 }
