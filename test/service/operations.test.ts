@@ -148,6 +148,7 @@ test.each([
   const { service, spawn, notices } = await start({ ...server, ...doing({ until }) }, { clock });
   const operation = await spawn();
   const began = clock.now();
+  let noticedAt: number | undefined;
   let isOver = false;
   const outcome = service.follow(operation).finally(() => {
     isOver = true;
@@ -157,11 +158,14 @@ test.each([
     await clock.advance(1000);
     // Responses on their way arrive before the next second.
     await Bun.sleep(3);
-    if (notes().length > 0) release();
+    if (notes().length === 0) continue;
+    noticedAt ??= clock.now();
+    release();
   }
   expect(await outcome).toMatchObject({ status: "SUCCESS" });
   expect(notes()[0]).toBe(`operation ${operation} is still running, after 1 min`);
-  expect(clock.now() - began).toBeLessThan(70_000);
+  // How many seconds of this clock the end takes to arrive depends on the machine's load.
+  expect((noticedAt ?? 0) - began).toBeLessThan(70_000);
 });
 
 describe("events", () => {
