@@ -14,7 +14,7 @@ import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { runs, seededRandom } from "../support/random.ts";
 import { edit, type Recipe, repair, startRecipe } from "./recipe.ts";
 
-const seed = Number(process.env.FUZZ_SEED ?? 3);
+export const seed = Number(process.env.FUZZ_SEED ?? 3);
 const seconds = Number(process.env.FUZZ_SECONDS ?? 0);
 /** The number of edits of a recipe before the next recipe. */
 const editsOfOne = 15;
@@ -36,15 +36,7 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
   const freshHome = temporaryDirectory();
   const engine = await serveEngine(temporaryDirectory(), front);
   await engine.importBase(await makeBusyboxLayout(temporaryDirectory()), "busybox:1");
-  let urlVersion = 1;
-  const source = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: (request) =>
-      request.headers.get("if-none-match") === `"${urlVersion}"`
-        ? new Response(null, { status: 304 })
-        : new Response(`content ${urlVersion}`, { headers: { etag: `"${urlVersion}"` } }),
-  });
+  const source = startSource();
 
   async function build({ context, home }: Machine, recipe: Recipe, ...options: string[]): Promise<Built> {
     const args = [...recipe.buildArgs].flatMap(([name, value]) => ["--build-arg", `${name}=${value}`]);
@@ -93,7 +85,7 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
       const count = { edits: 0, recipes: 0, failing: 0, cachedSteps: 0, sharedSteps: 0 };
       const isOver = () => count.edits >= edits && performance.now() >= until;
       while (!isOver()) {
-        const address = `${source.url}fetched.bin`;
+        const { address } = source;
         const recipe = startRecipe({ context: temporaryDirectory(), address, hasStages }, random);
         const history = ["start"];
         // The first machine has the edited files themselves, and records their states. The other gets a copy at its turns.
@@ -103,7 +95,7 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
         ] as const;
         const scope = `recipe-${count.recipes++}`;
         for (;;) {
-          urlVersion = recipe.url.version;
+          source.setVersion(recipe.url.version);
           const machine = machines[random() < 0.5 ? 0 : 1];
           const { cached, found } = await compareWithFresh(recipe, machine, scope);
           const dockerfile =
@@ -135,8 +127,28 @@ export async function openFuzzWorld(front?: Parameters<typeof serveEngine>[1]): 
     },
     async close() {
       await engine.stop();
-      await source.stop(true);
+      await source.stop();
     },
+  };
+}
+
+/** Starts a server of the file that recipes ADD. */
+export function startSource() {
+  let version = 1;
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) =>
+      request.headers.get("if-none-match") === `"${version}"`
+        ? new Response(null, { status: 304 })
+        : new Response(`content ${version}`, { headers: { etag: `"${version}"` } }),
+  });
+  return {
+    address: `${server.url}fetched.bin`,
+    setVersion(next: number) {
+      version = next;
+    },
+    stop: () => server.stop(true),
   };
 }
 
@@ -156,7 +168,7 @@ interface Built {
   stderr: string;
 }
 
-function differences(cached: Tree, fresh: Tree): string[] {
+export function differences(cached: Tree, fresh: Tree): string[] {
   const paths = new Set([...cached.keys(), ...fresh.keys()]);
   return [...paths].flatMap((path) => {
     const [one, other] = [cached.get(path)?.line, fresh.get(path)?.line];

@@ -21,6 +21,12 @@ export function newHome(): Home {
   return { context: temporaryDirectory(), home: temporaryDirectory() };
 }
 
+/** Replaces the context by a copy of the files in `source`, as a new checkout does. */
+export function placeFiles({ context }: Pick<Home, "context">, source: string): void {
+  rmSync(context, { recursive: true });
+  cpSync(source, context, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+}
+
 /** Builds a copy of the files in `source`. */
 export async function buildIn(
   { context, home }: Home,
@@ -28,8 +34,7 @@ export async function buildIn(
   words: readonly string[],
   { environment, ...options }: Partial<BoughOptions> = {},
 ): Promise<Built> {
-  rmSync(context, { recursive: true });
-  cpSync(source, context, { recursive: true, preserveTimestamps: true });
+  placeFiles({ context }, source);
   const requests: string[] = [];
   let receivedBytes = 0;
   const send = options.fetch ?? ((input, init) => fetch(input, init));

@@ -72,6 +72,19 @@ test("two homes have the misses of a single home", async () => {
   }
 }, 120_000);
 
+test.each(["max", "min"])(
+  "an unchanged build of the home that wrote a cache in mode=%s writes nothing",
+  async (mode) => {
+    const shared = cacheOf(`cache:again-${mode}`, `,mode=${mode}`);
+    const home = newHome();
+    await buildIn(home, source, shared);
+    const again = await buildIn(home, source, shared);
+    expect([again.exitCode, again.runs, writesIn(again.requests)], again.stderr).toEqual([0, [], []]);
+    expect(again.requests.length).toBeLessThanOrEqual(5);
+  },
+  60_000,
+);
+
 test("a cached image is fetched when it is run", async () => {
   const shared = cacheOf("cache:run", ",mode=max");
   await buildIn(newHome(), source, shared);

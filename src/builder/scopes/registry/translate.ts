@@ -1,6 +1,7 @@
 import type { Service } from "../../../service/client.ts";
 import { NotFoundError } from "../../../service/http/errors.ts";
 import { isSha256 } from "../../../sha256.ts";
+import { configurationTitle } from "../../cache/layer-cache.ts";
 import { emptyIndex, type ScopeIndex } from "../scope-index.ts";
 import { factKey } from "./bound-index.ts";
 import { addImage, chainOf, type PortableImage } from "./portable-image.ts";
@@ -66,9 +67,11 @@ export async function translate(used: ScopeIndex, options: TranslateOptions): Pr
     return layers.map(({ id, blob, createdAt }) => ({ ...(blob ?? absentLayer(id)), createdAt }));
   }
 
+  // Another machine can't find a configuration, whose hash has this service's UUID. It would be a reason to write after each build.
+  const steps = [...used.layers].filter(([, { title }]) => title !== configurationTitle);
   // Layers of steps first: they begin to be sent at once.
-  await Promise.all(Array.from(used.layers.values(), ({ image }) => nameOf(image)));
-  for (const [hash, layer] of used.layers) {
+  await Promise.all(steps.map(([, { image }]) => nameOf(image)));
+  for (const [hash, layer] of steps) {
     const found = await nameOf(layer.image);
     if (found === undefined) continue;
     const bytes = layer.bytes ?? (found.bytes || null);
