@@ -16,6 +16,7 @@ import { measureFarBuilds, measureFarCommands, measureFarFiles, measureFarLargeF
 import { measureImport } from "./cases/import.ts";
 import { measureHashing, measureImageFile, measureLargeFile, measureUrl } from "./cases/large.ts";
 import { measureParse } from "./cases/parse.ts";
+import { measureRegistryCache } from "./cases/registry-cache.ts";
 import { measureScopes } from "./cases/scopes.ts";
 import { measureCachedStages, measureCopiedTree, measureStagesAtOnce } from "./cases/stages.ts";
 import { measureStartup } from "./cases/startup.ts";
@@ -63,6 +64,7 @@ const cases: Record<string, (bench: Bench) => Promise<Row[]>> = {
   import: measureImport,
   export: measureExport,
   push: measureUnchangedPush,
+  "registry-cache": measureRegistryCache,
   ignored: measureIgnoredTree,
   memory: measureMemory,
 };

@@ -91,8 +91,17 @@ export class Registry {
 
   /** Methods and paths of the requests so far, with queries. */
   requests(): string[] {
-    const log = readFileSync(join(this.#directory, "access.log"), "utf8");
-    return [...log.matchAll(/ "(\S+ \S+) HTTP/g)].map(([, request = ""]) => request);
+    return [...this.#log().matchAll(/ "(\S+ \S+) HTTP/g)].map(([, request = ""]) => request);
+  }
+
+  /** The bytes of all responses' bodies so far. */
+  sentBytes(): number {
+    const sizes = this.#log().matchAll(/ HTTP\/1\.1" \d{3} (\d+)/g);
+    return [...sizes].reduce((sum, [, bytes]) => sum + Number(bytes), 0);
+  }
+
+  #log(): string {
+    return readFileSync(join(this.#directory, "access.log"), "utf8");
   }
 
   async stop(): Promise<void> {
