@@ -50,7 +50,7 @@ export async function measureRegistryCache(bench: Bench): Promise<Row[]> {
   if (ran !== 1) throw new Error(`${ran} steps were run:\n${changed.stderr}`);
   const belowBytes = (steps.length - 1) * layerBytes;
 
-  const name = "registry cache, 5 stages, 20 RUN, 450 MB";
+  const name = "registry cache, 450 MB, 20 RUN";
   return [
     {
       case: `${name}, all cached`,
