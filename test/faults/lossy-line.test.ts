@@ -56,10 +56,11 @@ test.each(["requests", "answers"])(
     const clock = createClock();
     const fake = await startFakeService({ clock });
     fake.state.addImage("base:1");
-    let [underWay, stalls] = [0, 0];
-    // Time passes for all requests at once. So only one that is alone on the line is held up: all but those of files.
-    const stall = async () => {
-      if (underWay > 1) return;
+    const underWay = new Set<{ isAlone: boolean }>();
+    let stalls = 0;
+    // Time passes for all requests at once. So only one that is alone on the line, from its start, is held up.
+    const stall = async ({ isAlone }: { isAlone: boolean }) => {
+      if (!isAlone) return;
       stalls++;
       await clock.advance(20_000);
     };
@@ -68,14 +69,16 @@ test.each(["requests", "answers"])(
       hostname: "127.0.0.1",
       idleTimeout: 0,
       async fetch(request) {
-        underWay++;
+        const own = { isAlone: underWay.size === 0 };
+        for (const other of underWay) other.isAlone = false;
+        underWay.add(own);
         try {
-          if (what === "requests") await stall();
+          if (what === "requests") await stall(own);
           const answer = await fake.handle(request);
-          if (what === "answers") await stall();
+          if (what === "answers") await stall(own);
           return answer;
         } finally {
-          underWay--;
+          underWay.delete(own);
         }
       },
     });
