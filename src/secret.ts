@@ -1,6 +1,6 @@
 /**
- * Bytes, such as a token's or a password's, that only whoever asks for them sees: no JSON, message or inspection of an object that holds a secret can contain it. What
- * should be stored or shown has to leave it out.
+ * Bytes, such as a token's or a password's, that only whoever asks for them sees: no JSON, message or inspection of an object that
+ * holds a secret can contain it. What should be stored or shown has to leave it out.
  */
 export class Secret {
   readonly #bytes: Uint8Array;

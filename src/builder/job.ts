@@ -96,7 +96,7 @@ export interface AskedBuild {
 }
 
 /** What holds for each RUN. */
-export interface CommandOptions {
+interface CommandOptions {
   readonly timeoutSeconds: number;
   /** The network of each RUN without a `--network`. */
   readonly network: NetworkMode;

@@ -75,7 +75,7 @@ export interface MountSupport {
 }
 
 /** Part of a service, for commands that need no more. */
-export type AskedService = Pick<ImageService, "capabilities"> & Partial<Pick<ImageService, "lendFiles">>;
+type AskedService = Pick<ImageService, "capabilities"> & Partial<Pick<ImageService, "lendFiles">>;
 
 /** @param dialect `undefined` outside a build */
 export function supportOf({ capabilities, lendFiles }: AskedService, dialect?: Dialect): ServiceSupport {

@@ -1,8 +1,8 @@
 import { type Clock, steadyTime } from "../clock.ts";
-import type { Secret } from "../secret.ts";
+import { Secret } from "../secret.ts";
 import { asNumber, asRecord, asText } from "../service/http/json.ts";
 import type { Challenge } from "./challenge.ts";
-import { type Login, secretOf } from "./credentials.ts";
+import type { Login } from "./credentials.ts";
 import { RegistryError } from "./registry-error.ts";
 
 /** Scopes such as `repository:team/app:pull,push`. https://distribution.github.io/distribution/spec/auth/scope/ */
@@ -62,9 +62,9 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
   async function header(scopes: Scopes, signal: AbortSignal): Promise<string | undefined> {
     if (challenge === undefined) return undefined;
     const known = await loginOnce();
-    if (known?.kind === "registry") return `Bearer ${textOf(known.token)}`;
+    if (known?.kind === "registry") return `Bearer ${known.token.text()}`;
     if (challenge.scheme === "basic") return known?.kind === "password" ? basic(known) : undefined;
-    return `Bearer ${textOf(await token(challenge, known, scopes, signal))}`;
+    return `Bearer ${(await token(challenge, known, scopes, signal)).text()}`;
   }
 
   async function token(
@@ -119,7 +119,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     if (value === undefined || !/^[\x21-\x7e]+$/.test(value))
       throw new RegistryError(`${url.origin}${url.pathname} responded without a token`, { isPassing: false });
     const seconds = Math.max(asNumber(answer?.expires_in) ?? 0, defaultSeconds);
-    return { value: secretOf(value), expires: now + seconds * 1000 };
+    return { value: Secret.of(value), expires: now + seconds * 1000 };
   }
 
   return {
@@ -133,7 +133,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
       const key = scopes.join(" ");
       const shared = tokens.get(key);
       const current = await shared?.token.catch(() => undefined);
-      if (shared !== undefined && current !== undefined && used === `Bearer ${textOf(current.value)}`)
+      if (shared !== undefined && current !== undefined && used === `Bearer ${current.value.text()}`)
         forget(key, shared);
       return true;
     },
@@ -151,7 +151,7 @@ async function sharedToken({ token, signal }: AskedToken): Promise<Token | undef
 }
 
 function basic({ username, password }: Extract<Login, { kind: "password" }>): string {
-  return `Basic ${Buffer.from(`${username}:${textOf(password)}`).toString("base64")}`;
+  return `Basic ${Buffer.from(`${username}:${password.text()}`).toString("base64")}`;
 }
 
 function tokenRequest(login: Login | undefined) {
@@ -175,15 +175,11 @@ function refreshRequest(token: Secret, service: string | undefined, scopes: Scop
     client_id: "bough",
     ...(service === undefined ? {} : { service }),
     scope: scopes.join(" "),
-    refresh_token: textOf(token),
+    refresh_token: token.text(),
   });
   return {
     method: "POST" as const,
     headers: { "content-type": "application/x-www-form-urlencoded" },
     body: form.toString(),
   };
-}
-
-function textOf(secret: Secret): string {
-  return Buffer.from(secret.reveal()).toString();
 }

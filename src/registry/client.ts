@@ -23,7 +23,7 @@ import { RegistryError, responseText } from "./registry-error.ts";
 import type { Repository } from "./repository.ts";
 import { isPassingStatus, retriesIn, waitBeforeRetry } from "./retry.ts";
 
-export interface ClientOptions {
+interface ClientOptions {
   repository: Repository;
   fetch: Fetch;
   clock: Clock;

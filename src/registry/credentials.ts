@@ -88,8 +88,8 @@ async function askHelper(
   const [username, secret] = [asText(found?.Username), asText(found?.Secret)];
   if (username === undefined || secret === undefined) return undefined;
   return username === "<token>"
-    ? { kind: "identity", token: secretOf(secret) }
-    : { kind: "password", username, password: secretOf(secret) };
+    ? { kind: "identity", token: Secret.of(secret) }
+    : { kind: "password", username, password: Secret.of(secret) };
 }
 
 function parse(text: string): unknown {
@@ -124,20 +124,16 @@ function registryOf(key: string): string {
 
 function readEntry(entry: JsonRecord, place: string): Login | undefined {
   const [identity, token] = [asText(entry.identitytoken), asText(entry.registrytoken)];
-  if (identity !== undefined) return { kind: "identity", token: secretOf(identity) };
-  if (token !== undefined) return { kind: "registry", token: secretOf(token) };
+  if (identity !== undefined) return { kind: "identity", token: Secret.of(identity) };
+  if (token !== undefined) return { kind: "registry", token: Secret.of(token) };
   const auth = asText(entry.auth);
   if (auth === undefined) {
     const [username, password] = [asText(entry.username), asText(entry.password)];
     if (username === undefined || password === undefined) return undefined;
-    return { kind: "password", username, password: secretOf(password) };
+    return { kind: "password", username, password: Secret.of(password) };
   }
   const [, username, password] = /^([^:]*):(.*)$/s.exec(Buffer.from(auth, "base64").toString()) ?? [];
   if (username === undefined || password === undefined)
     throw new BoughError(`the credentials in ${place} are damaged: expected USER:PASSWORD in base64`);
-  return { kind: "password", username, password: secretOf(password.replace(/\0+$/, "")) };
-}
-
-export function secretOf(text: string): Secret {
-  return new Secret(Buffer.from(text));
+  return { kind: "password", username, password: Secret.of(password.replace(/\0+$/, "")) };
 }

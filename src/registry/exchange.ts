@@ -2,7 +2,7 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { readBeginning } from "../service/http/bounded-body.ts";
-import { explainFault } from "../service/http/connection.ts";
+import { explainFault, isCertificateFault } from "../service/http/connection.ts";
 import { childOf, DeadlineError, startIdleTimer } from "../service/http/deadline.ts";
 import { type CallName, callName } from "../service/http/errors.ts";
 import { parseRetryAfter, retryAfterIn } from "../service/http/retry.ts";
@@ -64,8 +64,7 @@ export async function sendOnce(
   try {
     return await attempt(options, request, used, signal);
   } catch (error) {
-    const isRefused = error instanceof RegistryError && /certificate is not accepted/.test(error.message);
-    if (!isRefused || !options.trust.widen(url.host, used)) throw error;
+    if (!isCertificateFault(error) || !options.trust.widen(url.host, used)) throw error;
     return await attempt(options, request, tls(), signal);
   }
 }

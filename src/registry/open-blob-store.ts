@@ -1,9 +1,10 @@
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import { Secret } from "../secret.ts";
 import type { Fetch } from "../service/service.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { createRegistryClient } from "./client.ts";
-import { type Environment, secretOf } from "./credentials.ts";
+import type { Environment } from "./credentials.ts";
 import { createDirectoryStore } from "./directory-store.ts";
 import { verifiesTls } from "./hosts.ts";
 import { findSettings } from "./registries-conf.ts";
@@ -39,7 +40,7 @@ export function openBlobStore(address: string, dependencies: StoreDependencies):
   const login = credentials && {
     kind: "password" as const,
     username: credentials.username,
-    password: secretOf(credentials.password),
+    password: Secret.of(credentials.password),
   };
   return createRegistryStore(
     createRegistryClient({ repository, fetch, clock, environment, login, isInsecure }),

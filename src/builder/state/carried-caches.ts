@@ -1,7 +1,7 @@
 import type { CacheContents } from "../../service/wire/mount.ts";
 
 /** A cache mount as far as its contents depend on it. `mode`: octal; default: 0755. */
-export interface CacheIdentity {
+interface CacheIdentity {
   id: string;
   uid?: number | undefined;
   gid?: number | undefined;

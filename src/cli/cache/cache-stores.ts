@@ -7,7 +7,7 @@ import { sha256Of } from "../../sha256.ts";
 import { parseSize } from "../../terminal/quantity.ts";
 
 /** The values of `--cache-from` or `--cache-to`: names of scopes, and caches outside the service. */
-export interface GivenCaches<Store> {
+interface GivenCaches<Store> {
   scopes: string[];
   stores: Store[];
 }

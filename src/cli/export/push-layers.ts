@@ -10,7 +10,7 @@ import { tap } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { createPackedLayers } from "./packed-layers.ts";
 
-export interface LayersJob {
+interface LayersJob {
   content: Pick<ImageToWrite, "layers" | "recompresses">;
   compression: Compression;
   facts: Pick<FactStore, "get" | "set">;
@@ -21,7 +21,7 @@ export interface LayersJob {
   runtime: Pick<Runtime, "environment" | "signal">;
 }
 
-/** As many as docker and skopeo send at once. */
+/** Docker and skopeo send as many at once. */
 const maxTransfers = 6;
 /** Sending a smaller layer again takes as long as asking for it. */
 const askedBytes = 64 * 1024;

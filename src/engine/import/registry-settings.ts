@@ -1,8 +1,9 @@
+import { retriesIn } from "../../registry/retry.ts";
 import type { Environment } from "../system/programs.ts";
 
 /** skopeo's option for the number of further attempts. */
-export function retryOption({ BOUGH_RETRY }: Environment): string[] {
-  return ["--retry-times", /^\d{1,3}$/.test(BOUGH_RETRY ?? "") ? (BOUGH_RETRY ?? "") : "2"];
+export function retryOption(environment: Environment): string[] {
+  return ["--retry-times", String(retriesIn(environment))];
 }
 
 /** Returns the content of a file with credentials for one registry, as skopeo reads it. */

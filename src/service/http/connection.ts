@@ -50,7 +50,7 @@ export function explainFault(error: unknown): ConnectionFault {
     const permanent = / 4\d\d( |$)/.test(messageIn(origin));
     return { reason: messageIn(origin), hint: proxyHint, received: false, permanent };
   }
-  if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/.test(code)) {
+  if (isCertificateCode(code)) {
     return {
       reason: `the server's certificate is not accepted (${code})`,
       hint:
@@ -67,6 +67,15 @@ export function explainFault(error: unknown): ConnectionFault {
   if (code === "ECONNRESET") return passing("the connection was closed before the answer was complete");
   if (code === "ZlibError" || /decompress/i.test(code)) return passing("the response cannot be decompressed");
   return passing([messageIn(origin), code === "" ? "" : `(${code})`].filter(Boolean).join(" "));
+}
+
+/** Returns true for what fetch threw, however it is wrapped, if the server's certificate is not accepted. */
+export function isCertificateFault(error: unknown): boolean {
+  return isCertificateCode(asText(asRecord(rootOf(error))?.code) ?? "");
+}
+
+function isCertificateCode(code: string): boolean {
+  return /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/.test(code);
 }
 
 function messageIn(error: unknown): string {

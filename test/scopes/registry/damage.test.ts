@@ -7,14 +7,13 @@ import { runBough, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { writeFiles } from "../../support/files.ts";
 import { Registry } from "../../support/registry.ts";
+import { type Front, startFront } from "./front.ts";
 import { buildIn, newHome } from "./homes.ts";
 
 const manifestType = "application/vnd.oci.image.manifest.v1+json";
 
 let registry: Registry;
-/** Stands before the registry, and answers in its place what `intercept` returns. */
-let front: ReturnType<typeof Bun.serve>;
-let intercept: (request: Request) => Response | undefined;
+let front: Front;
 let source: string;
 let text: string;
 beforeAll(async () => {
@@ -23,30 +22,10 @@ beforeAll(async () => {
   text = `FROM ${registry.host}/base:1\nRUN echo one > /one\nRUN cat /one > /two\n`;
   source = temporaryDirectory();
   writeFiles(source, { Dockerfile: text });
-  front = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    async fetch(request) {
-      const { pathname, search } = new URL(request.url);
-      const own = intercept(request);
-      if (own !== undefined) return own;
-      const headers = new Headers(request.headers);
-      headers.delete("host");
-      const body = request.body === null ? undefined : await request.bytes();
-      const response = await fetch(`http://${registry.host}${pathname}${search}`, {
-        ...{ method: request.method, headers, redirect: "manual" },
-        ...(body === undefined ? {} : { body }),
-      });
-      const answered = new Headers(response.headers);
-      const location = answered.get("location");
-      if (location !== null)
-        answered.set("location", location.replace(registry.host, `127.0.0.1:${front.port}`));
-      return new Response(response.body, { status: response.status, headers: answered });
-    },
-  });
+  front = startFront(registry);
 });
 afterAll(async () => {
-  await front.stop(true);
+  await front[Symbol.asyncDispose]();
   await registry.stop();
 });
 
@@ -109,14 +88,14 @@ test.each([
 );
 
 test("layers that the registry has lost, or that have other bytes, are made again", async () => {
-  intercept = () => undefined;
-  const words = shared(`127.0.0.1:${front.port}`, "lost");
+  front.intercept = () => undefined;
+  const words = shared(front.host, "lost");
   edit("", "");
   await buildIn(newHome(), source, words);
   const responses = [() => new Response("no", { status: 404 }), () => new Response("other bytes")];
   for (const [at, respond] of responses.entries()) {
     edit("> /two", `> /three${at}`);
-    intercept = (request) =>
+    front.intercept = (request) =>
       request.method === "GET" && /\/blobs\//.test(request.url) && seen.size > 1 ? respond() : note(request);
     // The index is the first blob that a build reads.
     const seen = new Set<string>();
@@ -131,8 +110,8 @@ test("layers that the registry has lost, or that have other bytes, are made agai
 }, 60_000);
 
 test("what a registry has lost is sent again", async () => {
-  intercept = () => undefined;
-  const words = shared(`127.0.0.1:${front.port}`, "forgetful");
+  front.intercept = () => undefined;
+  const words = shared(front.host, "forgetful");
   const home = newHome();
   edit("", "");
   await buildIn(home, source, words);
@@ -143,7 +122,7 @@ test("what a registry has lost is sent again", async () => {
   // The base's layer, which is the largest.
   const lost = manifest.layers.sort((one, other) => other.size - one.size)[0]?.digest ?? "";
   let isLost = true;
-  intercept = (request) => {
+  front.intercept = (request) => {
     if (!isLost) return undefined;
     if (request.method === "HEAD" && request.url.endsWith(lost)) return new Response(null, { status: 404 });
     if (request.method === "PUT" && request.url.includes(encodeURIComponent(lost))) isLost = false;
@@ -161,25 +140,25 @@ test("what a registry has lost is sent again", async () => {
 test("a registry that goes away after it has the cache has the cache", async () => {
   edit("> /two", "> /six");
   let isWritten = false;
-  intercept = (request) => {
+  front.intercept = (request) => {
     if (isWritten) return new Response("away", { status: 410 });
     isWritten = request.method === "PUT" && request.url.endsWith("/manifests/main");
     return isWritten ? new Response(null, { status: 201 }) : undefined;
   };
-  const built = await buildIn(newHome(), source, shared(`127.0.0.1:${front.port}`, "written"));
+  const built = await buildIn(newHome(), source, shared(front.host, "written"));
   expect([built.exitCode, isWritten], built.stderr).toEqual([0, true]);
   expect(built.stderr).toMatch(/cache: \S+ has 2 layers, 2 new/);
   expect(built.stderr).not.toContain("nothing is written");
 }, 60_000);
 
 test("a registry that goes away costs the cache only", async () => {
-  intercept = () => undefined;
-  const words = shared(`127.0.0.1:${front.port}`, "away");
+  front.intercept = () => undefined;
+  const words = shared(front.host, "away");
   edit("", "");
   await buildIn(newHome(), source, words);
   edit("> /two", "> /four");
   let hasRead = false;
-  intercept = (request) => {
+  front.intercept = (request) => {
     if (hasRead) return new Response("away", { status: 410 });
     hasRead = /\/blobs\//.test(request.url);
     return undefined;

@@ -3,7 +3,7 @@ import type { BlobStore } from "../../../registry/blob-store.ts";
 
 /** A cache outside a service, as an option names it. */
 export interface CacheStore {
-  /** As it is shown. */
+  /** The name that messages show. */
   label: string;
   /** See `openBlobStore`. */
   address: string;

@@ -9,7 +9,7 @@ import type { ImageSource } from "./shared-images.ts";
 import type { Additions } from "./translate.ts";
 
 /** Ids of the cache mounts that commands of the build have used, by key. */
-export type UsedCaches = ReadonlyMap<string, string>;
+type UsedCaches = ReadonlyMap<string, string>;
 
 /** Finds the newest contents of each cache mount, and notes in `used` which are used. */
 export function createCarriedCaches(

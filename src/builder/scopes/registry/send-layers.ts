@@ -183,7 +183,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
 }
 
 /** Returns the name of a repository if it is another one of the same registry, which may be able to mount its blobs. */
-export function repositoryBeside(source: string, address: string): string | undefined {
+function repositoryBeside(source: string, address: string): string | undefined {
   const [, host, name] = /^docker:\/\/([^/]+)\/(.+)$/.exec(source) ?? [];
   return host !== undefined && address.startsWith(`docker://${host}/`) && address !== source
     ? name

@@ -22,7 +22,7 @@ export interface SharedImages {
   chainOf(image: string): string | null | undefined;
 }
 
-/** Where an image's parts are listed, and the address of its layers. */
+/** An image's parts, as the index lists them, and the address of the store with its layers. */
 export interface ImageSource {
   index: ScopeIndex;
   address: string;
@@ -73,7 +73,7 @@ export function createSharedImages(service: Pick<SharingService, "declareImage">
 }
 
 /** The service's request for an image whose layers are elsewhere. */
-export function declarationOf({ config, origin, layers }: PortableImage, source: string) {
+function declarationOf({ config, origin, layers }: PortableImage, source: string) {
   return {
     source,
     config,

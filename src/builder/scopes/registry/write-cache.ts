@@ -30,7 +30,7 @@ interface WriteOptions {
   warn(text: string): void;
 }
 
-export interface WrittenCache {
+interface WrittenCache {
   added: number;
   all: number;
 }
