@@ -12,7 +12,6 @@ const allowed: Record<string, readonly string[]> = {
   context: [],
   store: [],
   registry: [
-    "engine/system/helper.ts",
     "image/digest.ts",
     "image/oci-layout.ts",
     "service/http/body-stream.ts",
@@ -149,6 +148,11 @@ const orders: Record<string, readonly string[]> = {
 
 /** Files that every folder may import. */
 const shared = [
+  "programs/deadline.ts",
+  "programs/helper.ts",
+  "programs/libc.ts",
+  "programs/pipes.ts",
+  "programs/send-signal.ts",
   "columns/persistent-map.ts",
   "columns/text-column.ts",
   "account-rows.ts",
@@ -167,6 +171,7 @@ const shared = [
   "secret.ts",
   "sha256.ts",
   "state-failure.ts",
+  "once.ts",
   "slots.ts",
   "streams.ts",
   "suggest.ts",
@@ -189,8 +194,8 @@ const rules: { pattern: RegExp; meaning: string; except: RegExp }[] = [
   },
   {
     pattern: /Bun\.spawn|child_process/,
-    meaning: "only src/engine/system/helper.ts starts a program, with a deadline; a pager has none",
-    except: /^(start|cli\/process\/pager|engine\/system\/helper)\.ts$/,
+    meaning: "only src/programs/helper.ts starts a program, with a deadline; a pager has none",
+    except: /^(start|cli\/process\/pager|programs\/helper)\.ts$/,
   },
   {
     pattern:

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { beforeDeadline, endHelper, startHelper } from "../engine/system/helper.ts";
+import { runHelper } from "../programs/helper.ts";
 import type { Environment, RunCredentialHelper } from "./credentials.ts";
 
 /** A helper may ask a keyring, which may ask a person. */
@@ -13,20 +13,13 @@ export function createCredentialHelpers(environment: Environment, clock: Clock):
   return async (name, input) => {
     const program = Bun.which(`docker-credential-${name}`, { PATH: environment.PATH ?? "" });
     if (program === null) return undefined;
-    const command = [program, "get"];
-    const helper = startHelper(command, { environment: environmentOf(environment) });
-    const perform = async () => {
-      helper.stderr.cancel().catch(() => undefined);
-      helper.stdin.write(input);
-      await Promise.resolve(helper.stdin.end()).catch(() => undefined);
-      const [output, status] = await Promise.all([new Response(helper.stdout).text(), helper.exited]);
-      return status === 0 ? output : undefined;
-    };
-    try {
-      return await beforeDeadline(helper, command, perform(), { clock, seconds: helperSeconds });
-    } finally {
-      endHelper(helper);
-    }
+    const { status, stdout } = await runHelper([program, "get"], {
+      environment: environmentOf(environment),
+      input,
+      clock,
+      seconds: helperSeconds,
+    });
+    return status === 0 ? stdout : undefined;
   };
 }
 

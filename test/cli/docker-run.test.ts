@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { GlobalOptions } from "../../src/cli/command-line/globals.ts";
 import type { Runtime } from "../../src/cli/process/runtime.ts";
 import { buildTimeout, findTimeout, type Timeout } from "../../src/cli/service/timeout.ts";
-import { maxTimeout } from "../../src/engine/system/deadline.ts";
+import { maxTimeout } from "../../src/programs/deadline.ts";
 import type { Service } from "../../src/service/client.ts";
 import { type FakeService, startFakeService } from "../fake-service/fake-service.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";

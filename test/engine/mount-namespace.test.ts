@@ -7,8 +7,8 @@ import { type Layout, makeLayout } from "../../src/engine/layout.ts";
 import { mountForProcess } from "../../src/engine/sandbox/root/mount-for-process.ts";
 import { enterMountNamespace, startNamespace } from "../../src/engine/sandbox/root/mount-namespace.ts";
 import { noSwap } from "../../src/engine/sandbox/root/namespace-mount.ts";
-import { endHelper, type Helper } from "../../src/engine/system/helper.ts";
-import { libc } from "../../src/engine/system/libc.ts";
+import { endHelper, type Helper } from "../../src/programs/helper.ts";
+import { libc } from "../../src/programs/libc.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 const environment = { PATH: process.env.PATH };

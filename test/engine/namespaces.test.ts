@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { startNamespace } from "../../src/engine/sandbox/root/mount-namespace.ts";
 import { Crun } from "../../src/engine/sandbox/runtime/crun.ts";
-import { endHelper } from "../../src/engine/system/helper.ts";
+import { endHelper } from "../../src/programs/helper.ts";
 import type { NetworkMode } from "../../src/service/wire/instance.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { usableRuntimes } from "../support/runtimes.ts";

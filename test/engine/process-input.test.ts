@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { ProcessInput } from "../../src/engine/sandbox/process-input.ts";
-import type { InputSink } from "../../src/engine/system/helper.ts";
+import type { InputSink } from "../../src/programs/helper.ts";
 
 /** Fails later, because a pipe reports its error after the write. */
 const refuse = (): Promise<never> => Promise.reject(new Error("EPIPE: broken pipe, write"));

@@ -267,7 +267,7 @@ test("a credential helper is a program in the PATH; one that fails has nothing",
     chmodSync(path, 0o755);
   };
   program("echo", 'read server; echo "$1 $server $CLOUD$BOUGH_TOKEN"');
-  program("none", "echo credentials not found in native keychain; exit 1");
+  program("none", "exec <&-; echo credentials not found in native keychain; exit 1");
   const environment = { PATH: `${directory}:/usr/bin:/bin`, CLOUD: "cloud", BOUGH_TOKEN: "token" };
   const run = createCredentialHelpers(environment, systemClock);
   expect(await run("echo", "r.example")).toBe("get r.example cloud\n");

@@ -25,7 +25,7 @@ export function createGit({ clock, environment }: Pick<Runtime, "clock" | "envir
         );
       }
       // Loaded only if git is run.
-      const { beforeDeadline, endHelper, startHelper } = await import("../../engine/system/helper.ts");
+      const { beforeDeadline, endHelper, startHelper } = await import("../../programs/helper.ts");
       const shell = find("sh");
       const setpriv = find("setpriv");
       const words = [
@@ -102,7 +102,7 @@ async function* pass(
   name: string,
 ): AsyncGenerator<Uint8Array> {
   // Loaded only for such an archive.
-  const { endHelper, startHelper } = await import("../../engine/system/helper.ts");
+  const { endHelper, startHelper } = await import("../../programs/helper.ts");
   const helper = startHelper(command, { environment: {} });
   const fed = feed(helper.stdin, content);
   // Awaited below: until then, this prevents an unhandled rejection.

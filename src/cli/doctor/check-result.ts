@@ -1,6 +1,6 @@
-import { runHelper } from "../../engine/system/helper.ts";
 import { helperEnvironment } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
+import { runHelper } from "../../programs/helper.ts";
 import type { Runtime } from "../process/runtime.ts";
 
 /** The result of one check of `bough doctor`. */

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { endHelper, startHelper } from "../../engine/system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../../engine/system/programs.ts";
 import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
 import { BoughError } from "../../errors.ts";
@@ -14,6 +13,7 @@ import {
   writeSkopeoDirectory,
 } from "../../image/image-writer.ts";
 import { type OutputFiles, writeToArchive, writeToDirectory } from "../../image/output-files.ts";
+import { endHelper, startHelper } from "../../programs/helper.ts";
 import type { Runtime } from "../process/runtime.ts";
 import { openScratch } from "../process/scratch.ts";
 import { writeChunks } from "../process/write-error.ts";

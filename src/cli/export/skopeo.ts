@@ -1,9 +1,9 @@
 import { findPolicy } from "../../engine/import/signature-policy.ts";
 import { lastWords } from "../../engine/import/tool.ts";
-import { endHelper, startHelper } from "../../engine/system/helper.ts";
 import { findProgram, helperEnvironment } from "../../engine/system/programs.ts";
 import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
 import { BoughError } from "../../errors.ts";
+import { endHelper, startHelper } from "../../programs/helper.ts";
 import { readLines } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
-import { runHelper } from "../../engine/system/helper.ts";
 import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
+import { runHelper } from "../../programs/helper.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Set for the second run, so that a namespace without root is an error, not an endless recursion. */

@@ -1,11 +1,11 @@
 import { BoughError } from "../../errors.ts";
+import { endHelper, sendLine, startHelper } from "../../programs/helper.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { readLines } from "../../streams.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { dyingWithParent, endHelper, sendLine, startHelper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
-import { findProgram, helperEnvironment } from "../system/programs.ts";
+import { dyingWithParent, findProgram, helperEnvironment } from "../system/programs.ts";
 
 /** Waits until its process ID is recorded. If bough is killed before that, the tool does not start. */
 const script = `read -r go && exec "$@"`;

@@ -2,7 +2,7 @@ import type { Stats } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { beforeDeadline, endHelper, startHelper } from "../system/helper.ts";
+import { beforeDeadline, endHelper, startHelper } from "../../programs/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 import { explainUnknownOption } from "../system/unknown-option.ts";
 

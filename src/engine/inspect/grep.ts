@@ -1,8 +1,8 @@
 import { posix } from "node:path";
 import type { Clock } from "../../clock.ts";
+import { beforeDeadline, type Deadline, endHelper, startHelper } from "../../programs/helper.ts";
 import { readLines } from "../../streams.ts";
 import { RequestError } from "../http/answers.ts";
-import { beforeDeadline, type Deadline, endHelper, startHelper } from "../system/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 
 interface GrepQuery {

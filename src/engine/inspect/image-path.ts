@@ -1,5 +1,6 @@
 import { rmSync, type Stats } from "node:fs";
 import { join } from "node:path";
+import { endHelper } from "../../programs/helper.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import type { LayerTree } from "../copies/layer-tree.ts";
 import { RequestError } from "../http/answers.ts";
@@ -15,7 +16,6 @@ import {
   UnreachablePathError,
 } from "../sandbox/root/root-path.ts";
 import type { EngineState } from "../state.ts";
-import { endHelper } from "../system/helper.ts";
 import { bringForRequest } from "../unpack/bring-layers.ts";
 
 type Viewed = Pick<ImageView, "image" | "root"> & { locate?: Locate };

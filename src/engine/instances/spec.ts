@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { type HistoryLine, hasLayer, parseHistory } from "../../image/history.ts";
+import { maxTimeout } from "../../programs/deadline.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
@@ -22,7 +23,6 @@ import { readExtraHosts } from "../network/hosts-file.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
 import type { Image } from "../records/images.ts";
 import { readLimits } from "../sandbox/limits/limits.ts";
-import { maxTimeout } from "../system/deadline.ts";
 import { readTerminal } from "../terminal/terminal-spec.ts";
 
 /** The body of `POST /v1/instances`, checked and with its defaults. */

@@ -2,7 +2,7 @@
 import { ptr } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
 import { BoughError } from "../../errors.ts";
-import { closeOnExec, libc, numericCalls } from "../system/libc.ts";
+import { closeOnExec, libc, numericCalls } from "../../programs/libc.ts";
 
 interface EmptyNetwork {
   /** The open file of the namespace. */

@@ -8,7 +8,7 @@ import {
   isRunning,
   sendLine,
   startHelper,
-} from "../system/helper.ts";
+} from "../../programs/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
 import { explainUnknownOption } from "../system/unknown-option.ts";
 import { leaveDevices } from "./tap-device.ts";

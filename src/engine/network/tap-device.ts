@@ -1,6 +1,6 @@
 import { closeSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { numericCalls } from "../system/libc.ts";
+import { numericCalls } from "../../programs/libc.ts";
 
 /** System calls with the same number on all architectures, and `TUNSETPERSIST` of linux/if_tun.h. */
 const [openProcess, takeDescriptor, setPersistent] = [434, 438, 0x400454cb];

@@ -1,6 +1,8 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
+import { beforeDeadline, endHelper, isRunning } from "../../programs/helper.ts";
+import { sendSignal } from "../../programs/send-signal.ts";
 import { errorCode } from "../../system-error.ts";
 import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { StartupStderr } from "../sandbox/failed-start.ts";
@@ -9,10 +11,8 @@ import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { forEachChunk } from "../sandbox/supervise.ts";
-import { beforeDeadline, dyingWithParent, endHelper, isRunning } from "../system/helper.ts";
 import { findDescendant, findFirstInNamespace } from "../system/helper-process.ts";
-import { findProgram, helperEnvironment } from "../system/programs.ts";
-import { sendSignal } from "../system/send-signal.ts";
+import { dyingWithParent, findProgram, helperEnvironment } from "../system/programs.ts";
 
 interface ExecRequest {
   /** The process's unique name in the sandbox. */

@@ -1,12 +1,12 @@
 import { constants, rmSync } from "node:fs";
 import { join } from "node:path";
+import { maxTimeout } from "../../programs/deadline.ts";
 import type { OperationKind } from "../../service/wire/operation.ts";
 import { jsonResponse } from "../http/answers.ts";
 import { isOpen } from "../layout.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import type { Route } from "../router.ts";
 import type { EngineState } from "../state.ts";
-import { maxTimeout } from "../system/deadline.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { deviceNumber, makeNode } from "../system/xattrs.ts";
 

@@ -1,4 +1,4 @@
-import { isRunning, type Running } from "../system/helper.ts";
+import { isRunning, type Running } from "../../programs/helper.ts";
 import { endProcesses } from "../system/helper-process.ts";
 
 /** Ends a sandbox at any point of its life, when the request's signal is aborted or its time is over. */

@@ -1,4 +1,4 @@
-import type { InputSink } from "../system/helper.ts";
+import type { InputSink } from "../../programs/helper.ts";
 
 /** Bytes to write to a standard input, and whether to close it afterwards. */
 export interface InputSpec {

@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Helper } from "../../programs/helper.ts";
 import { hostsFile } from "../network/hosts-file.ts";
 import type { ProvidedNetwork, SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
-import type { Helper } from "../system/helper.ts";
 import { recordHelper } from "../system/helper-process.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";

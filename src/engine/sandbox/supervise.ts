@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type Clock, steadyTime } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { isRunning } from "../system/helper.ts";
+import { isRunning } from "../../programs/helper.ts";
 import { firstProcess, readPid } from "./containers.ts";
 import { StartupStderr } from "./failed-start.ts";
 import { ComplaintFilter } from "./kill-complaint.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
-import { runHelper } from "./helper.ts";
+import { runHelper } from "../../programs/helper.ts";
 import { type Environment, findProgram, helperEnvironment } from "./programs.ts";
 import { explainUnknownOption } from "./unknown-option.ts";
 

@@ -60,6 +60,15 @@ export function findOptionalProgram(program: ProgramName, environment: Environme
 /** Paths found so far: each command starts half a dozen programs, and a search path can have a dozen directories. */
 const found = new WeakMap<Environment, Map<ProgramName, string>>();
 
+/**
+ * Returns the command line of a program that the kernel kills as soon as bough ends, however it ends; the program's own children
+ * are not killed. The program must wait for a line on its standard input first: bough may end before the kernel knows that it
+ * should do so.
+ */
+export function dyingWithParent(command: readonly string[], environment: Environment): string[] {
+  return [findProgram("setpriv", environment), "--pdeathsig", "KILL", ...command];
+}
+
 /** Throws if neither crun nor runc is installed. */
 export function requireRuntime(environment: Environment): void {
   if (findOptionalProgram("crun", environment) !== undefined) return;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
+import { once } from "../../once.ts";
 import { errorCode } from "../../system-error.ts";
-import { once } from "./once.ts";
 
 /** The initial namespace maps all ids to themselves. A kernel without user namespaces has no such file. */
 export function isInUserNamespace(): boolean {

@@ -1,8 +1,8 @@
 /** Extended attributes and device files, by the C library's functions: neither Bun nor Node has calls for them. */
 import { constants, type Stats } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
-import { openLibrary } from "./libc.ts";
-import { once } from "./once.ts";
+import { once } from "../../once.ts";
+import { openLibrary } from "../../programs/libc.ts";
 import { bytesOf, type Path } from "./path.ts";
 
 /** The kernel's limits (limits.h: XATTR_LIST_MAX, XATTR_SIZE_MAX). */

@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { startDeadline } from "../../programs/deadline.ts";
 import { parseRepository } from "../../registry/repository.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { archiveFile } from "../import/archive-files.ts";
@@ -17,7 +18,6 @@ import type { Success } from "../records/operations.ts";
 import { requireNoFailedSync } from "../records/unsynced-layers.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { startDeadline } from "../system/deadline.ts";
 import { EarlyLayers } from "./early-layers.ts";
 import { keepLayers, maySyncLater } from "./keep-layers.ts";
 import { planLayers } from "./layer-plan.ts";

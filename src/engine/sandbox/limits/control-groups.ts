@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../../../clock.ts";
+import { sendSignal } from "../../../programs/send-signal.ts";
 import { errorCode } from "../../../system-error.ts";
-import { sendSignal } from "../../system/send-signal.ts";
 import { containerParent, linesOf, ownHierarchies } from "./hierarchies.ts";
 
 /** Milliseconds to wait for killed processes: they are gone within a few, unless they wait for the disk. */

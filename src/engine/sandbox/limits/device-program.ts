@@ -5,7 +5,7 @@
 import { ptr } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
 import { BoughError } from "../../../errors.ts";
-import { libc } from "../../system/libc.ts";
+import { libc } from "../../../programs/libc.ts";
 
 /** One instruction (linux/bpf.h, `struct bpf_insn`). */
 interface DeviceInstruction {

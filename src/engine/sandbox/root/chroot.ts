@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { once } from "../../system/once.ts";
+import { once } from "../../../once.ts";
 import { visitNamespace } from "./mount-for-process.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { ptr } from "bun:ffi";
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { BoughError } from "../../../errors.ts";
+import { libc, numericCalls } from "../../../programs/libc.ts";
 import { errorCode } from "../../../system-error.ts";
-import { libc, numericCalls } from "../../system/libc.ts";
 import { type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /** The value of `CLONE_FS` in linux/sched.h. */

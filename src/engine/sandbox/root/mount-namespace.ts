@@ -3,18 +3,11 @@ import { release } from "node:os";
 import { relative } from "node:path";
 import type { Clock } from "../../../clock.ts";
 import { BoughError } from "../../../errors.ts";
+import { beforeDeadline, type Helper, isRunning, sendLine, startHelper } from "../../../programs/helper.ts";
 import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
-import {
-  beforeDeadline,
-  dyingWithParent,
-  type Helper,
-  isRunning,
-  sendLine,
-  startHelper,
-} from "../../system/helper.ts";
-import { type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
+import { dyingWithParent, type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
 import { explainUnknownOption } from "../../system/unknown-option.ts";
 import { enterGroups } from "../limits/own-groups.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";

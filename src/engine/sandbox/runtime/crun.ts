@@ -1,7 +1,7 @@
 import { closeSync } from "node:fs";
 import { join } from "node:path";
+import { startPipedHelper } from "../../../programs/helper.ts";
 import type { Layout } from "../../layout.ts";
-import { startPipedHelper } from "../../system/helper.ts";
 import { noteContainer } from "../containers.ts";
 import { ownHierarchies } from "../limits/hierarchies.ts";
 import { makeGroups } from "../limits/own-groups.ts";

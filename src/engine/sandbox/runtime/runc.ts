@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { startHelper } from "../../system/helper.ts";
+import { startHelper } from "../../../programs/helper.ts";
 import { type Environment, findProgram } from "../../system/programs.ts";
 import { seccompFilter } from "../seccomp.ts";
 import { type ContainerRuntime, type FailedStart, logTo, type RuntimeWords, type Start } from "./runtime.ts";

@@ -1,5 +1,5 @@
+import type { Helper } from "../../../programs/helper.ts";
 import type { Layout } from "../../layout.ts";
-import type { Helper } from "../../system/helper.ts";
 import type { OwnGroups } from "../limits/own-groups.ts";
 import type { NamespaceMount } from "../root/namespace-mount.ts";
 

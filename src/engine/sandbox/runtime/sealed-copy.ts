@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, readFileSync, writeFileSync } from "node:fs";
-import { libc } from "../../system/libc.ts";
+import { libc } from "../../../programs/libc.ts";
 
 /** The values of linux/memfd.h and linux/fcntl.h. */
 const [memfdCloseOnExec, allowSealing, executable] = [0x1, 0x2, 0x10];

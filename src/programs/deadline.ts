@@ -1,5 +1,5 @@
-import type { Clock } from "../../clock.ts";
-import { BoughError } from "../../errors.ts";
+import type { Clock } from "../clock.ts";
+import { BoughError } from "../errors.ts";
 
 /** Maximum timeout of a command, in seconds: ten years, which stands for none. */
 export const maxTimeout = 10 * 365 * 86_400;

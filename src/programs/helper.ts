@@ -1,11 +1,10 @@
 /** The only module that starts programs. Each gets its own session, so that all of its processes can be killed. */
 
 import type { Subprocess } from "bun";
-import type { Clock } from "../../clock.ts";
-import { BoughError } from "../../errors.ts";
+import type { Clock } from "../clock.ts";
+import { BoughError } from "../errors.ts";
 import { nameSeconds } from "./deadline.ts";
 import { startOnPipes } from "./pipes.ts";
-import { type Environment, findProgram } from "./programs.ts";
 import { sendSignal } from "./send-signal.ts";
 
 /** A running program. */
@@ -94,19 +93,20 @@ function furtherDescriptors({ descriptors = [] }: HelperPlace): (number | null)[
   return given.map((descriptor) => descriptor ?? null);
 }
 
-/**
- * Returns the command line of a program that the kernel kills as soon as bough ends, however it ends; the program's own children
- * are not killed. The program must wait for a line on its standard input first: bough may end before the kernel knows that it
- * should do so.
- */
-export function dyingWithParent(command: readonly string[], environment: Environment): string[] {
-  return [findProgram("setpriv", environment), "--pdeathsig", "KILL", ...command];
-}
-
 /** Writes a line that a program waits for. If the program can't read it, it has ended or will, and its end has the reason. */
 export async function sendLine({ stdin }: Pick<Helper, "stdin">, line = ""): Promise<void> {
   try {
     await Promise.all([stdin.write(`${line}\n`), stdin.flush()]);
+  } catch {
+    // The other end of the pipe is closed.
+  }
+}
+
+/** Writes all of a program's input. A program may end without reading it: its status tells how that went. */
+async function writeInput({ stdin }: Pick<Helper, "stdin">, input: string): Promise<void> {
+  try {
+    if (input !== "") await stdin.write(input);
+    await stdin.end();
   } catch {
     // The other end of the pipe is closed.
   }
@@ -121,13 +121,13 @@ export function endHelper(helper: Pick<Running, "pid">): void {
   sendSignal(-helper.pid, "SIGKILL");
 }
 
-/** Runs a program to its end, without input. Rejects with a BoughError that names it when the deadline has passed. */
+/** Runs a program to its end. Rejects with a BoughError that names it when the deadline has passed. */
 export async function runHelper(
   command: readonly string[],
-  options: HelperPlace & Deadline,
+  { input = "", ...options }: HelperPlace & Deadline & { input?: string },
 ): Promise<HelperEnd> {
   const helper = startHelper(command, options);
-  return await beforeDeadline(helper, command, waitForEnd(helper), options);
+  return await beforeDeadline(helper, command, waitForEnd(helper, input), options);
 }
 
 /** Resolves as `awaited` does. If that rejects, the deadline passes, or the signal is aborted, kills the helper and rejects. */
@@ -156,9 +156,9 @@ export async function beforeDeadline<T>(
   }
 }
 
-async function waitForEnd(helper: Subprocess<"pipe", "pipe", "pipe">): Promise<HelperEnd> {
+async function waitForEnd(helper: Subprocess<"pipe", "pipe", "pipe">, input: string): Promise<HelperEnd> {
   const said = Promise.all([new Response(helper.stdout).text(), new Response(helper.stderr).text()]);
-  await helper.stdin.end();
+  await writeInput(helper, input);
   const status = await helper.exited;
   // A child left behind would keep the pipes open as long as it lives: util-linux 2.38's `unshare --map-auto` leaves one that
   // waits forever if user namespaces are forbidden.

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 
 test("without memory for compiled code, the error names the limit that is probably too low", () => {
-  const file = JSON.stringify(join(import.meta.dir, "../../src/engine/system/libc.ts"));
+  const file = JSON.stringify(join(import.meta.dir, "../../src/programs/libc.ts"));
   const script = `
     import { libc } from ${file};
     try {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 test("no descriptor stays open if a program can't be started on pipes, however many can be opened", () => {
   const script = `
     import { closeSync, openSync, readdirSync } from "node:fs";
-    import { startOnPipes } from ${JSON.stringify(join(import.meta.dir, "../../src/engine/system/pipes.ts"))};
+    import { startOnPipes } from ${JSON.stringify(join(import.meta.dir, "../../src/programs/pipes.ts"))};
     const count = () => readdirSync("/proc/self/fd").length;
     const others = [];
     try {

@@ -1,7 +1,7 @@
 /** Programs that the engine starts: neither they nor their children outlive their deadline. */
 import { describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/clock.ts";
-import { endHelper, runHelper, sendLine, startHelper } from "../../src/engine/system/helper.ts";
+import { endHelper, runHelper, sendLine, startHelper } from "../../src/programs/helper.ts";
 import { createManualClock } from "../fake-service/manual-clock.ts";
 import { commandLines } from "../support/processes.ts";
 

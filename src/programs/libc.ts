@@ -1,7 +1,7 @@
 /** C library functions that neither Bun nor Node provides. */
 import { dlopen, type FFIFunction } from "bun:ffi";
-import { BoughError, messageOf } from "../../errors.ts";
-import { once } from "./once.ts";
+import { BoughError, messageOf } from "../errors.ts";
+import { once } from "../once.ts";
 
 /** Throws on a system with another C library. */
 export const libc = once(

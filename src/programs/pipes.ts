@@ -1,8 +1,8 @@
 /** Programs on pipes. Bun's "pipe" is a socket, which no program can open as `/dev/stdout`. */
 import { closeSync, constants, openSync } from "node:fs";
 import type { Subprocess } from "bun";
-import { BoughError } from "../../errors.ts";
-import { errorCode } from "../../system-error.ts";
+import { BoughError } from "../errors.ts";
+import { errorCode } from "../system-error.ts";
 import { closeOnExec, libc } from "./libc.ts";
 
 type Standard = readonly [stdin: number, stdout: number, stderr: number];
