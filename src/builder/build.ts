@@ -1,10 +1,10 @@
-import { rememberTag } from "./bases/remembered-images.ts";
+import { rememberTag } from "./cache/noted-images.ts";
 import { createSingleFlight } from "./cache/single-flight.ts";
-import { mistypedStages } from "./graph/mistyped-stages.ts";
+import { mistypedStages } from "./graph/stage-references.ts";
 import { unknownUncachedStages } from "./graph/uncached-stages.ts";
-import { unusedBuildArgs } from "./interpreter/unused-arguments.ts";
+import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";
 import type { BuildRequest, RunningBuild, SharedWork } from "./job.ts";
-import { unusedSecrets } from "./mounts/unused-secrets.ts";
+import { unusedSecrets } from "./mounts/mount-support.ts";
 import {
   detectLoss,
   forgetImage,

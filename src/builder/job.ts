@@ -7,8 +7,9 @@ import type {
   Instruction,
   RunInstruction,
 } from "../dockerfile/instruction.ts";
-import type { Fetch, ImageService, OperationOutcome } from "../service/service.ts";
+import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
+import type { CacheContents } from "../service/wire/mount.ts";
 import type { FileStates } from "../store/file-states.ts";
 import type { ContextHashes } from "../store/hashes.ts";
 import type { Store } from "../store/store.ts";
@@ -18,15 +19,17 @@ import type { ImageFacts } from "./cache/image-facts.ts";
 import type { LayerCache } from "./cache/layer-cache.ts";
 import type { SingleFlight } from "./cache/single-flight.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
-import type { ContextFiles, NamedContexts } from "./contexts/named-context.ts";
+import type {
+  ContextFiles,
+  DirectoryContext,
+  InputObserver,
+  NamedContexts,
+} from "./contexts/named-context.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Emit, EmitInStep } from "./events.ts";
 import type { EarlyUploads, LookAhead } from "./feed.ts";
-import type { InputObserver } from "./input-observer.ts";
 import type { ServiceSupport } from "./service-support.ts";
-import type { BaseImage, RemoteBases } from "./state/base-image.ts";
-import type { CarriedCaches } from "./state/carried-caches.ts";
-import type { Layer } from "./state/layer.ts";
+import type { Layer, LosableImage } from "./state/layer.ts";
 import type { Platform } from "./state/platform.ts";
 import type { GivenSecrets } from "./state/secrets.ts";
 import type { StageState } from "./state/state.ts";
@@ -177,4 +180,55 @@ export interface BuildJob {
   platform: Platform | undefined;
   /** Bound to the step. */
   emit: EmitInStep;
+}
+
+/**
+ * Returns the job of a step that uses these layers. `--no-cache-filter` replaces layers that are cached. A step that uses one of
+ * them is run again, too, since its own cached layer was made from the replaced one.
+ */
+export function jobOn(layers: readonly (LosableImage | undefined)[], build: BuildJob): BuildJob {
+  return build.useCache && layers.some((layer) => layer?.isRebuilt === true)
+    ? { ...build, useCache: false }
+    : build;
+}
+
+/** Returns the job of a step whose files come from a named context instead of the build context. */
+export async function inDirectory(build: BuildJob, directory: DirectoryContext): Promise<BuildJob> {
+  const { inputs } = build;
+  const { name } = directory;
+  const { signal } = build.services;
+  return {
+    ...build,
+    source: { ...build.source, ...(await directory.open({ signal, inputs })) },
+    inputs: inputs && { ...inputs, file: (path, sha256) => inputs.file(path, sha256, name) },
+  };
+}
+
+/** An image to start or copy from. */
+export interface BaseImage extends FoundImage {
+  /** An earlier build has imported or tagged it; the service may have lost it since. */
+  isRemembered?: true;
+}
+
+/** Declares images of registries to the service, without fetching their layers. */
+export interface RemoteBases {
+  /**
+   * @param url `docker://HOST/NAME:TAG` or `docker://HOST/NAME@DIGEST`
+   * @returns `undefined` if the image can't be declared: an import says why
+   */
+  declare(url: string, tag: string | undefined): Promise<FoundImage | undefined>;
+}
+
+/** A cache mount as far as its contents depend on it. `mode`: octal; default: 0755. */
+interface CacheIdentity {
+  id: string;
+  uid?: number | undefined;
+  gid?: number | undefined;
+  mode?: string | undefined;
+}
+
+/** The contents of cache mounts that are kept outside the service. */
+export interface CarriedCaches {
+  /** Notes that a command uses a cache. Returns where its contents are kept, for a service that has no such cache. */
+  use(cache: CacheIdentity): CacheContents | undefined;
 }

@@ -1,13 +1,20 @@
 import type { NetworkPolicy } from "../builder/commands/network.ts";
-import { mistypedStages } from "../builder/graph/mistyped-stages.ts";
 import { overrideStages } from "../builder/graph/override-stages.ts";
-import { findBadReferences, graphOf } from "../builder/graph/stage-references.ts";
-import { staticGlobals } from "../builder/graph/static-globals.ts";
+import {
+  findBadReferences,
+  graphOf,
+  mistypedStages,
+  staticGlobals,
+} from "../builder/graph/stage-references.ts";
 import { unknownUncachedStages } from "../builder/graph/uncached-stages.ts";
 import { findUnsupported } from "../builder/interpreter/refusals.ts";
-import { unusedBuildArgs } from "../builder/interpreter/unused-arguments.ts";
-import { findMountProblems, findUnsupportedMounts, type GivenIds } from "../builder/mounts/mount-support.ts";
-import { unusedSecrets } from "../builder/mounts/unused-secrets.ts";
+import { unusedBuildArgs } from "../builder/interpreter/variable-warnings.ts";
+import {
+  findMountProblems,
+  findUnsupportedMounts,
+  type GivenIds,
+  unusedSecrets,
+} from "../builder/mounts/mount-support.ts";
 import { dependsOnPlatform } from "../builder/state/platform.ts";
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { parseDockerfile } from "../dockerfile/parse.ts";

@@ -9,8 +9,7 @@ import {
 import { planCopy } from "../builder/copy/plan.ts";
 import type { Dialect } from "../builder/dialect.ts";
 import type { World } from "../builder/interpreter/world.ts";
-import { expandMounts } from "../builder/mounts/expand-mounts.ts";
-import { mountedDirectory } from "../builder/mounts/mounted-directory.ts";
+import { expandMounts, mountedDirectory } from "../builder/mounts/mount-support.ts";
 import { findMountedFiles, type MountedFiles } from "../builder/mounts/mounted-files.ts";
 import type { MountSupport } from "../builder/service-support.ts";
 import { pathInImage } from "../builder/state/path-in-image.ts";

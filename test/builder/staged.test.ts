@@ -1,8 +1,9 @@
 /** Compares staged additions with a plain implementation, in which later ones replace earlier ones. */
+
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { ContextFile } from "../../src/builder/copy/staged-items.ts";
 import { beginAddition, isStagedBelow } from "../../src/builder/staging/add-staged.ts";
-import { ContextFile } from "../../src/builder/staging/context-file.ts";
 import type { Staged, StagedEntry } from "../../src/builder/state/staged.ts";
 import { EntryList } from "../../src/context/sources/entry-list.ts";
 

@@ -5,7 +5,7 @@ import { readdirSync, renameSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { entriesOf } from "../../src/builder/archives/tar-content.ts";
+import { entriesOf } from "../../src/builder/archives/read-archive.ts";
 import { listen } from "../../src/cli/engine/listen.ts";
 import { withGzip } from "../../src/engine/http/gzip.ts";
 import { readTar } from "../../src/image/tar-reader.ts";

@@ -9,7 +9,6 @@ import type { BuildJob, Decompress } from "../job.ts";
 import { fetchContent, watched } from "../remote-files/fetch-url.ts";
 import { accessForAdd } from "../remote-files/remote-access.ts";
 import type { ArchivePlace } from "../state/staged.ts";
-import { createHashedStream, type HashedStream } from "./hashed-stream.ts";
 
 /** Opens the bytes without decompression: those of the file, or of a new download. */
 export async function openRaw(place: ArchivePlace, build: BuildJob): Promise<HashedStream> {
@@ -110,4 +109,32 @@ function openFile(path: string): AsyncIterable<Uint8Array> {
   } catch (error) {
     throw readError("read", path, error);
   }
+}
+
+/** A stream that hashes all of its bytes, including those that the consumer leaves unread. */
+interface HashedStream extends AsyncIterable<Uint8Array>, AsyncDisposable {
+  /** Reads the rest; returns the SHA-256 of the whole stream. */
+  finish(): Promise<string>;
+}
+
+export function createHashedStream(source: AsyncIterable<Uint8Array>): HashedStream {
+  const hasher = new Bun.CryptoHasher("sha256");
+  const chunks = source[Symbol.asyncIterator]();
+  const next = async () => {
+    const result = await chunks.next();
+    if (result.done !== true) hasher.update(result.value);
+    return result;
+  };
+  return {
+    // A consumer that stops early leaves the rest to `finish`.
+    [Symbol.asyncIterator]: () => ({ next, return: async () => ({ done: true, value: undefined }) }),
+    async finish() {
+      for (let result = await next(); result.done !== true; ) result = await next();
+      return hasher.digest("hex");
+    },
+    async [Symbol.asyncDispose]() {
+      // An error while stopping in the middle does not matter.
+      await chunks.return?.().catch(() => undefined);
+    },
+  };
 }

@@ -6,12 +6,11 @@ import { withLatest } from "../../service/images/tag.ts";
 import type { FoundImage } from "../../service/service.ts";
 import { isTag } from "../../service/wire/image.ts";
 import { nearest } from "../../suggest.ts";
-import type { BuildJob, BuildServices } from "../job.ts";
-import type { BaseImage } from "../state/base-image.ts";
+import { recallImage, rememberImage } from "../cache/noted-images.ts";
+import type { BaseImage, BuildJob, BuildServices } from "../job.ts";
 import { defaultPlatform } from "../state/platform.ts";
 import { requireBase, scratch } from "./base.ts";
 import { localBaseUrl } from "./local-base.ts";
-import { recallImage, rememberImage } from "./remembered-images.ts";
 
 /** The time limit for the import of a base image. */
 const importTimeoutSeconds = 1800;

@@ -1,16 +1,14 @@
 import type { FromInstruction } from "../../dockerfile/instruction.ts";
 import { type ImageConfig, variablesIn } from "../../image/config.ts";
 import { baseHash } from "../cache/chain-hash.ts";
-import { notedConfiguration, notedOrigin } from "../cache/noted-configuration.ts";
-import type { BuildJob } from "../job.ts";
+import { notedConfiguration, notedOrigin, noteReference } from "../cache/noted-images.ts";
+import type { BaseImage, BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
-import type { BaseImage } from "../state/base-image.ts";
 import type { Layer } from "../state/layer.ts";
 import { type StageState, startStage } from "../state/state.ts";
 import { scratch } from "./base.ts";
 import { findImage } from "./find-image.ts";
 import { inheritedVariables } from "./inherited.ts";
-import { noteReference } from "./noted-base.ts";
 
 /** Starts a stage from an image. The stage keeps the image's configuration, if the service returns it. */
 export async function startFromImage(

@@ -4,8 +4,8 @@ import type { BlobStore, StoredManifest } from "../../registry/blob-store.ts";
 import type { Service } from "../../service/client.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { readAtMost } from "../../streams.ts";
+import type { RemoteBases } from "../job.ts";
 import { supportOf } from "../service-support.ts";
-import type { RemoteBases } from "../state/base-image.ts";
 import { formatPlatform, type Platform, parsePlatform } from "../state/platform.ts";
 import { platformOf } from "./base.ts";
 

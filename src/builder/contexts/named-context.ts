@@ -1,7 +1,6 @@
 import type { BuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { CopyInstruction } from "../../dockerfile/instruction.ts";
-import type { InputObserver } from "../input-observer.ts";
 
 /** The value of a `--build-context NAME=VALUE`, which stands for NAME in FROM, `COPY --from` and `RUN --mount=from`. */
 export type NamedContext = DirectoryContext | ImageContext;
@@ -69,4 +68,15 @@ export function sourceDirectory(
 ): DirectoryContext | undefined {
   const found = name === "COPY" && from !== undefined ? findContext(from, contexts) : undefined;
   return found?.kind === "directory" ? found : undefined;
+}
+
+/** Receives the external inputs of a build. The same input may be reported more than once. */
+export interface InputObserver {
+  image(reference: string, uuid: string): void;
+  /** The URL has no credentials. */
+  url(url: string, sha256: string): void;
+  /** A commit of a git repository, whose address has no credentials. */
+  repository(url: string, commit: { ref: string | undefined; commit: string }): void;
+  /** A file of the context, by its path there. `context`: the name of a `--build-context`. */
+  file(path: string, sha256: string, context?: string): void;
 }

@@ -2,13 +2,13 @@
 import { posix } from "node:path";
 import type { AddInstruction, CopyInstruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
+import type { ImageFacts } from "../cache/image-facts.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { titleOf } from "../location.ts";
 import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
 import { namesDirectory } from "./destination.ts";
-import { linksInPlaceOf } from "./image-links.ts";
 import type { CopyPlan, PlannedCopy } from "./plan.ts";
 import { bringsDirectory, type PlannedItem, PlannedItems } from "./planned-items.ts";
 
@@ -159,4 +159,29 @@ function mayGoInto(destination: string, item: PlannedItem): boolean {
   if (item.kind === "document" || item.kind === "repository") return false;
   const source = item.kind === "url" ? new URL(item.url).pathname : item.entry.absolutePath;
   return posix.extname(destination) === "" && posix.basename(source) !== posix.basename(destination);
+}
+
+/**
+ * Finds links that an image has in the place of directories below a destination, such as `/lib`. Looks from the top down, only
+ * below directories that the image has.
+ *
+ * @param directories absolute paths, each after the one that contains it
+ */
+async function* linksInPlaceOf(
+  directories: Iterable<string>,
+  destination: string,
+  { layer, staged }: Pick<StageState, "layer" | "staged">,
+  facts: ImageFacts,
+): AsyncGenerator<string, undefined> {
+  const shared = new Set([destination]);
+  let isThere: boolean | undefined;
+  for (const path of directories) {
+    if (staged.has(path) || !shared.has(posix.dirname(path))) continue;
+    // Most copies have no directory in them and ask nothing.
+    isThere ??= destination === "/" || (await facts.isDirectory(layer.image, destination));
+    if (!isThere) return;
+    const type = await facts.typeAt(layer.image, path);
+    if (type === "symlink") yield path;
+    if (type === "directory") shared.add(path);
+  }
 }

@@ -2,8 +2,8 @@ import { type HashOptions, hashEach } from "../../context/hashing/hash.ts";
 import type { ListedFile, SourceMatch } from "../../context/sources/entry-list.ts";
 import { createPace } from "../../pace.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
+import type { InputObserver } from "../contexts/named-context.ts";
 import type { EarlyUploads } from "../feed.ts";
-import type { InputObserver } from "../input-observer.ts";
 import { collectGarbage } from "../operations/gc.ts";
 
 type HashSourcesOptions = Omit<HashOptions, "cache" | "onHash" | "onContent" | "hashOnTheWay"> & {

@@ -4,7 +4,7 @@ import type { ResolvedSource } from "../../image/copy-sources.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import type { ImageService } from "../../service/service.ts";
 import type { CopiedEntry, CopiedFile, CopiedSource } from "../../store/copies.ts";
-import { contentOf, entriesOf } from "../archives/tar-content.ts";
+import { contentOf, entriesOf } from "../archives/read-archive.ts";
 import type { BuildJob } from "../job.ts";
 import type { ImageContents } from "../operations/image-contents.ts";
 import { withRetries } from "../remote-files/fetch-url.ts";

@@ -1,12 +1,10 @@
-import type { ListedEntry } from "../../context/sources/entry-list.ts";
+import type { ListedEntry, ListedFile } from "../../context/sources/entry-list.ts";
 import { sha256Of } from "../../sha256.ts";
 import { modifiedSeconds } from "../addresses/source-url.ts";
 import type { BuildJob } from "../job.ts";
-import { ContextFile } from "../staging/context-file.ts";
-import type { GivenOwner, StagedEntry, StagedFile } from "../state/staged.ts";
-import { stageDirectory } from "./made-directories.ts";
+import type { GivenOwner, LocalContent, StagedEntry, StagedFile } from "../state/staged.ts";
 import type { PlannedEntry, PlannedItem, PlannedUrl } from "./planned-items.ts";
-import type { Item } from "./stage-items.ts";
+import { type Item, stageDirectory } from "./stage-items.ts";
 
 /** Creates items on demand: for a large context, a list of all takes noticeable memory. */
 export function* stagedItems(
@@ -89,4 +87,69 @@ export async function stageUrl(
   const { sha256, size, lastModified } = await addFromUrl(url, checksum, build);
   const mtime = modifiedSeconds(lastModified);
   return { type: "file", sha256, size, mode, content: { kind: "url", url }, mtime, ...owned };
+}
+
+/** A staged file of the context. Refers to its list instead of copying the values, which saves memory for a large context. */
+export class ContextFile implements StagedFile, LocalContent {
+  readonly list: ListedFile["list"];
+  readonly index: number;
+  readonly mode: number;
+  /** One object shared by all files of an instruction. */
+  readonly owned: GivenOwner;
+
+  constructor({ list, index }: Pick<ListedFile, "list" | "index">, mode: number, owned: GivenOwner) {
+    this.list = list;
+    this.index = index;
+    this.mode = mode;
+    this.owned = owned;
+  }
+
+  get type(): "file" {
+    return "file";
+  }
+
+  get sha256(): string {
+    return this.list.hashAt(this.index);
+  }
+
+  get size(): number {
+    return this.list.sizeAt(this.index);
+  }
+
+  /** The file itself, so that callers that need only the kind build no path. */
+  get content(): LocalContent {
+    return this;
+  }
+
+  get kind(): "local" {
+    return "local";
+  }
+
+  get absolutePath(): string {
+    return this.list.absolutePathAt(this.index);
+  }
+
+  get mtime(): number {
+    return this.list.mtimeMsAt(this.index) / 1000;
+  }
+
+  get inode(): symbol | undefined {
+    return this.list.inodeAt(this.index);
+  }
+
+  get uid(): number {
+    return this.owned.uid;
+  }
+
+  get gid(): number {
+    return this.owned.gid;
+  }
+
+  get names(): string | undefined {
+    return this.owned.names;
+  }
+
+  get line(): number {
+    return this.owned.line;
+  }
 }

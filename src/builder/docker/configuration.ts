@@ -1,11 +1,16 @@
 import { constants } from "node:os";
-import type { Command, ConfigurationInstruction, Instruction } from "../../dockerfile/instruction.ts";
+import { nanosecondsOf } from "../../dockerfile/duration.ts";
+import type {
+  Command,
+  ConfigurationInstruction,
+  HealthcheckInstruction,
+  Instruction,
+} from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";
 import type { IsKnown } from "../state/scope.ts";
-import { healthcheckOf } from "./healthcheck.ts";
 
 interface Words {
   lookup: Lookup;
@@ -108,4 +113,21 @@ function requireSignal(signal: string): string {
 
 function refuse(message: string, hint: string): never {
   throw new BoughError(message, { kind: "usage", hint });
+}
+
+/** Returns the healthcheck as Docker writes it in an image's configuration: times in nanoseconds, zeros left out. */
+export function healthcheckOf(
+  instruction: HealthcheckInstruction,
+): { Test: string[] } & Record<string, unknown> {
+  const { command, interval, timeout, startPeriod, startInterval, retries = "0" } = instruction;
+  if (command === undefined) return { Test: ["NONE"] };
+  const Test = command.form === "exec" ? ["CMD", ...command.words] : ["CMD-SHELL", command.line];
+  const numbers = {
+    Interval: nanosecondsOf(interval ?? "0"),
+    Timeout: nanosecondsOf(timeout ?? "0"),
+    StartPeriod: nanosecondsOf(startPeriod ?? "0"),
+    StartInterval: nanosecondsOf(startInterval ?? "0"),
+    Retries: Number(retries),
+  };
+  return { Test, ...Object.fromEntries(Object.entries(numbers).filter(([, value]) => value !== 0)) };
 }

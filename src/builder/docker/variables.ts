@@ -1,6 +1,9 @@
 import { extend } from "../../columns/persistent-map.ts";
 import type { ArgInstruction } from "../../dockerfile/instruction.ts";
+import type { BuildJob } from "../job.ts";
+import { homeOf } from "../owners/ownership.ts";
 import type { Arguments, StageScope } from "../state/scope.ts";
+import type { StageState } from "../state/state.ts";
 
 /**
  * Starts a stage with Docker's precedence, which is the order of lines: the later one of ENV and ARG wins, with `--build-arg` or
@@ -55,4 +58,16 @@ export function proxiesAsDocker(proxies: ReadonlyMap<string, string>): Record<st
   ]);
   // Where both cases are given with values of their own, each keeps its own.
   return Object.fromEntries([...inBothCases, ...given]);
+}
+
+/**
+ * Returns the HOME that Docker sets for a process if neither the image nor the Dockerfile sets one: that of its USER. Returns
+ * nothing if the service sets it, or if the user can't be looked up.
+ */
+export async function findHome(stage: StageState, build: BuildJob): Promise<{ HOME?: string }> {
+  const user = stage.config.User;
+  if (!build.asked.dialect.looksUpUsers || user === undefined || stage.inherited?.has("HOME")) return {};
+  if (await build.services.supports.home()) return {};
+  const HOME = await homeOf(user, stage, build);
+  return HOME === undefined ? {} : { HOME };
 }

@@ -1,14 +1,18 @@
-import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction, LineRange } from "../../dockerfile/instruction.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Culprit, Problem } from "../../dockerfile/problems/problem.ts";
 import { expandWord } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
 import { nearest } from "../../suggest.ts";
+import { targetStageName } from "../bases/automatic-arguments.ts";
 import type { NamedContexts } from "../contexts/named-context.ts";
 import type { Dialect } from "../dialect.ts";
+import { startGlobals } from "../interpreter/interpret.ts";
+import { declareGlobals } from "../interpreter/settings.ts";
+import { defaultPlatform, parsePlatform } from "../state/platform.ts";
 import { type Arguments, lookUp } from "../state/scope.ts";
+import type { BuildWarning } from "../state/warnings.ts";
 import { type BuildGraph, buildGraph, type Edge, findStage } from "./build-graph.ts";
-import { staticGlobals } from "./static-globals.ts";
 
 /** Returns the graph of a Dockerfile. `globals`: the ARGs before the first FROM, which a FROM may use. */
 export function graphOf(dockerfile: Dockerfile, globals: Arguments, contexts: NamedContexts): BuildGraph {
@@ -44,7 +48,7 @@ export function requireTarget({ stages }: Dockerfile, target: string | undefined
 }
 
 /** What decides about the stages of a Dockerfile. */
-export interface StageInputs {
+interface StageInputs {
   dialect: Dialect;
   buildArgs: ReadonlyMap<string, string>;
   target: string | undefined;
@@ -120,4 +124,44 @@ function culpritOf(
     if (at >= 0) return { line, column: at + "from=".length + 1, length: reference.length };
   }
   return undefined;
+}
+
+/** Returns the ARGs before the first FROM, without asking the service for its platform. Omits an ARG that can't be declared. */
+export function staticGlobals(
+  dockerfile: Pick<Dockerfile, "globals" | "escape" | "stages">,
+  { buildArgs, target }: { buildArgs: ReadonlyMap<string, string>; target: string | undefined },
+): Arguments {
+  const { globals: instructions, escape } = dockerfile;
+  const platform = parsePlatform(defaultPlatform);
+  let globals = startGlobals({ platform, stage: targetStageName(dockerfile, target) }, buildArgs);
+  for (const instruction of instructions) {
+    try {
+      globals = declareGlobals(instruction, globals, { buildArgs, escape });
+    } catch (error) {
+      // The build reports this when it reaches the ARG.
+      if (!(error instanceof BoughError)) throw error;
+    }
+  }
+  return globals;
+}
+
+/** Warns of each `--from` that names an image, but is nearly the name of a stage, before a registry is asked for it. */
+export function mistypedStages(
+  dockerfile: Dockerfile,
+  { dialect, buildArgs, target, contexts }: StageInputs,
+): (BuildWarning & { range: LineRange })[] {
+  const names = dockerfile.stages.flatMap(({ name }) => name ?? []);
+  if (names.length === 0) return [];
+  const graph = graphOf(dockerfile, staticGlobals(dockerfile, { buildArgs, target }), contexts);
+  return graph.nodes.flatMap(({ edges }) =>
+    edges.flatMap(({ kind, reference, target, instruction }) => {
+      const isSkipped = kind === "from" || (kind === "copy" && !dialect.copiesFromImages);
+      if (isSkipped || target.kind !== "image" || !/^[\w-]+$/.test(reference)) return [];
+      const meant = nearest(reference, names);
+      // A stage that is defined later is an error of its own.
+      if (meant === undefined || meant === reference.toLowerCase()) return [];
+      const message = `--from=${reference} names no stage, so it is an image; did you mean the stage ${meant}?`;
+      return [{ rule: "MistypedStage", message, range: instruction.range }];
+    }),
+  );
 }

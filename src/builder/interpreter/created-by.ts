@@ -3,8 +3,7 @@ import type { HealthcheckInstruction, Instruction, RunInstruction } from "../../
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";
-import { portsOf, wordsOf } from "../docker/configuration.ts";
-import { healthcheckOf } from "../docker/healthcheck.ts";
+import { healthcheckOf, portsOf, wordsOf } from "../docker/configuration.ts";
 import { pathInImage } from "../state/path-in-image.ts";
 import { lookUp, type StageScope } from "../state/scope.ts";
 import { expandDeclarations, expandPairs } from "./settings.ts";

@@ -19,7 +19,7 @@ import { emptyRun, emptyUser, emptyWorkdir, skippedInstruction } from "../state/
 import { interpretCopy } from "./copy.ts";
 import { imageTriggers, withTrigger } from "./onbuild.ts";
 import { expandDeclarations, expandPairs } from "./settings.ts";
-import { undefinedVariables } from "./undefined-variables.ts";
+import { undefinedVariables } from "./variable-warnings.ts";
 import type { World } from "./world.ts";
 
 /** Returns the automatic arguments, before any ARG. */

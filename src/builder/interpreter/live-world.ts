@@ -5,15 +5,15 @@ import { startFromImage } from "../bases/from.ts";
 import { expandsVariables, inheritEnvironment } from "../bases/inherited.ts";
 import { sourceDirectory } from "../contexts/named-context.ts";
 import { findFiles } from "../copy/copy.ts";
-import { warnOfLinking } from "../copy/link-flag.ts";
+import { type Destination, namesDirectory } from "../copy/destination.ts";
 import { planCopy } from "../copy/plan.ts";
 import { bringsDirectory } from "../copy/planned-items.ts";
 import type { Dialect } from "../dialect.ts";
 import type { FoundSources } from "../feed.ts";
-import type { AskedBuild, BuildJob } from "../job.ts";
-import { inDirectory } from "../job-of-step.ts";
+import { type AskedBuild, type BuildJob, inDirectory } from "../job.ts";
 import { specialFilesOf } from "../staging/special-files.ts";
 import { addStep } from "../state/history.ts";
+import { parentDirectories, pathInImage } from "../state/path-in-image.ts";
 import { lookUp } from "../state/scope.ts";
 import { changeUser, type StageState } from "../state/state.ts";
 import { makeFilesLayer } from "../steps/files-step.ts";
@@ -130,4 +130,36 @@ function isSkipped(instruction: Instruction, { copiesFromImages, keepsConfigurat
 
 function changesFiles({ name }: Instruction): boolean {
   return ["ADD", "COPY", "RUN", "WORKDIR"].includes(name);
+}
+
+/**
+ * Warns of `--link` where it makes a difference. Docker's own builder ignores the flag, as bough does. BuildKit, which can link
+ * layers, does not look at the image: it replaces links by directories and a directory by a file. `found`: the destination, if
+ * known.
+ */
+async function warnOfLinking(
+  { link, range: { start: line } }: CopyInstruction | AddInstruction,
+  { destination, found, isFile }: { destination: string; found?: Destination; isFile: boolean },
+  { layer, staged, config }: StageState,
+  { services, emit, asked }: BuildJob,
+): Promise<void> {
+  if (link !== true || !asked.dialect.copiesAsBuildKit) return;
+  const path = pathInImage(config.WorkingDir, destination);
+  const warn = (what: string, advice: string) => {
+    const message = `--link: ${what}, as in Docker's own builder; BuildKit replaces it if it links layers: ${advice}`;
+    emit({ type: "warning", message, line });
+  };
+  const isWord = !namesDirectory(destination);
+  for (const at of [...parentDirectories(path), ...(isWord ? [] : [path])]) {
+    const entry = staged.get(at);
+    const target =
+      entry === undefined
+        ? await services.facts.readLink(layer.image, at)
+        : entry.type === "symlink"
+          ? entry.target
+          : undefined;
+    if (target !== undefined) return warn(`${at} is a link, which is followed`, "name its target");
+  }
+  if (isFile && isWord && found?.isDirectory === true && path !== "/")
+    warn(`${path} is a directory, so the file is put into it`, `write ${path}/`);
 }

@@ -1,6 +1,6 @@
 import type { WorkdirInstruction } from "../../dockerfile/instruction.ts";
 import { requireNoFiles } from "../copy/check-plan.ts";
-import { stageDirectories } from "../copy/made-directories.ts";
+import { stageDirectories } from "../copy/stage-items.ts";
 import type { BuildJob } from "../job.ts";
 import { isRoot, type Owner, resolveFileOwner, root } from "../owners/ownership.ts";
 import { addStaged } from "../staging/add-staged.ts";

@@ -1,14 +1,17 @@
-import type { Dockerfile, RunInstruction } from "../../dockerfile/instruction.ts";
+import type { BuildContext } from "../../context/build-context.ts";
+import type { Dockerfile, Mount, RunInstruction } from "../../dockerfile/instruction.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Problem } from "../../dockerfile/problems/problem.ts";
+import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { wordsOfMount } from "../../dockerfile/words/references.ts";
+import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import type { NamedContexts } from "../contexts/named-context.ts";
+import { nearest } from "../../suggest.ts";
+import { type DirectoryContext, findContext, type NamedContexts } from "../contexts/named-context.ts";
 import type { MountSupport, ServiceSupport } from "../service-support.ts";
 import { missingSecret } from "../state/secrets.ts";
-import { expandMounts } from "./expand-mounts.ts";
-import type { MountSpec } from "./mount-spec.ts";
-import { mountedDirectory } from "./mounted-directory.ts";
+import type { BuildWarning } from "../state/warnings.ts";
+import { type MountSpec, readMounts } from "./mount-spec.ts";
 
 /** The ids given on the command line. */
 export interface GivenIds {
@@ -104,4 +107,101 @@ export async function requireMounts(
   if (none.length === 0) return;
   const problems = findUnsupportedMounts(dockerfile, await supports.mounts());
   if (problems.length > 0) throw new DockerfileError(dockerfile, problems);
+}
+
+/** Warns of `--secret` and `--ssh` ids that the Dockerfile never asks for. */
+export function unusedSecrets(
+  { instructions, path }: Dockerfile,
+  given: GivenIds,
+  { context, contexts }: { context: BuildContext; contexts: NamedContexts },
+): BuildWarning[] {
+  const mounts = instructions.flatMap((instruction) =>
+    instruction.name === "RUN" ? instruction.mounts : [],
+  );
+  // A mount with a variable may ask for any id.
+  if (mounts.some((mount) => wordsOfMount(mount).some((word) => word.includes("$")))) return [];
+  // An address may contain a variable, so any ADD may name a repository.
+  const mayFetch =
+    context.isRepository === true ||
+    contexts.values().some((each) => each.kind === "directory" && each.source.kind === "repository") ||
+    instructions.some(({ name }) => name === "ADD");
+  const mayServeGit = (id: string) => mayFetch && /^(GIT_AUTH_(TOKEN|HEADER)(\..*)?|default)$/.test(id);
+  return (["secret", "ssh"] as const).flatMap((type) => {
+    const asked = new Set(
+      mounts.filter((mount) => mount.type === type).flatMap((mount) => idOf(mount) ?? []),
+    );
+    const ids = type === "secret" ? given.secrets : given.agents;
+    return ids
+      .filter((id) => !asked.has(id) && !mayServeGit(id))
+      .map((id): BuildWarning => {
+        const option = type === "secret" ? `--secret id=${id}` : `--ssh ${id}`;
+        const meant = nearest(id, asked);
+        const advice = meant === undefined ? "" : ` (did you mean ${meant}?)`;
+        return {
+          rule: "UnusedSecret",
+          message: `${option} has no effect: no RUN --mount=type=${type} in ${path} uses it${advice}`,
+        };
+      });
+  });
+}
+
+/** Returns `undefined` if the mount is invalid, which is reported elsewhere. */
+function idOf(mount: Parameters<typeof readMounts>[0][number]): string | undefined {
+  try {
+    const [spec] = readMounts([mount], "/workdir");
+    return spec?.type === "secret" || spec?.type === "ssh" ? spec.id : undefined;
+  } catch (error) {
+    if (!(error instanceof BoughError)) throw error;
+    return undefined;
+  }
+}
+
+/** Returns the mounts of a RUN. Docker replaces variables in every field but `from`. */
+export function expandMounts(
+  { mounts }: Pick<RunInstruction, "mounts">,
+  { lookup, escape, workdir }: { lookup: Lookup; escape: EscapeCharacter; workdir: string },
+): MountSpec[] {
+  return readMounts(
+    mounts.map((mount) => replaceWords(mount, (word) => expandWord(word, lookup, escape))),
+    workdir,
+  );
+}
+
+function replaceWords(mount: Mount, expand: (word: string) => string): Mount {
+  const text = (word: string | undefined) => (word === undefined ? undefined : expand(word));
+  const flag = (word: string | true | undefined) => (word === true ? true : text(word));
+  return {
+    type: expand(mount.type).toLowerCase(),
+    id: text(mount.id),
+    from: mount.from,
+    source: text(mount.source),
+    target: text(mount.target),
+    readonly: flag(mount.readonly),
+    required: flag(mount.required),
+    sharing: text(mount.sharing),
+    mode: text(mount.mode),
+    uid: text(mount.uid),
+    gid: text(mount.gid),
+    size: text(mount.size),
+    env: text(mount.env),
+  };
+}
+
+/**
+ * Returns the directory of a named context that a bind mounts; `undefined` if the mount's files come from elsewhere. Throws for a
+ * cache: only an image can fill one.
+ */
+export function mountedDirectory(spec: MountSpec, contexts: NamedContexts): DirectoryContext | undefined {
+  if ((spec.type !== "bind" && spec.type !== "cache") || spec.from === undefined) return undefined;
+  const { from } = spec;
+  const found = findContext(from, contexts);
+  if (found?.kind !== "directory") return undefined;
+  if (spec.type === "bind") return found;
+  throw new BoughError(
+    `not supported: --mount=type=cache,from=${from}: --build-context ${found.name} is a directory, and only a stage or an image can fill a cache`,
+    {
+      kind: "usage",
+      hint: `Make a stage of it (FROM scratch AS files, COPY --from=${from} . /) and write from=files.`,
+    },
+  );
 }

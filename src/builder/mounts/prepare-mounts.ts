@@ -1,14 +1,19 @@
 import { BoughError } from "../../errors.ts";
+import type { InstanceFile, Loan } from "../../service/wire/file.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
+import type { InstanceMount } from "../../service/wire/mount.ts";
 import { type ExpandedCommand, numericUser } from "../commands/command.ts";
 import type { BuildJob } from "../job.ts";
 import { detectLoss, retryAfterLoss } from "../operations/missing-image.ts";
+import type { FileFeatures } from "../service-support.ts";
 import { addStaged } from "../staging/add-staged.ts";
-import type { StagedLoan } from "../staging/lending.ts";
+import { lenderOf, lendStaged, type StagedLoan } from "../staging/lending.ts";
+import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "../staging/request-fields.ts";
+import { uploadStaged } from "../staging/upload.ts";
+import type { Staged } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { mountFields } from "./mount-request.ts";
 import { whyUnsupported } from "./mount-support.ts";
-import type { RunMounts } from "./run-mounts.ts";
+import type { RunMount, RunMounts } from "./run-mounts.ts";
 
 /** The way in which a RUN gets its mounts from the service. */
 interface Mounting {
@@ -80,4 +85,103 @@ export async function prepareMounts(
     addTo: byScript,
     retryAfterLoss: (action) => isLost(() => retryAfterLoss(staged, build, action)),
   };
+}
+
+/** The request's fields for mounts, and the loans that they name, to end once the operation is over. */
+interface MountFields {
+  fields: Pick<InstanceRequest, "mounts" | "env">;
+  loans: StagedLoan[];
+}
+
+/** Returns the request's fields for mounts, for a service with the extension `mounts`. Lends or uploads their contents. */
+async function mountFields(
+  { mounts, files }: RunMounts,
+  env: Readonly<Record<string, string>>,
+  build: BuildJob,
+): Promise<MountFields> {
+  const lend = await lenderOf(files, build.services);
+  const ids =
+    lend !== undefined || files.size === 0 ? new Map<string, string>() : await uploadStaged(files, build);
+  const features = await featuresFor(files, build.services.supports);
+  const agent = mounts.find(({ spec }) => spec.type === "ssh")?.spec.target;
+  const loans: StagedLoan[] = [];
+  const made: InstanceMount[] = [];
+  for (const mount of mounts) {
+    const loan =
+      lend && mount.source?.kind === "files"
+        ? await lendStaged(mount.source.files, lend, build, "/")
+        : undefined;
+    if (loan !== undefined) loans.push(loan);
+    const one = instanceMount(mount, { ids, features, loan }, build);
+    if (one !== undefined) made.push(one);
+  }
+  // BuildKit sets it with or without an agent.
+  return {
+    fields: { mounts: made, env: agent === undefined ? { ...env } : { SSH_AUTH_SOCK: agent, ...env } },
+    loans,
+  };
+}
+
+/** Returns `undefined` for a secret or agent that was not given. */
+function instanceMount(
+  { spec, source }: RunMount,
+  sent: SentFiles,
+  { asked: { secrets }, services: { carriedCaches } }: BuildJob,
+): InstanceMount | undefined {
+  const { target } = spec;
+  switch (spec.type) {
+    case "bind": {
+      const { readonly } = spec;
+      if (source === undefined) throw new Error(`nothing to mount at ${target}`);
+      if (source.kind === "image")
+        return { type: "bind", target, image: source.image, source: spec.source, readonly };
+      const entries = instanceEntries(source.files, sent.loan === undefined ? sent.features : allFeatures);
+      const contents = {
+        ...filesField(source.files, sent),
+        ...(Object.keys(entries).length > 0 && { entries }),
+      };
+      return { type: "bind", target, ...contents, readonly };
+    }
+    case "cache": {
+      const { from: _, source: path, readonly, ...own } = spec;
+      const image = source?.kind === "image" ? { image: source.image } : {};
+      const place = path === "/" && source === undefined ? {} : { source: path };
+      // What it starts with is its image's, whatever it had elsewhere.
+      const contents = source === undefined ? carriedCaches?.use(spec) : undefined;
+      return { ...own, ...(readonly && { readonly }), ...image, ...place, ...(contents && { contents }) };
+    }
+    case "tmpfs":
+      return { type: "tmpfs", target, ...(spec.size !== undefined && { size: spec.size }) };
+    case "secret": {
+      const value = secrets.values.get(spec.id);
+      if (value === undefined) return undefined;
+      const { id: _, required: __, env, isFile, ...own } = spec;
+      const base64 = Buffer.from(value.reveal()).toString("base64");
+      return { ...own, value: base64, ...(!isFile && { isFile }), ...(env !== undefined && { env }) };
+    }
+    case "ssh": {
+      const agent = secrets.agents.get(spec.id);
+      const { id: _, required: __, ...own } = spec;
+      return agent === undefined ? undefined : { ...own, agent };
+    }
+  }
+}
+
+/** The way in which the service gets a mount's files. */
+interface SentFiles {
+  /** By SHA-256. */
+  ids: ReadonlyMap<string, string>;
+  features: FileFeatures;
+  loan: Loan | undefined;
+}
+
+function filesField(
+  staged: Staged,
+  { ids, features, loan }: SentFiles,
+): { files: Record<string, InstanceFile> } | { lent_files: string } {
+  if (loan !== undefined) return { lent_files: loan.id };
+  const files = instanceFiles(staged, ids, features);
+  // The paths of links are always absolute: these begin at the target.
+  for (const file of Object.values(files)) file.links &&= file.links.map((path) => `/${path}`);
+  return { files };
 }

@@ -4,16 +4,14 @@ import { visible } from "../../visible.ts";
 import { findImageSource, type ImageSource } from "../bases/image-source.ts";
 import { stagedDigest } from "../cache/chain-hash.ts";
 import type { MountedImage } from "../cache/step-inputs.ts";
-import type { BuildJob } from "../job.ts";
-import { inDirectory } from "../job-of-step.ts";
+import { type BuildJob, inDirectory } from "../job.ts";
 import type { LosableImage } from "../state/layer.ts";
 import { lookUp } from "../state/scope.ts";
 import { missingSecret } from "../state/secrets.ts";
 import type { Staged, StagedEntry } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { expandMounts } from "./expand-mounts.ts";
 import type { MountSpec } from "./mount-spec.ts";
-import { mountedDirectory } from "./mounted-directory.ts";
+import { expandMounts, mountedDirectory } from "./mount-support.ts";
 import { stageMountedFiles } from "./mounted-files.ts";
 
 /** The mounts of a RUN with their contents. */

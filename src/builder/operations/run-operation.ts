@@ -1,7 +1,19 @@
+import { NotFoundError, UnknownOutcomeError } from "../../service/http/errors.ts";
+import type { OperationOutcome } from "../../service/service.ts";
 import type { InstanceRequest } from "../../service/wire/instance.ts";
-import type { BuildJob } from "../job.ts";
-import { type FollowedOutcome, followOperation, type OperationStep, startOperation } from "./operation.ts";
-import { resumeOperation } from "./unfinished.ts";
+import type { UnfinishedEntry } from "../../store/unfinished.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
+import {
+  createOutputReporter,
+  type FollowedOutcome,
+  finishOperations,
+  followOperation,
+  isSuccess,
+  type OperationStep,
+  otherOperations,
+  outputLimit,
+  startOperation,
+} from "./operation.ts";
 
 /**
  * Runs an instance to its end, or resumes the one that a killed build has left. An interruption cancels it on the service before
@@ -19,4 +31,93 @@ export async function runOperation(
   // The steps after it have to be run, too.
   if (step.makesLayer === true) build.early.markNeeded();
   return followOperation(operation, step, build);
+}
+
+/** Time after which a request that was sent just before a kill has become an operation, or never will. */
+const settlingMilliseconds = 5000;
+const searchIntervalMilliseconds = 500;
+
+/**
+ * Returns the outcome of the step's operation if a dead build has started it. Follows it if it still runs; takes it over if it
+ * has succeeded. Returns `undefined` if there is none or it failed.
+ */
+async function resumeOperation(step: OperationStep, build: BuildJob): Promise<OperationOutcome | undefined> {
+  const { store, owner } = build.services;
+  const { session } = build.asked;
+  const left = store.unfinished.takeOver(session, step.key, owner.id, owner.isAlive);
+  if (left === undefined) return undefined;
+  const operation = left.operation ?? (await findLostOperation(left, step, build));
+  if (operation !== undefined) {
+    store.unfinished.setOperation(left, operation);
+    const outcome = await continueOperation(operation, step, build);
+    if (outcome !== undefined) return outcome;
+  }
+  finishOperations([step.key], build);
+  return undefined;
+}
+
+/** Finds the operation if the build was killed before it received the response to its request. */
+async function findLostOperation(
+  { requestId, startedAt }: UnfinishedEntry,
+  { title }: OperationStep,
+  build: BuildJob,
+): Promise<string | undefined> {
+  const { service, supports, clock, signal } = build.services;
+  const { emit } = build;
+  const repeats = otherOperations(requestId, build.services);
+  for (;;) {
+    const found = await service.findSpawned({
+      requestId,
+      repeats,
+      truncateAt: outputLimit,
+      since: startedAt,
+    });
+    if (!supports.operationList()) {
+      const message = `an earlier build ended while starting ${title}, and the service can't tell whether that is still running`;
+      emit({ type: "warning", message, line: undefined });
+      return undefined;
+    }
+    const left = startedAt + settlingMilliseconds - clock.now();
+    if (found !== undefined || left <= 0) return found;
+    await clock.sleep(Math.min(left, searchIntervalMilliseconds), signal);
+  }
+}
+
+async function continueOperation(
+  operation: string,
+  step: OperationStep,
+  build: BuildJob,
+): Promise<OperationOutcome | undefined> {
+  const { service } = build.services;
+  const { emit } = build;
+  const { title } = step;
+  try {
+    if (!(await service.hasEnded(operation))) {
+      emit({ type: "resumed", operation, title });
+      return await followOperation(operation, step, build);
+    }
+    const outcome = await service.follow(
+      operation,
+      undefined,
+      undefined,
+      build.asked.commands.timeoutSeconds,
+    );
+    if (!isSuccess(outcome) || !(await hasImage(outcome, build.services))) return undefined;
+    emit({ type: "resumed", operation, title });
+    if (step.showsOutput !== false) {
+      const output = createOutputReporter(operation, emit, build.services.signal);
+      for (const stream of ["stdout", "stderr"] as const)
+        output.reportRest({ stream, text: outcome[stream].text });
+      output.end(outcome, true);
+    }
+    return outcome;
+  } catch (error) {
+    if (error instanceof NotFoundError || error instanceof UnknownOutcomeError) return undefined;
+    throw error;
+  }
+}
+
+/** Returns false if the service has lost the image. If it can't be asked, the image is assumed to exist. */
+async function hasImage({ image }: OperationOutcome, { service }: BuildServices): Promise<boolean> {
+  return image === undefined || (await service.hasImage(image)) !== false;
 }

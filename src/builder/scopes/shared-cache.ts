@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 import type { CopiedSource } from "../../store/copies.ts";
 import type { Store } from "../../store/store.ts";
 import { visible } from "../../visible.ts";
-import { unpackedWords } from "../archives/unpacked-words.ts";
+import { unpackedWords } from "../archives/read-archive.ts";
 import { type Difference, findDifference } from "../cache/explain.ts";
 import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepInputs } from "../cache/step-inputs.ts";

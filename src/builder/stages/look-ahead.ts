@@ -10,11 +10,14 @@ import type { AddInstruction, CopyInstruction, Dockerfile } from "../../dockerfi
 import type { FileStates } from "../../store/file-states.ts";
 import type { ContextHashes } from "../../store/hashes.ts";
 import { isUrl } from "../addresses/source-url.ts";
+import type { InputObserver } from "../contexts/named-context.ts";
 import { hashMatches } from "../copy/hash-sources.ts";
 import { expandCopyWords } from "../copy/words.ts";
 import type { Dialect } from "../dialect.ts";
-import type { EarlyUploads, LookAhead } from "../feed.ts";
-import type { InputObserver } from "../input-observer.ts";
+import type { EarlyUploads, LookAhead, SmallContents } from "../feed.ts";
+import type { RunningBuild } from "../job.ts";
+import { createEarlyUploads, noEarlyUploads } from "../staging/early-uploads.ts";
+import { specialFilesOf } from "../staging/special-files.ts";
 
 interface LookAheadOptions {
   dialect: Dialect;
@@ -166,4 +169,26 @@ function isLiteral(instruction: CopyInstruction | AddInstruction, dialect: Diale
   const paths = sources.flatMap((source) => (source.kind === "path" ? [source.path] : []));
   const words = [...paths, ...exclude, destination, chmod, chown];
   return paths.length > 0 && !words.some((word) => word.includes("$")) && !paths.some(isUrl);
+}
+
+/** The parts of a stage that find, hash and send files in advance. */
+export interface StageFeed {
+  early: EarlyUploads;
+  ahead: LookAhead;
+  /** Resolves when nothing is being read or sent any more. */
+  stop(): Promise<unknown>;
+}
+
+export function openFeed(
+  { asked, services, source, inputs }: RunningBuild,
+  contents: SmallContents,
+): StageFeed {
+  const { dialect, dockerfile } = asked;
+  const { supports, service, store, clock, signal } = services;
+  const early = supports.isInThisProcess
+    ? noEarlyUploads
+    : createEarlyUploads({ service, uploads: store.uploads, contents, signal });
+  const whyLeftOut = specialFilesOf(dialect, supports);
+  const ahead = createLookAhead({ ...source, dialect, dockerfile, early, inputs, whyLeftOut, clock, signal });
+  return { early, ahead, stop: () => Promise.all([ahead.stop(), early.stop()]) };
 }

@@ -23,10 +23,9 @@ import { createSmallContents } from "../staging/small-contents.ts";
 import { dependsOnPlatform, type Platform } from "../state/platform.ts";
 import type { StageState } from "../state/state.ts";
 import { stepsOf } from "../step-place.ts";
-import { ordinalsOf } from "./ordinals.ts";
+import { openFeed, type StageFeed } from "./look-ahead.ts";
 import { commitStage, jobOf, lastStepOf, performGlobal, runStage } from "./run-stage.ts";
-import { openFeed, type StageFeed } from "./stage-feed.ts";
-import type { StagesAtWork } from "./stages-at-work.ts";
+import { ordinalsOf, type StagesAtWork } from "./stages-at-work.ts";
 
 /** The target stage, with all of its files in a layer. */
 export interface BuiltTarget {

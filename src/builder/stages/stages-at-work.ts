@@ -1,11 +1,12 @@
-import type { Instruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
+import type { Dialect } from "../dialect.ts";
 import type { RunningBuild, StageResults } from "../job.ts";
 import type { StepRecord } from "../result.ts";
 import type { Platform } from "../state/platform.ts";
 import type { Arguments } from "../state/scope.ts";
-import type { Step } from "../step-place.ts";
-import type { Ordinals } from "./ordinals.ts";
-import type { StageFeed } from "./stage-feed.ts";
+import { type Step, stepsOf } from "../step-place.ts";
+import { layerMakers } from "../steps/step.ts";
+import type { StageFeed } from "./look-ahead.ts";
 
 /** The common parts of a build's stages. */
 export interface StagesAtWork {
@@ -28,4 +29,39 @@ export interface StagesAtWork {
   feedOf(index: number): StageFeed;
   /** Returns true if several stages run in this build. */
   areMany(): boolean;
+}
+
+/** Numbers that identify a Dockerfile's layer-making steps from one build to the next. */
+interface Ordinals {
+  /** The number of the first layer that the step makes: the count of layer-making instructions before it, in all stages. */
+  ofStep(step: Step): number;
+  /** The number of the layer that takes the files still staged at a stage's end. */
+  ofCommit(stage: number): number;
+  /** The index of the stage that a number belongs to; `undefined` if the Dockerfile has no such step. */
+  stageOf(ordinal: number): number | undefined;
+}
+
+/** The maximum number of triggers of an image. Their ordinals are negative, below those of all instructions. */
+const maxTriggers = 10_000;
+
+export function ordinalsOf(dockerfile: Dockerfile, dialect: Dialect): Ordinals {
+  const { length } = dockerfile.stages;
+  const makers = layerMakers(dockerfile, dialect);
+  const byInstruction = new Map<Instruction, number>(
+    makers.map((instruction, ordinal) => [instruction, ordinal]),
+  );
+  const stages = new Map(stepsOf(dockerfile).map(({ instruction, stage }) => [instruction, stage?.index]));
+  const inStages = (index: number) => (index >= 0 && index < length ? index : undefined);
+  return {
+    ofStep: ({ instruction, stage }) =>
+      byInstruction.get(instruction) ?? -maxTriggers * ((stage?.index ?? 0) + 1),
+    // Commits come after all instructions, the last stage's first.
+    ofCommit: (stage) => makers.length + length - 1 - stage,
+    stageOf(ordinal) {
+      const maker = makers[ordinal];
+      if (maker !== undefined) return stages.get(maker);
+      if (ordinal >= 0) return inStages(makers.length + length - 1 - ordinal);
+      return inStages(Math.ceil(-ordinal / maxTriggers) - 1);
+    },
+  };
 }

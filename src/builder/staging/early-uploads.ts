@@ -4,7 +4,6 @@ import type { ImageService } from "../../service/service.ts";
 import type { UploadCache } from "../../store/uploads.ts";
 import type { EarlyUploads, SmallContents } from "../feed.ts";
 import { createUploadCollector } from "../operations/gc.ts";
-import { Need } from "./need.ts";
 
 /** Sends nothing: a service in this process reads files where they are. */
 export const noEarlyUploads: EarlyUploads = {
@@ -213,4 +212,31 @@ function add(done: UploadProgress, { size, outcome }: Content): void {
   done.files++;
   if (outcome === "reused") done.reused++;
   else done.sentBytes += size;
+}
+
+/** Tells whether files that are found in advance will certainly be needed. */
+class Need {
+  #isCertain = false;
+  #onCertain = () => {};
+
+  get isCertain(): boolean {
+    return this.#isCertain;
+  }
+
+  declare(): void {
+    this.#isCertain = true;
+    this.#onCertain();
+  }
+
+  withdraw(): void {
+    this.#isCertain = false;
+  }
+
+  /** Resolves at the latest with `decided`; true if the files will be needed. Only one caller may wait at a time. */
+  async settle(decided: Promise<unknown>): Promise<boolean> {
+    const { promise: beginning, resolve } = Promise.withResolvers<void>();
+    this.#onCertain = resolve;
+    if (!this.#isCertain) await Promise.race([beginning, decided]);
+    return this.#isCertain;
+  }
 }

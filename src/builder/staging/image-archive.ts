@@ -6,7 +6,7 @@ import { endBytes, fileHeader } from "../../image/tar-writer.ts";
 import type { InstanceFile } from "../../service/wire/file.ts";
 import { sha256Of } from "../../sha256.ts";
 import { streamOf, tap } from "../../streams.ts";
-import { contentOf, entriesOf } from "../archives/tar-content.ts";
+import { contentOf, entriesOf } from "../archives/read-archive.ts";
 import { quote } from "../commands/command.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { collectBetweenSteps, createArchiveCollector } from "../operations/gc.ts";

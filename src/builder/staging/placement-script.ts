@@ -2,8 +2,8 @@ import { posix } from "node:path";
 import { commandsFor, quote } from "../commands/command.ts";
 import { isRoot } from "../owners/ownership.ts";
 import type { Owned, Staged, StagedDirectory, StagedSymlink } from "../state/staged.ts";
-import { entriesToMake } from "./entries-to-make.ts";
 import { hasNames } from "./named-owners.ts";
+import { entriesToMake } from "./request-fields.ts";
 
 /** Returns shell commands for what the API can't stage, without the files of `placeNamedFiles`; empty if there is nothing of the kind. */
 export function placementScript(staged: Staged): string {

@@ -11,13 +11,12 @@ import type { FileFeatures } from "../service-support.ts";
 import { lineNamedIn, PlacementError } from "../state/placement-error.ts";
 import type { Staged } from "../state/staged.ts";
 import type { StageState } from "../state/state.ts";
-import { entriesToMake } from "./entries-to-make.ts";
 import { findLinkedFiles, hasLinkedFiles, type LinkedFile, placeLinkedFiles } from "./hard-links.ts";
 import { packImageFiles, unpackScript } from "./image-archive.ts";
 import { lenderOf, lendStaged, type StagedLoan } from "./lending.ts";
 import { hasNames, placeNamedFiles } from "./named-owners.ts";
 import { exitCodeWithoutShell, placementScript, prelude } from "./placement-script.ts";
-import { allFeatures, featuresFor, instanceEntries, instanceFiles } from "./request-fields.ts";
+import { allFeatures, entriesToMake, featuresFor, instanceEntries, instanceFiles } from "./request-fields.ts";
 import { uploadStaged } from "./upload.ts";
 
 /** The image that the next operation starts from, and the fields that its request needs. */

@@ -3,9 +3,9 @@ import { octalMode } from "../../image/file-mode.ts";
 import type { LocalFile } from "../../service/files/upload.ts";
 import type { InstanceEntry, InstanceFile } from "../../service/wire/file.ts";
 import type { SmallContents } from "../feed.ts";
+import { isRoot } from "../owners/ownership.ts";
 import type { FileFeatures, ServiceSupport } from "../service-support.ts";
 import { type Staged, type StagedEntry, type StagedFile, wireTime } from "../state/staged.ts";
-import { entriesToMake } from "./entries-to-make.ts";
 import { findFurtherPaths } from "./hard-links.ts";
 
 /** `features`: what the service supports, without which times and attributes are left out. */
@@ -99,4 +99,35 @@ export function instanceFiles(
     if (further.length > 0) files[path].links = further;
   }
   return files;
+}
+
+type StagedOther = Exclude<StagedEntry, StagedFile>;
+
+/**
+ * Returns all entries except files and directories that the service makes itself, as parents of other entries. `withTimes`: those
+ * that only need a time are among them.
+ */
+export function entriesToMake(
+  staged: Staged,
+  { withTimes }: { withTimes: boolean },
+): [string, StagedOther][] {
+  const parents = new Set<string>();
+  const others: [string, StagedOther][] = [];
+  let last: string | undefined;
+  staged.forEach((entry, path) => {
+    if (entry.type !== "file") others.push([path, entry]);
+    const end = path.lastIndexOf("/");
+    // Makes a string for each directory, not for each file of a large context.
+    if (last !== undefined && end === last.length && path.startsWith(last)) return;
+    last = path.slice(0, end);
+    parents.add(last === "" ? "/" : last);
+  });
+  return others.filter(
+    ([path, entry]) =>
+      entry.type !== "directory" ||
+      entry.isExplicit ||
+      !isRoot(entry) ||
+      (withTimes && entry.mtime !== undefined) ||
+      !parents.has(path),
+  );
 }

@@ -1,9 +1,8 @@
 import { secretsAmong } from "../../dockerfile/secrets.ts";
 import { defaultPath, type ImageConfig, variablesIn, withVariables } from "../../image/config.ts";
 import { sha256Of } from "../../sha256.ts";
-import { noteBase } from "../bases/noted-base.ts";
 import { configurationTitle } from "../cache/layer-cache.ts";
-import { noteConfiguration, noteOrigin } from "../cache/noted-configuration.ts";
+import { noteBase, noteConfiguration, noteOrigin } from "../cache/noted-images.ts";
 import type { AskedBuild, BuildJob } from "../job.ts";
 import { originOf } from "../state/history.ts";
 import type { Layer } from "../state/layer.ts";

@@ -5,8 +5,7 @@ import type { RememberedStep } from "../cache/step-memory.ts";
 import type { BuildJob } from "../job.ts";
 import { titleOf } from "../location.ts";
 import type { StageState } from "../state/state.ts";
-import { layerMakers } from "./layer-makers.ts";
-import type { Step } from "./step.ts";
+import { layerMakers, type Step } from "./step.ts";
 
 /** Reports, for `--explain`, why a step that is about to run is not taken from the cache. */
 export function explainStep(

@@ -5,8 +5,8 @@ import type { InstanceRequest } from "../../service/wire/instance.ts";
 import { isStateDiskFull } from "../../state-failure.ts";
 import type { RememberedStep } from "../cache/step-memory.ts";
 import { hostNameKey, hostNameOf } from "../commands/network.ts";
-import { findHome } from "../docker/user-home.ts";
-import type { BuildJob } from "../job.ts";
+import { findHome } from "../docker/variables.ts";
+import type { BuildJob, BuildServices } from "../job.ts";
 import { prepareMounts } from "../mounts/prepare-mounts.ts";
 import { unexecutable } from "../mounts/run-mounts.ts";
 import { cannotBeStarted } from "../operations/ask-image.ts";
@@ -23,7 +23,6 @@ import { lineNamedIn, PlacementError } from "../state/placement-error.ts";
 import type { StageState } from "../state/state.ts";
 import { configureLayer } from "./configure-stage.ts";
 import { explainStep } from "./explain-step.ts";
-import { missingShell } from "./missing-shell.ts";
 import { requestOf, type Step } from "./step.ts";
 
 /** Runs the command of a step and stores its image as the layer of this chain hash. */
@@ -162,4 +161,29 @@ function placementError(
   return new PlacementError(message, [...staged.values()].at(-1)?.line, {
     hint: "Start from an image that has a shell, or end with a RUN in exec form of a program that the image has.",
   });
+}
+
+/**
+ * Returns an error if a command was not started because the image has no shell, so that a shell in the image is impossible, too.
+ * Does not ask a service that returned no configuration of the image.
+ */
+async function missingShell(
+  outcome: OperationOutcome,
+  { command, mounts }: Pick<Step, "command" | "mounts">,
+  { layer, staged }: Pick<StageState, "layer" | "staged">,
+  { facts, supports }: BuildServices,
+): Promise<BoughError | undefined> {
+  if (!cannotBeStarted(outcome)) return undefined;
+  const isScripted = mounts !== undefined && !(await supports.mounts()).secrets;
+  if (!isScripted && (command.form !== "shell" || !supports.describesImages())) return undefined;
+  if (staged.has("/bin/sh") || staged.get("/bin")?.type === "symlink") return undefined;
+  if ((await facts.isFile(layer.image, "/bin/sh")) || !supports.inspection()) return undefined;
+  return new BoughError(
+    `the image has no shell (/bin/sh) to run this with (operation ${outcome.operation})`,
+    {
+      hint: isScripted
+        ? "The service does not support mounts, and bough's replacement needs /bin/sh. Build on the embedded engine with --local."
+        : 'Copy one into the image, or name a program that it has: RUN ["/program", "argument"].',
+    },
+  );
 }

@@ -7,9 +7,8 @@ import { titleOf } from "../location.ts";
 import type { RunMounts } from "../mounts/run-mounts.ts";
 import { lookUp } from "../state/scope.ts";
 import type { StageState } from "../state/state.ts";
-import { environmentFor } from "./environment.ts";
 import { findOrMake } from "./find-or-make.ts";
-import type { Step } from "./step.ts";
+import { environmentFor, type Step } from "./step.ts";
 
 /**
  * Performs a RUN. `ordinal`: the number of layer-making

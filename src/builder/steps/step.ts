@@ -1,6 +1,12 @@
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import type { ImageCopy, InstanceRequest } from "../../service/wire/instance.ts";
 import { type ExpandedCommand, processFields } from "../commands/command.ts";
+import type { Dialect } from "../dialect.ts";
+import { proxiesAsDocker } from "../docker/variables.ts";
+import type { AskedBuild } from "../job.ts";
 import type { RunMounts } from "../mounts/run-mounts.ts";
+import { environmentOf, predefinedArguments } from "../state/scope.ts";
+import type { StageState } from "../state/state.ts";
 
 /**
  * `run`: a RUN. `files`: places files without a command, so that it depends on them and on the layer below alone. `commit`: a
@@ -53,4 +59,24 @@ export function requestOf(
 ): InstanceRequest {
   const process = processFields(command, user);
   return { image, ...process, env, cwd, ...placed, disposable: false, ...network };
+}
+
+/** Returns the instructions of a Dockerfile that make a layer where the service makes layers of files, in order. */
+export function layerMakers({ instructions }: Dockerfile, dialect: Dialect): Instruction[] {
+  return instructions.filter(
+    (instruction) =>
+      ["ADD", "RUN", "WORKDIR"].includes(instruction.name) ||
+      (instruction.name === "COPY" && (dialect.copiesFromImages || instruction.from === undefined)),
+  );
+}
+
+/** Returns the variables of a command of this stage. */
+export function environmentFor(
+  stage: StageState,
+  { dialect, buildArgs }: AskedBuild,
+): Record<string, string> {
+  const proxies = predefinedArguments(buildArgs);
+  return dialect.hasDockersVariables
+    ? { ...environmentOf(stage, new Map()), ...proxiesAsDocker(proxies) }
+    : environmentOf(stage, proxies);
 }

@@ -1,4 +1,4 @@
-import { staticGlobals } from "../../builder/graph/static-globals.ts";
+import { staticGlobals } from "../../builder/graph/stage-references.ts";
 import { parsePlatform } from "../../builder/state/platform.ts";
 import { type Arguments, lookUp } from "../../builder/state/scope.ts";
 import type { Dockerfile, FromInstruction, Stage } from "../../dockerfile/instruction.ts";

@@ -1,8 +1,7 @@
 import { basename, join, relative } from "node:path";
 import { createLayerCache, type LayerCache } from "../../builder/cache/layer-cache.ts";
 import { createStepMemory, type StepMemory } from "../../builder/cache/step-memory.ts";
-import type { RemoteBases } from "../../builder/state/base-image.ts";
-import type { CarriedCaches } from "../../builder/state/carried-caches.ts";
+import type { CarriedCaches, RemoteBases } from "../../builder/job.ts";
 import { pathWithin } from "../../context/file-system/display-path.ts";
 import type { Store } from "../../store/store.ts";
 import type { Log } from "../../terminal/log.ts";

@@ -1,7 +1,6 @@
 /** `--call outline` and `--call targets`: what a Dockerfile takes, and what can be built from it, as docker buildx lists them. */
 import { reachableFrom } from "../../builder/graph/build-graph.ts";
-import { graphOf, requireTarget } from "../../builder/graph/stage-references.ts";
-import { staticGlobals } from "../../builder/graph/static-globals.ts";
+import { graphOf, requireTarget, staticGlobals } from "../../builder/graph/stage-references.ts";
 import type { Dockerfile, Instruction, Stage } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { renderTable } from "../../terminal/table.ts";

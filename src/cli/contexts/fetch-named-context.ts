@@ -1,8 +1,7 @@
 import { existsSync, mkdirSync, realpathSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { modifiedSeconds, redactUrl } from "../../builder/addresses/source-url.ts";
-import { createHashedStream } from "../../builder/archives/hashed-stream.ts";
-import { isHeader, peek } from "../../builder/archives/open-archive.ts";
+import { createHashedStream, isHeader, peek } from "../../builder/archives/open-archive.ts";
 import type { ContextFiles } from "../../builder/contexts/named-context.ts";
 import { localPath } from "../../context/file-system/file-system.ts";
 import { ignoreRules } from "../../context/patterns/ignore.ts";

@@ -6,7 +6,7 @@ import {
   type RepositoryAddress,
 } from "../../builder/addresses/repository-address.ts";
 import { redactUrl } from "../../builder/addresses/source-url.ts";
-import { keepGitDirectoryArgument } from "../../builder/interpreter/unused-arguments.ts";
+import { keepGitDirectoryArgument } from "../../builder/interpreter/variable-warnings.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import { checkOut, keepsGitDirectory } from "../../builder/repositories/check-out.ts";
 import { createGitClient } from "../../builder/repositories/git-client.ts";

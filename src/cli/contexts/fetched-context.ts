@@ -1,12 +1,11 @@
 import type { FoundCommit } from "../../builder/addresses/repository-address.ts";
-import type { InputObserver } from "../../builder/input-observer.ts";
+import type { InputObserver } from "../../builder/contexts/named-context.ts";
 import type { RemoteAccess } from "../../builder/remote-files/remote-access.ts";
 import type { GivenSecrets } from "../../builder/state/secrets.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import type { IgnoreRules } from "../../context/patterns/ignore.ts";
 import type { Log } from "../../terminal/log.ts";
-import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/runtime.ts";
+import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import { openScratch } from "../process/scratch.ts";
 import type { FetchedSource } from "./context-source.ts";
 import type { DockerfileText } from "./dockerfile-file.ts";

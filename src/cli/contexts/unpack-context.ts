@@ -12,9 +12,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { createArchiveTree } from "../../builder/archives/archive-tree.ts";
-import { createHashedStream } from "../../builder/archives/hashed-stream.ts";
-import { openPeeked, peek } from "../../builder/archives/open-archive.ts";
-import { contentOf } from "../../builder/archives/tar-content.ts";
+import { createHashedStream, openPeeked, peek } from "../../builder/archives/open-archive.ts";
+import { contentOf } from "../../builder/archives/read-archive.ts";
 import type { Decompress } from "../../builder/job.ts";
 import { tooLarge } from "../../builder/repositories/git-client.ts";
 import { displayPath } from "../../context/file-system/display-path.ts";

@@ -1,4 +1,4 @@
-import type { InputObserver } from "../../builder/input-observer.ts";
+import type { InputObserver } from "../../builder/contexts/named-context.ts";
 import type { GivenSecrets } from "../../builder/state/secrets.ts";
 import type { Attest } from "../../image/image-writer.ts";
 import type { Service } from "../../service/client.ts";

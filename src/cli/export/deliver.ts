@@ -1,5 +1,4 @@
-import { notedBase } from "../../builder/bases/noted-base.ts";
-import { rememberImage } from "../../builder/bases/remembered-images.ts";
+import { notedBase, rememberImage } from "../../builder/cache/noted-images.ts";
 import type { Platform } from "../../builder/state/platform.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";

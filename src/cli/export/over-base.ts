@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { notedBase } from "../../builder/bases/noted-base.ts";
+import { notedBase } from "../../builder/cache/noted-images.ts";
 import { formatPlatform, type Platform } from "../../builder/state/platform.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";

@@ -1,7 +1,6 @@
 import { basename } from "node:path";
-import type { NamedContexts } from "../../builder/contexts/named-context.ts";
+import type { InputObserver, NamedContexts } from "../../builder/contexts/named-context.ts";
 import type { Dialect } from "../../builder/dialect.ts";
-import type { InputObserver } from "../../builder/input-observer.ts";
 import { type GivenSecrets, secretTexts } from "../../builder/state/secrets.ts";
 import type { BuildContext } from "../../context/build-context.ts";
 import { pathWithin } from "../../context/file-system/display-path.ts";

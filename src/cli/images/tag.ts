@@ -1,4 +1,4 @@
-import { rememberTag } from "../../builder/bases/remembered-images.ts";
+import { rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { parseTag, withLatest } from "../../service/images/tag.ts";
 import { command, type Invocation } from "../command-line/command.ts";

@@ -1,5 +1,4 @@
-import { recallImage } from "../../builder/bases/remembered-images.ts";
-import { notedConfiguration, notedOrigin } from "../../builder/cache/noted-configuration.ts";
+import { notedConfiguration, notedOrigin, recallImage } from "../../builder/cache/noted-images.ts";
 import { quote } from "../../builder/commands/command.ts";
 import { BoughError } from "../../errors.ts";
 import type { ImageConfig } from "../../image/config.ts";

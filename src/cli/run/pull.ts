@@ -1,4 +1,4 @@
-import { rememberImage, rememberTag } from "../../builder/bases/remembered-images.ts";
+import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";

@@ -1,6 +1,6 @@
 import { accountRows, idOf } from "../../account-rows.ts";
 import { createImageFacts, type ImageFacts } from "../../builder/cache/image-facts.ts";
-import { notedConfiguration } from "../../builder/cache/noted-configuration.ts";
+import { notedConfiguration } from "../../builder/cache/noted-images.ts";
 import { type ExpandedCommand, numericUser, processFields } from "../../builder/commands/command.ts";
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";

@@ -1,4 +1,4 @@
-import { noteConfiguration, notedConfiguration } from "../../builder/cache/noted-configuration.ts";
+import { noteConfiguration, notedConfiguration } from "../../builder/cache/noted-images.ts";
 import { BoughError } from "../../errors.ts";
 import { describeLimitHits, refuseMissing, saysDiskFull } from "../../service/operations/outcome.ts";
 import type { OperationOutcome } from "../../service/service.ts";

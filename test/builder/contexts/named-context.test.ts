@@ -2,8 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { findContext, type NamedContexts } from "../../../src/builder/contexts/named-context.ts";
 import { overrideStages } from "../../../src/builder/graph/override-stages.ts";
-import { graphOf } from "../../../src/builder/graph/stage-references.ts";
-import { staticGlobals } from "../../../src/builder/graph/static-globals.ts";
+import { graphOf, staticGlobals } from "../../../src/builder/graph/stage-references.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
 
 const contextsOf = (...names: string[]): NamedContexts =>

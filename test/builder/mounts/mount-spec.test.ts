@@ -1,6 +1,6 @@
 /** The fields of each `--mount` with BuildKit's defaults, and its errors. */
 import { describe, expect, test } from "bun:test";
-import { expandMounts } from "../../../src/builder/mounts/expand-mounts.ts";
+import { expandMounts } from "../../../src/builder/mounts/mount-support.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
 
 const variables: Readonly<Record<string, string>> = { T: "/t", N: "5", ON: "true" };

@@ -1,7 +1,7 @@
 import { messageOf } from "../../../errors.ts";
 import { directoryMode } from "../../../image/file-mode.ts";
 import { cacheKeyOf } from "../../../service/wire/mount.ts";
-import type { CarriedCaches } from "../../state/carried-caches.ts";
+import type { CarriedCaches } from "../../job.ts";
 import type { Entry } from "../scope-index.ts";
 import type { OpenTarget } from "./cache-store.ts";
 import type { LayerSender } from "./send-layers.ts";

@@ -3,7 +3,7 @@ import { messageOf } from "../../../errors.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import type { FactStore } from "../../../store/facts.ts";
-import type { CarriedCaches } from "../../state/carried-caches.ts";
+import type { CarriedCaches } from "../../job.ts";
 import { formatLayers } from "../count-layers.ts";
 import type { ScopeIndex } from "../scope-index.ts";
 import type { FoundScope } from "../shared-cache.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { noteConfiguration, notedConfiguration } from "../../../builder/cache/noted-configuration.ts";
+import { noteConfiguration, notedConfiguration } from "../../../builder/cache/noted-images.ts";
 import { BoughError, usageError } from "../../../errors.ts";
 import { refuseMissing } from "../../../service/operations/outcome.ts";
 import type { InstanceFile } from "../../../service/wire/file.ts";

@@ -1,10 +1,47 @@
-import type { Instruction } from "../../dockerfile/instruction.ts";
+import type { Dockerfile, Instruction } from "../../dockerfile/instruction.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { referencesOf } from "../../dockerfile/words/references.ts";
 import { nearest } from "../../suggest.ts";
 import { isAutomaticArgument } from "../bases/automatic-arguments.ts";
-import type { Arguments, Scope } from "../state/scope.ts";
+import { hostNameArgument } from "../commands/network.ts";
+import { type Arguments, predefinedArguments, type Scope } from "../state/scope.ts";
 import type { BuildWarning } from "../state/warnings.ts";
+
+/** BuildKit's argument that decides if a context of a git repository has its `.git`. */
+export const keepGitDirectoryArgument = "BUILDKIT_CONTEXT_KEEP_GIT_DIR";
+
+/** Arguments for the build itself, which the Dockerfile need not declare. */
+const argumentsOfBuild = new Set([
+  keepGitDirectoryArgument,
+  hostNameArgument,
+  // The times of the result.
+  "SOURCE_DATE_EPOCH",
+]);
+
+const withoutEffect: Readonly<Record<string, string | undefined>> = {
+  BUILDKIT_INLINE_CACHE: "bough shares layers by --cache-to and --cache-from",
+  BUILDKIT_SYNTAX: "bough reads Dockerfiles itself, as BuildKit's newest syntax",
+};
+
+/** Warns of each `--build-arg` that the Dockerfile does not declare. */
+export function unusedBuildArgs(
+  { instructions, path }: Dockerfile,
+  supplied: ReadonlyMap<string, string>,
+): BuildWarning[] {
+  const declared = new Set(
+    instructions.flatMap((instruction) =>
+      instruction.name === "ARG" ? instruction.declarations.map(({ key }) => key) : [],
+    ),
+  );
+  const predefined = predefinedArguments(supplied);
+  return [...supplied.keys()]
+    .filter((name) => !declared.has(name) && !predefined.has(name) && !isAutomaticArgument(name))
+    .filter((name) => !argumentsOfBuild.has(name))
+    .map((name) => ({
+      rule: "UnusedBuildArg",
+      message: `--build-arg ${name} has no effect: ${withoutEffect[name] ?? `no ARG in ${path} declares it`}`,
+    }));
+}
 
 /** The names that an instruction's words can use. */
 interface NamesInScope extends Scope {
