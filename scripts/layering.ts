@@ -126,7 +126,6 @@ const orders: Record<string, readonly string[]> = {
     "router.ts",
     "copies",
     "run-operation.ts",
-    "cancel.ts",
     "repair.ts",
     "check",
     "state.ts",

@@ -15,13 +15,10 @@ import { recover } from "./recovery.ts";
 import { keepReserve } from "./reserve.ts";
 import { makeRouter } from "./router.ts";
 import { cacheRoutes } from "./routes/caches.ts";
-import { changeRoutes } from "./routes/changes.ts";
 import { eventRoutes, followEvents } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
-import { grepRoutes } from "./routes/grep.ts";
 import { imageRoutes } from "./routes/images.ts";
 import { inspectRoutes } from "./routes/inspect.ts";
-import { instanceRoutes } from "./routes/instances.ts";
 import { layerRoutes } from "./routes/layers.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { remoteImageRoutes } from "./routes/remote-images.ts";
@@ -75,16 +72,13 @@ const routes = [
   ...imageRoutes,
   ...remoteImageRoutes,
   ...fileRoutes,
-  ...instanceRoutes,
   ...operationRoutes,
   ...eventRoutes,
   ...subprocessRoutes,
   ...terminalRoutes,
   ...inspectRoutes,
-  ...grepRoutes,
   ...layerRoutes,
   ...cacheRoutes,
-  ...changeRoutes,
 ];
 
 /**

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { takeOverLock } from "../lock-file.ts";
 import { RequestError } from "./http/answers.ts";
 import { isOpen } from "./layout.ts";
+import { removeOrphanedLayers } from "./records/layers.ts";
 import {
   dropLostCaches,
   loseInterruptedCaches,
@@ -18,7 +19,6 @@ import {
   outcomeOfAbandoned,
   unfinishedOperations,
 } from "./records/operations.ts";
-import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
 import { layersOfFailedSyncs, lostLayers } from "./records/unsynced-layers.ts";
 import { removeContainer } from "./sandbox/containers.ts";
 import type { EngineState } from "./state.ts";

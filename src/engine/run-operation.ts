@@ -4,22 +4,24 @@ import { machine, release } from "node:os";
 import { join } from "node:path";
 import { inTransaction } from "../database.ts";
 import { type OperationKind, sandboxSpid } from "../service/wire/operation.ts";
-import { awaitCancelRequest } from "./cancel.ts";
 import { describeFault, findDiskError } from "./faults.ts";
 import { findImage, requireImage } from "./records/images.ts";
+import { removeOrphanedLayers } from "./records/layers.ts";
 import {
   addOperation,
   describeCompletion,
   type Failure,
   findOperation,
   finishOperation,
+  type Operation,
   type Outcome,
+  requestCancel,
   type Success,
 } from "./records/operations.ts";
-import { removeOrphanedLayers } from "./records/orphaned-layers.ts";
 import { requireNoFailedSync } from "./records/unsynced-layers.ts";
 import type { ContainerRuntime } from "./sandbox/runtime/runtime.ts";
 import type { EngineState } from "./state.ts";
+import { stopHelper } from "./system/helper-process.ts";
 
 interface OperationWork {
   kind: OperationKind;
@@ -172,5 +174,33 @@ function recordFailure(state: EngineState, uuid: string, failure: Failure): void
     finishOperation(state.database, uuid, failure, state.clock.now());
   } catch {
     state.unrecorded.set(uuid, failure);
+  }
+}
+
+/** Ends an operation that this process runs, or asks the process that does: see `awaitCancelRequest`. */
+export function cancelOperation(state: EngineState, operation: Operation): void {
+  requestCancel(state.database, operation.uuid);
+  const own = state.running.get(operation.uuid);
+  if (own !== undefined) own.cancel();
+  // At once, unless that process is in another PID namespace.
+  else stopHelper(join(state.layout.operations, operation.uuid));
+}
+
+/** Milliseconds between two looks at the record of an operation. */
+const interval = 500;
+
+/** Calls `cancel` once another process has asked for the end of an operation that this one runs, until `ended` is aborted. */
+async function awaitCancelRequest(
+  { database, clock }: Pick<EngineState, "database" | "clock">,
+  uuid: string,
+  ended: AbortSignal,
+  cancel: () => void,
+): Promise<void> {
+  try {
+    do await clock.sleep(interval, ended);
+    while (findOperation(database, uuid)?.cancelRequested === false);
+    cancel();
+  } catch {
+    // The operation has ended, or its record can't be read.
   }
 }

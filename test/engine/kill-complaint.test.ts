@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ComplaintFilter } from "../../src/engine/sandbox/kill-complaint.ts";
+import { ComplaintFilter } from "../../src/engine/sandbox/supervise.ts";
 
 const complaint = "unshare: sigprocmask unblock failed: Invalid argument\n";
 

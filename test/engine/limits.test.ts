@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, lstatSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readLimitEvents, usableControllers } from "../../src/engine/sandbox/limits/controllers.ts";
+import {
+  containerParent,
+  findHierarchies,
+  readLimitEvents,
+  usableControllers,
+} from "../../src/engine/sandbox/limits/controllers.ts";
 import { countedSize } from "../../src/engine/sandbox/limits/counted-size.ts";
-import { containerParent, findHierarchies } from "../../src/engine/sandbox/limits/hierarchies.ts";
 import { limitsFor } from "../../src/engine/sandbox/limits/limits.ts";
 import { limitSettings } from "../../src/engine/sandbox/limits/settings.ts";
 import { maxUlimits, requireUlimits } from "../../src/engine/sandbox/limits/ulimits.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { makeLayout } from "../../src/engine/layout.ts";
 import { noteContainer } from "../../src/engine/sandbox/containers.ts";
-import { containerParent, ownHierarchies } from "../../src/engine/sandbox/limits/hierarchies.ts";
+import { containerParent, ownHierarchies } from "../../src/engine/sandbox/limits/controllers.ts";
 import type { ImageRecord } from "../../src/service/wire/image.ts";
 import type { OperationRecord } from "../../src/service/wire/operation.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";

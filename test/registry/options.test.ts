@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { authFileText, retryOption } from "../../src/engine/import/registry-settings.ts";
+import { authFileText, retryOption } from "../../src/engine/import/download.ts";
 import { verifiesTls } from "../../src/registry/hosts.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";

@@ -3,12 +3,15 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { archiveOptions } from "../../engine/inspect/archive.ts";
 import { withProcesses } from "../../engine/sandbox/root/mount-namespace.ts";
-import { findOptionalProgram, helperEnvironment, missingPrograms } from "../../engine/system/programs.ts";
-import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
+import {
+  explainUnknownOption,
+  findOptionalProgram,
+  helperEnvironment,
+  missingPrograms,
+} from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { runHelper } from "../../programs/helper.ts";
-import type { Runtime } from "../process/runtime.ts";
-import { stateDirectory } from "../process/runtime.ts";
+import { type Runtime, stateDirectory } from "../process/runtime.ts";
 import {
   findUserNamespaceProblem,
   needsUserNamespace,

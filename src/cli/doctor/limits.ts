@@ -2,11 +2,12 @@
 import {
   type Controllers,
   canMakeGroup,
+  containerParent,
   controllerNames,
   isCrowded,
+  ownHierarchies,
   usableControllers,
 } from "../../engine/sandbox/limits/controllers.ts";
-import { containerParent, ownHierarchies } from "../../engine/sandbox/limits/hierarchies.ts";
 import { makeRoomBelow } from "../../engine/sandbox/limits/room-below.ts";
 import type { CheckResult } from "./check-result.ts";
 

@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { tryPrivateNetwork } from "../../engine/network/private-network.ts";
 import { findCrun, wantedRuntime } from "../../engine/sandbox/runtime/choice.ts";
-import { recallTrial } from "../../engine/sandbox/runtime/remembered-trial.ts";
+import { recallTrial } from "../../engine/sandbox/runtime/trial.ts";
 import { findOptionalProgram, findProgram } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import type { Runtime } from "../process/runtime.ts";

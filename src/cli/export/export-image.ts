@@ -1,8 +1,12 @@
 import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { type Environment, findProgram, helperEnvironment } from "../../engine/system/programs.ts";
-import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
+import {
+  type Environment,
+  explainUnknownOption,
+  findProgram,
+  helperEnvironment,
+} from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compress.ts";
 import {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { explainUnknownOption } from "../../engine/system/unknown-option.ts";
+import { explainUnknownOption } from "../../engine/system/programs.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { runHelper } from "../../programs/helper.ts";

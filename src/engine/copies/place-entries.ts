@@ -5,9 +5,8 @@ import type { Pace } from "../../pace.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
 import type { Path } from "../system/path.ts";
 import { deviceNumber, makeNode } from "../system/xattrs.ts";
-import { createDirectoryMaker } from "./directory-maker.ts";
-import type { PlacedEntry } from "./entry-spec.ts";
-import { giveExtendedAttributes, type UpperTree } from "./upper-tree.ts";
+import type { PlacedEntry } from "./file-spec.ts";
+import { createDirectoryMaker, giveExtendedAttributes, type UpperTree } from "./upper-tree.ts";
 
 /**
  * Makes directories, links and special files in a tree that is not mounted, as COPY does: a link replaces anything but a

@@ -1,3 +1,4 @@
+import { isTag } from "../../service/wire/image.ts";
 import { RequestError } from "./answers.ts";
 
 /** A JSON object of a request, not validated yet. Each reader throws a 400 error with the field's name. */
@@ -61,4 +62,23 @@ export function refuseUnknown(fields: Fields, known: readonly string[], within?:
 
 export function refuse(name: string, problem: string): never {
   throw new RequestError(400, `${name} ${problem}`);
+}
+
+/** Reads the address of a store of blobs. A server takes only registries: a path would be one on its own machine. */
+export function readStoreAddress(body: Fields, { isServer }: { isServer: boolean }): string {
+  const source = readString(body, "source");
+  const isDirectory = /^dir:\/[^\0]*$/.test(source);
+  if (!isDirectory && !/^docker:\/\/[\w.:[\]-]+(\/[\w.-]+)+$/.test(source))
+    return refuse("source", "must be docker://HOST/NAME or dir:/PATH");
+  if (isDirectory && isServer) return refuse("source", "must be docker://HOST/NAME on a server");
+  return source;
+}
+
+/** Throws unless the text can be an image's tag. */
+export function requireTag(tag: string): void {
+  if (isTag(tag)) return;
+  throw new RequestError(
+    400,
+    `${JSON.stringify(tag)} is not a valid tag: expected [HOST[:PORT]/]NAME[:TAG], with capital letters only after the colon`,
+  );
 }

@@ -4,7 +4,7 @@ import { decompress } from "../../image/compression.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
 import { defaultImportLimits, maxArchiveEntries, maxJsonBytes } from "../import-limits.ts";
 import { compressionOf, readWhole } from "./archive-files.ts";
-import { asObjects, asTexts, parseJson } from "./json-file.ts";
+import { asObjects, asTexts, parseJson } from "./image-files.ts";
 
 /**
  * Returns the names of each image in an archive of `docker save`, as Docker has them (`RepoTags`). Writes nothing, and reads only

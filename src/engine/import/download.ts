@@ -1,8 +1,10 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
 import { verifiesTls } from "../../registry/hosts.ts";
+import { retriesIn } from "../../registry/retry.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { createBudget } from "../import-limits.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
@@ -10,14 +12,12 @@ import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
 import { freedBytes } from "../system/disk-usage.ts";
 import type { Environment } from "../system/programs.ts";
-import { openDirectoryFiles } from "./directory-files.ts";
-import { downloadWatched } from "./download-watch.ts";
 import { startFetchGuard } from "./fetch-guard.ts";
+import { openDirectoryFiles } from "./image-files.ts";
 import type { ImageParts } from "./image-parts.ts";
 import type { ImageSource } from "./image-source.ts";
 import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
 import { readOciLayout } from "./read-oci.ts";
-import { authFileText, retryOption } from "./registry-settings.ts";
 import { findPolicy } from "./signature-policy.ts";
 import { runSkopeo } from "./tool.ts";
 
@@ -126,4 +126,47 @@ function writeAuthFile(
   const path = join(directory, authFileName);
   writeFileSync(path, authFileText(registry, username, password), { mode: 0o600 });
   return path;
+}
+
+const intervalMilliseconds = 100;
+
+/**
+ * Calls `look` repeatedly during a download, and aborts the download when it throws: a registry can send data without end, and
+ * skopeo would write until the disk is full.
+ */
+async function downloadWatched(
+  look: () => void,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+  download: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const ended = new AbortController();
+  const tooLarge = new AbortController();
+  const watching = watch(look, clock, ended.signal).catch((error: unknown) => {
+    // The end of the download also ends the watch.
+    if (!ended.signal.aborted) tooLarge.abort(error);
+  });
+  try {
+    await download(AbortSignal.any([signal, tooLarge.signal]));
+  } finally {
+    ended.abort();
+    await watching;
+  }
+}
+
+async function watch(look: () => void, clock: Clock, signal: AbortSignal): Promise<never> {
+  for (;;) {
+    await clock.sleep(intervalMilliseconds, signal);
+    look();
+  }
+}
+
+/** skopeo's option for the number of further attempts. */
+export function retryOption(environment: Environment): string[] {
+  return ["--retry-times", String(retriesIn(environment))];
+}
+
+/** Returns the content of a file with credentials for one registry, as skopeo reads it. */
+export function authFileText(registry: string, username: string, password: string): string {
+  const auth = Buffer.from(`${username}:${password}`).toString("base64");
+  return JSON.stringify({ auths: { [registry]: { auth } } });
 }

@@ -3,9 +3,9 @@ import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { sha256Of } from "../../sha256.ts";
 import { maxLayers } from "../import-limits.ts";
-import type { ImageParts } from "./image-parts.ts";
-import { requireDigest } from "./image-parts.ts";
-import { asObject, asTexts, optionalText, parseJson } from "./json-file.ts";
+import { machineArchitecture } from "../system/machine.ts";
+import { asObject, asTexts, optionalText, parseJson } from "./image-files.ts";
+import { type ImageParts, requireDigest } from "./image-parts.ts";
 
 /** The contents of an image's configuration. */
 export interface ImportedConfig {
@@ -51,4 +51,12 @@ export function readImageConfig(
 /** Returns the digest of a root file system: that of its layers' uncompressed contents. */
 export function contentDigestOf(diffIds: readonly string[]): string {
   return sha256Of(JSON.stringify(diffIds));
+}
+
+/** Refuses an image for another platform. `name`: the image's, for the message. */
+export function requirePlatform(platform: ImportedConfig["platform"], name: string): void {
+  const machine = machineArchitecture();
+  const { os = "linux", architecture = machine } = platform;
+  if (os === "linux" && architecture === machine) return;
+  throw new BoughError(`${name} is an image for ${os}/${architecture}, and this machine is linux/${machine}`);
 }

@@ -1,5 +1,8 @@
-import { closeSync, constants, fstatSync, openSync, read } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, read, realpathSync } from "node:fs";
+import { join } from "node:path";
 import { BoughError } from "../../errors.ts";
+import { errorCode } from "../../system-error.ts";
+import { maxJsonBytes } from "../import-limits.ts";
 
 /** The files of an image on disk, by name, such as `index.json`. The image is a directory or an archive. */
 export interface ImportFiles {
@@ -80,4 +83,79 @@ function readAt(descriptor: number, buffer: Uint8Array, position: number): Promi
       error ? reject(error) : resolve(bytesRead),
     ),
   );
+}
+
+/**
+ * Opens the files of an image that is a directory. The path of the directory may contain links. Links inside it are not followed,
+ * since the image's author chose their targets. `isOwn`: the directory belongs to the import.
+ */
+export function openDirectoryFiles(directory: string, isOwn = false): ImportFiles {
+  const root = realpathSync(directory);
+  return {
+    find(name) {
+      const path = join(root, name);
+      const stats = lstatSync(path, { throwIfNoEntry: false });
+      if (stats === undefined) return undefined;
+      if (!isPlain(path))
+        throw new BoughError(
+          `${path} is a symbolic link or is reached through one, which is not allowed here`,
+        );
+      if (!stats.isFile()) throw new BoughError(`${path} is not a regular file`);
+      const { size } = stats;
+      const place = { path, offset: 0, length: size, name: path, flags: constants.O_NOFOLLOW };
+      return { name: path, size, place, isOwn };
+    },
+  };
+}
+
+/** True if no part of `path`, which is below a real path, is a link. */
+function isPlain(path: string): boolean {
+  try {
+    return realpathSync(path) === path;
+  } catch (error) {
+    if (["ENOENT", "ELOOP"].includes(errorCode(error) ?? "")) return false;
+    throw error;
+  }
+}
+
+export type Json = Record<string, unknown>;
+
+/** Reads a small file of an image. */
+export async function readSmall(file: ImportFile): Promise<Uint8Array> {
+  if (file.size > maxJsonBytes) {
+    throw new BoughError(`${file.name} is too large for a manifest: ${file.size} bytes`);
+  }
+  return Buffer.concat(await Array.fromAsync(readPart(file.place)));
+}
+
+/** Parses JSON in UTF-8. */
+export function parseJson(bytes: Uint8Array, name: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    throw new BoughError(`${name} is not JSON`);
+  }
+}
+
+export function asObject(value: unknown, name: string): Json {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Json;
+  throw new BoughError(`${name} is malformed: expected an object`);
+}
+
+/** Returns a list of objects; an empty one if the value is missing. */
+export function asObjects(value: unknown, name: string): Json[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw new BoughError(`${name} is malformed: expected a list`);
+  return value.map((item) => asObject(item, name));
+}
+
+/** Returns a list of texts; an empty one if the value is missing. */
+export function asTexts(value: unknown, name: string): string[] {
+  if (value === undefined || value === null) return [];
+  if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
+  throw new BoughError(`${name} is malformed: expected a list of strings`);
+}
+
+export function optionalText(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
 }

@@ -1,8 +1,7 @@
 import { BoughError } from "../../errors.ts";
 import { digestOf, isDigest } from "../../image/digest.ts";
 import type { Descriptor } from "../../image/oci-layout.ts";
-import type { ImportFile } from "./image-files.ts";
-import { type Json, readSmall } from "./json-file.ts";
+import { type ImportFile, type Json, readSmall } from "./image-files.ts";
 
 /** The parts of an image on disk, before its layers have been read. */
 export interface ImageParts {

@@ -2,7 +2,17 @@ import { BoughError } from "../../errors.ts";
 import { blobPath, hexOf } from "../../image/digest.ts";
 import { nameAnnotation } from "../../image/oci-layout.ts";
 import { machineArchitecture } from "../system/machine.ts";
-import { type ImportFile, type ImportFiles, requireOnly } from "./image-files.ts";
+import {
+  asObject,
+  asObjects,
+  type ImportFile,
+  type ImportFiles,
+  type Json,
+  optionalText,
+  parseJson,
+  readSmall,
+  requireOnly,
+} from "./image-files.ts";
 import {
   type FileDescriptor,
   type ImageParts,
@@ -10,7 +20,6 @@ import {
   readVerified,
   requireFile,
 } from "./image-parts.ts";
-import { asObject, asObjects, type Json, optionalText, parseJson, readSmall } from "./json-file.ts";
 
 /** Finds the file of a digest, in the way of one format. */
 type FindBlob = (digest: string) => ImportFile | undefined;

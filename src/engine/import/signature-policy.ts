@@ -3,8 +3,8 @@ import { dirname, join } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { parseRepository } from "../../registry/repository.ts";
 import type { Environment } from "../system/programs.ts";
+import { asObject, asObjects, type Json, parseJson } from "./image-files.ts";
 import type { LocalSource } from "./image-source.ts";
-import { asObject, asObjects, type Json, parseJson } from "./json-file.ts";
 
 /** Returns the path of the signature policy that skopeo would use; `undefined` if there is none. */
 export function findPolicy({ HOME }: Environment): string | undefined {

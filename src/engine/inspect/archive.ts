@@ -3,8 +3,12 @@ import { basename, dirname } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { beforeDeadline, endHelper, startHelper } from "../../programs/helper.ts";
-import { type Environment, findProgram, helperEnvironment } from "../system/programs.ts";
-import { explainUnknownOption } from "../system/unknown-option.ts";
+import {
+  type Environment,
+  explainUnknownOption,
+  findProgram,
+  helperEnvironment,
+} from "../system/programs.ts";
 
 /** PAX format, reproducible, with everything that a Linux file system holds. */
 export const archiveOptions = [

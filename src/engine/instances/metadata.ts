@@ -1,5 +1,5 @@
 import { octalMode } from "../../image/file-mode.ts";
-import type { PlacedEntry } from "../copies/entry-spec.ts";
+import type { PlacedEntry } from "../copies/file-spec.ts";
 import { hideSecrets } from "../processes/hidden-secrets.ts";
 import type { Image } from "../records/images.ts";
 import type { InstanceSpec } from "./spec.ts";

@@ -4,8 +4,7 @@ import { maxTimeout } from "../../programs/deadline.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits, TerminalSize } from "../../service/wire/instance.ts";
 import { type ImageCopySpec, readCopies } from "../copies/copy-spec.ts";
-import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
-import { type PlacedUpload, readFiles } from "../copies/file-spec.ts";
+import { type PlacedEntry, type PlacedUpload, readEntries, readFiles } from "../copies/file-spec.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   type Fields,

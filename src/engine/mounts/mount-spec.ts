@@ -4,8 +4,7 @@ import { directoryMode } from "../../image/file-mode.ts";
 import { Secret } from "../../secret.ts";
 import type { LentFile } from "../../service/wire/file.ts";
 import type { CacheContents } from "../../service/wire/mount.ts";
-import { type PlacedEntry, readEntries } from "../copies/entry-spec.ts";
-import { type PlacedFile, readFiles, readMode } from "../copies/file-spec.ts";
+import { type PlacedEntry, type PlacedFile, readEntries, readFiles, readMode } from "../copies/file-spec.ts";
 import {
   asFields,
   type Fields,
@@ -13,11 +12,11 @@ import {
   optionalFields,
   optionalNumber,
   optionalString,
+  readStoreAddress,
   readString,
   refuse,
   refuseUnknown,
 } from "../http/fields.ts";
-import { readStoreAddress } from "../http/store-address.ts";
 import { readId, refuseNul } from "../processes/exec-spec.ts";
 import type { Sharing } from "../records/caches.ts";
 import type { Image } from "../records/images.ts";

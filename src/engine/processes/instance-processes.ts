@@ -4,14 +4,13 @@ import { RequestError } from "../http/answers.ts";
 import { refuse } from "../http/fields.ts";
 import { type InputSpec, ProcessInput } from "../sandbox/process-input.ts";
 import type { ResolveAccount } from "../sandbox/root/accounts.ts";
-import { resolveWorkingDirectory } from "../sandbox/root/working-directory.ts";
+import { resolveWorkingDirectory } from "../sandbox/root/root-path.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
 import { type CommandTerminal, openCommandTerminal } from "../terminal/pseudo-terminal.ts";
 import { type ExecProcess, notifyResize, signalCommand, startInSandbox } from "./exec.ts";
-import { commandLine, type ExecSpec } from "./exec-spec.ts";
+import { commandLine, type ExecSpec, signalOf } from "./exec-spec.ts";
 import { ProcessEvents } from "./process-events.ts";
-import { signalOf } from "./signals.ts";
 
 /** Maximum number of processes beside the main one. */
 const maxProcesses = 32;

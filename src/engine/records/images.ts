@@ -4,9 +4,8 @@ import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
 import { sha256Of } from "../../sha256.ts";
 import { RequestError } from "../http/answers.ts";
 import { absentLayersOf } from "./absent-layers.ts";
-import { parseObject } from "./json-column.ts";
 import { layerChain } from "./layers.ts";
-import type { Records } from "./records.ts";
+import { parseObject, type Records } from "./records.ts";
 import { createLayerCheck } from "./whole-layers.ts";
 
 export interface Image {

@@ -1,10 +1,13 @@
 import type { Database } from "bun:sqlite";
-import { closeSync, fsyncSync, lstatSync, openSync, renameSync } from "node:fs";
+import { closeSync, fsyncSync, lstatSync, openSync, readdirSync, renameSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { inTransaction } from "../../database.ts";
 import { BoughError } from "../../errors.ts";
 import { type Layout, moveToScratch } from "../layout.ts";
 import { type AbsentBlob, noteAbsent, noteHere } from "./absent-layers.ts";
 import { type LayerMarks, recordMarks } from "./layer-marks.ts";
+import type { Records } from "./records.ts";
 import { noteReplaced, noteUnsynced } from "./unsynced-layers.ts";
 
 /** One overlay directory. Its name on disk is its ID in base 36: short, since all names of a mount share one memory page. */
@@ -202,4 +205,28 @@ export function overlayOptions(
   // volatile: the engine itself syncs a layer when it keeps it. The other options keep every upper directory self-contained.
   const features = ["volatile", "index=off", "metacopy=off", "redirect_dir=nofollow"];
   return [...options, `upperdir=${work}/upper`, `workdir=${work}/work`, ...features].join(",");
+}
+
+/** Removes directories of layers and blobs whose transaction did not commit. */
+export async function removeOrphanedLayers(records: Records): Promise<void> {
+  for (const path of takeUnrecorded(records, orphanedLayers))
+    await rm(path, { recursive: true, force: true });
+}
+
+/** Returns the directories of layers and blobs that no record names. */
+export function orphanedLayers({ database, layout }: Records): string[] {
+  const known = new Set(layerNames(database));
+  return [layout.layers, layout.blobs].flatMap((directory) =>
+    readdirSync(directory)
+      .filter((name) => !known.has(name))
+      .map((name) => join(directory, name)),
+  );
+}
+
+/** Moves the paths that `find` returns, which no record names, into the scratch directory. Returns the new paths. */
+export function takeUnrecorded(records: Records, find: (records: Records) => readonly string[]): string[] {
+  // While this process holds the write lock, no other is between a rename and its commit.
+  return inTransaction(records.database, () =>
+    find(records).map((path) => moveToScratch(records.layout, path)),
+  );
 }

@@ -1,14 +1,13 @@
 import type { Database } from "bun:sqlite";
-import type {
-  InstanceResult,
-  OperationKind,
-  OperationRecord,
-  OperationStatus,
+import {
+  type InstanceResult,
+  isTerminal,
+  type OperationKind,
+  type OperationRecord,
+  type OperationStatus,
 } from "../../service/wire/operation.ts";
-import { isTerminal } from "../../service/wire/operation.ts";
 import { isOpen } from "../layout.ts";
-import { parseObject } from "./json-column.ts";
-import type { Records } from "./records.ts";
+import { parseObject, type Records } from "./records.ts";
 
 /** An operation's record. Its metadata never contains credentials. */
 export interface Operation {

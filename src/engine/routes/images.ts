@@ -13,9 +13,9 @@ import {
   readString,
   refuse,
   refuseUnknown,
+  requireTag,
 } from "../http/fields.ts";
 import { readFlag, readPage, readText, readTime } from "../http/query.ts";
-import { requireTag } from "../http/tag.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
 import { moveToScratch } from "../layout.ts";
 import { describeImage, listImages } from "../records/image-list.ts";

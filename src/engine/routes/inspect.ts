@@ -5,16 +5,23 @@ import { readSelectionBody } from "../copies/copy-spec.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readBody } from "../http/fields.ts";
-import { readFlag, readText } from "../http/query.ts";
+import { readChoice, readFlag, readNumber, readText, readTexts } from "../http/query.ts";
 import { streamArchive } from "../inspect/archive.ts";
 import { describeEntries, formatEntries } from "../inspect/entries.ts";
-import { findPath, readLayers, viewImage } from "../inspect/image-path.ts";
+import { grepFiles } from "../inspect/grep.ts";
+import { findInView, findPath, readLayers, viewImage } from "../inspect/image-path.ts";
 import { describeImage } from "../records/image-list.ts";
 import { findTag, requireImage } from "../records/images.ts";
 import type { Route } from "../router.ts";
 import { bringForRequest } from "../unpack/bring-layers.ts";
+import { unpackedLayers } from "./layers.ts";
 
-/** Routes that read images without starting an instance. Links are followed inside the image. */
+const maxMatches = 10_000;
+const defaultMatches = 1000;
+/** The number of changes in one response, which is held in memory as a whole. */
+const maxListed = 100_000;
+
+/** Routes that read images, and what their layers change, without starting an instance. Links are followed inside the image. */
 export const inspectRoutes: readonly Route[] = [
   {
     method: "GET",
@@ -88,6 +95,54 @@ export const inspectRoutes: readonly Route[] = [
       const body = streamArchive(call.state, path, stats, view);
       owned.move();
       return new Response(body, { headers });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/inspect/:uuid/grep",
+    async answer(call) {
+      const { url, state, request } = call;
+      const patterns = readTexts(url, "pattern");
+      if (patterns.length === 0) throw new RequestError(400, "pattern is missing");
+      const paths = readTexts(url, "path");
+      const query = {
+        patterns,
+        globs: readTexts(url, "glob"),
+        case: readChoice(url, "case", ["smart", "sensitive", "insensitive"]) ?? "smart",
+        maxCount: readNumber(url, "max_count", 1, maxMatches),
+        maxTotal: readNumber(url, "max_total", 1, maxMatches) ?? defaultMatches,
+        before: readNumber(url, "before", 0, 1000) ?? 0,
+        after: readNumber(url, "after", 0, 1000) ?? 0,
+      } as const;
+      using view = await viewImage(call);
+      const places = (paths.length === 0 ? ["/"] : paths).map((path) => findInView(view, path));
+      const found = await grepFiles(places, query, { ...state, signal: request.signal });
+      return jsonResponse({ path: paths.join(",") || "/", patterns, ...found });
+    },
+  },
+  // The extension `changes`: what an image's layers add, change and delete.
+  {
+    method: "GET",
+    path: "/v1/images/:uuid/changes",
+    async answer({ state, parameters }) {
+      const { summarizeChanges } = await import("../inspect/image-changes.ts");
+      await bringForRequest(state, requireImage(state, parameters.uuid ?? ""));
+      const layers = await summarizeChanges(unpackedLayers(state, parameters.uuid ?? ""), state);
+      return jsonResponse({ layers: layers.map(({ number: _, ...layer }) => layer) });
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/images/:uuid/changes/:layer",
+    async answer({ state, parameters, url }) {
+      const { uuid = "", layer = "" } = parameters;
+      const layers = unpackedLayers(state, uuid);
+      const index = layers.findIndex(({ id }) => id === layer);
+      if (index < 0) throw new RequestError(404, `image ${uuid} has no layer ${layer}`);
+      await bringForRequest(state, requireImage(state, uuid));
+      const limit = readNumber(url, "limit", 1, maxListed) ?? maxListed;
+      const { listChanges } = await import("../inspect/image-changes.ts");
+      return jsonResponse(await listChanges(layers, index, limit, state));
     },
   },
 ];

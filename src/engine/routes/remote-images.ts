@@ -11,14 +11,13 @@ import {
   optionalNumber,
   optionalString,
   readBody,
+  readStoreAddress,
   readString,
   refuse,
   refuseUnknown,
+  requireTag,
 } from "../http/fields.ts";
-import { readStoreAddress } from "../http/store-address.ts";
-import { requireTag } from "../http/tag.ts";
-import { readImageConfig } from "../import/image-config.ts";
-import { requirePlatform } from "../import/platform.ts";
+import { readImageConfig, requirePlatform } from "../import/image-config.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { maxLayers } from "../import-limits.ts";
 import type { Route } from "../router.ts";

@@ -1,8 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import { BoughError } from "../../errors.ts";
 import { runHelper } from "../../programs/helper.ts";
-import { type Environment, findProgram, helperEnvironment } from "./programs.ts";
-import { explainUnknownOption } from "./unknown-option.ts";
+import { type Environment, explainUnknownOption, findProgram, helperEnvironment } from "./programs.ts";
 
 /** Syncing a layer of many gigabytes to a slow disk takes time. A disk that takes longer than this has failed. */
 const maxSyncSeconds = 1_800;

@@ -1,4 +1,5 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 
 /** Returns this machine's architecture, as the OCI image specification spells it. */
@@ -15,4 +16,25 @@ export function thermalThrottleDirectories(sysfs = "/sys/devices/system/cpu"): s
     .filter((name) => /^cpu\d+$/.test(name))
     .map(counters)
     .filter((path) => existsSync(path));
+}
+
+/** The machine's resources. */
+export interface MachineSize {
+  /** Bytes. */
+  memory: number;
+  processors: number;
+  /** Processes and threads. */
+  maxProcesses: number;
+}
+
+/** `memoryLimit`: the memory that this process's own control groups allow. */
+export function measureMachine(memoryLimit: number | undefined): MachineSize {
+  const settings = ["pid_max", "threads-max"].map((name) =>
+    Number(readFileSync(`/proc/sys/kernel/${name}`, "utf8")),
+  );
+  return {
+    memory: Math.min(totalmem(), memoryLimit ?? Number.POSITIVE_INFINITY),
+    processors: availableParallelism(),
+    maxProcesses: Math.min(...settings),
+  };
 }

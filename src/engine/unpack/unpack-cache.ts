@@ -4,13 +4,12 @@ import { decompress } from "../../image/compression.ts";
 import { readLayerTar } from "../../image/tar-reader.ts";
 import type { CacheContents } from "../../service/wire/mount.ts";
 import { tap } from "../../streams.ts";
-import { detectLayerCompression } from "../import/layer-compression.ts";
+import { detectLayerCompression, peek } from "../import/layer-compression.ts";
 import { openSource } from "../import/open-source.ts";
 import { requireAcceptedRepository } from "../import/signature-policy.ts";
 import { createBudget } from "../import-limits.ts";
 import type { EngineState } from "../state.ts";
 import { LayerWriter } from "./layer-writer.ts";
-import { peek } from "./peek.ts";
 
 /**
  * Fetches the archive of a cache and unpacks it into a new directory, to which nobody else has a path yet. Rejects if the archive

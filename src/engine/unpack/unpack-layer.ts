@@ -8,11 +8,10 @@ import { tap } from "../../streams.ts";
 import { errorCode } from "../../system-error.ts";
 import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
-import { detectLayerCompression } from "../import/layer-compression.ts";
+import { detectLayerCompression, peek } from "../import/layer-compression.ts";
 import { checkRoom, type Room } from "../import-limits.ts";
 import { showPath } from "./byte-path.ts";
 import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
-import { peek } from "./peek.ts";
 import type { Totals } from "./totals.ts";
 
 /** A layer's file, and what to do with it. Plain data, since it is sent to a thread. */

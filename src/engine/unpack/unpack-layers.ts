@@ -1,6 +1,8 @@
-import { renameSync } from "node:fs";
+import { lstatSync, renameSync, rmSync, type Stats, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { createPace } from "../../pace.ts";
+import { createPace, type Pace } from "../../pace.ts";
+import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
+import { copyMetadata, giveTimes } from "../copies/upper-tree.ts";
 import type { ImportedConfig } from "../import/image-config.ts";
 import type { ImageParts, LayerFile } from "../import/image-parts.ts";
 import type { Room } from "../import-limits.ts";
@@ -8,15 +10,16 @@ import { gatherBlobs, type ImportedBlob } from "../records/imported-blobs.ts";
 import { countMarks, type LayerMarks, noMarks } from "../records/layer-marks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { OperationRun } from "../run-operation.ts";
+import { lookUp } from "../sandbox/root/root-path.ts";
 import type { EngineState } from "../state.ts";
 import { makeDirectory } from "../system/owner-and-mode.ts";
+import { joinPath, listDirectory, type Path } from "../system/path.ts";
+import { isOpaque, isWhiteout, markOpaque } from "../system/xattrs.ts";
 import { completeLayer } from "./complete-layer.ts";
 import type { EarlyLayers } from "./early-layers.ts";
 import type { LayerGroup } from "./layer-plan.ts";
 import type { LayerThreads } from "./layer-threads.ts";
 import type { DeferredParts } from "./layer-writer.ts";
-import { mergeLayers } from "./merge-layers.ts";
-import { removeNeedlessWhiteouts } from "./needless-whiteouts.ts";
 import { requireSame, type UnpackedLayer } from "./unpack-layer.ts";
 
 interface UnpackOptions {
@@ -148,4 +151,67 @@ async function unpackOne(
   const { deferred: _, ...described } = unpacked;
   const path = copyTo ?? file.place.path;
   return { ...unpacked, blob: { ...described, ...(source !== undefined && { source }), path }, place };
+}
+
+/**
+ * Merges two layers: moves everything in the upper one's directory to the lower one's. Whiteouts of the upper one stay, since
+ * there may be layers below both.
+ */
+async function mergeLayers(
+  lower: string,
+  upper: string,
+  { inUserNamespace, pace }: { inUserNamespace: boolean; pace: Pace },
+): Promise<void> {
+  const waiting: { from: Path; to: Path }[] = [{ from: upper, to: lower }];
+  const merged: typeof waiting = [];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    merged.push(next);
+    for (const { name } of listDirectory(next.from)) {
+      await pace.step();
+      const [from, to] = [joinPath(next.from, name), joinPath(next.to, name)];
+      const [above, below] = [lstatSync(from), lookUp(to)];
+      const isHidden = above.isDirectory() && isOpaque(from, inUserNamespace);
+      if (above.isDirectory() && below?.isDirectory() && !isHidden) waiting.push({ from, to });
+      else {
+        // A directory that replaces a file or a whiteout of the lower layer hides the layers below both.
+        const isNew = above.isDirectory() && below !== undefined && !below.isDirectory();
+        if (below !== undefined) rmSync(to, { recursive: true });
+        renameSync(from, to);
+        if (isNew) markOpaque(to, inUserNamespace);
+      }
+    }
+  }
+  // Directories' times come last, since adding entries changes them; the deepest directories come first.
+  for (const { from, to } of merged.reverse()) copyMetadata(from, to, lstatSync(from));
+  rmSync(upper, { recursive: true });
+}
+
+/**
+ * Removes whiteouts for names that the layers below do not have. overlayfs lists them as broken entries in a directory that it
+ * does not merge. `below`: the directories of those layers, the uppermost first.
+ */
+async function removeNeedlessWhiteouts(
+  directory: string,
+  below: readonly string[],
+  { inUserNamespace, pace }: { inUserNamespace: boolean; pace: Pace },
+): Promise<void> {
+  const layers = [directory, ...below].map((path, layer) => ({ layer, path }));
+  const tree = new LayerTree(layers, inUserNamespace);
+  const waiting: MergedDirectory[] = [tree.root];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const [own, ...lower] = next;
+    if (own?.layer !== 0) continue;
+    let times: Stats | undefined;
+    for (const { name, type } of listDirectory(own.path)) {
+      const pause = pace.step();
+      if (pause !== undefined) await pause;
+      const path = joinPath(own.path, name);
+      if (type === "directory") waiting.push(tree.enter(next, name));
+      if (type !== "other" || !isWhiteout(lstatSync(path))) continue;
+      if (tree.find(lower, name) !== undefined) continue;
+      times ??= lstatSync(own.path);
+      unlinkSync(path);
+    }
+    if (times !== undefined) giveTimes(own.path, times);
+  }
 }

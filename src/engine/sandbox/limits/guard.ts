@@ -7,8 +7,14 @@ import { findProgram } from "../../system/programs.ts";
 import { containerGroups } from "../containers.ts";
 import type { KillSwitch } from "../kill-switch.ts";
 import type { LimitHold, SandboxHost, SandboxRequest } from "../sandbox-request.ts";
-import { type Controllers, canMakeGroup, readLimitEvents, usableControllers } from "./controllers.ts";
-import { containerParent, ownHierarchies } from "./hierarchies.ts";
+import {
+  type Controllers,
+  canMakeGroup,
+  containerParent,
+  ownHierarchies,
+  readLimitEvents,
+  usableControllers,
+} from "./controllers.ts";
 import { limitHit } from "./limits.ts";
 import { enterGroups, groupVersion, type OwnGroups } from "./own-groups.ts";
 import { type LimitSettings, limitSettings, readOwnLimits } from "./settings.ts";

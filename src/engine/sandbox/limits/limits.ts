@@ -2,7 +2,7 @@
 import { minLimits, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { LimitHit } from "../../../service/wire/operation.ts";
 import { type Fields, optionalFields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
-import type { MachineSize } from "../../system/machine-size.ts";
+import type { MachineSize } from "../../system/machine.ts";
 import { readUlimits } from "./ulimits.ts";
 
 export interface InstanceLimits {

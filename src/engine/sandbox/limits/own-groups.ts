@@ -5,9 +5,8 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { canMakeGroup } from "./controllers.ts";
+import { canMakeGroup, containerParent, type Hierarchy } from "./controllers.ts";
 import { restrictDevices } from "./device-program.ts";
-import { containerParent, type Hierarchy } from "./hierarchies.ts";
 import type { LimitSettings } from "./settings.ts";
 
 /** A container's groups. */

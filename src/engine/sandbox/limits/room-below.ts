@@ -3,8 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { errorCode } from "../../../system-error.ts";
 import { readOptional } from "../../system/optional-file.ts";
-import { isWritable } from "./controllers.ts";
-import { type Hierarchy, linesOf } from "./hierarchies.ts";
+import { type Hierarchy, isWritable, linesOf } from "./controllers.ts";
 
 /** The group below a unit's or container's group in which its processes are. No unit of systemd has such a name. */
 const groupName = "bough";

@@ -1,6 +1,7 @@
 import { ptr } from "bun:ffi";
-import { closeSync, constants, openSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync, writeSync } from "node:fs";
 import { BoughError } from "../../../errors.ts";
+import { once } from "../../../once.ts";
 import { libc, numericCalls } from "../../../programs/libc.ts";
 import { errorCode } from "../../../system-error.ts";
 import { type NamespaceMount, noSwap } from "./namespace-mount.ts";
@@ -47,7 +48,7 @@ export function mountForProcess(
  * root directory, and `inside` at `from` in
  * the process's own root, which a chroot may have changed. Does nothing if this process may not enter the namespace.
  */
-export function visitNamespace(
+function visitNamespace(
   pid: number | "self",
   atRoot: (root: number) => void,
   inside: () => void = () => {},
@@ -172,3 +173,31 @@ function text(value: string): Buffer {
 
 const here = text(".");
 const none = text("");
+
+/**
+ * Says whether bough itself runs in a chroot: its root is not that of its mount namespace. A runtime moves the root of a command
+ * below bough's root only, so the machine's own root stays above it, and chroot(2) is the way there.
+ */
+export const chrootState = once(() => ({ isInChroot: isInChroot() }));
+
+function isInChroot(): boolean {
+  const open = () => openSync("/", constants.O_RDONLY | constants.O_DIRECTORY);
+  const opened = [open()];
+  try {
+    visitNamespace("self", () => opened.push(open()));
+    const [own, ofNamespace = own] = opened.map(identify);
+    return own !== ofNamespace;
+  } catch {
+    // bough may not enter its own namespace, or there is no such library.
+    return false;
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+}
+
+/** Identifies a directory and the mount by which it is reached. */
+function identify(descriptor: number): string {
+  const { dev, ino } = fstatSync(descriptor);
+  const [mount] = /^mnt_id:.*$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8")) ?? [];
+  return `${dev} ${ino} ${mount}`;
+}

@@ -7,12 +7,16 @@ import { beforeDeadline, type Helper, isRunning, sendLine, startHelper } from ".
 import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
-import { dyingWithParent, type Environment, findProgram, helperEnvironment } from "../../system/programs.ts";
-import { explainUnknownOption } from "../../system/unknown-option.ts";
+import {
+  dyingWithParent,
+  type Environment,
+  explainUnknownOption,
+  findProgram,
+  helperEnvironment,
+} from "../../system/programs.ts";
 import { enterGroups } from "../limits/own-groups.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
-import { chrootState } from "./chroot.ts";
-import { mountForProcess } from "./mount-for-process.ts";
+import { chrootState, mountForProcess } from "./mount-for-process.ts";
 import { canForbidSwap, forbidSwap, type NamespaceMount, noSwap } from "./namespace-mount.ts";
 
 /**

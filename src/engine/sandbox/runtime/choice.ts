@@ -6,19 +6,23 @@ import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
 import { machineArchitecture } from "../../system/machine.ts";
 import { type Environment, findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
-import { type Controllers, canMakeGroup, usableControllers } from "../limits/controllers.ts";
-import { type Hierarchy, ownHierarchies } from "../limits/hierarchies.ts";
+import {
+  type Controllers,
+  canMakeGroup,
+  type Hierarchy,
+  ownHierarchies,
+  usableControllers,
+} from "../limits/controllers.ts";
 import { groupVersion } from "../limits/own-groups.ts";
 import { makeRoomBelow } from "../limits/room-below.ts";
 import { grantedWith } from "../sandbox-process.ts";
 import type { SandboxHost, SandboxRequest } from "../sandbox-request.ts";
 import { invertedFilter } from "../seccomp.ts";
 import { Crun, type CrunFacts } from "./crun.ts";
-import { recallTrial, rememberTrial } from "./remembered-trial.ts";
 import { findRunc } from "./runc.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 import { openSealedCopy } from "./sealed-copy.ts";
-import type { TrialResult } from "./trial.ts";
+import { recallTrial, rememberTrial, type TrialResult } from "./trial.ts";
 
 /** The value of `BOUGH_RUNTIME`; `undefined`: crun if it works. */
 type Wanted = ContainerRuntime["name"] | undefined;

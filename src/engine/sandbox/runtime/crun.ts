@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { startPipedHelper } from "../../../programs/helper.ts";
 import type { Layout } from "../../layout.ts";
 import { noteContainer } from "../containers.ts";
-import { ownHierarchies } from "../limits/hierarchies.ts";
+import { ownHierarchies } from "../limits/controllers.ts";
 import { makeGroups } from "../limits/own-groups.ts";
 import { openDevices } from "../sandbox-config.ts";
 import { invertedFilter } from "../seccomp.ts";
