@@ -6,3 +6,24 @@ export function once<Result extends object>(load: () => Result): () => Result {
     return loaded;
   };
 }
+
+/** Performs an action once for all callers that ask for the same key at the same time. */
+export type SingleFlight<Result> = (key: string, action: () => Promise<Result>) => Promise<Result>;
+
+/** `keeps`: keeps the result for later callers, too. A failed action is tried again. */
+export function createSingleFlight<Result>({ keeps = false } = {}): SingleFlight<Result> {
+  const flights = new Map<string, Promise<Result>>();
+  return (key, action) => {
+    const begun = flights.get(key);
+    if (begun !== undefined) return begun;
+    const forget = () => void flights.delete(key);
+    const flight = keeps
+      ? action().catch((error: unknown) => {
+          forget();
+          throw error;
+        })
+      : action().finally(forget);
+    flights.set(key, flight);
+    return flight;
+  };
+}

@@ -1,5 +1,4 @@
-import { padding, writeHeader } from "../../src/image/tar-header.ts";
-import { endBytes, secondsOf } from "../../src/image/tar-writer.ts";
+import { endBytes, padding, secondsOf, writeHeader } from "../../src/image/tar-header.ts";
 import { type ArchiveEntry, contentOf, sortEntries } from "./archive-entry.ts";
 
 const typeFlags = { file: "0", directory: "5", symlink: "2" } as const;

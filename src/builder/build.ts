@@ -1,5 +1,5 @@
+import { createSingleFlight } from "../once.ts";
 import { rememberTag } from "./cache/noted-images.ts";
-import { createSingleFlight } from "./cache/single-flight.ts";
 import { mistypedStages } from "./graph/stage-references.ts";
 import { unknownUncachedStages } from "./graph/uncached-stages.ts";
 import { unusedBuildArgs } from "./interpreter/variable-warnings.ts";

@@ -7,6 +7,7 @@ import type {
   Instruction,
   RunInstruction,
 } from "../dockerfile/instruction.ts";
+import type { SingleFlight } from "../once.ts";
 import type { Fetch, FoundImage, ImageService, OperationOutcome } from "../service/service.ts";
 import type { ExtraHost, NetworkMode, ResourcesLimits } from "../service/wire/instance.ts";
 import type { CacheContents } from "../service/wire/mount.ts";
@@ -17,7 +18,6 @@ import type { GitProgram } from "./addresses/git-program.ts";
 import type { FoundCommit } from "./addresses/repository-address.ts";
 import type { ImageFacts } from "./cache/image-facts.ts";
 import type { LayerCache } from "./cache/layer-cache.ts";
-import type { SingleFlight } from "./cache/single-flight.ts";
 import type { StepMemory } from "./cache/step-memory.ts";
 import type {
   ContextFiles,

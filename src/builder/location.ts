@@ -1,7 +1,6 @@
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
-import { maskSecrets } from "../dockerfile/mask.ts";
-import { renderProblem } from "../dockerfile/problems/problem-text.ts";
-import { secretsAmong } from "../dockerfile/secrets.ts";
+import { renderProblem } from "../dockerfile/problems/dockerfile-error.ts";
+import { maskSecrets, secretsAmong } from "../dockerfile/secrets.ts";
 import { BoughError } from "../errors.ts";
 import { stateFailure } from "../state-failure.ts";
 import { visible } from "../visible.ts";

@@ -1,4 +1,4 @@
-import { renderProblem } from "../dockerfile/problems/problem-text.ts";
+import { renderProblem } from "../dockerfile/problems/dockerfile-error.ts";
 import { visible } from "../visible.ts";
 import type { CheckReport } from "./check.ts";
 import type { Finding } from "./finding.ts";

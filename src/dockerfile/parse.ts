@@ -1,16 +1,23 @@
 import { nearest } from "../suggest.ts";
 import { readFlags } from "./flags.ts";
 import type { ArgInstruction, Dockerfile, Instruction, Stage } from "./instruction.ts";
-import { parseExpose, parseShell, parseStartCommand, parseVolume } from "./instructions/configuration.ts";
+import {
+  parseExpose,
+  parseMaintainer,
+  parseShell,
+  parseStartCommand,
+  parseStopsignal,
+  parseUser,
+  parseVolume,
+  parseWorkdir,
+} from "./instructions/configuration.ts";
 import { parseAdd, parseCopy } from "./instructions/copy.ts";
 import { parseFrom } from "./instructions/from.ts";
 import { parseHealthcheck } from "./instructions/healthcheck.ts";
 import { parseArg, parseEnv, parseLabel } from "./instructions/pairs.ts";
 import { parseRun } from "./instructions/run.ts";
-import { parseMaintainer, parseStopsignal, parseUser, parseWorkdir } from "./instructions/single.ts";
 import { DockerfileError } from "./problems/dockerfile-error.ts";
-import { Findings } from "./problems/findings.ts";
-import type { Problem } from "./problems/problem.ts";
+import { Findings, type Problem } from "./problems/problem.ts";
 import { findMarkedLines, invalidTextIn } from "./text/decode.ts";
 import { SourceReader } from "./text/source.ts";
 import { baseOf, placeOf, Statement } from "./text/statement.ts";

@@ -1,6 +1,3 @@
-import { maskSecrets } from "./mask.ts";
-import { isSecretName } from "./secret-name.ts";
-
 /** The secrets among a command's variables. */
 export interface Secrets {
   /** True if a variable's value is a secret, contains one, or contains a URL with a password. */
@@ -50,4 +47,66 @@ function isSecretVariable(name: string): boolean {
 /** Returns a value as it is written inside a shell's single quotes. */
 function quoted(value: string): string {
   return value.replaceAll("'", "'\\''");
+}
+
+/** True if a value looks like a secret, whatever its name: a private key, or a token of a known form. */
+export function isSecretValue(value: string): boolean {
+  return forms.some((form) => form.test(value));
+}
+
+const forms: readonly RegExp[] = [
+  /-----BEGIN [A-Z ]*PRIVATE KEY/,
+  // A JSON Web Token: two of its parts are JSON objects.
+  /\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\./,
+  // GitHub's, GitLab's, Slack's, npm's, PyPI's, and keys of AWS and Google.
+  /\b(gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|npm_|pypi-)[\w-]{16,}/,
+  /\b(AKIA|ASIA)[A-Z0-9]{16}\b/,
+  /\bAIza[\w-]{35}/,
+];
+
+/**
+ * Masks secrets in text that is shown or stored: credentials in URLs, and values assigned to names of secrets. `fill` returns the replacement for so many characters. A plain `key=` is often an example, not a secret.
+ */
+export function maskSecrets(text: string, fill: (length: number) => string = () => "***"): string {
+  // This is the case for nearly all texts, such as the many paths of a large context.
+  if (!mayContainSecret.test(text)) return text;
+  return text
+    .replace(credentials, (_, scheme: string, hidden: string) => `${scheme}${fill(hidden.length)}@`)
+    .replace(legacyEnv, (whole, before: string, name: string, between: string, value: string) =>
+      isSecretName(name) ? `${before}${name}${between}${fill(value.length)}` : whole,
+    )
+    .replace(assignment, (whole, name: string, between: string, value: string) =>
+      isSecretName(name) && !/^key$/i.test(name) && !reference.test(value)
+        ? `${name}${between}${fill(value.length)}`
+        : whole,
+    )
+    .replace(queryParameter, (whole, before: string, name: string, value: string) =>
+      isSecretParameter(name) ? `${before}${name}=${fill(value.length)}` : whole,
+    );
+}
+
+/** True if a query parameter's name means a secret, as in signed URLs. */
+export function isSecretParameter(name: string): boolean {
+  return /token|key|secret|passw|signature|credential|auth|^sig$/i.test(name);
+}
+
+/** Matches any text that one of the patterns below matches. */
+const mayContainSecret = /=|:\/\/|env[ \t]/i;
+// No quantifier can match what the one before it matches, so that matching takes linear time.
+// The last @ before the path counts: a password may contain one.
+const credentials = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s/?#'"]+)@/gi;
+const assignment = /\b([A-Za-z_]\w*)(=|[ \t]+=[ \t]*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s"';&|)]+)/g;
+/** `ENV NAME value`, up to the line's end. */
+const legacyEnv = /^(\s*ENV[ \t]+)([A-Za-z_]\w*)([ \t]+)([^=\s].*)$/gim;
+const queryParameter = /([?&])([\w.-]+)=([^\s&#'"]+)/g;
+/** A reference to another variable, or a command substitution, which is not a secret itself. */
+const reference = /^"?(\$(\w+|\{\w+\})"?$|\$\()/;
+
+const secretWords =
+  /(?:^|_)(?:apikey|auth|credential|credentials|key|password|pword|passwd|secret|token)(?:_|$)/i;
+const harmlessWords = /(?:^|_)(?:public|file|version)(?:_|$)/i;
+
+/** True if a variable's name means a secret, by the words of Docker's check SecretsUsedInArgOrEnv. */
+export function isSecretName(name: string): boolean {
+  return secretWords.test(name) && !harmlessWords.test(name);
 }

@@ -1,6 +1,3 @@
-/** Writes images in other programs' formats: OCI layouts, Docker's archives, and skopeo's directories. */
-
-import { type Annotations, annotationField } from "./annotations.ts";
 import { type Attestation, putAttestations } from "./attestation.ts";
 import { type Compression, createCompressor } from "./compress.ts";
 import type { ImageConfig } from "./config.ts";
@@ -10,6 +7,8 @@ import type { LayerBlob } from "./layer-header.ts";
 import { keptBy, type LayerContent, writeLayer } from "./layer-writer.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
+
+/** Writes images in other programs' formats: OCI layouts, Docker's archives, and skopeo's directories. */
 
 export interface WrittenImage {
   /** The descriptor of the manifest, or of the index of it and its attestations; of the configuration in Docker's archive. */
@@ -189,4 +188,20 @@ function configurationOf(
     rootfs: { type: "layers", diff_ids: blobs.map(({ diffId }) => diffId) },
     history: origin.history,
   });
+}
+
+/** The parts of an image that take annotations (https://github.com/opencontainers/image-spec/blob/main/annotations.md), by the names of docker buildx. A descriptor is the part's entry in an index, or in a layout's list of images. */
+export const annotatedParts = ["manifest", "manifest-descriptor", "index", "index-descriptor"] as const;
+export type AnnotatedPart = (typeof annotatedParts)[number];
+
+export type Annotations = Readonly<Partial<Record<AnnotatedPart, ReadonlyMap<string, string>>>>;
+
+/** Returns the field of a part, sorted so that the same annotations make the same bytes. Returns no field if there are none. */
+function annotationField(
+  part: AnnotatedPart,
+  annotations: Annotations | undefined,
+): { annotations?: Record<string, string> } {
+  const own = [...(annotations?.[part] ?? [])];
+  if (own.length === 0) return {};
+  return { annotations: Object.fromEntries(own.sort(([one], [other]) => (one < other ? -1 : 1))) };
 }

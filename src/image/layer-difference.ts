@@ -1,9 +1,8 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { whiteoutPrefix } from "./archive-limits.ts";
 import { layerHeader } from "./layer-header.ts";
-import { padding } from "./tar-header.ts";
+import { endBytes, padding } from "./tar-header.ts";
 import { readLayerTar } from "./tar-reader.ts";
-import { endBytes } from "./tar-writer.ts";
 import {
   ancestorsOf,
   below,

@@ -1,8 +1,7 @@
 /** The destination of an image's files: a directory or a tar archive. A file's name may be known only after its content. */
 import { closeSync, ftruncateSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { blockBytes, padding } from "./tar-header.ts";
-import { endBytes, fileHeader } from "./tar-writer.ts";
+import { blockBytes, endBytes, fileHeader, padding } from "./tar-header.ts";
 
 /** Disposing it closes open files, and removes a file that was not kept. */
 export interface OutputFiles extends Disposable {

@@ -1,11 +1,10 @@
-/** The only module that starts programs. Each gets its own session, so that all of its processes can be killed. */
-
 import type { Subprocess } from "bun";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { nameSeconds } from "./deadline.ts";
 import { startOnPipes } from "./pipes.ts";
-import { sendSignal } from "./send-signal.ts";
+
+/** The only module that starts programs. Each gets its own session, so that all of its processes can be killed. */
 
 /** A running program. */
 export type Running = Pick<
@@ -169,4 +168,13 @@ async function waitForEnd(helper: Subprocess<"pipe", "pipe", "pipe">, input: str
 
 function programOf([path = ""]: readonly string[]): string {
   return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** Sends a signal to a process, or to a process group if `pid` is negative. Does nothing if it has ended. */
+export function sendSignal(pid: number, signal: number | NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
+  }
 }

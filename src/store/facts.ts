@@ -53,3 +53,53 @@ const listedAs = (name: string) => `${listed} as ${name}`;
 const protocol = "protocol";
 /** A fact about the service itself has no image. */
 const ofService = "";
+
+/**
+ * The images that references name: imported by FROM or `bough images import`, or tagged. Used only if the service can't be asked:
+ * without a list of images, a build would otherwise import again, get another UUID, and lose the whole cache.
+ */
+export interface ImportMemory {
+  get(reference: string): string | undefined;
+  set(reference: string, image: string): void;
+  forgetImage(image: string): void;
+}
+
+export function createImportMemory(database: Database): ImportMemory {
+  return {
+    get: (reference) =>
+      database
+        .query<{ image: string }, [string]>("SELECT image FROM import WHERE reference = ?")
+        .get(reference)?.image,
+    set(reference, image) {
+      database.query("INSERT OR REPLACE INTO import (reference, image) VALUES (?, ?)").run(reference, image);
+    },
+    forgetImage(image) {
+      database.query("DELETE FROM import WHERE image = ?").run(image);
+    },
+  };
+}
+
+type Facts = Pick<FactStore, "get" | "set">;
+
+/**
+ * Returns the address of the repository that has got a layer first, of the registry of `address` (`docker://HOST/NAME`): others of
+ * the same registry can take the layer from there.
+ */
+export function placeOfLayer(facts: Facts, layer: string, address: string): string | undefined {
+  return facts.get(layer, questionAbout(address));
+}
+
+/** Notes that the repository has a layer, unless another one of the registry is known to. A directory is no repository. */
+export function notePlace(facts: Facts, layer: string, address: string): void {
+  if (!address.startsWith("docker://")) return;
+  if (placeOfLayer(facts, layer, address) === undefined) facts.set(layer, questionAbout(address), address);
+}
+
+/** Returns `docker://HOST`. */
+export function registryOf(address: string): string {
+  return /^docker:\/\/[^/]+/.exec(address)?.[0] ?? address;
+}
+
+function questionAbout(address: string): string {
+  return `repository of ${registryOf(address)}`;
+}

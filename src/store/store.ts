@@ -8,11 +8,10 @@ import {
 } from "./branches.ts";
 import { type CopyLayerStore, type CopyMemory, createCopyLayerStore, createCopyMemory } from "./copies.ts";
 import { type OpenOptions, openStateFile } from "./database.ts";
-import { createFactStore, type FactStore } from "./facts.ts";
+import { createFactStore, createImportMemory, type FactStore, type ImportMemory } from "./facts.ts";
 import { createFileStateStore, type FileStateStore } from "./file-states.ts";
 import { forgetImages } from "./forget.ts";
 import { createHashStore, type HashStore } from "./hashes.ts";
-import { createImportMemory, type ImportMemory } from "./imports.ts";
 import { createScopeCopies, type ScopeCopies } from "./scope-copies.ts";
 import { createSessionStore, type SessionStore } from "./sessions.ts";
 import { createStepStore, type StepStore } from "./steps.ts";

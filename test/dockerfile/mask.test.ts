@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { maskSecrets } from "../../src/dockerfile/mask.ts";
+import { maskSecrets } from "../../src/dockerfile/secrets.ts";
 
 const table: [text: string, shown: string][] = [
   ["RUN git clone https://me:p4ss@host/app", "RUN git clone https://***@host/app"],

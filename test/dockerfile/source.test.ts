@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { parseDockerfile } from "../../src/dockerfile/parse.ts";
-import { Findings } from "../../src/dockerfile/problems/findings.ts";
+import { Findings } from "../../src/dockerfile/problems/problem.ts";
 import { type LogicalLine, SourceReader } from "../../src/dockerfile/text/source.ts";
 import { BoughError } from "../../src/errors.ts";
 import { runs } from "../support/random.ts";

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseApkInstalled, parseDpkgStatus } from "../../src/image/package-databases.ts";
+import { parseApkInstalled, parseDpkgStatus } from "../../src/cli/export/sbom.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";

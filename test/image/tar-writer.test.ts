@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { endBytes, fileHeader } from "../../src/image/tar-header.ts";
 import { readTar } from "../../src/image/tar-reader.ts";
-import { endBytes, fileHeader } from "../../src/image/tar-writer.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { inChunks } from "../support/tar-bytes.ts";
 

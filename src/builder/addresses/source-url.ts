@@ -1,5 +1,4 @@
-import { isSecretParameter, maskSecrets } from "../../dockerfile/mask.ts";
-import { secretsAmong } from "../../dockerfile/secrets.ts";
+import { isSecretParameter, maskSecrets, secretsAmong } from "../../dockerfile/secrets.ts";
 
 /** Returns true if a word of ADD is the address of a download. */
 export function isUrl(word: string): boolean {

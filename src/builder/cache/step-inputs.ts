@@ -1,6 +1,5 @@
 import { edenGC } from "bun:jsc";
-import { isSecretName } from "../../dockerfile/secret-name.ts";
-import { type Secrets, secretsAmong } from "../../dockerfile/secrets.ts";
+import { isSecretName, type Secrets, secretsAmong } from "../../dockerfile/secrets.ts";
 import { octalMode } from "../../image/file-mode.ts";
 import { createPace } from "../../pace.ts";
 import { sha256Of } from "../../sha256.ts";

@@ -1,11 +1,11 @@
 import { constants } from "node:os";
-import { nanosecondsOf } from "../../dockerfile/duration.ts";
 import type {
   Command,
   ConfigurationInstruction,
   HealthcheckInstruction,
   Instruction,
 } from "../../dockerfile/instruction.ts";
+import { nanosecondsOf } from "../../dockerfile/instructions/healthcheck.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";

@@ -1,5 +1,5 @@
-import { nanosecondsOf } from "../../dockerfile/duration.ts";
 import type { HealthcheckInstruction, Instruction, RunInstruction } from "../../dockerfile/instruction.ts";
+import { nanosecondsOf } from "../../dockerfile/instructions/healthcheck.ts";
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import type { ImageConfig } from "../../image/config.ts";

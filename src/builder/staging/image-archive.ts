@@ -1,8 +1,7 @@
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { padding } from "../../image/tar-header.ts";
+import { endBytes, fileHeader, padding } from "../../image/tar-header.ts";
 import { readTar, type TarEntry } from "../../image/tar-reader.ts";
-import { endBytes, fileHeader } from "../../image/tar-writer.ts";
 import type { InstanceFile } from "../../service/wire/file.ts";
 import { sha256Of } from "../../sha256.ts";
 import { streamOf, tap } from "../../streams.ts";

@@ -1,5 +1,5 @@
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
-import { isSecretName } from "../../dockerfile/secret-name.ts";
+import { isSecretName } from "../../dockerfile/secrets.ts";
 import { type Finding, warn } from "../finding.ts";
 
 /** SecretsUsedInArgOrEnv. */

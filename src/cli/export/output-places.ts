@@ -1,16 +1,16 @@
 /** The paths of a build's outputs: what can be known of them before the build, so that a mistake does not cost a build. */
-import { accessSync, constants, existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, lstatSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { displayPath } from "../../context/file-system/display-path.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { compressions } from "../../image/compress.ts";
+import { nameAnnotation } from "../../image/oci-layout.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../command-line/definitions.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { cannotWrite } from "../process/write-error.ts";
 import type { OutputDestination } from "./destination.ts";
 import { filePlace, requireEmpty } from "./finished-path.ts";
-import { readManifests } from "./layout-index.ts";
 import { credentialsDefinition, digestFileDefinition, registryOptions } from "./registry-options.ts";
 
 /** Throws a BoughError of kind `usage` if an output can't be written. Writes nothing. */
@@ -117,4 +117,22 @@ export const exportOptions: ArgumentDefinitions = {
 
 export function readCompression(values: Values) {
   return oneOf(values.text("compression") ?? "gzip", compressions, "--compression");
+}
+
+/** Reads the images that the index of an OCI layout lists. Throws a BoughError if it is not an index. */
+export function readManifests(path: string): object[] {
+  try {
+    const { manifests } = JSON.parse(readFileSync(path, "utf8")) as { manifests?: unknown };
+    if (Array.isArray(manifests) && manifests.every((each) => typeof each === "object" && each !== null))
+      return manifests as object[];
+  } catch (error) {
+    throw new BoughError(`${path} cannot be read: is its directory an OCI image layout?`, { cause: error });
+  }
+  throw new BoughError(`${path} lists no images: its directory is not an OCI image layout`);
+}
+
+/** Returns the name of an image in an index. */
+export function nameIn(manifest: object): unknown {
+  const { annotations } = manifest as { annotations?: Record<string, unknown> };
+  return annotations?.[nameAnnotation];
 }

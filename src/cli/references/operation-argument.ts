@@ -1,5 +1,5 @@
 import { quote } from "../../builder/commands/command.ts";
-import { maskSecrets } from "../../dockerfile/mask.ts";
+import { maskSecrets } from "../../dockerfile/secrets.ts";
 import { BoughError, usageError } from "../../errors.ts";
 import type { Service } from "../../service/client.ts";
 import { NotFoundError } from "../../service/http/errors.ts";

@@ -1,4 +1,4 @@
-import type { LineRange } from "../instruction.ts";
+import type { DockerfileWarning, LineRange } from "../instruction.ts";
 
 /** A problem of a Dockerfile. */
 export interface Problem {
@@ -18,4 +18,26 @@ export interface Culprit {
   line: number;
   column: number;
   length: number;
+}
+
+/** The maximum number of problems shown: a file that is not a Dockerfile at all has one in each line. */
+const maximumProblems = 100;
+
+/** Problems and warnings found while a file is read. */
+export class Findings {
+  readonly problems: Problem[] = [];
+  readonly warnings: DockerfileWarning[] = [];
+
+  addProblem(problem: Problem): void {
+    if (!this.isFull) this.problems.push(problem);
+  }
+
+  addWarning(warning: DockerfileWarning): void {
+    if (this.warnings.length < maximumProblems) this.warnings.push(warning);
+  }
+
+  /** True if reading should stop. */
+  get isFull(): boolean {
+    return this.problems.length >= maximumProblems;
+  }
 }

@@ -1,10 +1,8 @@
 import { truncate, visible } from "../../visible.ts";
 import type { HereDocument, LineRange } from "../instruction.ts";
-import type { Findings } from "../problems/findings.ts";
-import type { Culprit, Problem } from "../problems/problem.ts";
+import type { Culprit, Findings, Problem } from "../problems/problem.ts";
 import { DirectiveReader, type EscapeCharacter } from "./directives.ts";
 import { heredocMarkers, stripTabs } from "./heredoc.ts";
-import { LineMap, type Piece } from "./line-map.ts";
 import { findExcess, PhysicalLines } from "./physical-lines.ts";
 import { trimStart } from "./space.ts";
 
@@ -197,4 +195,29 @@ function withoutContinuation(line: string, escapeCharacter: string): string | un
   while (last === 32 || last === 9) last = line.charCodeAt(--end - 1);
   if (last !== escapeCharacter.charCodeAt(0) || line[end - 2] === escapeCharacter) return undefined;
   return line.slice(0, end - 1);
+}
+
+/** The start of a physical line's piece in the logical line, and its place in the file. */
+interface Piece {
+  offset: number;
+  line: number;
+  column: number;
+}
+
+/** Maps places in a logical line to places in the file. */
+class LineMap {
+  private readonly pieces: readonly Piece[];
+
+  constructor(pieces: readonly Piece[]) {
+    this.pieces = pieces;
+  }
+
+  /** Returns the place of a part of the logical line, up to the end of its first physical line. */
+  locate(offset: number, length: number): Culprit {
+    const next = this.pieces.findIndex((piece) => piece.offset > offset);
+    const piece = this.pieces.at(next < 0 ? -1 : next - 1) ?? { offset: 0, line: 1, column: 1 };
+    const room = (this.pieces[next]?.offset ?? Number.POSITIVE_INFINITY) - offset;
+    const { line, column } = piece;
+    return { line, column: column + offset - piece.offset, length: Math.max(1, Math.min(length, room)) };
+  }
 }

@@ -1,5 +1,5 @@
 import type { Flag, HereDocument, LineRange } from "../instruction.ts";
-import type { Findings } from "../problems/findings.ts";
+import type { Findings } from "../problems/problem.ts";
 import { splitAtBlanks, type Word } from "../words/word-list.ts";
 import { parseStringArray } from "./json.ts";
 import type { LogicalLine } from "./source.ts";

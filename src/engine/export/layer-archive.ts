@@ -2,8 +2,7 @@ import { closeSync, constants, lstatSync, readlinkSync, readSync, type Stats } f
 import { BoughError } from "../../errors.ts";
 import { isMarkName, markNameError, whiteoutPrefix } from "../../image/archive-limits.ts";
 import { type LayerEntry, layerHeader, opaqueMark } from "../../image/layer-header.ts";
-import { padding } from "../../image/tar-header.ts";
-import { endBytes } from "../../image/tar-writer.ts";
+import { endBytes, padding } from "../../image/tar-header.ts";
 import { openForReading } from "../../open-for-reading.ts";
 import { createPace } from "../../pace.ts";
 import { bytesOf, joinPath, listDirectory, type Path } from "../system/path.ts";

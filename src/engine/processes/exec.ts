@@ -1,8 +1,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { steadyTime } from "../../clock.ts";
-import { beforeDeadline, endHelper, isRunning } from "../../programs/helper.ts";
-import { sendSignal } from "../../programs/send-signal.ts";
+import { beforeDeadline, endHelper, isRunning, sendSignal } from "../../programs/helper.ts";
 import { errorCode } from "../../system-error.ts";
 import { firstProcess, readPid } from "../sandbox/containers.ts";
 import { StartupStderr } from "../sandbox/failed-start.ts";

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { rm, rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../../clock.ts";
-import { sendSignal } from "../../programs/send-signal.ts";
+import { sendSignal } from "../../programs/helper.ts";
 import { errorCode } from "../../system-error.ts";
 import type { Layout } from "../layout.ts";
 import { containerParent, linesOf, ownHierarchies } from "./limits/controllers.ts";

@@ -2,7 +2,7 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { join } from "node:path";
 import { bootId } from "../../boot-id.ts";
 import type { Clock } from "../../clock.ts";
-import { sendSignal } from "../../programs/send-signal.ts";
+import { sendSignal } from "../../programs/helper.ts";
 
 /**
  * Records the process that works for an operation, so that it can be killed from another process. The helper leads a session. The

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { baseHash } from "../../../src/builder/cache/chain-hash.ts";
 import { createImageFacts } from "../../../src/builder/cache/image-facts.ts";
 import { createLayerCache } from "../../../src/builder/cache/layer-cache.ts";
-import { createSingleFlight } from "../../../src/builder/cache/single-flight.ts";
 import { createStepMemory } from "../../../src/builder/cache/step-memory.ts";
 import { stageImageCopy } from "../../../src/builder/copy/from-image.ts";
 import { expandCopyWords } from "../../../src/builder/copy/words.ts";
@@ -20,6 +19,7 @@ import { systemClock } from "../../../src/clock.ts";
 import { localFileSystem } from "../../../src/context/file-system/file-system.ts";
 import { ignoreRules } from "../../../src/context/patterns/ignore.ts";
 import { parseDockerfile } from "../../../src/dockerfile/parse.ts";
+import { createSingleFlight } from "../../../src/once.ts";
 import { createService, type ServiceOptions } from "../../../src/service/client.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 

@@ -6,8 +6,7 @@ import { type LayerBlob, writeLayerBlob } from "../../../image/layer-header.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
 import type { ImageLayer } from "../../../service/wire/image.ts";
 import { createSlots } from "../../../slots.ts";
-import type { FactStore } from "../../../store/facts.ts";
-import { notePlace, placeOfLayer } from "../../../store/layer-places.ts";
+import { type FactStore, notePlace, placeOfLayer } from "../../../store/facts.ts";
 import type { PortableLayer } from "./portable-image.ts";
 import type { SharingService } from "./shared-images.ts";
 
