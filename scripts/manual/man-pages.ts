@@ -3,7 +3,7 @@ import type { CommandMeta } from "citty";
 import type { Command, CommandTable } from "../../src/cli/command-line/command.ts";
 import { type ArgumentDefinition, aliasesOf } from "../../src/cli/command-line/definitions.ts";
 import { globalDefinitions } from "../../src/cli/command-line/globals.ts";
-import { argumentsOf } from "../../src/cli/command-line/help.ts";
+import { argumentsOf, valueHint } from "../../src/cli/command-line/help.ts";
 import { topics } from "../../src/cli/help/topics.ts";
 import { commands } from "../../src/cli/program/commands.ts";
 import { version } from "../../src/version.ts";
@@ -118,7 +118,7 @@ function tagged(rows: readonly (readonly [string, string])[]): string {
 
 function option(name: string, definition: ArgumentDefinition): readonly [string, string] {
   const short = aliasesOf(definition)[0];
-  const value = definition.valueHint === undefined ? "" : ` ${definition.valueHint}`;
+  const value = valueHint(definition);
   return [`${short === undefined ? "" : `-${short}, `}--${name}${value}`, describe(definition)];
 }
 

@@ -1,5 +1,5 @@
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
-import { renderProblem } from "../dockerfile/problems/dockerfile-error.ts";
+import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
 import { maskSecrets, secretsAmong } from "../dockerfile/secrets.ts";
 import { BoughError } from "../errors.ts";
 import { stateFailure } from "../state-failure.ts";
@@ -22,11 +22,8 @@ export async function withLocation<Result>(
     if (!(error instanceof BoughError) || error.kind === "interrupted") throw error;
     const { range } = instructionToBlame(error, dockerfile) ?? instruction;
     const message = secretsAmong([...buildArgs, ...secretTexts(secrets)]).mask(error.message);
-    throw new BoughError(renderProblem(dockerfile, { message, range }), {
-      kind: error.kind,
-      cause: error,
-      hint: error.hint,
-    });
+    const { kind, hint } = error;
+    throw new DockerfileError(dockerfile, [{ message, range }], { kind, hint, cause: error });
   }
 }
 

@@ -53,6 +53,8 @@ interface CheckOptions extends Omit<PlanOptions, "platform" | "startsFromScratch
   given: GivenIds;
   /** `--no-cache-filter`. */
   uncachedStages: readonly string[];
+  /** `--check=error`, which does what `# check=error=true` does. */
+  turnsIntoErrors: boolean;
 }
 
 /** Parses, plans and lints, without a request to a service and without reading a file of the context. */
@@ -110,7 +112,7 @@ async function checkParsed(
     ),
     ...(mounts.isCertain ? mounts.problems.map((problem) => errorOf("Unsupported", problem)) : []),
     ...plan.errors,
-    ...(turnsIntoErrors ? violations(warnings) : []),
+    ...(turnsIntoErrors || options.turnsIntoErrors ? violations(warnings) : []),
   ];
   return {
     source: dockerfile,

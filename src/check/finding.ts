@@ -18,3 +18,8 @@ export function lineOf({ culprit, range }: Finding): number | undefined {
 export function warn(rule: WarningRule, message: string, { range }: { range: Problem["range"] }): Finding {
   return { rule, message, range };
 }
+
+/** Returns the message with the advice. */
+export function textOf({ message, hint }: Finding): string {
+  return hint === undefined ? message : `${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`;
+}

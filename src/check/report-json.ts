@@ -2,7 +2,7 @@ import type { Instruction } from "../dockerfile/instruction.ts";
 import { argumentWords } from "../dockerfile/instruction-words.ts";
 import { octalMode } from "../image/file-mode.ts";
 import type { CheckReport } from "./check.ts";
-import { type Finding, lineOf } from "./finding.ts";
+import { type Finding, lineOf, textOf } from "./finding.ts";
 import type { PlannedFile } from "./planned-file.ts";
 
 /** Returns the report as `-f json` prints it. Unknown values are null. */
@@ -62,7 +62,5 @@ function describeFile(file: PlannedFile) {
 }
 
 function describeFinding(finding: Finding) {
-  const { rule, message, hint } = finding;
-  const advice = hint === undefined ? "" : `${/[.!?]$/.test(message) ? "" : "."} ${hint}`;
-  return { rule, message: message + advice, line: lineOf(finding) ?? null };
+  return { rule: finding.rule, message: textOf(finding), line: lineOf(finding) ?? null };
 }

@@ -2,7 +2,7 @@ import { renderProblem } from "../dockerfile/problems/dockerfile-error.ts";
 import { visible } from "../visible.ts";
 import type { CheckReport } from "./check.ts";
 import type { Finding } from "./finding.ts";
-import { isDockerRule } from "./rules.ts";
+import { pageOf } from "./rules.ts";
 
 /** Renders the report as text, much as `docker build --check` prints it. */
 export function renderReport({ source, warnings, errors }: CheckReport): string {
@@ -14,13 +14,8 @@ export function renderReport({ source, warnings, errors }: CheckReport): string 
 }
 
 function heading(rule: string): string {
-  if (!isDockerRule(rule)) return rule;
-  return `${rule} - https://docs.docker.com/go/dockerfile/rule/${kebabCase(rule)}/`;
-}
-
-/** Converts `JSONArgsRecommended` to `json-args-recommended`. */
-function kebabCase(name: string): string {
-  return name.replace(/(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, "-").toLowerCase();
+  const page = pageOf(rule);
+  return page === undefined ? rule : `${rule} - ${page}`;
 }
 
 function renderFinding({ range, message, hint, ...rest }: Finding, source: CheckReport["source"]): string {

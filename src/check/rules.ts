@@ -1,95 +1,90 @@
-/** The rules of `--check`, by the names that `# check=skip=` takes. */
+/** The rules of `--check`, by the names that `# check=skip=` takes, and what each demands or reports. */
 
 /** Docker's build checks, with Docker's names and meanings: https://docs.docker.com/reference/build-checks/ */
-export const dockerRules = [
-  "ConsistentInstructionCasing",
-  "CopyIgnoredFile",
-  "DuplicateStageName",
-  "ExposeInvalidFormat",
-  "ExposeProtoCasing",
-  "FromAsCasing",
-  "FromPlatformFlagConstDisallowed",
-  "InvalidDefaultArgInFrom",
-  "InvalidDefinitionDescription",
-  "JSONArgsRecommended",
-  "LegacyKeyValueFormat",
-  "MaintainerDeprecated",
-  "MultipleInstructionsDisallowed",
-  "NoEmptyContinuation",
-  "RedundantTargetPlatform",
-  "ReservedStageName",
-  "SecretsUsedInArgOrEnv",
-  "StageNameCasing",
-  "UndefinedArgInFrom",
-  "UndefinedVar",
-  "WorkdirRelativePath",
-] as const;
+export const dockerRules = {
+  ConsistentInstructionCasing: "All instructions should be written in the same case.",
+  CopyIgnoredFile: "COPY and ADD should not name files that .dockerignore leaves out.",
+  DuplicateStageName: "Names of stages should be unique.",
+  ExposeInvalidFormat: "EXPOSE should name ports only, without an IP address or a mapping.",
+  ExposeProtoCasing: "The protocol of EXPOSE should be in lower case.",
+  FromAsCasing: "The AS of a FROM should be in the case of FROM.",
+  FromPlatformFlagConstDisallowed: "FROM --platform should not have a constant value.",
+  InvalidDefaultArgInFrom: "The default value of an ARG should make the reference of a FROM valid.",
+  InvalidDefinitionDescription: "The comment above an ARG or a stage should begin with its name.",
+  JSONArgsRecommended: "CMD and ENTRYPOINT should have JSON arguments, so that signals reach the program.",
+  LegacyKeyValueFormat: "ENV and LABEL should be written as KEY=VALUE.",
+  MaintainerDeprecated: "LABEL should be used instead of MAINTAINER.",
+  MultipleInstructionsDisallowed:
+    "A stage should have one CMD, ENTRYPOINT and HEALTHCHECK: only the last counts.",
+  NoEmptyContinuation: "No empty line should follow a line that is continued.",
+  RedundantTargetPlatform: "FROM --platform=$TARGETPLATFORM is the default.",
+  ReservedStageName: "A stage should not be named scratch or context.",
+  SecretsUsedInArgOrEnv: "ARG and ENV should not have secrets, which the image would show.",
+  StageNameCasing: "Names of stages should be in lower case.",
+  UndefinedArgInFrom: "A FROM should use only declared arguments.",
+  UndefinedVar: "Variables should be defined before they are used.",
+  WorkdirRelativePath: "A relative WORKDIR should follow an absolute one.",
+} as const;
 
 /** Differences from Docker's build, of which a build also warns in its log. */
-export const ownRules = [
-  /** `ADD archive.tar`: copied as it is. */
-  "ArchiveNotUnpacked",
-  /** `COPY --from`: only a build with `--docker` copies between stages. */
-  "CopyFromSkipped",
-  /** The sources of a COPY or ADD match no file. */
-  "CopyMatchesNothing",
-  /** The specification's default excludes leave out a source, or some of it. */
-  "DefaultExclude",
-  /** A RUN without a command, or a WORKDIR or USER that is empty after variables are expanded: Docker accepts them. */
-  "EmptySetting",
-  /** A source is empty after variables are expanded, which means the whole context. */
-  "EmptySource",
-  /** Only a build with `--docker` keeps such a setting. */
-  "InstructionSkipped",
-  /** `--from` names an image, and nearly a stage. */
-  "MistypedStage",
-  /** `RUN --mount=type=secret` or `ssh`, which, as far as is known, the service in use does not support. */
-  "MountUnsupported",
-  /** An instruction has bytes that are not UTF-8: they become U+FFFD, as in Docker's build. */
-  "NotUtf8",
-  /** `FROM --platform` asks for a platform that, as far as is known, the service in use does not run. */
-  "OtherPlatform",
-  /** A source climbs out of the context by `..`, and is cut off at its root. */
-  "SourceAboveContext",
-  /** A socket, a pipe or a device in a directory that is copied. */
-  "SpecialFileLeftOut",
-  /** `--build-arg` of a name that no ARG declares. */
-  "UnusedBuildArg",
-  /** `--no-cache-filter` of a stage that the Dockerfile does not have. */
-  "UnusedNoCacheFilter",
-  /** `--secret` or `--ssh` of an id that no `RUN --mount` asks for. */
-  "UnusedSecret",
-] as const;
+export const ownRules = {
+  ArchiveNotUnpacked: "ADD copies an archive as it is, without --docker.",
+  CopyFromSkipped: "COPY --from is skipped: only a build with --docker copies between stages.",
+  CopyMatchesNothing: "The sources of a COPY or ADD match no file.",
+  DefaultExclude: "The default excludes leave out a source, or some of it.",
+  /** Docker accepts them. */
+  EmptySetting: "A RUN has no command, or a WORKDIR or USER is empty after variables are expanded.",
+  EmptySource: "A source is empty after variables are expanded, which means the whole context.",
+  InstructionSkipped: "An instruction is skipped: only a build with --docker keeps such a setting.",
+  MistypedStage: "--from names an image, and nearly a stage.",
+  /** As far as is known of the service in use. */
+  MountUnsupported: "The service does not support RUN --mount=type=secret or ssh.",
+  /** They become U+FFFD, as in Docker's build. */
+  NotUtf8: "An instruction has bytes that are not UTF-8.",
+  /** As far as is known of the service in use. */
+  OtherPlatform: "FROM --platform asks for a platform that the service does not run.",
+  SourceAboveContext: "A source climbs out of the context by .. and is cut off at its root.",
+  SpecialFileLeftOut: "A directory that is copied has a socket, a pipe or a device.",
+  UnusedBuildArg: "--build-arg has a name that no ARG declares.",
+  UnusedNoCacheFilter: "--no-cache-filter names a stage that the Dockerfile does not have.",
+  UnusedSecret: "--secret or --ssh has an id that no RUN --mount asks for.",
+} as const;
 
 /** Errors that keep a build from succeeding. No directive turns them off. */
-export const errorRules = [
-  /** `# check=` has an unknown option. */
-  "InvalidCheckDirective",
-  /** An instruction that cannot be carried out: a bad substitution, mode or digest, a name that is blank. */
-  "InvalidInstruction",
-  /** A source of COPY or ADD that is missing, leads out of the context, or can't be copied. */
-  "InvalidSource",
-  /** A `RUN --mount=from=` that can refer to nothing; with `--docker` a `COPY --from`, too. */
-  "InvalidStage",
-  /** `# check=error=true`, and one of Docker's checks is violated. */
-  "LintViolation",
-  /** The text is not a Dockerfile. */
-  "ParseError",
-  /** Valid for Docker, but refused here: leaving it out would give another image. */
-  "Unsupported",
-] as const;
+export const errorRules = {
+  InvalidCheckDirective: "# check= has an unknown option.",
+  InvalidInstruction:
+    "An instruction cannot be carried out: a bad substitution, mode or digest, a name that is blank.",
+  InvalidSource: "A source of COPY or ADD is missing, leads out of the context, or can't be copied.",
+  /** With `--docker` that of a `COPY --from`, too. */
+  InvalidStage: "The --from of a RUN --mount or COPY can refer to nothing.",
+  LintViolation: "A check of Docker's is violated, and such violations are errors.",
+  ParseError: "The text is not a Dockerfile.",
+  /** To leave it out would give another image. */
+  Unsupported: "An instruction is valid for Docker, but refused by bough.",
+} as const;
 
-type DockerRule = (typeof dockerRules)[number];
-export type WarningRule = DockerRule | (typeof ownRules)[number];
-export type ErrorRule = (typeof errorRules)[number];
+type DockerRule = keyof typeof dockerRules;
+export type WarningRule = DockerRule | keyof typeof ownRules;
+export type ErrorRule = keyof typeof errorRules;
 
 /** Rules that are reported only if `# check=experimental=` asks for them, as in Docker. */
 export const experimentalRules: readonly WarningRule[] = ["InvalidDefinitionDescription"];
 
-export function isDockerRule(rule: string): boolean {
-  return dockerRules.some((name) => name === rule);
+export function isDockerRule(rule: string): rule is DockerRule {
+  return Object.hasOwn(dockerRules, rule);
 }
 
 export function isWarningRule(rule: string): rule is WarningRule {
-  return isDockerRule(rule) || ownRules.some((name) => name === rule);
+  return isDockerRule(rule) || Object.hasOwn(ownRules, rule);
+}
+
+/** Returns the address of Docker's page about one of its rules. */
+export function pageOf(rule: string): string | undefined {
+  return isDockerRule(rule) ? `https://docs.docker.com/go/dockerfile/rule/${kebabCase(rule)}/` : undefined;
+}
+
+/** Converts `JSONArgsRecommended` to `json-args-recommended`. */
+function kebabCase(name: string): string {
+  return name.replace(/(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, "-").toLowerCase();
 }

@@ -110,6 +110,7 @@ test("a check of random instructions ends with a report in both formats", async 
           dialect: dialects.default,
           target: undefined,
           uncachedStages: [],
+          turnsIntoErrors: false,
           network: { mode: "default", allowsHost: false, hosts: [] },
         },
         signal: new AbortController().signal,

@@ -1,5 +1,4 @@
 import { usageError } from "../../errors.ts";
-import type { Values } from "../command-line/arguments.ts";
 import type { Command, Invocation } from "../command-line/command.ts";
 import { inputDefinitions, readCall } from "./options/input-definitions.ts";
 import { resultDefinitions } from "./options/result-definitions.ts";
@@ -37,8 +36,13 @@ export const build: Command = {
   foreign: async () => (await import("../foreign/build-options.ts")).foreignBuildOptions,
 };
 
-/** Refuses `--check` with `--trace` or `--timings`: without a build there is nothing to measure. */
-function refuseTogether(values: Values): void {
+/** Refuses `--check` with `--trace` or `--timings`: without a build there is nothing to measure. Only `--check` makes a report. */
+function refuseTogether({ values, globals: { report } }: Invocation): void {
+  if (report !== undefined && readCall(values) !== "check")
+    throw usageError(
+      `--format ${report} needs --check`,
+      "It is a report of what the checks find: build nothing with --check, and build without --format.",
+    );
   const measure = values.text("trace") === undefined ? "timings" : "trace";
   if (readCall(values) === "build" || !(measure === "trace" || values.flag("timings"))) return;
   throw usageError(`--check and --${measure} cannot be used together`, "--check builds nothing.");
@@ -46,7 +50,7 @@ function refuseTogether(values: Values): void {
 
 /** Builds, or runs the checks. Loads the code for it only now, so that `--help` is fast. */
 async function buildOrCheck(invocation: Invocation): Promise<number> {
-  refuseTogether(invocation.values);
+  refuseTogether(invocation);
   const call = readCall(invocation.values);
   if (call === "check") return (await import("./check.ts")).runCheckCommand(invocation);
   if (call !== "build")

@@ -4,14 +4,18 @@ import type { AssumedService } from "../../check/dry-world.ts";
 import { describeReport } from "../../check/report-json.ts";
 import { renderReport } from "../../check/report-text.ts";
 import { BoughError, exitCodes } from "../../errors.ts";
+import { jsonText } from "../../terminal/json-text.ts";
+import { version } from "../../version.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { GlobalOptions } from "../command-line/globals.ts";
 import { printResult } from "../command-line/result.ts";
 import { type AnnotationOptions, requireSamePlatforms } from "../export/annotations.ts";
 import type { Runtime } from "../process/runtime.ts";
+import { annotateFindings, isGitHubJob, pathOfDockerfile } from "./annotate.ts";
 import { readSharing } from "./build-cache.ts";
 import { type BuildInputs, readBuildInputs } from "./inputs.ts";
 import { readBuildOptions, readOnError, requireSamePlatform } from "./options/build-options.ts";
+import { readCheckLevel } from "./options/input-definitions.ts";
 import { readProgressMode } from "./options/result-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
 import { findResultFiles } from "./result-files.ts";
@@ -27,14 +31,30 @@ export async function runCheckCommand(invocation: Invocation): Promise<number> {
     await readSharing(invocation, inputs);
     await requirePlatforms(inputs.platform, annotations, invocation);
   }
-  printResult(invocation, {
-    id: "",
-    get json() {
-      return describeReport(report);
-    },
-    table: () => renderReport(report),
-  });
+  await printReport(report, invocation);
   return report.errors.length > 0 ? exitCodes.usage : 0;
+}
+
+async function printReport(report: CheckReport, invocation: Invocation): Promise<void> {
+  const { globals, runtime } = invocation;
+  const { path } = report.source;
+  const isAnnotated = isGitHubJob(runtime) && globals.format === "table" && !globals.quiet;
+  if (globals.report === undefined) {
+    printResult(invocation, {
+      id: "",
+      get json() {
+        return describeReport(report);
+      },
+      table: () => renderReport(report),
+    });
+    if (!isAnnotated) return;
+    return annotateFindings(invocation, path, { error: report.errors, warning: report.warnings });
+  }
+  const { codeQualityOf, sarifOf } = await import("../../check/report-scanners.ts");
+  const reported = pathOfDockerfile(invocation, path).path;
+  const isSarif = globals.report === "sarif";
+  const json = isSarif ? sarifOf(report, reported, version) : codeQualityOf(report, reported);
+  runtime.stdout.write(`${jsonText(json, { indent: 2 })}\n`);
 }
 
 /** Reads the options that only a build uses, so that an invalid value is the same error as in a build. */
@@ -63,13 +83,14 @@ async function requirePlatforms(
 
 export async function checkInputs(
   { dockerfile, secrets, ...inputs }: BuildInputs,
-  { runtime, globals }: Pick<Invocation, "runtime" | "globals">,
+  { values, runtime, globals }: Pick<Invocation, "values" | "runtime" | "globals">,
 ): Promise<CheckReport> {
   const { path, text } = dockerfile;
   const { signal } = runtime;
   return checkDockerfile({
     ...{ ...inputs, text, path, signal },
     given: idsOf(secrets),
+    turnsIntoErrors: readCheckLevel(values) === "error",
     assumeService: () => assumeService(runtime, globals),
   });
 }

@@ -3,18 +3,27 @@ import { refuseBadStages } from "../../builder/graph/stage-references.ts";
 import { refuseUnsupported } from "../../builder/interpreter/refusals.ts";
 import { refuseBadMounts } from "../../builder/mounts/mount-support.ts";
 import { type CheckDirective, readCheckDirective } from "../../check/check-directive.ts";
+import type { Finding } from "../../check/finding.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { parseDockerfile } from "../../dockerfile/parse.ts";
 import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
 import type { Invocation } from "../command-line/command.ts";
 import type { BuildInputs } from "./inputs.ts";
+import { readCheckLevel } from "./options/input-definitions.ts";
 import { idsOf } from "./options/secret-options.ts";
+
+interface CheckedDockerfile {
+  dockerfile: Dockerfile;
+  directive: CheckDirective;
+  /** What `--check=warn` has found. */
+  findings: readonly Finding[];
+}
 
 /** Parses the Dockerfile. Throws for what bough does not build, and for findings of Docker's checks if these are errors. */
 export async function readCheckedDockerfile(
   inputs: BuildInputs,
   invocation: Invocation,
-): Promise<{ dockerfile: Dockerfile; directive: CheckDirective }> {
+): Promise<CheckedDockerfile> {
   const { dialect, buildArgs, target, contexts } = inputs;
   const parsed = parseDockerfile(inputs.dockerfile.text, inputs.dockerfile.path);
   const dockerfile = overrideStages(parsed, contexts);
@@ -23,19 +32,17 @@ export async function readCheckedDockerfile(
   refuseBadStages(dockerfile, { dialect, buildArgs, target, contexts });
   // The comments of a replaced stage must not count for the next one.
   const directive = readCheckDirective(parsed);
-  if (directive.turnsIntoErrors) await requireClean(inputs, dockerfile, invocation);
-  return { dockerfile, directive };
+  const level = readCheckLevel(invocation.values);
+  if (!directive.turnsIntoErrors && level === undefined) return { dockerfile, directive, findings: [] };
+  const { checkInputs } = await import("./check.ts");
+  const { warnings } = await checkInputs(inputs, invocation);
+  if (directive.turnsIntoErrors || level === "error") await requireClean(dockerfile, warnings);
+  return { dockerfile, directive, findings: level === "warn" ? warnings : [] };
 }
 
-/** Rejects if one of Docker's checks fails, as `# check=error=true` demands, before anything is run. */
-async function requireClean(
-  inputs: BuildInputs,
-  dockerfile: Dockerfile,
-  invocation: Invocation,
-): Promise<void> {
-  const { checkInputs } = await import("./check.ts");
+/** Rejects if one of Docker's checks fails, as `# check=error=true` and `--check=error` demand, before anything is run. */
+async function requireClean(dockerfile: Dockerfile, warnings: readonly Finding[]): Promise<void> {
   const { isDockerRule } = await import("../../check/rules.ts");
-  const { warnings } = await checkInputs(inputs, invocation);
   const problems = warnings.flatMap(({ rule, message, range }) =>
     isDockerRule(rule) && range !== undefined ? [{ message: `${message} (${rule})`, range }] : [],
   );

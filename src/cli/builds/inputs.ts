@@ -15,6 +15,7 @@ import { type DockerfilePlace, dockerfileName, readDockerfile } from "../context
 import type { OpenedContext } from "../contexts/fetched-context.ts";
 import { prepareFetches } from "../contexts/prepare-fetches.ts";
 import { sourceDateEpoch } from "../export/times.ts";
+import type { Runtime } from "../process/runtime.ts";
 import { readNetworkPolicy } from "../run/network-option.ts";
 import { openNamedContexts } from "./options/build-contexts.ts";
 import { readPlatform } from "./options/build-options.ts";
@@ -119,7 +120,13 @@ export async function readBuildInputs(
 }
 
 /** Returns the paths of a build's inputs, whether or not they exist. */
-export function locateInputs({ values, runtime: { workingDirectory } }: GivenInputs): InputPlaces {
+export function locateInputs({
+  values,
+  runtime: { workingDirectory },
+}: {
+  values: Values;
+  runtime: Pick<Runtime, "workingDirectory">;
+}): InputPlaces {
   const context = values.positionals[0] ?? ".";
   // As in docker build. A file named - is given as ./-.
   const named = values.text("dockerfile") === "-" ? "/dev/stdin" : values.text("dockerfile");

@@ -1,12 +1,14 @@
 import { runBuild } from "../../builder/build.ts";
 import { createImageFacts } from "../../builder/cache/image-facts.ts";
 import { requireNetworks } from "../../builder/commands/network.ts";
+import type { Emit } from "../../builder/events.ts";
 import { missingParts } from "../../builder/graph/missing-parts.ts";
 import type { BuildRequest, BuildServices, SourceFiles } from "../../builder/job.ts";
 import { requireMounts } from "../../builder/mounts/mount-support.ts";
 import type { BuildResult } from "../../builder/result.ts";
 import { type ServiceSupport, supportOf } from "../../builder/service-support.ts";
 import { describeMissing, type MissingPart } from "../../builder/state/warnings.ts";
+import { type Finding, lineOf, textOf } from "../../check/finding.ts";
 import { localFileSystem } from "../../context/file-system/file-system.ts";
 import type { Dockerfile } from "../../dockerfile/instruction.ts";
 import { usageError } from "../../errors.ts";
@@ -47,8 +49,10 @@ export async function performBuild(
     readBuildOptions(invocation);
   using inputs = await readBuildInputs(invocation, { log, keepsContext: true });
   const { context, contexts, ignore, buildArgs, labels, allowsLocalFrom, dialect, target } = inputs;
-  const { dockerfile, directive } = await readCheckedDockerfile(inputs, invocation);
+  const { dockerfile, directive, findings } = await readCheckedDockerfile(inputs, invocation);
   if (!dialect.keepsConfiguration) requireCompleteImage(missingParts(dockerfile), outputs, invocation.values);
+
+  const isFound = reportFindings(findings, progress.emit);
 
   const secrets = inputs.secrets.load();
   const attesting =
@@ -92,7 +96,9 @@ export async function performBuild(
       stop: (reason) => stopping.abort(reason),
       emit: (event) => {
         const isSkipped =
-          event.type === "warning" && event.rule && !directive.isReported(event.rule, event.line);
+          event.type === "warning" &&
+          event.rule !== undefined &&
+          (!directive.isReported(event.rule, event.line) || isFound(event.rule, event.line));
         if (!isSkipped) progress.emit(event);
       },
     };
@@ -113,6 +119,20 @@ export async function performBuild(
   } finally {
     remember(() => connection.store.sessions.noteBuild(session, inputs.place));
   }
+}
+
+/** Warns of what the checks have found. Returns a function that says whether the build need not warn of it again. */
+function reportFindings(
+  findings: readonly Finding[],
+  emit: Emit,
+): (rule: string, line: number | undefined) => boolean {
+  const keyOf = (rule: string, line: number | undefined) => `${rule} ${line}`;
+  for (const finding of findings) {
+    const { rule } = finding;
+    emit({ type: "warning", rule, message: `${textOf(finding)} (${rule})`, line: lineOf(finding) });
+  }
+  const found = new Set(findings.map((finding) => keyOf(finding.rule, lineOf(finding))));
+  return (rule, line) => found.has(keyOf(rule, line));
 }
 
 /** An epoch of the command line or the environment comes before the Dockerfile's. */

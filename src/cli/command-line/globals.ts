@@ -9,6 +9,9 @@ import { oneOf } from "./option-values.ts";
 /** The values of `--format`. */
 export const formats = ["table", "json", "csv", "tsv"] as const;
 
+/** The values of `--format` with which `bough build --check` reports findings to other programs. */
+export const reportFormats = ["sarif", "gitlab"] as const;
+
 /** Options that every command takes, before its name or after it. */
 export const globalDefinitions = {
   session: {
@@ -73,6 +76,8 @@ export interface GlobalOptions {
   project: string | undefined;
   local: boolean;
   format: (typeof formats)[number];
+  /** Set for `bough build --check` only. */
+  report: (typeof reportFormats)[number] | undefined;
   wide: boolean;
   logLevel: LogLevel;
   quiet: boolean;
@@ -86,6 +91,7 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
   const progress = after.text("progress");
   const quiet = flag("quiet") || progress === "quiet";
   const format = text("format") ?? "table";
+  const report = command === "bough build" ? reportFormats.find((name) => name === format) : undefined;
   const token = text("token");
   if (text("session") === "")
     throw usageError(
@@ -100,7 +106,9 @@ export function readGlobals(before: Values, after: Values, command?: string): Gl
     project: text("project"),
     local: flag("local"),
     // The -f of docker build names a Dockerfile; the --format of podman and docker has other values.
-    format: oneOf(format, formats, "--format", hintOnFormat(format, command)),
+    format:
+      report === undefined ? oneOf(format, formats, "--format", hintOnFormat(format, command)) : "table",
+    report,
     wide: flag("wide"),
     logLevel: oneOf(
       text("log-level") ?? (quiet || progress === "none" ? "error" : "info"),
@@ -116,6 +124,8 @@ function hintOnFormat(format: string, command: string | undefined): string | und
   const [, fields] = /^\{\{\s*(?:json\s+)?\.([\w.]*)\s*\}\}$/.exec(format) ?? [];
   if (fields !== undefined || format.includes("{{"))
     return `There are no templates: -f json prints everything, for example for jq: ${command} -f json ... | jq .${command === "bough inspect" ? (fields ?? "").replace(/^Config/, "config") : ""}`;
+  if (reportFormats.some((name) => name === format))
+    return `\`bough build --check --format ${format}\` prints what the checks find so.`;
   if (command === "bough images" && format.includes("="))
     return "`bough images NAME`, --tag PREFIX, --tagged, --since and --until choose images.";
   const isDockerfile = command === "bough build" && !/^(docker|oci)$/.test(format);

@@ -132,7 +132,7 @@ function usageOf(
       const place = `${placeName(name)}${repeated}`;
       return definition.required === true ? place : `[${place}]`;
     }
-    return `[--${name}${definition.valueHint === undefined ? "" : ` ${definition.valueHint}`}${repeated}]`;
+    return `[--${name}${valueHint(definition)}${repeated}]`;
   });
   const separator = takesRest === "behind-place" ? "[--]" : "--";
   return [
@@ -149,8 +149,13 @@ function placeName(name: string): string {
 
 function row(name: string, definition: ArgumentDefinition): readonly [string, string] {
   const short = shortOf(definition) ?? aliasesOf(definition)[0];
-  const value = definition.valueHint === undefined ? "" : ` ${definition.valueHint}`;
-  return [`${short === undefined ? "" : `-${short}, `}--${name}${value}`, describe(definition)];
+  const names = `${short === undefined ? "" : `-${short}, `}--${name}`;
+  return [`${names}${valueHint(definition)}`, describe(definition)];
+}
+
+/** Returns what stands behind an option's name. `[=LEVEL]` belongs to the same word. */
+export function valueHint({ valueHint: hint }: ArgumentDefinition): string {
+  return hint === undefined || hint.startsWith("[=") ? (hint ?? "") : ` ${hint}`;
 }
 
 function describe(definition: ArgumentDefinition): string {

@@ -1,4 +1,4 @@
-import { BoughError } from "../../errors.ts";
+import { BoughError, type BoughErrorOptions } from "../../errors.ts";
 import { truncate, visible } from "../../visible.ts";
 import type { LineRange } from "../instruction.ts";
 import { maskSecrets } from "../secrets.ts";
@@ -15,11 +15,11 @@ export class DockerfileError extends BoughError {
   constructor(
     source: { path: string; lines: readonly string[] },
     problems: readonly Problem[],
-    options: { cause?: unknown; isCutShort?: boolean } = {},
+    { isCutShort, ...options }: BoughErrorOptions & { isCutShort?: boolean } = {},
   ) {
     const rendered = problems.map((problem) => renderProblem(source, problem));
-    if (options.isCutShort === true) rendered.push("... and more: the rest of the file was not read");
-    super(rendered.join("\n"), { kind: "usage", cause: options.cause });
+    if (isCutShort === true) rendered.push("... and more: the rest of the file was not read");
+    super(rendered.join("\n"), { kind: "usage", ...options });
     this.problems = problems;
   }
 }

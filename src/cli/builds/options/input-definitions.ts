@@ -7,6 +7,9 @@ import { entitlements, hostsDefinition, networkDefinition } from "../../run/netw
 /** The values of `--call`, which is docker buildx's. */
 export const calls = ["build", "check", "outline", "targets"] as const;
 
+/** The values of `--check=LEVEL` with which a build is checked before it runs. */
+const checkLevels = ["error", "warn"] as const;
+
 /** The options that say what to build, and how. */
 export const inputDefinitions: ArgumentDefinitions = {
   context: {
@@ -171,9 +174,14 @@ export const inputDefinitions: ArgumentDefinitions = {
     description: "For every step that is not cached, say what has changed since the last build",
   },
   check: {
-    type: "boolean",
+    type: "string",
+    refusesEmpty: true,
+    // The word behind it is the context: a level stands behind =.
+    optional: /^$/,
+    completes: checkLevels,
+    valueHint: "[=error|warn]",
     description:
-      "Look for mistakes and build nothing: parse, plan and lint without a service; exit 2 if there are errors",
+      "Look for mistakes and build nothing: parse, plan and lint without a service; exit 2 if there are errors; =error builds unless Docker's checks find something, =warn builds and logs what is found",
   },
   call: {
     type: "string",
@@ -207,7 +215,22 @@ export const inputDefinitions: ArgumentDefinitions = {
 
 /** Returns what is asked for. `--check` is `--call=check`. A format behind a comma is `-f`'s in bough. */
 export function readCall(values: Values): (typeof calls)[number] {
-  if (values.flag("check")) return "check";
+  if (readCheck(values) === true) return "check";
   const given = values.text("call") ?? "build";
   return oneOf(given.replace(/,format=json$/, "").replace(/^lint$/, "check"), calls, "--call");
+}
+
+/** Returns the level of findings that a build fails for, or only warns of; `undefined` if it is not checked. */
+export function readCheckLevel(values: Values): (typeof checkLevels)[number] | undefined {
+  const check = readCheck(values);
+  return typeof check === "string" ? check : undefined;
+}
+
+/** Reads `--check`, which is true or false in docker. */
+function readCheck(values: Values): boolean | (typeof checkLevels)[number] {
+  const given = values.text("check") ?? "false";
+  if (/^(1|t|true)$/i.test(given)) return true;
+  return /^(0|f|false)$/i.test(given)
+    ? false
+    : oneOf(given, checkLevels, "--check", "Alone, --check builds nothing.");
 }

@@ -1,5 +1,6 @@
 import type { Values } from "../../command-line/arguments.ts";
 import type { ArgumentDefinitions } from "../../command-line/definitions.ts";
+import { formats, globalDefinitions, reportFormats } from "../../command-line/globals.ts";
 import { oneOf } from "../../command-line/option-values.ts";
 import { provenanceValue, sbomValue } from "../../export/attestation-options.ts";
 import { digestFileDefinition, registryOptions } from "../../export/registry-options.ts";
@@ -21,6 +22,12 @@ export const resultDefinitions: ArgumentDefinitions = {
     valueHint: progressModes.join("|"),
     description:
       "How to show the build: rows on a terminal (compact: output only of failed steps; tty: of all), log lines (plain), or events as JSON (default: auto, which is compact on a terminal)",
+  },
+  format: {
+    ...globalDefinitions.format,
+    completes: [...formats, ...reportFormats],
+    description:
+      "How the result is printed: table, json, csv or tsv (default: table); that of --check also as sarif, or gitlab, its code quality report",
   },
   output: {
     type: "string",

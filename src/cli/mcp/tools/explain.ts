@@ -94,7 +94,7 @@ export const check: Tool<typeof checkInput, typeof checkOutput> = {
   async perform({ details, ...given }, call) {
     const words = buildWords(given);
     call.root.requireBuildFiles(invocationFor(words, call));
-    const found = await callForJson(["build"], { ...words, flags: [...words.flags, "check"] }, call);
+    const found = await callForJson(["build"], { ...words, texts: { ...words.texts, check: "true" } }, call);
     const { instructions, files, warnings, errors } = report.parse(found);
     const more = details === true ? { instructions, files } : {};
     const told = (findings: typeof warnings) =>

@@ -1,0 +1,150 @@
+/** Marks lines of the Dockerfile in GitHub Actions. */
+import { existsSync } from "node:fs";
+import { dirname, join, posix, relative, sep } from "node:path";
+import type { Finding } from "../../check/finding.ts";
+import { DockerfileError } from "../../dockerfile/problems/dockerfile-error.ts";
+import { maskSecrets } from "../../dockerfile/secrets.ts";
+import { describeFailure, failureOf } from "../../terminal/failure.ts";
+import type { Progress } from "../../terminal/progress.ts";
+import { formatLogLines } from "../../terminal/terminal-text.ts";
+import { type Annotation, pausedCommands, renderAnnotation } from "../../terminal/workflow-commands.ts";
+import type { Values } from "../command-line/arguments.ts";
+import type { Invocation } from "../command-line/command.ts";
+import type { Runtime } from "../process/runtime.ts";
+import { isStandardInput } from "../process/same-file.ts";
+import { locateInputs } from "./inputs.ts";
+
+type Given = Pick<Invocation, "values" | "runtime" | "globals">;
+
+/** The Dockerfile's path, as programs that show findings beside the code want it. */
+interface ReportedPath {
+  /** Relative to the repository, with slashes; absolute for a file elsewhere; `-` for standard input. */
+  path: string;
+  /** True if the repository that is built has the file. */
+  isInRepository: boolean;
+}
+
+export function isGitHubJob({ environment }: Pick<Runtime, "environment">): boolean {
+  return environment.GITHUB_ACTIONS === "true";
+}
+
+/** Returns the Dockerfile's path. `shown`: the one that messages have, which is relative to the context if that is fetched. */
+export function pathOfDockerfile(
+  given: { values: Values; runtime: Pick<Runtime, "environment" | "workingDirectory"> },
+  shown: string,
+): ReportedPath {
+  const { environment, workingDirectory } = given.runtime;
+  const { source, dockerfile } = locateInputs(given);
+  if (dockerfile !== undefined) {
+    const { absolutePath } = dockerfile;
+    if (isStandardInput(absolutePath)) return { path: "-", isInRepository: false };
+    const roots = [repositoryOf(absolutePath), environment.GITHUB_WORKSPACE, environment.CI_PROJECT_DIR];
+    for (const root of [...roots, workingDirectory]) {
+      const path = root && relative(root, absolutePath).replaceAll(sep, "/");
+      if (path && !/^(\.\.(\/|$)|\/|[a-z]:)/i.test(path)) return { path, isInRepository: true };
+    }
+    return { path: absolutePath, isInRepository: false };
+  }
+  if (source.kind !== "repository") return { path: shown, isInRepository: false };
+  const { remote, subdirectory } = source.address;
+  const own = `${environment.GITHUB_SERVER_URL}/${environment.GITHUB_REPOSITORY}`.toLowerCase();
+  const isInRepository = remote.toLowerCase().replace(/\/?(\.git)?\/?$/, "") === own;
+  return { path: posix.join(subdirectory, shown), isInRepository };
+}
+
+/** Returns the nearest directory above a file that has a git repository. */
+function repositoryOf(path: string): string | undefined {
+  const directory = dirname(path);
+  if (directory === path) return undefined;
+  return existsSync(join(directory, ".git")) ? directory : repositoryOf(directory);
+}
+
+/** Writes what `--check` has found. */
+export function annotateFindings(
+  given: Given,
+  shown: string,
+  findings: Record<Annotation["level"], readonly Finding[]>,
+): void {
+  const mark = createMark(given);
+  for (const level of ["error", "warning"] as const)
+    for (const finding of findings[level])
+      given.runtime.stderr.write(mark(level, { ...finding, title: finding.rule }, shown));
+}
+
+/**
+ * Returns a display that also marks lines that the build warns of, and the one at which it fails. No line of a command's output is a
+ * workflow command: that of a base image or of a package's script must not set this job's outputs.
+ */
+export function annotateBuild(progress: Progress, given: Given): Progress {
+  const { stderr } = given.runtime;
+  const mark = createMark(given);
+  const { begin, end } = pausedCommands();
+  const warnings: string[] = [];
+  let failedStep: string | undefined;
+  stderr.write(begin);
+  let isPaused = true;
+  const resume = () => {
+    if (isPaused) stderr.write(end + warnings.splice(0).join(""));
+    isPaused = false;
+  };
+  return {
+    log: progress.log,
+    emit(event) {
+      progress.emit(event);
+      if (event.type === "step-failed" && event.abandoned !== true) failedStep ??= event.title;
+      const isShown = given.globals.logLevel !== "error";
+      if (event.type !== "warning" || event.line === undefined || !isShown) return;
+      const { message, line, rule = "bough build" } = event;
+      const range = { start: line, end: line };
+      warnings.push(mark("warning", { title: rule, message, range }));
+    },
+    close() {
+      progress.close();
+      resume();
+    },
+    fail(error) {
+      if (!isPaused) stderr.write(begin);
+      isPaused = true;
+      if (!progress.fail(error))
+        stderr.write(formatLogLines(describeFailure(error, given.globals.format).text, stderr));
+      resume();
+      const known = failureOf(error);
+      if (known.kind === "interrupted") return true;
+      const problems = problemsIn(error) ?? [{ message: known.message, range: undefined }];
+      for (const problem of problems)
+        stderr.write(mark("error", { title: failedStep ?? "bough build", ...problem }));
+      return true;
+    },
+  };
+}
+
+type Marked = Pick<Finding, "message" | "range" | "culprit"> & { title: string };
+
+/** Returns a function that renders a message at its line. */
+function createMark(given: Given) {
+  let path: ReportedPath | undefined;
+  return (
+    level: Annotation["level"],
+    { title, message, range, culprit }: Marked,
+    shown = "Dockerfile",
+  ): string => {
+    const line = culprit?.line ?? range?.start;
+    if (line === undefined)
+      return renderAnnotation({ level, title, message: maskSecrets(message), place: undefined });
+    path ??= pathOfDockerfile(given, shown);
+    const endLine = culprit?.line ?? range?.end ?? line;
+    return renderAnnotation({
+      ...{ level, title },
+      message: maskSecrets(
+        path.isInRepository ? message : `${path.path === "-" ? "line " : `${path.path}:`}${line}: ${message}`,
+      ),
+      place: path.isInRepository ? { file: path.path, line, endLine } : undefined,
+    });
+  };
+}
+
+/** Finds the problems of the Dockerfile that a build failed for, in whatever errors were wrapped around them. */
+function problemsIn(error: unknown): DockerfileError["problems"] | undefined {
+  if (error instanceof DockerfileError) return error.problems;
+  return error instanceof Error ? problemsIn(error.cause) : undefined;
+}
