@@ -26,7 +26,7 @@ import { subprocessRoutes } from "./routes/subprocesses.ts";
 import { terminalRoutes } from "./routes/terminal.ts";
 import { whoamiRoutes } from "./routes/whoami.ts";
 import { RuntimeChoice } from "./sandbox/runtime/choice.ts";
-import type { EngineState, OpenBlobStore } from "./state.ts";
+import type { EngineState, OpenBlobSource } from "./state.ts";
 import type { Environment } from "./system/programs.ts";
 import { isInUserNamespace } from "./system/user-namespace.ts";
 
@@ -43,8 +43,8 @@ export interface EngineOptions {
   isServer?: boolean;
   /** True if such clients may make it fetch from its own loopback and link-local addresses. Default: false. */
   allowsLocalFetch?: boolean;
-  /** Opens the stores that absent layers are fetched from. Default: `openBlobStore`. */
-  openBlobStore?: OpenBlobStore;
+  /** Opens the sources that absent layers are fetched from. Default: `openBlobSource`. */
+  openBlobSource?: OpenBlobSource;
   /** Limits for the size of an image. */
   importLimits?: ImportLimits;
   /** Reports a problem that does not stop the engine. */
@@ -155,7 +155,7 @@ function openState(
     layerSync: new LayerSync({ database, layout, clock, environment, boot, warn }),
     unreachable: new UnreachableLayers(clock),
     fetches: new Map(),
-    openBlobStore: options.openBlobStore ?? openStore,
+    openBlobSource: options.openBlobSource ?? openStore,
     hasChanged: false,
     loans: new Map(),
     running: new Map(),
@@ -165,9 +165,9 @@ function openState(
 }
 
 /** Loads the client of registries only when something is fetched. */
-const openStore: OpenBlobStore = async (address, dependencies) => {
-  const { openBlobStore } = await import("../registry/open-blob-store.ts");
-  return openBlobStore(address, dependencies);
+const openStore: OpenBlobSource = async (address, dependencies) => {
+  const { openBlobSource } = await import("../registry/open-blob-store.ts");
+  return openBlobSource(address, dependencies);
 };
 
 /** Throws unless this process is root, which chown and mounts need; root of a user namespace is enough. */

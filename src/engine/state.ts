@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../clock.ts";
-import type { BlobStore } from "../registry/blob-store.ts";
+import type { BlobSource } from "../registry/blob-store.ts";
 import type { LentFile } from "../service/wire/file.ts";
 import type { ImportLimits } from "./import-limits.ts";
 import type { InstanceProcesses } from "./processes/instance-processes.ts";
@@ -25,7 +25,7 @@ export interface EngineState extends SandboxHost {
   unreachable: UnreachableLayers;
   /** The layers that are being fetched, each with the fetch that brings it. */
   fetches: Map<number, LayerFetch>;
-  openBlobStore: OpenBlobStore;
+  openBlobSource: OpenBlobSource;
   /** Files that the client in this process has lent, by the loan's ID. */
   loans: Map<string, Iterable<LentFile>>;
   /** True if clients may be on other machines; see `EngineOptions`. */
@@ -59,14 +59,14 @@ export interface LayerFetch {
 }
 
 /** Opens a store of blobs by its address; see `src/registry/open-blob-store.ts`. */
-export type OpenBlobStore = (
+export type OpenBlobSource = (
   address: string,
   dependencies: {
     fetch: (input: string | Request, init?: RequestInit) => Promise<Response>;
     clock: Clock;
     environment: Environment;
   },
-) => Promise<BlobStore> | BlobStore;
+) => Promise<BlobSource> | BlobSource;
 
 interface RunningOperation {
   cancel: () => void;

@@ -39,6 +39,9 @@ export interface BlobStore {
   mountBlob(blob: Pick<Descriptor, "digest">, from: string, signal: AbortSignal): Promise<boolean>;
 }
 
+/** A store from which images are read. */
+export type BlobSource = Pick<BlobStore, "address" | "getManifest" | "openBlob">;
+
 /** A store does not have a blob, although a manifest or an index names it. */
 export class MissingBlobError extends BoughError {
   override readonly name = "MissingBlobError";

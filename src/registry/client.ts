@@ -32,6 +32,8 @@ interface ClientOptions {
   login?: Login | undefined;
   /** True to accept a registry without TLS or with an unknown certificate. */
   isInsecure: boolean;
+  /** The number of further attempts after a failure. Default: as the environment says. */
+  retries?: number;
 }
 
 export interface RegistryResponse {
@@ -78,7 +80,7 @@ export function createRegistryClient(given: ClientOptions): RegistryClient {
     isInsecure,
     ask: (url, init, signal) => askTokenServer(options, url, init, signal),
   });
-  const retries = retriesIn(environment);
+  const { retries = retriesIn(environment) } = given;
   let base: Promise<URL> | undefined;
   /** Returns the address below which the registry has its interface. */
   const baseFor = async (signal: AbortSignal): Promise<URL> => {

@@ -1,30 +1,65 @@
+import { BoughError } from "../errors.ts";
 import type { Descriptor } from "../image/oci-layout.ts";
 import { MissingBlobError } from "./blob-store.ts";
 import type { RegistryClient } from "./client.ts";
 import { RegistryError } from "./registry-error.ts";
 import { verified } from "./verified.ts";
 
-interface DownloadOptions {
-  scopes: readonly string[];
+type Blob = Pick<Descriptor, "digest" | "size">;
+
+/**
+ * Opens a blob of the first registry that has it. A transfer that breaks off is continued where it was, by the next registry if
+ * this one fails for good.
+ *
+ * @param onFailure called for each registry that has failed, though another one is left
+ */
+export async function downloadBlob(
+  clients: readonly [RegistryClient, ...RegistryClient[]],
+  blob: Blob,
+  signal: AbortSignal,
+  onFailure: (client: RegistryClient, error: RegistryError) => void = () => undefined,
+): Promise<AsyncIterable<Uint8Array>> {
+  const left = [...clients];
+  const giveUp = (error: BoughError) => {
+    const client = left.shift();
+    if (client !== undefined && error instanceof RegistryError) onFailure(client, error);
+  };
+  const first = await openNext(left, blob, 0, { giveUp, signal });
+  const places = clients.map(({ repository }) => repository.address).join(" or ");
+  return verified(continued(left, blob, first, { giveUp, signal }), blob, `${places}: the blob`);
+}
+
+interface Continuation {
+  /** Removes the first of the registries that are left. */
+  giveUp(error: BoughError): void;
   signal: AbortSignal;
 }
 
-/** Opens a blob of a registry. A transfer that breaks off is continued where it was. */
-export async function downloadBlob(
-  client: RegistryClient,
-  blob: Pick<Descriptor, "digest" | "size">,
-  options: DownloadOptions,
+/** Opens the rest of a blob. Gives up the registries that fail, and throws what the last one says. */
+async function openNext(
+  left: RegistryClient[],
+  blob: Blob,
+  start: number,
+  { giveUp, signal }: Continuation,
 ): Promise<AsyncIterable<Uint8Array>> {
-  const { address } = client.repository;
-  const first = await client.repeat(() => openFrom(client, blob, 0, options), options.signal);
-  return verified(continued(client, blob, first, options), blob, `${address}: the blob`);
+  for (;;) {
+    const [client, next] = left;
+    if (client === undefined) throw new Error("unreachable: the last registry is never removed");
+    try {
+      return await client.repeat(() => openFrom(client, blob, start, signal), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (next === undefined || !(error instanceof BoughError)) throw error;
+      giveUp(error);
+    }
+  }
 }
 
 async function* continued(
-  client: RegistryClient,
-  blob: Pick<Descriptor, "digest" | "size">,
+  left: RegistryClient[],
+  blob: Blob,
   first: AsyncIterable<Uint8Array>,
-  options: DownloadOptions,
+  { giveUp, signal }: Continuation,
 ): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   let fruitless = 0;
@@ -37,17 +72,23 @@ async function* continued(
         yield chunk;
       }
       // Some servers end a connection as if a body that lacks bytes were complete.
-      if (bytes >= blob.size || received === 0) return;
+      if (bytes >= blob.size || (received === 0 && left.length === 1)) return;
+      if (received === 0) left.shift();
     } catch (error) {
+      if (!(error instanceof RegistryError)) throw error;
       fruitless = received === 0 ? fruitless + 1 : 0;
-      if (!(error instanceof RegistryError) || !error.isPassing || fruitless > client.retries) throw error;
+      if (!error.isPassing || fruitless > (left[0]?.retries ?? 0)) {
+        if (left.length === 1) throw error;
+        fruitless = 0;
+        giveUp(error);
+      }
       fault = error;
     }
     if (bytes >= blob.size) return;
     try {
-      chunks = await client.repeat(() => openFrom(client, blob, bytes, options), options.signal);
+      chunks = await openNext(left, blob, bytes, { giveUp, signal });
     } catch (error) {
-      options.signal.throwIfAborted();
+      signal.throwIfAborted();
       throw fault ?? error;
     }
   }
@@ -58,8 +99,9 @@ async function openFrom(
   client: RegistryClient,
   { digest }: Pick<Descriptor, "digest">,
   start: number,
-  { scopes, signal }: DownloadOptions,
+  signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
+  const scopes = [`repository:${client.repository.name}:pull`];
   const headers = start === 0 ? {} : { range: `bytes=${start}-` };
   const {
     status,

@@ -2,12 +2,12 @@ import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import type { Fetch } from "../service/service.ts";
-import type { BlobStore } from "./blob-store.ts";
+import type { BlobSource, BlobStore } from "./blob-store.ts";
 import { createRegistryClient } from "./client.ts";
 import type { Environment } from "./credentials.ts";
 import { createDirectoryStore } from "./directory-store.ts";
-import { verifiesTls } from "./hosts.ts";
-import { findSettings } from "./registries-conf.ts";
+import { createMirroredSource } from "./mirrors.ts";
+import { findSettings, type Place } from "./registries-conf.ts";
 import { createRegistryStore } from "./registry-store.ts";
 import { parseRepository } from "./repository.ts";
 
@@ -21,37 +21,68 @@ export interface StoreDependencies {
   credentials?: { username: string; password: string } | undefined;
   /** True to accept a registry without TLS or with an unknown certificate. One on this machine is accepted by default. */
   isInsecure?: boolean | undefined;
+  /** True to use the place where registries.conf says that a repository is. Default: the one that is named, as for a push. */
+  followsLocation?: boolean;
 }
 
 /** Opens `docker://HOST/NAME`, a repository of a registry, or `dir:/ABSOLUTE/PATH`, an OCI image layout. Sends no request. */
 export function openBlobStore(address: string, dependencies: StoreDependencies): BlobStore {
+  const { kind, place } = parseAddress(address);
+  if (kind === "dir:") return createDirectoryStore(place);
+  const settings = usableSettings(place, dependencies);
+  return createRegistryStore(
+    openClient(dependencies.followsLocation === true ? settings.location : settings.named, dependencies),
+  );
+}
+
+/** Opens the same for reading. A repository is read from its mirrors, and from itself where they fail. */
+export function openBlobSource(address: string, dependencies: StoreDependencies): BlobSource {
+  const { kind, place } = parseAddress(address);
+  if (kind === "dir:") return createDirectoryStore(place);
+  const { location, mirrors } = usableSettings(place, dependencies);
+  const open = ({ reads, ...place }: Place, retries?: number) => {
+    const client = openClient(place, dependencies, retries);
+    return { client, store: createRegistryStore(client), reads };
+  };
+  return createMirroredSource(
+    parseRepository(place).address,
+    open(location),
+    // Instead of another attempt, the next place is asked.
+    mirrors.map((mirror) => open(mirror, 0)),
+  );
+}
+
+function parseAddress(address: string): { kind: string; place: string } {
   const [, kind, place = ""] = /^(docker:\/\/|dir:(?=\/))(.+)$/s.exec(address) ?? [];
   if (kind === undefined)
     throw new BoughError(
       `invalid address ${JSON.stringify(address)}: expected docker://HOST/NAME or dir:/PATH`,
     );
-  if (kind === "dir:") return createDirectoryStore(place);
-  const { fetch, clock, environment, credentials } = dependencies;
+  return { kind, place };
+}
+
+function usableSettings(place: string, { environment }: StoreDependencies) {
   const repository = parseRepository(place);
   const settings = findSettings(repository, environment);
   if (settings.isBlocked)
     throw new BoughError(`${repository.address} is blocked by this machine's registries.conf`);
-  const isInsecure = dependencies.isInsecure ?? needsNoTls(repository.registry, settings, environment);
+  return settings;
+}
+
+function openClient(
+  { repository, isInsecure }: Pick<Place, "repository" | "isInsecure">,
+  dependencies: StoreDependencies,
+  retries?: number,
+) {
+  const { fetch, clock, environment, credentials } = dependencies;
   const login = credentials && {
     kind: "password" as const,
     username: credentials.username,
     password: Secret.of(credentials.password),
   };
-  return createRegistryStore(
-    createRegistryClient({ repository, fetch, clock, environment, login, isInsecure }),
-  );
-}
-
-/** The command line counts more than the configuration. */
-function needsNoTls(
-  registry: string,
-  { isInsecure }: ReturnType<typeof findSettings>,
-  environment: Environment,
-): boolean {
-  return !verifiesTls(registry, environment) || (isInsecure && environment.BOUGH_TLS_VERIFY === undefined);
+  return createRegistryClient({
+    ...{ repository, fetch, clock, environment, login },
+    isInsecure: dependencies.isInsecure ?? isInsecure,
+    ...(retries !== undefined && { retries }),
+  });
 }

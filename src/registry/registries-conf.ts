@@ -2,53 +2,112 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError, messageOf } from "../errors.ts";
-import { asRecord, asText } from "../service/http/json.ts";
+import { asRecord, asText, type JsonRecord } from "../service/http/json.ts";
 import { errorCode } from "../system-error.ts";
 import type { Environment } from "./credentials.ts";
-import { parseRepository, type Repository } from "./repository.ts";
+import { verifiesTls } from "./hosts.ts";
+import { hub, parseMirror, parseRepository, type Repository } from "./repository.ts";
 
-interface RegistrySettings {
+/** A repository that has the images of another one. */
+export interface Place {
+  repository: Repository;
   /** Needs no TLS, or has an unknown certificate. */
   isInsecure: boolean;
-  isBlocked: boolean;
-  /** Its images are elsewhere: at another location, or in mirrors. skopeo knows where. */
-  isElsewhere: boolean;
+  /** What is asked of it: a mirror's tags may be older. */
+  reads: "all" | "digests" | "tags";
 }
 
-/** Returns what the entry of the longest prefix of the repository says. */
+interface RegistrySettings {
+  isBlocked: boolean;
+  /** The repository itself. Pushes go there, as with other tools. */
+  named: Place;
+  /** Where it is: `named`, unless `location` says something else. */
+  location: Place;
+  /** They are asked before the location, in this order. */
+  mirrors: readonly Place[];
+}
+
+/** Returns what the entry of the longest prefix of the repository says, and which mirrors `BOUGH_REGISTRY_MIRROR` adds for Docker Hub. */
 export function findSettings(
-  { registry, name }: Pick<Repository, "registry" | "name">,
+  repository: Repository,
   environment: Environment,
   system = "/etc",
 ): RegistrySettings {
-  const settings = new Map<string, RegistrySettings>();
+  const entries = new Map<string, JsonRecord>();
   for (const path of configurationFiles(environment, system)) {
     for (const entry of entriesIn(path)) {
       const prefix = asText(entry.prefix) ?? asText(entry.location);
-      if (prefix === undefined) continue;
       // A later file replaces an entry of an earlier one.
-      settings.set(prefix, {
-        isInsecure: entry.insecure === true,
-        isBlocked: entry.blocked === true,
-        isElsewhere: (asText(entry.location) ?? prefix) !== prefix || entry.mirror !== undefined,
-      });
+      if (prefix !== undefined) entries.set(prefix, entry);
     }
   }
-  const [longest] = [...settings.keys()]
-    .filter((prefix) => matches(prefix, registry, name))
-    .sort((a, b) => b.length - a.length);
-  const none = { isInsecure: false, isBlocked: false, isElsewhere: false };
-  return (longest === undefined ? undefined : settings.get(longest)) ?? none;
+  const written = `${repository.registry}/${repository.name}`;
+  const [prefix = ""] = [...entries.keys()]
+    .filter((each) => matchedLength(each, written) > 0)
+    .sort((one, other) => other.length - one.length);
+  const entry = entries.get(prefix) ?? {};
+  const rest = written.slice(matchedLength(prefix, written));
+  const placeAt = (location: string | undefined, { insecure }: JsonRecord, reads: Place["reads"]) => {
+    const at = location === undefined ? repository : parseRepository(`${location}${rest}`, true);
+    return { repository: at, isInsecure: acceptsAny(at, insecure === true, environment), reads };
+  };
+  const own = repository.registry === hub ? ownMirrors(environment) : [];
+  const onlyDigests = entry["mirror-by-digest-only"] === true;
+  return {
+    isBlocked: entry.blocked === true,
+    named: placeAt(undefined, entry, "all"),
+    location: placeAt(asText(entry.location), entry, "all"),
+    mirrors: [
+      ...own.map(({ location, isInsecure }): Place => {
+        const at = parseRepository(`${location}/${repository.name}`, true);
+        return { repository: at, isInsecure: acceptsAny(at, isInsecure, environment), reads: "all" };
+      }),
+      ...listIn(entry, "mirror").flatMap((mirror) => {
+        const location = asText(mirror.location);
+        return location === undefined ? [] : [placeAt(location, mirror, readsOf(mirror, onlyDigests))];
+      }),
+    ],
+  };
 }
 
-/** `address`: `docker://HOST/NAME` */
-export function isElsewhere(address: string, environment: Environment): boolean {
-  return findSettings(parseRepository(address.slice("docker://".length)), environment).isElsewhere;
+/** Returns the credential helpers that the main file names for skopeo. */
+export function credentialHelpersIn(environment: Environment): unknown {
+  const [main] = configurationFiles(environment, "/etc");
+  return main === undefined ? undefined : readToml(main)?.["credential-helpers"];
 }
 
-function matches(prefix: string, registry: string, name: string): boolean {
-  if (prefix.startsWith("*.")) return registry.endsWith(prefix.slice(1));
-  return `${registry}/${name}/`.startsWith(`${prefix}/`);
+/** The command line counts more than the configuration. */
+function acceptsAny({ registry }: Repository, isInsecure: boolean, environment: Environment): boolean {
+  return !verifiesTls(registry, environment) || (isInsecure && environment.BOUGH_TLS_VERIFY === undefined);
+}
+
+function ownMirrors({ BOUGH_REGISTRY_MIRROR = "" }: Environment) {
+  return BOUGH_REGISTRY_MIRROR.split(/\s+/)
+    .filter((text) => text !== "")
+    .map((text) => {
+      const mirror = parseMirror(text);
+      if (mirror === undefined)
+        throw new BoughError(`BOUGH_REGISTRY_MIRROR: invalid mirror ${JSON.stringify(text)}`, {
+          hint: "A mirror is HOST[:PORT][/PATH], such as mirror.example; several are separated by spaces.",
+        });
+      return mirror;
+    });
+}
+
+function readsOf(mirror: JsonRecord, onlyDigests: boolean): Place["reads"] {
+  if (onlyDigests) return "digests";
+  const reads = { "digest-only": "digests", "tag-only": "tags" } as const;
+  const name = asText(mirror["pull-from-mirror"]);
+  return name === "digest-only" || name === "tag-only" ? reads[name] : "all";
+}
+
+/** Returns how much of a repository a prefix stands for; 0 if it is not one of it. */
+function matchedLength(prefix: string, written: string): number {
+  if (prefix === "") return 0;
+  if (!prefix.startsWith("*.")) return `${written}/`.startsWith(`${prefix}/`) ? prefix.length : 0;
+  const end = written.indexOf(prefix.slice(1)) + prefix.length - 1;
+  const isEnd = end >= prefix.length && [":", "/", undefined].includes(written[end]);
+  return isEnd && !written.slice(0, end - prefix.length + 1).includes("/") ? end : 0;
 }
 
 function configurationFiles(
@@ -76,13 +135,20 @@ function confFilesIn(directory: string): string[] {
   }
 }
 
-function entriesIn(path: string): Record<string, unknown>[] {
+function entriesIn(path: string): JsonRecord[] {
+  return listIn(readToml(path) ?? {}, "registry");
+}
+
+function listIn(record: JsonRecord, field: string): JsonRecord[] {
+  const list = record[field];
+  return Array.isArray(list) ? list.map(asRecord).filter((entry) => entry !== undefined) : [];
+}
+
+function readToml(path: string): JsonRecord | undefined {
   try {
-    const entries: unknown = asRecord(Bun.TOML.parse(readFileSync(path, "utf8")))?.registry;
-    if (!Array.isArray(entries)) return [];
-    return entries.map(asRecord).filter((entry) => entry !== undefined);
+    return asRecord(Bun.TOML.parse(readFileSync(path, "utf8")));
   } catch (error) {
-    if (["ENOENT", "EACCES"].includes(errorCode(error) ?? "")) return [];
+    if (["ENOENT", "EACCES"].includes(errorCode(error) ?? "")) return undefined;
     throw new BoughError(`the configuration of registries in ${path} cannot be read: ${messageOf(error)}`);
   }
 }

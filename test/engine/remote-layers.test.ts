@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { checkEngine } from "../../src/engine/check/check.ts";
 import { BoughError } from "../../src/errors.ts";
-import { type BlobStore, MissingBlobError } from "../../src/registry/blob-store.ts";
-import { openBlobStore } from "../../src/registry/open-blob-store.ts";
+import { type BlobSource, MissingBlobError } from "../../src/registry/blob-store.ts";
+import { openBlobSource } from "../../src/registry/open-blob-store.ts";
 import { verified } from "../../src/registry/verified.ts";
 import type { DeclaredImage, ImageLayer, ImageRecord } from "../../src/service/wire/image.ts";
 import { TestEngine } from "../support/engine.ts";
@@ -23,7 +23,7 @@ const digestOf = (bytes: Uint8Array) =>
 /** Blobs that were opened, by digest. */
 const opened: string[] = [];
 /** Changes what a store returns. */
-let meddle: (store: BlobStore) => BlobStore = (store) => store;
+let meddle: (store: BlobSource) => BlobSource = (store) => store;
 /** Milliseconds by which the engine's clock is ahead. */
 let ahead = 0;
 const clock: Clock = {
@@ -46,8 +46,8 @@ beforeAll(async () => {
   mkdirSync(blobs, { recursive: true });
   engine = await TestEngine.open({
     clock,
-    openBlobStore(address, dependencies) {
-      const store = openBlobStore(address, dependencies);
+    openBlobSource(address, dependencies) {
+      const store = openBlobSource(address, dependencies);
       return meddle({
         ...store,
         openBlob(blob, signal) {
@@ -304,7 +304,7 @@ test("the command's events tell what is fetched", async () => {
 
 describe("a layer that can't be fetched:", () => {
   const blobFile = ({ digest }: Descriptor) => join(blobs, digest.slice(7));
-  const failing = (openBlob: BlobStore["openBlob"]) => () => {
+  const failing = (openBlob: BlobSource["openBlob"]) => () => {
     meddle = (store) => ({ ...store, openBlob });
   };
   test.each<[string, (layer: Descriptor) => void, string]>([
@@ -470,10 +470,10 @@ describe("on a server", () => {
     served = await TestEngine.open({
       isServer: true,
       clock,
-      openBlobStore(address, dependencies) {
+      openBlobSource(address, dependencies) {
         connect = dependencies.fetch;
         if (address.startsWith("docker://wrong")) throw new BoughError("no such repository");
-        return openBlobStore(source, dependencies);
+        return openBlobSource(source, dependencies);
       },
     });
   });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { authFileText, retryOption } from "../../src/engine/import/download.ts";
+import { sourceWords } from "../../src/engine/import/registry-settings.ts";
 import { verifiesTls } from "../../src/registry/hosts.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
@@ -14,6 +14,8 @@ setDefaultTimeout(60_000);
 const home = temporaryDirectory();
 const credentials = { username: "me", password: "s3cret-s3cret" };
 let registry: Registry;
+const authFileText = (host: string, username: string, password: string) =>
+  JSON.stringify({ auths: { [host]: { auth: Buffer.from(`${username}:${password}`).toString("base64") } } });
 const bough = (...words: string[]) =>
   runBough(["--local", ...words], {
     workingDirectory: home,
@@ -85,6 +87,14 @@ test.each([
     ["--url", "http://127.0.0.1:1", "--token", "t", "images", "import", "a", "--tls-verify=false"],
     "--tls-verify: only bough's own engine",
   ],
+  [
+    ["--url", "http://127.0.0.1:1", "--token", "t", "build", ".", "--registry-mirror", "m.example"],
+    "--registry-mirror: only bough's own engine",
+  ],
+  [
+    ["build", ".", "--registry-mirror", "ftp://m.example"],
+    '--registry-mirror takes HOST[:PORT][/PATH], not "ftp://m.example"',
+  ],
 ])("%j is refused", async (words, message) => {
   const { exitCode, stderr } = await runBough(words, { workingDirectory: home });
   expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining(message) });
@@ -95,6 +105,14 @@ test("certificates are checked, except on this machine or if the user says so; t
   expect(verifiesTls("localhost:5000", {})).toBe(false);
   expect(verifiesTls("localhost:5000", { BOUGH_TLS_VERIFY: "true" })).toBe(true);
   expect(verifiesTls("registry.example", { BOUGH_TLS_VERIFY: "false" })).toBe(false);
-  expect(retryOption({})).toEqual(["--retry-times", "2"]);
-  expect(retryOption({ BOUGH_RETRY: "9" })).toEqual(["--retry-times", "9"]);
+});
+
+test.each<[string, Record<string, string>, string[]]>([
+  ["r.example/app:1", {}, ["--retry-times", "2"]],
+  ["r.example/app:1", { BOUGH_RETRY: "9" }, ["--retry-times", "9"]],
+  ["localhost/app:1", {}, ["--retry-times", "2", "--src-tls-verify=false"]],
+  ["localhost/app:1", { BOUGH_TLS_VERIFY: "true" }, ["--retry-times", "2", "--src-tls-verify=true"]],
+])("skopeo fetches %s with %j by %j", (name, environment, copy) => {
+  const own = { CONTAINERS_REGISTRIES_CONF: "", HOME: home, ...environment };
+  expect(sourceWords(`docker://${name}`, home, own)).toEqual({ global: [], copy });
 });

@@ -7,7 +7,8 @@ import { systemClock } from "../../src/clock.ts";
 import { createTrust } from "../../src/registry/certificates.ts";
 import { sendOnce } from "../../src/registry/exchange.ts";
 import { openBlobStore } from "../../src/registry/open-blob-store.ts";
-import { findSettings, isElsewhere } from "../../src/registry/registries-conf.ts";
+import { findSettings } from "../../src/registry/registries-conf.ts";
+import { parseRepository } from "../../src/registry/repository.ts";
 import type { Fetch } from "../../src/service/service.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { Registry } from "../support/registry.ts";
@@ -127,20 +128,75 @@ test.each<[string, string, boolean, boolean]>([
       '[[registry]]\nlocation = "dropped.example"\ninsecure = true\n[[registry]]\nlocation = "replaced.example"\n',
   });
   const environment = { HOME: join(home, "home") };
-  const settings = (of: string) => findSettings({ registry: of, name }, environment, join(home, "etc"));
-  expect(settings(registry)).toMatchObject({ isInsecure, isBlocked });
-  expect(settings("unread.example").isInsecure).toBe(false);
+  const settings = (of: string) =>
+    findSettings(parseRepository(`${of}/${name}`), environment, join(home, "etc"));
+  expect(settings(registry)).toMatchObject({ named: { isInsecure }, isBlocked });
+  expect(settings("unread.example").named.isInsecure).toBe(false);
 });
 
-test.each([
-  ["r.example/app", false],
-  ["r.example/team/app", true],
-  ["mirrored.example/app", true],
-  ["docker.io/library/busybox", false],
-])("registries.conf has %s elsewhere: %p", (name, expected) => {
-  const mirror = '[[registry]]\nlocation = "mirrored.example"\n[[registry.mirror]]\nlocation = "m.example"\n';
-  const CONTAINERS_REGISTRIES_CONF = join(write({ "a.conf": main + mirror }), "a.conf");
-  expect(isElsewhere(`docker://${name}`, { CONTAINERS_REGISTRIES_CONF })).toBe(expected);
+const mirrored = `
+[[registry]]
+location = "docker.io"
+[[registry.mirror]]
+location = "m.example/hub"
+[[registry.mirror]]
+location = "n.example"
+pull-from-mirror = "digest-only"
+insecure = true
+[[registry]]
+prefix = "*.inner.example"
+location = "outer.example/inner"
+mirror-by-digest-only = true
+[[registry.mirror]]
+location = "localhost:5000"
+`;
+
+/** Where images are read: `tags` and `digests` are what a mirror is asked for. */
+test.each<[string, string, string[]]>([
+  ["r.example/app", "", ["r.example/app insecure"]],
+  ["r.example/team/app", "", ["elsewhere.example/team/app"]],
+  ["teams.example/app", "", ["teams.example/app"]],
+  [
+    "busybox",
+    "",
+    [
+      "m.example/hub/library/busybox",
+      "n.example/library/busybox digests insecure",
+      "docker.io/library/busybox",
+    ],
+  ],
+  [
+    "a/b",
+    "http://own:5000 https://two.example/x/",
+    [
+      "own:5000/a/b insecure",
+      "two.example/x/a/b",
+      "m.example/hub/a/b",
+      "n.example/a/b digests insecure",
+      "docker.io/a/b",
+    ],
+  ],
+  ["r.example/app", "own:5000", ["r.example/app insecure"]],
+  ["a.inner.example/app", "", ["localhost:5000/app digests insecure", "outer.example/inner/app"]],
+  ["inner.example/app", "", ["inner.example/app"]],
+])("%s is read with the mirrors %j from %j", (name, BOUGH_REGISTRY_MIRROR, expected) => {
+  const CONTAINERS_REGISTRIES_CONF = join(write({ "a.conf": main + mirrored }), "a.conf");
+  const environment = { CONTAINERS_REGISTRIES_CONF, BOUGH_REGISTRY_MIRROR };
+  const { mirrors, location, named } = findSettings(parseRepository(name), environment);
+  const places = [...mirrors, location].map(({ repository, reads, isInsecure }) =>
+    [
+      repository.address.slice("docker://".length),
+      ...(reads === "all" ? [] : [reads]),
+      ...(isInsecure ? ["insecure"] : []),
+    ].join(" "),
+  );
+  expect(places).toEqual(expected);
+  expect(named.repository).toEqual(parseRepository(name));
+});
+
+test("an invalid mirror of the environment is named", () => {
+  const find = () => findSettings(parseRepository("busybox"), { BOUGH_REGISTRY_MIRROR: "a.example ?" });
+  expect(find).toThrow('BOUGH_REGISTRY_MIRROR: invalid mirror "?"');
 });
 
 test("a blocked registry is refused, and a damaged file named", () => {

@@ -29,12 +29,12 @@ export class Registry {
 
   /**
    * Starts a registry. `storageBytes` is the size of its storage, a tmpfs, which needs root. `hasTls`: with a certificate that
-   * nobody knows.
+   * nobody knows. `wantsCertificates`: it accepts only clients with that certificate.
    */
   static async start(
     credentials?: Credentials,
     storageBytes?: number,
-    { hasTls = false }: { hasTls?: boolean } = {},
+    { hasTls = false, wantsCertificates = false }: { hasTls?: boolean; wantsCertificates?: boolean } = {},
   ): Promise<Registry> {
     const directory = mkdtempSync(join(tmpdir(), "bough-registry-"));
     const auth: Record<string, unknown> = {};
@@ -47,7 +47,8 @@ export class Registry {
     mkdirSync(data);
     if (storageBytes !== undefined)
       Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${storageBytes}`, "tmpfs", data]);
-    const tls = hasTls ? { tls: makeCertificate(directory) } : {};
+    const made = hasTls ? makeCertificate(directory) : undefined;
+    const tls = made && { tls: wantsCertificates ? { ...made, clientcas: [made.certificate] } : made };
     for (let attempt = 1; ; attempt++) {
       const host = `127.0.0.1:${freePort()}`;
       // The configuration is YAML, which includes JSON.
@@ -64,7 +65,7 @@ export class Registry {
         stdout: Bun.file(join(directory, "access.log")),
         stderr: "ignore",
       });
-      if (await hasStarted(process, `http${hasTls ? "s" : ""}://${host}`))
+      if (await hasStarted(process, `http${hasTls ? "s" : ""}://${host}`, made))
         return new Registry(host, process, directory, credentials);
       // Another program may have taken the port.
       if (attempt === maxAttempts) throw new Error(`docker-registry ended with ${process.exitCode}`);
@@ -100,6 +101,12 @@ export class Registry {
     return [...sizes].reduce((sum, [, bytes]) => sum + Number(bytes), 0);
   }
 
+  /** Returns its certificate and the key of it. */
+  certificate(): [certificate: string, key: string] {
+    const read = (name: string) => readFileSync(join(this.#directory, name), "utf8");
+    return [read("cert.pem"), read("key.pem")];
+  }
+
   #log(): string {
     return readFileSync(join(this.#directory, "access.log"), "utf8");
   }
@@ -115,9 +122,14 @@ export class Registry {
 const maxAttempts = 5;
 
 /** Waits until the registry answers, and not another program at its address. Returns false if it ends before. */
-async function hasStarted(process: Bun.Subprocess, address: string): Promise<boolean> {
+async function hasStarted(
+  process: Bun.Subprocess,
+  address: string,
+  own: ReturnType<typeof makeCertificate> | undefined,
+): Promise<boolean> {
+  const client = own && { cert: Bun.file(own.certificate), key: Bun.file(own.key) };
   while (process.exitCode === null) {
-    const tls = { rejectUnauthorized: false };
+    const tls = { rejectUnauthorized: false, ...client };
     const response = await fetch(`${address}/v2/`, { tls }).catch(() => undefined);
     if (response?.headers.has("docker-distribution-api-version")) return true;
     await Bun.sleep(10);

@@ -1,6 +1,6 @@
 import { isDigest } from "../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../image/oci-layout.ts";
-import type { BlobStore, StoredManifest } from "../../registry/blob-store.ts";
+import type { BlobSource, StoredManifest } from "../../registry/blob-store.ts";
 import type { Service } from "../../service/client.ts";
 import { asInteger, asRecord, asText, type JsonRecord } from "../../service/http/json.ts";
 import { readAtMost } from "../../streams.ts";
@@ -11,9 +11,7 @@ import { platformOf } from "./base.ts";
 
 interface RemoteBasesOptions {
   service: Pick<Service, "capabilities" | "declareImage" | "findImage">;
-  openStore(address: string): BlobStore;
-  /** True if this machine reads the repository from a mirror or another location: only an import does. */
-  isElsewhere(address: string): boolean;
+  openSource(address: string): BlobSource;
   /** Called with each declared image. */
   onDeclared(image: string, diffIds: readonly string[]): void;
   signal: AbortSignal;
@@ -24,16 +22,15 @@ const maxConfigBytes = 8 * 1024 * 1024;
 
 export function createRemoteBases({
   service,
-  openStore,
-  isElsewhere,
+  openSource,
   onDeclared,
   signal,
 }: RemoteBasesOptions): RemoteBases {
   return {
     async declare(url, tag) {
       const [, address, reference] = /^(docker:\/\/.+?)(?:@|:)((?:sha256:)?[^:/@]+)$/.exec(url) ?? [];
-      if (address === undefined || reference === undefined || isElsewhere(address)) return undefined;
-      const store = openStore(address);
+      if (address === undefined || reference === undefined) return undefined;
+      const store = openSource(address);
       const found = await readImage(store, reference, await platformOf(supportOf(service)), signal);
       if (found === undefined) return undefined;
       const { image } = await service.declareImage({
@@ -51,7 +48,7 @@ export function createRemoteBases({
   };
 }
 
-async function readImage(store: BlobStore, reference: string, platform: Platform, signal: AbortSignal) {
+async function readImage(store: BlobSource, reference: string, platform: Platform, signal: AbortSignal) {
   const top = await store.getManifest(reference, signal);
   const manifest = top && (await manifestFor(top, platform, store, signal));
   const record = manifest && parse(manifest.bytes);
@@ -75,7 +72,7 @@ async function readImage(store: BlobStore, reference: string, platform: Platform
 async function manifestFor(
   found: StoredManifest,
   platform: Platform,
-  store: BlobStore,
+  store: BlobSource,
   signal: AbortSignal,
 ): Promise<StoredManifest | undefined> {
   if (![mediaTypes.index, dockerList].includes(found.mediaType)) return found;

@@ -60,9 +60,11 @@ export async function openBuildCache(
   const { keys, reason, ...choice } = sharing;
   if (reason !== undefined) log.info(`cache: ${describeChoice(choice)} (${reason})`);
   const { openScopes } = await import("../../builder/scopes/open-scopes.ts");
-  const { openBlobStore } = await import("../../registry/open-blob-store.ts");
+  const { openBlobSource, openBlobStore } = await import("../../registry/open-blob-store.ts");
   const { openScratch } = await import("../process/scratch.ts");
-  const openStore = (address: string) => openBlobStore(address, { fetch: runtime.fetch, clock, environment });
+  const dependencies = { fetch: runtime.fetch, clock, environment };
+  // A mirror may have an older cache than the one that is written.
+  const openStore = (address: string) => openBlobStore(address, { ...dependencies, followsLocation: true });
   const { caches = { from: [], to: [] } } = choice;
   // A failed stage aborts the build's own requests, but its caches are still written.
   const service = serviceFor(signal);
@@ -78,11 +80,11 @@ export async function openBuildCache(
   const { images } = scopes;
   if (images === undefined) return scopes;
   const { createRemoteBases } = await import("../../builder/bases/remote-base.ts");
-  const { isElsewhere } = await import("../../registry/registries-conf.ts");
-  const options = { service, openStore, onDeclared: images.noteBase, signal };
   const remoteBases = createRemoteBases({
-    ...options,
-    isElsewhere: (address) => isElsewhere(address, environment),
+    service,
+    openSource: (address) => openBlobSource(address, dependencies),
+    onDeclared: images.noteBase,
+    signal,
   });
   return { ...scopes, remoteBases };
 }

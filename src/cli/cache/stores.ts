@@ -53,7 +53,7 @@ function open(
   { address }: CacheStore,
   { runtime: { fetch, clock, environment } }: Pick<Invocation, "runtime">,
 ) {
-  return openBlobStore(address, { fetch, clock, environment });
+  return openBlobStore(address, { fetch, clock, environment, followsLocation: true });
 }
 
 function noSuchCache({ label }: CacheStore): BoughError {

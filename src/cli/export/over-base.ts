@@ -3,6 +3,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { notedBase } from "../../builder/cache/noted-images.ts";
 import { formatPlatform, type Platform } from "../../builder/state/platform.ts";
+import { sourceWords } from "../../engine/import/registry-settings.ts";
 import { BoughError, messageOf } from "../../errors.ts";
 import { decompress } from "../../image/compression.ts";
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
@@ -12,7 +13,6 @@ import { layerDifference } from "../../image/layer-difference.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import type { LayerContent } from "../../image/layer-writer.ts";
 import { applyLayer, type TreeIndex } from "../../image/tree-index.ts";
-import { isLoopback, registryHost } from "../../registry/hosts.ts";
 import type { Service } from "../../service/client.ts";
 import type { FactStore } from "../../store/facts.ts";
 import type { Log } from "../../terminal/log.ts";
@@ -127,12 +127,12 @@ async function fetchBase(
 ): Promise<RegistryBase> {
   const { os, architecture, variant } = platform;
   mkdirSync(directory, { mode: 0o700, recursive: true });
-  const takesPlain = isLoopback(registryHost(url.slice("docker://".length)));
+  const words = sourceWords(url, directory, runtime.environment);
   const options = [
+    ...words.global,
     ...[`--override-os=${os}`, `--override-arch=${architecture}`],
     ...(variant === "" ? [] : [`--override-variant=${variant}`]),
-    ...["copy", "--remove-signatures", "--dest-oci-accept-uncompressed-layers", "--retry-times", "2"],
-    ...(takesPlain ? ["--src-tls-verify=false"] : []),
+    ...["copy", "--remove-signatures", "--dest-oci-accept-uncompressed-layers", ...words.copy],
   ];
   const layout = join(directory, "base");
   await copyImage(options, [url, `oci:${layout}:base`], { directory, onLine: onProgress, runtime });

@@ -1,6 +1,7 @@
 /** Options of commands that use registries. bough's client of registries and skopeo, which the engine starts, get them as variables. */
 import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { usageError } from "../../errors.ts";
+import { parseMirror } from "../../registry/repository.ts";
 import type { Values } from "../command-line/arguments.ts";
 import type { ArgumentDefinition, ArgumentDefinitions } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
@@ -27,6 +28,14 @@ export const registryOptions: ArgumentDefinitions = {
     valueHint: "N",
     description: "How often a failed transfer to or from a registry is tried again (default: 2)",
   },
+};
+
+export const mirrorDefinition: ArgumentDefinition = {
+  type: "string",
+  refusesEmpty: true,
+  multiple: true,
+  valueHint: "HOST[:PORT]",
+  description: "Fetch images of Docker Hub from a mirror, and from Docker Hub where it fails",
 };
 
 export const digestFileDefinition: ArgumentDefinition = {
@@ -59,8 +68,16 @@ export function withRegistryOptions(
     );
   const retry = values.text("retry");
   const retries = retry === "0" ? 0 : positiveInteger(retry, "--retry");
+  const mirrors = values.list("registry-mirror");
+  for (const mirror of mirrors)
+    if (parseMirror(mirror) === undefined)
+      throw usageError(
+        `--registry-mirror takes HOST[:PORT][/PATH], not ${JSON.stringify(mirror)}`,
+        "http://HOST is a mirror without TLS.",
+      );
   return {
     ...environment,
+    ...(mirrors.length > 0 && { BOUGH_REGISTRY_MIRROR: mirrors.join(" ") }),
     ...(authfile !== undefined && {
       REGISTRY_AUTH_FILE: authfile.startsWith("/") ? authfile : `${workingDirectory}/${authfile}`,
     }),

@@ -173,7 +173,6 @@ export const kaniko: readonly ForeignOption[] = [
     "Certificates of registries: see certs.d in containers-certs.d(5).",
   ],
   ["--registry-map MAP", "refused", "Mirrors of registries: see containers-registries.conf(5)."],
-  ["--registry-mirror NAME", "refused", "Mirrors of registries: see containers-registries.conf(5)."],
   ["--reproducible", "ignored", "the same layers are written as the same bytes"],
   ["--secure", "ignored", "a RUN is always isolated"],
   ["--single-snapshot", "refused", "Leave it out: each RUN is a layer."],

@@ -11,7 +11,12 @@ import { command, type Invocation } from "../command-line/command.ts";
 import { timeoutOption } from "../command-line/definitions.ts";
 import { positiveInteger } from "../command-line/option-values.ts";
 import { printResult } from "../command-line/result.ts";
-import { credentialsDefinition, readCredentials, registryOptions } from "../export/registry-options.ts";
+import {
+  credentialsDefinition,
+  mirrorDefinition,
+  readCredentials,
+  registryOptions,
+} from "../export/registry-options.ts";
 import { isEmbedded } from "../service/choice.ts";
 import { connect } from "../service/connection.ts";
 import { importOne, namedInArchive, type Reference, readReferences } from "./import-references.ts";
@@ -43,6 +48,7 @@ export const importCommand = command({
     },
     creds: credentialsDefinition,
     ...registryOptions,
+    "registry-mirror": mirrorDefinition,
     "password-stdin": { type: "boolean", description: "Read the password from standard input" },
     timeout: timeoutOption("Seconds that each import may take (default: 1800)"),
   },
@@ -134,7 +140,9 @@ async function chooseTag(
 
 /** A service fetches images itself, and checks certificates as it likes. */
 function requireEngine({ values, runtime, globals }: Invocation): void {
-  const option = ["authfile", "tls-verify", "retry"].find((name) => values.text(name) !== undefined);
+  const option = ["authfile", "tls-verify", "retry", "registry-mirror"].find(
+    (name) => values.text(name) !== undefined,
+  );
   if (option === undefined || isEmbedded(runtime, globals)) return;
   throw usageError(
     `--${option}: only bough's own engine on this machine imports with it`,

@@ -3,8 +3,6 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
-import { verifiesTls } from "../../registry/hosts.ts";
-import { retriesIn } from "../../registry/retry.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { createBudget } from "../import-limits.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
@@ -18,6 +16,7 @@ import type { ImageParts } from "./image-parts.ts";
 import type { ImageSource } from "./image-source.ts";
 import { LocalAddressError, resolveRemote } from "./local-addresses.ts";
 import { readOciLayout } from "./read-oci.ts";
+import { sourceWords } from "./registry-settings.ts";
 import { findPolicy } from "./signature-policy.ts";
 import { runSkopeo } from "./tool.ts";
 
@@ -47,18 +46,19 @@ export async function downloadImage(
     credentials === undefined
       ? []
       : ["--src-authfile", writeAuthFile(run.directory, source.registry, credentials)];
+  const words = sourceWords(source.name, run.directory, state.environment);
   const args = [
     // For the temporary files of large layers, which belong on the engine's disk. skopeo ignores TMPDIR for them.
     ...["--tmpdir", run.directory],
     // skopeo refuses to work without a signature policy. A policy of the machine or the user stays in force.
     ...(findPolicy(state.environment) === undefined ? ["--insecure-policy"] : []),
+    ...words.global,
     "copy",
     // The policy has checked signatures by then, and an OCI layout can't hold them.
     "--remove-signatures",
     "--dest-oci-accept-uncompressed-layers",
-    ...retryOption(state.environment),
+    ...words.copy,
     ...login,
-    ...(verifiesTls(source.registry, state.environment) ? [] : ["--src-tls-verify=false"]),
     source.name,
     `oci:${downloadDirectory}:import`,
   ];
@@ -124,7 +124,8 @@ function writeAuthFile(
   { username, password }: RegistryCredentials,
 ): string {
   const path = join(directory, authFileName);
-  writeFileSync(path, authFileText(registry, username, password), { mode: 0o600 });
+  const auth = Buffer.from(`${username}:${password}`).toString("base64");
+  writeFileSync(path, JSON.stringify({ auths: { [registry]: { auth } } }), { mode: 0o600 });
   return path;
 }
 
@@ -158,15 +159,4 @@ async function watch(look: () => void, clock: Clock, signal: AbortSignal): Promi
     await clock.sleep(intervalMilliseconds, signal);
     look();
   }
-}
-
-/** skopeo's option for the number of further attempts. */
-export function retryOption(environment: Environment): string[] {
-  return ["--retry-times", String(retriesIn(environment))];
-}
-
-/** Returns the content of a file with credentials for one registry, as skopeo reads it. */
-export function authFileText(registry: string, username: string, password: string): string {
-  const auth = Buffer.from(`${username}:${password}`).toString("base64");
-  return JSON.stringify({ auths: { [registry]: { auth } } });
 }

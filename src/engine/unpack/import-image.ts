@@ -2,7 +2,6 @@ import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { startDeadline } from "../../programs/deadline.ts";
-import { parseRepository } from "../../registry/repository.ts";
 import { sandboxSpid } from "../../service/wire/operation.ts";
 import { archiveFile } from "../import/archive-files.ts";
 import { downloadDirectory, downloadImage, type RegistryCredentials } from "../import/download.ts";
@@ -10,6 +9,7 @@ import { readImageConfig, requirePlatform } from "../import/image-config.ts";
 import { emptyImage, type ImageParts } from "../import/image-parts.ts";
 import type { ImageSource } from "../import/image-source.ts";
 import { openLocalImage } from "../import/open-image.ts";
+import { repositoryOf } from "../import/registry-settings.ts";
 import { requireAccepted } from "../import/signature-policy.ts";
 import { createBudget, measureRoom } from "../import-limits.ts";
 import { addImage, findImportedImage, setTag } from "../records/images.ts";
@@ -105,20 +105,10 @@ async function bringImage(
   if (source.kind === "registry") {
     const onBlob = (digest: string, path: string) => early.start(digest, path);
     const { config, layers } = await downloadImage(state, source, credentials, run, { signal, onBlob });
-    const repository = repositoryOf(source.name);
+    const repository = repositoryOf(source.name)?.address;
     return { config, layers: layers.map((layer) => ({ ...layer, source: repository })) };
   }
   requireAccepted(source, state.environment);
   const budget = createBudget(source.name, state.layout.directory, state.importLimits);
   return openLocalImage(source, run.directory, budget, signal);
-}
-
-/** Returns `docker://HOST/NAME` of an image's name. */
-function repositoryOf(name: string): string | undefined {
-  const [, repository = ""] = /^docker:\/\/(.*?)(?::[^:/@]*)?(?:@.*)?$/.exec(name) ?? [];
-  try {
-    return parseRepository(repository).address;
-  } catch {
-    return undefined;
-  }
 }

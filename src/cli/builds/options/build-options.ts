@@ -46,6 +46,11 @@ export function readBuildOptions(invocation: Invocation): BuildOptions {
     `It takes seconds, as in --timeout 1800. To tag the image, use --tag ${tag}.`,
   );
   const limits = readLimitOptions(values);
+  if (values.list("registry-mirror").length > 0 && !isEmbedded(runtime, globals))
+    throw usageError(
+      "--registry-mirror: only bough's own engine on this machine imports with it",
+      "A service fetches the images of FROM itself.",
+    );
   const named = [...new Set(values.list("tag").map(parseTag))];
   const outputs = readBuildOutputs(invocation, named);
   const tags = [...new Set([...named, ...outputs.flatMap((output) => output.tags)])];

@@ -1,0 +1,77 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { registryHost, verifiesTls } from "../../registry/hosts.ts";
+import { credentialHelpersIn, findSettings, type Place } from "../../registry/registries-conf.ts";
+import { parseRepository, type Repository } from "../../registry/repository.ts";
+import { retriesIn } from "../../registry/retry.ts";
+import type { Environment } from "../system/programs.ts";
+
+/** Words for skopeo: before the name of its command, and after it. */
+interface SkopeoWords {
+  global: string[];
+  copy: string[];
+}
+
+/**
+ * Returns the words that have skopeo copy an image from where bough itself reads it, and try as often. skopeo does not know the
+ * variables, and looks for no other main file. `directory`: for a file that skopeo reads.
+ *
+ * @param name `docker://HOST/NAME:TAG`
+ */
+export function sourceWords(name: string, directory: string, environment: Environment): SkopeoWords {
+  const retries = ["--retry-times", String(retriesIn(environment))];
+  const repository = repositoryOf(name);
+  const settings = repository && findSettings(repository, environment);
+  const isElsewhere =
+    settings !== undefined &&
+    (settings.mirrors.length > 0 || settings.location.repository.address !== repository?.address);
+  if (settings !== undefined && (isElsewhere || environment.CONTAINERS_REGISTRIES_CONF)) {
+    const path = join(directory, "registries.conf");
+    writeFileSync(path, registriesText(settings, credentialHelpersIn(environment)), { mode: 0o600 });
+    return { global: ["--registries-conf", path], copy: retries };
+  }
+  if (!verifiesTls(registryHost(name.slice("docker://".length)), environment))
+    return { global: [], copy: [...retries, "--src-tls-verify=false"] };
+  const demands = environment.BOUGH_TLS_VERIFY === "true" ? ["--src-tls-verify=true"] : [];
+  return { global: [], copy: [...retries, ...demands] };
+}
+
+/** Returns the repository of an image's name; `undefined` for an invalid name. */
+export function repositoryOf(name: string): Repository | undefined {
+  const [, repository = ""] = /^docker:\/\/(.*?)(?::[^:/@]*)?(?:@.*)?$/.exec(name) ?? [];
+  try {
+    return parseRepository(repository);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Formats a file in which the repository has an entry of its own: no other file has a longer prefix of it. */
+function registriesText(
+  { named, location, mirrors, isBlocked }: ReturnType<typeof findSettings>,
+  helpers: unknown,
+): string {
+  const placeOf = ({ repository, isInsecure }: Place) => [
+    `location = ${quote(`${repository.registry}/${repository.name}`)}`,
+    `insecure = ${isInsecure}`,
+  ];
+  const reads = { all: "all", digests: "digest-only", tags: "tag-only" };
+  return [
+    ...(Array.isArray(helpers)
+      ? [`credential-helpers = [${helpers.map(String).map(quote).join(", ")}]`]
+      : []),
+    "[[registry]]",
+    `prefix = ${quote(`${named.repository.registry}/${named.repository.name}`)}`,
+    ...[...placeOf(location), `blocked = ${isBlocked}`],
+    ...mirrors.flatMap((mirror) => [
+      "[[registry.mirror]]",
+      ...[...placeOf(mirror), `pull-from-mirror = ${quote(reads[mirror.reads])}`],
+    ]),
+    "",
+  ].join("\n");
+}
+
+/** JSON's strings are TOML's, too. */
+function quote(text: string): string {
+  return JSON.stringify(text);
+}
