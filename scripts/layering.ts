@@ -62,6 +62,7 @@ const orders: Record<string, readonly string[]> = {
     "skill",
     "about",
     "doctor",
+    "bake",
     "builds",
     "operations",
     "run",

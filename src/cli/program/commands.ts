@@ -6,6 +6,10 @@ export const commands: CommandTable = {
     summary: "Build an image from a Dockerfile",
     load: async () => (await import("../builds/build.ts")).build,
   },
+  bake: {
+    summary: "Build the targets of bake files and compose files",
+    load: async () => (await import("../bake/bake.ts")).bake,
+  },
   use: {
     summary: "Set, or show, the image that the session works in",
     load: async () => (await import("../sessions/use.ts")).use,

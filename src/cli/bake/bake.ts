@@ -1,0 +1,159 @@
+import { usageError } from "../../errors.ts";
+import { command, type Invocation } from "../command-line/command.ts";
+import { printResult } from "../command-line/result.ts";
+import { provenanceValue, sbomValue } from "../export/attestation-options.ts";
+import { splitCsv } from "./entries.ts";
+import type { Definition } from "./target.ts";
+
+export const bake = command({
+  name: "bake",
+  description:
+    "Build the targets of bake files, or the services of compose files, at the same time: as docker buildx bake does.",
+  args: {
+    target: {
+      type: "positional",
+      multiple: true,
+      required: false,
+      description:
+        "Targets, groups or patterns (default: the group or target default; of compose files, all services)",
+    },
+    file: {
+      type: "string",
+      alias: "f",
+      refusesEmpty: true,
+      multiple: true,
+      completes: "file",
+      valueHint: "PATH",
+      description:
+        "JSON bake file or compose file, or - for standard input (default: compose.yaml, docker-bake.json and the other usual names)",
+    },
+    set: {
+      type: "string",
+      refusesEmpty: true,
+      multiple: true,
+      valueHint: "TARGET.FIELD=VALUE",
+      description: "Override a field of targets, as in app.args.VERSION=1.2 or *.tags+=app:dev",
+    },
+    var: {
+      type: "string",
+      refusesEmpty: true,
+      multiple: true,
+      valueHint: "NAME=VALUE",
+      description: "Set a variable of the files",
+    },
+    push: {
+      type: "boolean",
+      description: "Send the images to the registries of their tags, except those with other outputs",
+    },
+    load: { type: "boolean", description: "Add the output type=docker where an image has none for files" },
+    "no-cache": { type: "boolean", description: "Build all layers again" },
+    pull: {
+      type: "boolean",
+      description: "Import the images of FROM and --from again, even if they are stored",
+    },
+    provenance: {
+      type: "string",
+      refusesEmpty: true,
+      optional: provenanceValue,
+      valueHint: "[mode=min|max]",
+      description: "Record with each image written or pushed what it was made from; false: don't",
+    },
+    sbom: {
+      type: "string",
+      refusesEmpty: true,
+      optional: sbomValue,
+      valueHint: "[true|false]",
+      description: "Record with each image written or pushed its packages",
+    },
+    print: { type: "boolean", description: "Print the targets as JSON, complete, and build nothing" },
+    list: {
+      type: "string",
+      refusesEmpty: true,
+      completes: ["targets", "variables"],
+      valueHint: "targets|variables",
+      description: "List what the files define, and build nothing",
+    },
+  },
+  examples: [
+    ["bake --print", "what would be built"],
+    ["bake --list targets", "the targets and groups of the files here"],
+  ],
+  agentNote: [
+    "Targets mean what docker buildx bake means by them: they are built as with --docker.",
+    "--print and --list read files, and change nothing.",
+  ].join("\n"),
+  run: runBake,
+});
+
+async function runBake(invocation: Invocation): Promise<number> {
+  const { values, runtime } = invocation;
+  const list = values.text("list");
+  if (list !== undefined && values.flag("print"))
+    throw usageError("--print and --list cannot be used together");
+  const { readDefinition, resolveTargets } = await import("./read-bake.ts");
+  const definition = await readDefinition(invocation);
+  if (list !== undefined) {
+    printList(list, definition, invocation);
+    return 0;
+  }
+  if (!values.flag("print")) throw usageError("bough bake needs --print or --list");
+  const resolved = resolveTargets(invocation, definition);
+  const { printBake } = await import("./resolve.ts");
+  runtime.stdout.write(`${printBake(resolved)}\n`);
+  return 0;
+}
+
+/** Prints targets or variables: as docker buildx does, `--list=type=targets,format=json` is `--list targets -f json`. */
+function printList(given: string, { targets, groups, variables }: Definition, invocation: Invocation): void {
+  const fields = new Map(splitCsv(given).map((word) => word.split("=") as [string, string | undefined]));
+  const type = fields.get("type") ?? given;
+  const format = fields.get("format");
+  const isKnown = ["targets", "variables"].includes(type) && ["table", "json", undefined].includes(format);
+  if (!isKnown) throw usageError(`--list takes targets or variables, not ${JSON.stringify(given)}`);
+  const globals =
+    format === undefined ? invocation.globals : { ...invocation.globals, format: format as "json" };
+  if (type === "variables") {
+    printResult(
+      { ...invocation, globals },
+      {
+        id: variables.map(({ name }) => name),
+        json: variables.map(({ value, ...others }) => (value === null ? others : { ...others, value })),
+        table: () => ({
+          header: ["VARIABLE", "TYPE", "VALUE", "DESCRIPTION"],
+          rows: variables.map(({ name, type: kind, value, description }) => [
+            name,
+            kind ?? "",
+            value ?? "<null>",
+            description ?? "",
+          ]),
+        }),
+      },
+    );
+    return;
+  }
+  const shown = [
+    ...targets.map(({ name, fields: { description = "" } }) => ({ name, description, group: false })),
+    ...groups.map(({ name, targets: members, description }) => {
+      const names = [...members].sort().join(", ");
+      return { name, description: description ? `${description} (${names})` : names, group: true };
+    }),
+  ]
+    // A leading underscore marks what only others inherit.
+    .filter(({ name }) => !name.startsWith("_"))
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+  printResult(
+    { ...invocation, globals },
+    {
+      id: shown.map(({ name }) => name),
+      json: shown.map(({ name, description, group }) => ({
+        name,
+        ...(description !== "" && { description }),
+        ...(group && { group }),
+      })),
+      table: () => ({
+        header: ["TARGET", "DESCRIPTION"],
+        rows: shown.map(({ name, description }) => [name, description]),
+      }),
+    },
+  );
+}

@@ -1,0 +1,388 @@
+/** Reads compose files as far as they say how images are built: https://docs.docker.com/reference/compose-file/. */
+import { posix } from "node:path";
+import { messageOf } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import { InterpolationError, interpolate, parseDotEnv, type Variables } from "./interpolate.ts";
+import type { BakeText } from "./json-file.ts";
+import { below, type Place, placeError } from "./place.ts";
+import { isMap, readText, requireArray, requireMap } from "./target.ts";
+
+/** The services and secrets of compose files, merged. */
+export interface Project {
+  services: ReadonlyMap<string, Service>;
+  secrets: Readonly<Record<string, unknown>>;
+  /** The variables that `args` without a value take. */
+  environment: (name: string) => string | undefined;
+}
+
+export interface Service {
+  place: Place;
+  body: Record<string, unknown>;
+}
+
+export interface ComposeInput {
+  /** Reads a file; `undefined` if there is none. Paths are relative to the working directory. */
+  readFile(path: string): string | undefined;
+  environment: (name: string) => string | undefined;
+  warn(message: string): void;
+}
+
+const topKeys = [
+  "name",
+  "version",
+  "services",
+  "networks",
+  "volumes",
+  "secrets",
+  "configs",
+  "include",
+  "models",
+];
+/** The keys of a service that say how its image is built. The others say how a container is run. */
+const ownKeys = ["image", "build", "environment", "env_file", "extends"];
+const runKeys = [
+  "annotations attach blkio_config cap_add cap_drop cgroup cgroup_parent command configs container_name cpu_count cpu_percent",
+  "cpu_period cpu_quota cpu_rt_period cpu_rt_runtime cpu_shares cpus cpuset credential_spec depends_on deploy develop",
+  "device_cgroup_rules devices dns dns_opt dns_search domainname entrypoint expose external_links extra_hosts gpus group_add",
+  "healthcheck hostname init ipc isolation label_file labels links logging mac_address mem_limit mem_reservation mem_swappiness",
+  "memswap_limit models network_mode networks oom_kill_disable oom_score_adj pid pids_limit platform ports post_start pre_stop",
+  "privileged profiles provider pull_policy pull_refresh_after read_only restart runtime scale secrets security_opt shm_size",
+  "stdin_open stop_grace_period stop_signal storage_opt sysctls tmpfs tty ulimits use_api_socket user userns_mode uts volumes",
+  "volumes_from working_dir",
+].flatMap((line) => line.split(" "));
+
+/** Reads and merges compose files, with what they include and extend. */
+export function readProject(files: readonly BakeText[], input: ComposeInput): Project {
+  const environment = withDotEnv(".env", input, input.environment);
+  const documents = files.flatMap((file) => parse(file));
+  const given = documents.map(({ root }) => root.name).findLast((name) => typeof name === "string");
+  const own = environment("COMPOSE_PROJECT_NAME") || undefined;
+  const plain = variablesOf(environment, input);
+  const projectName = own ?? (given === undefined ? "bake" : interpolate(String(given), plain));
+  const named = (name: string) => (name === "COMPOSE_PROJECT_NAME" ? projectName : environment(name));
+  const project = mergeDocuments(documents, "", named, input, []);
+  if (project.services.size === 0 && documents.every(({ root }) => root.services === undefined))
+    throw placeError(
+      { file: files.map(({ file }) => file).join(", "), path: [] },
+      "the compose file has no services",
+    );
+  return project;
+}
+
+interface Document {
+  root: Record<string, unknown>;
+  place: Place;
+}
+
+/** Parses a file, of which each YAML document counts as a file. */
+function parse({ file, text }: BakeText): Document[] {
+  const place: Place = { file, path: [], text };
+  const tag = /^[^#\n]*[:\-,[{]\s*(!(?:reset|override))\b/m.exec(text);
+  if (tag !== null)
+    throw placeError(
+      { file: `${file}:${text.slice(0, tag.index + tag[0].length).split("\n").length}`, path: [] },
+      `${tag[1]} is not supported`,
+      "`docker compose config` writes a file without it.",
+    );
+  let value: unknown;
+  try {
+    value = Bun.YAML.parse(text);
+  } catch (error) {
+    throw placeError(place, messageOf(error).replace(/^YAML Parse error/, "invalid YAML"), undefined, error);
+  }
+  const documents = Array.isArray(value) ? value : [value];
+  return documents.flatMap((root) =>
+    root === null || root === undefined ? [] : [{ root: requireMap(root, place), place }],
+  );
+}
+
+/**
+ * Merges documents in their order. `base`: the directory that their paths are relative to, itself relative to the working directory.
+ * `trail`: the files that include these.
+ */
+function mergeDocuments(
+  documents: readonly Document[],
+  base: string,
+  environment: Project["environment"],
+  input: ComposeInput,
+  trail: readonly string[],
+): Project {
+  const services = new Map<string, Service>();
+  let secrets: Record<string, unknown> = {};
+  for (const { root, place } of documents) {
+    warnOfUnknown(root, place, input);
+    const variables = variablesOf(environment, input);
+    for (const included of includesOf(root, base, environment, place, input, trail)) {
+      for (const [name, service] of included.services) {
+        if (services.has(name) && !Bun.deepEquals(services.get(name)?.body, service.body))
+          throw placeError(place, `include: the service ${name} is defined here, too`);
+        services.set(name, service);
+      }
+      secrets = { ...secrets, ...included.secrets };
+    }
+    const own = ownServices(root, place, variables);
+    for (const [name, service] of own) {
+      const whole = extend(name, service, { own, earlier: services, base, environment, input });
+      const before = services.get(name);
+      const rebased = rebase(whole, base, before === undefined);
+      services.set(
+        name,
+        before === undefined ? rebased : { ...rebased, body: mergeService(before.body, rebased.body) },
+      );
+    }
+    const at = below(place, "secrets");
+    for (const [name, secret] of Object.entries(requireMap(root.secrets ?? {}, at))) {
+      const body = replaceVariables(secret, variables, below(at, name));
+      const file = isMap(body) ? body.file : undefined;
+      secrets = {
+        ...secrets,
+        [name]: typeof file === "string" ? { ...(body as object), file: joined(base, file) } : body,
+      };
+    }
+  }
+  return { services, secrets, environment };
+}
+
+function ownServices(
+  root: Record<string, unknown>,
+  place: Place,
+  variables: Variables,
+): Map<string, Service> {
+  const at = below(place, "services");
+  const services = new Map<string, Service>();
+  for (const [name, given] of Object.entries(requireMap(root.services ?? {}, at))) {
+    const where = below(at, name);
+    const body = requireMap(given ?? {}, where);
+    const kept = Object.fromEntries(Object.entries(body).filter(([key]) => ownKeys.includes(key)));
+    services.set(name, {
+      place: where,
+      body: normalize(requireMap(replaceVariables(kept, variables, where), where), where),
+    });
+  }
+  return services;
+}
+
+interface Extending {
+  own: ReadonlyMap<string, Service>;
+  earlier: ReadonlyMap<string, Service>;
+  base: string;
+  environment: Project["environment"];
+  input: ComposeInput;
+}
+
+/** Returns a service over the one that it extends. */
+function extend(name: string, service: Service, given: Extending, trail: readonly string[] = []): Service {
+  const { extends: extended, ...body } = service.body;
+  if (extended === undefined || extended === null) return service;
+  const at = below(service.place, "extends");
+  const { file, service: wanted } = isMap(extended) ? extended : { file: undefined, service: extended };
+  const parentName = readText(wanted, below(at, "service"));
+  const key = `${file === undefined ? service.place.file : String(file)}: ${parentName}`;
+  if (trail.includes(key))
+    throw placeError(at, `services extend each other in a circle: ${[...trail, key].join(", ")}`);
+  let parent: Service | undefined;
+  if (file === undefined) {
+    parent = parentName === name ? undefined : given.own.get(parentName);
+    if (parent !== undefined) parent = extend(parentName, parent, given, [...trail, key]);
+    parent ??= given.earlier.get(parentName);
+  } else {
+    const path = joined(given.base, readText(file, below(at, "file")));
+    const text = given.input.readFile(path);
+    if (text === undefined) throw placeError(at, `there is no file ${path}`);
+    const base = posix.dirname(path);
+    for (const { root, place } of parse({ file: path, text })) {
+      const own = ownServices(root, place, variablesOf(given.environment, given.input));
+      const found = own.get(parentName);
+      if (found === undefined) continue;
+      const whole = extend(parentName, found, { ...given, own, earlier: new Map(), base }, [...trail, key]);
+      // Its paths are relative to its file, but this service's are not.
+      parent = rebase(whole, relativeBase(base, given.base));
+    }
+  }
+  if (parent === undefined) throw placeError(at, `there is no service ${parentName}`);
+  return { place: service.place, body: mergeService(parent.body, body) };
+}
+
+function relativeBase(path: string, from: string): string {
+  return posix.isAbsolute(path) ? path : posix.relative(from || ".", path || ".");
+}
+
+function includesOf(
+  root: Record<string, unknown>,
+  base: string,
+  environment: Project["environment"],
+  place: Place,
+  input: ComposeInput,
+  trail: readonly string[],
+): Project[] {
+  if (root.include === undefined || root.include === null) return [];
+  const at = below(place, "include");
+  const variables = variablesOf(environment, input);
+  return requireArray(replaceVariables(root.include, variables, at), at).map((given) => {
+    const entry = isMap(given) ? given : { path: given };
+    const paths = listOf(entry.path, at).map((path) => joined(base, path));
+    const [first = ""] = paths;
+    if (paths.some((path) => trail.includes(path))) throw placeError(at, `${first} includes itself`);
+    const directory =
+      typeof entry.project_directory === "string"
+        ? joined(base, entry.project_directory)
+        : posix.dirname(first);
+    let within = environment;
+    const files = entry.env_file === undefined ? [posix.join(directory, ".env")] : listOf(entry.env_file, at);
+    for (const path of files)
+      within = withDotEnv(entry.env_file === undefined ? path : joined(base, path), input, within);
+    const documents = paths.flatMap((path) => {
+      const text = input.readFile(path);
+      if (text === undefined) throw placeError(at, `there is no file ${path}`);
+      return parse({ file: path, text });
+    });
+    return mergeDocuments(documents, directory === "." ? "" : directory, within, input, [...trail, ...paths]);
+  });
+}
+
+export function listOf(value: unknown, place: Place): string[] {
+  if (value === null || value === undefined) return [];
+  return (Array.isArray(value) ? value : [value]).map((each) => readText(each, place));
+}
+
+/** Variables of the environment win over those of the file. */
+export function withDotEnv(
+  path: string,
+  { readFile }: Pick<ComposeInput, "readFile">,
+  environment: Project["environment"],
+): Project["environment"] {
+  const text = readFile(path);
+  if (text === undefined) return environment;
+  try {
+    const values = parseDotEnv(text, environment);
+    return (name) => environment(name) ?? values.get(name);
+  } catch (error) {
+    throw placeError({ file: path, path: [] }, messageOf(error), "Each line is NAME=VALUE.", error);
+  }
+}
+
+function variablesOf(get: Project["environment"], { warn }: ComposeInput): Variables {
+  return { get, onUnset: (name) => warn(`the variable ${name} is not set: it is replaced by nothing`) };
+}
+
+/** Replaces variables in all texts of a value, but not in keys. */
+function replaceVariables(value: unknown, variables: Variables, place: Place): unknown {
+  if (Array.isArray(value))
+    return value.map((each, index) => replaceVariables(each, variables, below(place, String(index))));
+  if (isMap(value))
+    return Object.fromEntries(
+      Object.entries(value).map(([key, each]) => [key, replaceVariables(each, variables, below(place, key))]),
+    );
+  if (typeof value !== "string") return value;
+  try {
+    return interpolate(value, variables);
+  } catch (error) {
+    if (!(error instanceof InterpolationError)) throw error;
+    throw placeError(place, error.message, "A dollar sign of the value itself is written $$.", error);
+  }
+}
+
+/** Fields of `build` that may be a list of `KEY=VALUE`, or a map. */
+const pairs = ["args", "labels", "additional_contexts", "extra_hosts", "ssh"];
+
+/** Gives `build` and its fields the forms that can be merged. */
+function normalize(body: Record<string, unknown>, place: Place): Record<string, unknown> {
+  const { build, environment, ...others } = body;
+  const at = below(place, "build");
+  const whole = typeof build === "string" ? { context: build } : build;
+  const variables =
+    environment === undefined || environment === null
+      ? {}
+      : { environment: toMap(environment, below(place, "environment")) };
+  if (whole === undefined || whole === null) return { ...others, ...variables };
+  const fields = Object.entries(requireMap(whole, at)).map(([key, value]) => [
+    key,
+    pairs.includes(key) ? toMap(value, below(at, key), key === "extra_hosts" ? /[=:]/ : /=/) : value,
+  ]);
+  return { ...others, ...variables, build: Object.fromEntries(fields) };
+}
+
+/** Reads a map, or a list of `KEY=VALUE` or `KEY`. A key alone has the value `null`. */
+function toMap(value: unknown, place: Place, separator = /=/): Record<string, unknown> {
+  if (value === null || value === undefined) return {};
+  if (isMap(value)) return value;
+  return Object.fromEntries(
+    requireArray(value, place).map((each) => {
+      const text = readText(each, place);
+      const at = text.search(separator);
+      return at < 0 ? [text, null] : [text.slice(0, at), text.slice(at + 1)];
+    }),
+  );
+}
+
+function mergeService(
+  before: Record<string, unknown>,
+  after: Record<string, unknown>,
+): Record<string, unknown> {
+  return merge(before, after) as Record<string, unknown>;
+}
+
+/** Merges as compose does: maps by key, lists one behind the other, and of other values the later one. */
+function merge(before: unknown, after: unknown): unknown {
+  if (isMap(before) && isMap(after)) {
+    const merged: Record<string, unknown> = { ...before };
+    for (const [key, value] of Object.entries(after))
+      merged[key] = key in merged ? merge(merged[key], value) : value;
+    return merged;
+  }
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const all = [...before, ...after];
+    return all.filter((value, index) => all.findIndex((other) => Bun.deepEquals(other, value)) === index);
+  }
+  return after ?? before;
+}
+
+/** Makes the paths of a service relative to the working directory. `isFirst`: false for one that is merged over another. */
+function rebase({ place, body }: Service, base: string, isFirst = true): Service {
+  const { build } = body;
+  if (!isMap(build)) return { place, body };
+  const contexts = isMap(build.additional_contexts) ? build.additional_contexts : {};
+  return {
+    place,
+    body: {
+      ...body,
+      build: {
+        ...build,
+        ...((isFirst || build.context !== undefined) && {
+          context: joined(base, typeof build.context === "string" ? build.context : "."),
+        }),
+        ...(build.additional_contexts !== undefined && {
+          additional_contexts: Object.fromEntries(
+            Object.entries(contexts).map(([name, path]) => [
+              name,
+              typeof path === "string" ? joined(base, path) : path,
+            ]),
+          ),
+        }),
+      },
+    },
+  };
+}
+
+/** Joins a path to its directory. Absolute paths, addresses and names of services stay as they are. */
+function joined(base: string, path: string): string {
+  if (posix.isAbsolute(path) || /^[\w+.-]+:\/\/|^git@|^(service|target|docker-image|oci-layout):/.test(path))
+    return path;
+  const clean = posix.join(base, path);
+  return clean.length > 1 ? clean.replace(/\/$/, "") : clean;
+}
+
+function warnOfUnknown(root: Record<string, unknown>, place: Place, { warn }: ComposeInput): void {
+  const warnOf = (key: string, known: readonly string[], at: Place) => {
+    if (known.includes(key) || key.startsWith("x-")) return;
+    const meant = nearest(key, known);
+    const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
+    warn(`${placeError(below(at, key), "unknown field: it is ignored.").message}${hint}`);
+  };
+  for (const key of Object.keys(root)) warnOf(key, topKeys, place);
+  const services = isMap(root.services) ? root.services : {};
+  for (const [name, body] of Object.entries(services))
+    if (isMap(body))
+      for (const key of Object.keys(body))
+        warnOf(key, [...ownKeys, ...runKeys], below(place, "services", name));
+}

@@ -1,0 +1,253 @@
+import { nearest } from "../../suggest.ts";
+import { type ComposeInput, listOf, type Project, type Service, withDotEnv } from "./compose-file.ts";
+import { requireName } from "./json-file.ts";
+import { targetName } from "./names.ts";
+import { below, fileAndLine, type Place, placeError } from "./place.ts";
+import {
+  type Definition,
+  type Fields,
+  isMap,
+  normalize,
+  readField,
+  readText,
+  requireArray,
+  requireMap,
+  type Target,
+} from "./target.ts";
+
+/** Makes targets of the services that have a `build`, all in the group `default`, as docker buildx bake does. */
+export function targetsOf(project: Project, input: ComposeInput): Definition {
+  const targets = [...project.services].flatMap(([name, service]): Target[] => {
+    if (service.body.build === undefined) return [];
+    return [targetOf(name, service, project, input)];
+  });
+  const names = targets.map(({ name }) => name);
+  return { targets, groups: [{ name: "default", targets: names }], variables: [] };
+}
+
+/** Fields that have the same values as in a bake file, with their names there. */
+const same: Readonly<Record<string, keyof Fields>> = {
+  dockerfile: "dockerfile",
+  dockerfile_inline: "dockerfile-inline",
+  target: "target",
+  network: "network",
+  no_cache: "no-cache",
+  pull: "pull",
+  tags: "tags",
+  platforms: "platforms",
+  cache_from: "cache-from",
+  cache_to: "cache-to",
+  no_cache_filter: "no-cache-filter",
+  entitlements: "entitlements",
+};
+/** Fields that docker buildx bake does not pass on either, and why bough does not. */
+const ignored: Readonly<Record<string, string>> = {
+  isolation: "it is an option of Windows",
+  privileged: "each RUN has the rights that docker gives to one",
+};
+const others = [
+  ...[
+    "context",
+    "args",
+    "labels",
+    "additional_contexts",
+    "extra_hosts",
+    "secrets",
+    "ssh",
+    "shm_size",
+    "ulimits",
+  ],
+  ...["provenance", "sbom"],
+];
+
+function targetOf(service: string, { place, body }: Service, project: Project, input: ComposeInput): Target {
+  const at = below(place, "build");
+  const build = requireMap(body.build, at);
+  const name = targetName(service);
+  requireName(name, place);
+  let fields: Fields = {
+    context: build.context === undefined ? "." : readText(build.context, below(at, "context")),
+  };
+  for (const [key, value] of Object.entries(build)) {
+    const where = below(at, key);
+    const bakeName = same[key];
+    if (bakeName !== undefined) fields = { ...fields, ...readField(bakeName, asList(key, value), where) };
+    else if (Object.hasOwn(ignored, key))
+      input.warn(`${placeError(where, `it is ignored: ${ignored[key]}`).message}`);
+    else if (!others.includes(key) && !key.startsWith("x-")) {
+      const meant = nearest(key, [...Object.keys(same), ...others]);
+      throw placeError(where, "unknown field of build", meant && `Did you mean ${meant}?`);
+    }
+  }
+  const attest = (["sbom", "provenance"] as const).flatMap((type) => {
+    if (build[type] === undefined || build[type] === null) return [];
+    const text = readText(build[type], below(at, type));
+    if (/^(true|1|t)$/i.test(text)) return [`type=${type}`];
+    return /^(false|0|f)$/i.test(text) ? [`type=${type},disabled=true`] : [`type=${type},${text}`];
+  });
+  fields = {
+    ...fields,
+    ...readField("args", argsOf(build.args, { place, body }, project, input), below(at, "args")),
+    ...readField("labels", withoutNull(build.labels, below(at, "labels")), below(at, "labels")),
+    ...readField("contexts", contextsOf(build.additional_contexts, below(at, "additional_contexts")), at),
+    ...readField("extra-hosts", hostsOf(build.extra_hosts, below(at, "extra_hosts")), at),
+    ...readField("secret", secretsOf(build.secrets, project, below(at, "secrets")), at),
+    ...readField("ssh", agentsOf(build.ssh, below(at, "ssh")), at),
+    ...readField("ulimits", ulimitsOf(build.ulimits, below(at, "ulimits")), at),
+    ...(attest.length > 0 && readField("attest", attest, at)),
+    ...(build.shm_size !== undefined && { "shm-size": sizeOf(build.shm_size, below(at, "shm_size")) }),
+  };
+  fields = withExtension(fields, build["x-bake"], below(at, "x-bake"));
+  if ((fields.tags ?? []).length === 0 && body.image !== undefined && body.image !== null)
+    fields = { ...fields, tags: [readText(body.image, below(place, "image"))] };
+  return { name, origin: fileAndLine(place), inherits: [], fields: normalize(fields) };
+}
+
+const lists = ["tags", "platforms", "cache_from", "cache_to", "no_cache_filter", "entitlements"];
+
+function asList(key: string, value: unknown): unknown {
+  return lists.includes(key) && typeof value === "string" ? [value] : value;
+}
+
+/** An argument without a value takes it from the service's environment, or from that of the project. */
+function argsOf(
+  args: unknown,
+  service: Service,
+  project: Project,
+  input: ComposeInput,
+): Record<string, unknown> | null {
+  if (!isMap(args)) return null;
+  const environment = isMap(service.body.environment) ? service.body.environment : {};
+  const fromFiles = (name: string): string | undefined => {
+    const files = service.body.env_file;
+    const given = (Array.isArray(files) ? files : [files]).flatMap(
+      (file) => (isMap(file) ? file.path : file) ?? [],
+    );
+    return listOf(given, service.place)
+      .map((path) => withDotEnv(path, input, () => undefined)(name))
+      .findLast((value) => value !== undefined);
+  };
+  return Object.fromEntries(
+    Object.entries(args).map(([name, value]) => [
+      name,
+      value ?? environment[name] ?? fromFiles(name) ?? project.environment(name) ?? null,
+    ]),
+  );
+}
+
+function withoutNull(value: unknown, place: Place): Record<string, unknown> | null {
+  if (value === undefined || value === null) return null;
+  return Object.fromEntries(Object.entries(requireMap(value, place)).map(([key, each]) => [key, each ?? ""]));
+}
+
+function contextsOf(value: unknown, place: Place): Record<string, unknown> | null {
+  const contexts = withoutNull(value, place);
+  if (contexts === null) return null;
+  return Object.fromEntries(
+    Object.entries(contexts).map(([name, path]) => {
+      const [, service] = /^(?:service|target):(.*)$/s.exec(readText(path, below(place, name))) ?? [];
+      return [name, service === undefined ? path : `target:${targetName(service)}`];
+    }),
+  );
+}
+
+function hostsOf(value: unknown, place: Place): Record<string, string> | null {
+  const hosts = withoutNull(value, place);
+  if (hosts === null) return null;
+  return Object.fromEntries(
+    Object.entries(hosts).map(([name, each]) => [name, listOf(each, below(place, name)).join(",")]),
+  );
+}
+
+function secretsOf(value: unknown, { secrets }: Project, place: Place): Record<string, string>[] | null {
+  if (value === undefined || value === null) return null;
+  return requireArray(value, place).map((each) => {
+    const id = readText(isMap(each) ? each.source : each, place);
+    const secret = secrets[id];
+    if (!isMap(secret)) {
+      const meant = nearest(id, Object.keys(secrets));
+      throw placeError(place, `there is no secret ${id} under secrets`, meant && `Did you mean ${meant}?`);
+    }
+    if (secret.external === true || secret.external === "true")
+      throw placeError(
+        place,
+        `the secret ${id} is external: only docker swarm has those`,
+        "Give it a file or an environment.",
+      );
+    const { file, environment } = secret;
+    return {
+      id,
+      ...(file !== undefined && { src: readText(file, place) }),
+      ...(environment !== undefined && { env: readText(environment, place) }),
+    };
+  });
+}
+
+function agentsOf(value: unknown, place: Place): string[] | null {
+  if (value === undefined || value === null) return null;
+  return Object.entries(requireMap(value, place))
+    .map(([id, path]) => (path === null ? id : `${id}=${readText(path, below(place, id))}`))
+    .sort();
+}
+
+function ulimitsOf(value: unknown, place: Place): string[] | null {
+  if (value === undefined || value === null) return null;
+  return Object.entries(requireMap(value, place))
+    .map(([name, limit]) => {
+      const at = below(place, name);
+      const { soft, hard } = isMap(limit) ? limit : { soft: limit, hard: limit };
+      return `${name}=${readText(soft ?? hard, at)}:${readText(hard ?? soft, at)}`;
+    })
+    .sort();
+}
+
+/** Writes a size as docker buildx bake does: `128MiB`. */
+function sizeOf(value: unknown, place: Place): string {
+  const text = readText(value, place);
+  const [, number, unit = ""] = /^(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?$/i.exec(text) ?? [];
+  if (number === undefined)
+    throw placeError(place, `a size is required, as in 128m, not ${JSON.stringify(text)}`);
+  let bytes = Number(number) * 1024 ** Math.max("bkmgt".indexOf(unit.toLowerCase()), 0);
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let at = 0;
+  for (; bytes >= 1024 && at < units.length - 1; at++) bytes /= 1024;
+  return `${Number(bytes.toPrecision(4))}${units[at]}`;
+}
+
+/** Fields of `x-bake` with their names in a target. Texts may stand for lists, with spaces between the values. */
+const extension: Readonly<Record<string, keyof Fields>> = {
+  tags: "tags",
+  "cache-from": "cache-from",
+  "cache-to": "cache-to",
+  secret: "secret",
+  ssh: "ssh",
+  platforms: "platforms",
+  output: "output",
+  pull: "pull",
+  "no-cache": "no-cache",
+  "no-cache-filter": "no-cache-filter",
+  contexts: "contexts",
+};
+
+function withExtension(fields: Fields, given: unknown, place: Place): Fields {
+  if (given === undefined || given === null) return fields;
+  let extended = fields;
+  for (const [key, value] of Object.entries(requireMap(given, place))) {
+    const name = extension[key];
+    const at = below(place, key);
+    if (name === undefined) {
+      const meant = nearest(key, Object.keys(extension));
+      throw placeError(at, "unknown field of x-bake", meant && `Did you mean ${meant}?`);
+    }
+    const words =
+      typeof value === "string" && !["pull", "no-cache"].includes(key) ? value.split(/\s+/) : value;
+    const read = readField(name, name === "contexts" ? contextsOf(value, at) : words, at);
+    const [before, after] = [extended[name], read[name]];
+    const isList = Array.isArray(before) && Array.isArray(after);
+    extended =
+      name === "contexts"
+        ? { ...extended, contexts: { ...read.contexts, ...extended.contexts } }
+        : { ...extended, ...read, ...(isList && { [name]: [...before, ...after] }) };
+  }
+  return extended;
+}

@@ -1,0 +1,99 @@
+import { type Place, placeError } from "./place.ts";
+
+/** One output, cache, secret or SSH agent of a target. `paths` of `ssh` is a list. */
+export type Entry = Readonly<Record<string, string | readonly string[]>>;
+
+/** An attestation; `disabled` is true for one that is switched off. */
+export type AttestEntry = Readonly<Record<string, string | true>>;
+
+type EntryField = "attest" | "cache-from" | "cache-to" | "output" | "secret" | "ssh";
+
+/** Reads the entries of a field: each a text as on a command line of docker buildx, or an object with the same keys. */
+export function readEntries(field: string, values: readonly unknown[], place: Place): Entry[] {
+  return values.flatMap((value, index): Entry[] => {
+    const at = { ...place, path: [...place.path, String(index)] };
+    if (value === "") return [];
+    if (typeof value === "string") return parseEntries(field as EntryField, value, at);
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return [fromObject(field as EntryField, value as Record<string, unknown>, at)];
+    throw placeError(at, "a string or an object is required");
+  });
+}
+
+function parseEntries(field: EntryField, text: string, place: Place): Entry[] {
+  if (field === "ssh") {
+    const [, id = "", paths] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
+    return [{ id, ...(paths === undefined ? {} : { paths: paths.split(",") }) }];
+  }
+  const words = splitCsv(text);
+  const isCache = field === "cache-from" || field === "cache-to";
+  if (isCache && !text.includes("=")) return words.map((ref) => ({ ref, type: "registry" }));
+  if (field === "output" && words.length === 1 && !text.startsWith("type="))
+    return [{ dest: text, type: text === "-" ? "tar" : "local" }];
+  const pairs = words.map((word): [string, string] => {
+    const [, key = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(word) ?? [];
+    if (value === undefined)
+      throw placeError(place, `invalid field ${JSON.stringify(word)}: KEY=VALUE is required`);
+    return [key.trim().toLowerCase(), value];
+  });
+  return [fromObject(field, Object.fromEntries(pairs), place)];
+}
+
+const secretKeys: ReadonlySet<string> = new Set(["id", "src", "source", "env", "type"]);
+
+/** Checks an entry, and returns it with its keys in the order in which `--print` has them. */
+function fromObject(field: EntryField, given: Record<string, unknown>, place: Place): Entry {
+  if (field === "ssh") {
+    const { id = "default", paths = [], ...others } = given;
+    const isValid =
+      typeof id === "string" && Array.isArray(paths) && paths.every((path) => typeof path === "string");
+    const [unknown] = Object.keys(others);
+    if (!isValid || unknown !== undefined)
+      throw placeError(
+        place,
+        `an SSH agent has id and paths${unknown === undefined ? "" : `, not ${unknown}`}`,
+      );
+    return { id, ...(paths.length === 0 ? {} : { paths }) };
+  }
+  const texts = Object.entries(given).map(([key, value]): [string, string] => {
+    if (typeof value === "object" && value !== null) throw placeError(place, `${key}: a string is required`);
+    return [key, String(value ?? "")];
+  });
+  const fields = Object.fromEntries(texts);
+  if (field === "secret") {
+    const unknown = Object.keys(fields).find((key) => !secretKeys.has(key));
+    if (unknown !== undefined) throw placeError(place, `unexpected key ${JSON.stringify(unknown)}`);
+    const { id = "", source, src = source, type, env } = fields;
+    if (type !== undefined && type !== "file" && type !== "env")
+      throw placeError(place, `unsupported secret type ${JSON.stringify(type)}`);
+    const variable = type === "env" ? (env ?? src) : env;
+    const file = type === "env" && env === undefined ? undefined : src;
+    return { ...(id && { id }), ...(file && { src: file }), ...(variable && { env: variable }) };
+  }
+  if (!fields.type) throw placeError(place, "type is missing");
+  const { disabled, ...others } = fields;
+  const kept: Record<string, unknown> =
+    field !== "attest" || disabled === undefined
+      ? fields
+      : { ...others, ...(/^(true|1|t)$/i.test(disabled) && { disabled: true }) };
+  return Object.fromEntries(Object.entries(kept).sort(([one], [other]) => (one < other ? -1 : 1))) as Entry;
+}
+
+/** Writes an entry as the value of an option of `bough build`. */
+export function entryText(entry: Entry): string {
+  const { id, paths } = entry;
+  if (Array.isArray(paths)) return `${id}=${paths.join(",")}`;
+  return Object.entries(entry)
+    .map(([key, value]) => {
+      const pair = `${key}=${value}`;
+      return /[",]/.test(pair) ? `"${pair.replaceAll('"', '""')}"` : pair;
+    })
+    .join(",");
+}
+
+/** Splits comma-separated values, of which those in double quotes may contain commas. */
+export function splitCsv(text: string): string[] {
+  return [...text.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(
+    ([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "",
+  );
+}

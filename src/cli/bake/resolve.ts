@@ -1,0 +1,198 @@
+import { posix } from "node:path";
+import { usageError } from "../../errors.ts";
+import { nearest } from "../../suggest.ts";
+import { isPattern, matchesName, targetName } from "./names.ts";
+import { applyOverrides, type Overrides } from "./overrides.ts";
+import {
+  type Definition,
+  type Fields,
+  type Group,
+  mergeFields,
+  printableFields,
+  sortedMap,
+  type Target,
+} from "./target.ts";
+
+/** The targets to build, complete, and those that they need. */
+export interface ResolvedBake {
+  groups: ReadonlyMap<string, Group>;
+  /** Each target after those that its contexts name. */
+  targets: ReadonlyMap<string, ResolvedTarget>;
+}
+
+export interface ResolvedTarget {
+  name: string;
+  /** The file, and the line if it is known, for messages. */
+  origin: string;
+  fields: Fields & { context: string; dockerfile: string };
+  /** Names of the targets that its contexts are made of. */
+  needs: readonly string[];
+  /** True for one that was not asked for: another one needs it. */
+  isLinked: boolean;
+}
+
+/** The name of the target or group that is built if none is named. */
+export const byDefault = "default";
+
+/** Combines the definitions of all files: of targets with one name the later fields win. Groups of later definitions win. */
+export function combine(definitions: readonly Definition[]): Definition {
+  const targets = new Map<string, Target>();
+  for (const target of definitions.flatMap((each) => each.targets)) {
+    const before = targets.get(target.name);
+    targets.set(
+      target.name,
+      before === undefined
+        ? target
+        : {
+            ...before,
+            origin: target.origin,
+            inherits: [...before.inherits, ...target.inherits],
+            fields: mergeFields(before.fields, target.fields),
+          },
+    );
+  }
+  const groups = new Map(definitions.flatMap((each) => each.groups).map((group) => [group.name, group]));
+  return {
+    targets: [...targets.values()],
+    groups: [...groups.values()],
+    variables: definitions.flatMap(({ variables }) => variables),
+  };
+}
+
+/** Resolves the targets and groups that were asked for. Throws a usage BoughError for an unknown name, and for a cycle. */
+export function resolveBake(
+  definition: Definition,
+  wanted: readonly string[],
+  overrides: Overrides,
+): ResolvedBake {
+  const byName = new Map(definition.targets.map((target) => [target.name, target]));
+  const groupsByName = new Map(definition.groups.map((group) => [group.name, group]));
+  const asked = [...new Set(wanted.map(targetName).flatMap((name) => namesLike(name, definition)))];
+  const groups = new Map<string, Group>();
+  const names = [...new Set(asked.flatMap((name) => namesIn(name, groupsByName, groups, new Set())))];
+  const others = asked.filter((name) => name !== byDefault || !groups.has(byDefault));
+  const inDefault = [...(groups.get(byDefault)?.targets ?? []), ...others];
+  groups.set("default", {
+    ...groups.get(byDefault),
+    name: "default",
+    targets: [...new Set(inDefault)].sort(),
+  });
+
+  const isAsked = new Set(names);
+  const done = new Map<string, ResolvedTarget>();
+  const resolve = (name: string, path: readonly string[]): void => {
+    if (path.includes(name))
+      throw usageError(`targets need each other in a circle: ${[...path, name].join(" needs ")}`);
+    if (done.has(name)) return;
+    const target = byName.get(name);
+    if (target === undefined) throw unknownTarget(name, path.at(-1), definition);
+    const fields = fieldsOf(target, byName, overrides, new Set());
+    const needs = Object.values(fields.contexts ?? {}).flatMap((value) =>
+      value.startsWith("target:") ? [value.slice("target:".length)] : [],
+    );
+    for (const need of new Set(needs)) resolve(need, [...path, name]);
+    const isLinked = !isAsked.has(name);
+    const inherited = needs.flatMap((need) => done.get(need)?.fields.entitlements ?? []);
+    const entitlements = [...new Set([...(fields.entitlements ?? []), ...inherited])];
+    done.set(name, {
+      ...{ name, origin: target.origin, needs: [...new Set(needs)], isLinked },
+      fields: {
+        ...fields,
+        context: cleanContext(fields.context ?? "."),
+        dockerfile: fields.dockerfile || "Dockerfile",
+        ...(entitlements.length > 0 && { entitlements }),
+        ...(isLinked && { output: [{ type: "cacheonly" }] }),
+      },
+    });
+  };
+  for (const name of names) resolve(name, []);
+  return { groups, targets: done };
+}
+
+/** Returns what `docker buildx bake --print` prints, with the keys in its order. */
+export function printBake({ groups, targets }: ResolvedBake): string {
+  const group = sortedMap(
+    Object.fromEntries(
+      [...groups].map(([name, { targets: members, description }]) => [
+        name,
+        // Go has no empty list here.
+        { ...(description && { description }), targets: members.length === 0 ? null : members },
+      ]),
+    ),
+  );
+  const target = sortedMap(
+    Object.fromEntries([...targets].map(([name, { fields }]) => [name, printableFields(fields)])),
+  );
+  // As Go writes JSON.
+  return JSON.stringify({ group, target }, undefined, 2).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+function namesLike(pattern: string, { groups, targets }: Definition): string[] {
+  if (!isPattern(pattern)) return [pattern];
+  const names = [...groups, ...targets].map(({ name }) => name).filter((name) => matchesName(pattern, name));
+  if (names.length === 0) throw usageError(`could not find any target matching ${JSON.stringify(pattern)}`);
+  return names;
+}
+
+/** Returns the targets of a group, and of the groups in it, or the target itself. Notes the groups in `found`. */
+function namesIn(
+  name: string,
+  groups: ReadonlyMap<string, Group>,
+  found: Map<string, Group>,
+  visited: Set<string>,
+): string[] {
+  const group = groups.get(name);
+  if (group === undefined) return [name];
+  if (visited.has(name)) return [];
+  visited.add(name);
+  found.set(name, group);
+  return group.targets.flatMap((member) => namesIn(member, groups, found, visited));
+}
+
+/** Returns the fields of a target over those that it inherits, with what `--set` changes. */
+function fieldsOf(
+  target: Target,
+  byName: ReadonlyMap<string, Target>,
+  overrides: Overrides,
+  visited: Set<string>,
+): Fields {
+  visited.add(target.name);
+  let fields: Fields = {};
+  for (const name of target.inherits) {
+    if (visited.has(name)) continue;
+    const parent = byName.get(name);
+    if (parent === undefined)
+      throw usageError(`${target.origin}: target.${target.name}.inherits: there is no target ${name}`);
+    fields = mergeFields(fields, fieldsOf(parent, byName, overrides, visited));
+  }
+  const merged = applyOverrides(mergeFields(fields, target.fields), overrides.get(target.name) ?? []);
+  const contexts = Object.entries(merged.contexts ?? {}).filter(([, value]) => value !== "");
+  const { contexts: _, ...others } = merged;
+  const isHost = merged.network === "host";
+  return {
+    ...others,
+    ...(contexts.length > 0 && { contexts: Object.fromEntries(contexts) }),
+    ...(isHost && { entitlements: [...new Set([...(merged.entitlements ?? []), "network.host"])] }),
+  };
+}
+
+/** Cleans a context's path as Go's path.Clean does. An address stays as it is. */
+function cleanContext(context: string): string {
+  const path = context.replace(/^cwd:\/\//, "");
+  if (/^[\w+.-]+:\/\/|^git@/.test(path)) return path;
+  const normal = posix.normalize(path || ".");
+  return normal.length > 1 ? normal.replace(/\/$/, "") : normal;
+}
+
+function unknownTarget(name: string, needed: string | undefined, { groups, targets }: Definition) {
+  const names = [...targets, ...groups].map((each) => each.name);
+  const by = needed === undefined ? "" : `, which ${needed} needs`;
+  const meant = nearest(name, names);
+  const hint = meant === undefined ? `There are: ${names.sort().join(", ")}.` : `Did you mean ${meant}?`;
+  return name === byDefault && needed === undefined
+    ? usageError("there is no target or group default", `Name what to build: ${names.sort().join(", ")}.`)
+    : usageError(`there is no target ${name}${by}`, hint);
+}

@@ -1,0 +1,221 @@
+/**
+ * `bough bake --print` and `--list`. Each folder of `test/cases/bake` has the files of a project, the command line in `arguments`,
+ * and in `print.json` what docker buildx 0.29 prints.
+ */
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { runBough, temporaryDirectory } from "../support/bough.ts";
+import { writeFiles } from "../support/files.ts";
+
+const cases = join(import.meta.dir, "../cases/bake");
+
+const bake = (workingDirectory: string, words: readonly string[], environment: Record<string, string> = {}) =>
+  runBough(["bake", ...words], {
+    workingDirectory,
+    environment,
+    ...(words.includes("-") && { stdin: readFileSync(join(workingDirectory, "bake.json")) }),
+  });
+
+describe("--print is that of docker buildx", () => {
+  test.each(readdirSync(cases))("%s", async (name) => {
+    const directory = join(cases, name);
+    const given = join(directory, "arguments");
+    const words = existsSync(given) ? readFileSync(given, "utf8").trim().split(" ") : [];
+    const { exitCode, stdout, stderr } = await bake(directory, ["--print", ...words]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    expect(stdout).toBe(readFileSync(join(directory, "print.json"), "utf8"));
+  });
+
+  test("what it prints means the same again", async () => {
+    const printed = join(cases, "matrix", "print.json");
+    const { stdout } = await bake(temporaryDirectory(), ["-f", printed, "--print"]);
+    expect(stdout).toBe(readFileSync(printed, "utf8"));
+  });
+
+  test("variables of the environment come before .env, and --var before both", async () => {
+    const print = async (words: readonly string[], environment: Record<string, string>) => {
+      const { stdout } = await bake(join(cases, "anchors"), ["--print", "api", ...words], environment);
+      return JSON.parse(stdout).target.api.tags;
+    };
+    expect(await print([], { TAG: "env" })).toEqual(["localhost:5000/api:env"]);
+    expect(await print(["--var", "TAG=var"], { TAG: "env" })).toEqual(["localhost:5000/api:var"]);
+    const { stdout } = await bake(join(cases, "monorepo"), ["--print", "api"], { WORKERS: "7", TAG: "v2" });
+    const { api } = JSON.parse(stdout).target;
+    expect([api.args.WORKERS, api.tags[0]]).toEqual(["7", "ghcr.io/example/app-api:v2"]);
+  });
+});
+
+test("--list has the targets and groups, but not those that only others inherit", async () => {
+  const list = async (...words: string[]) => (await bake(join(cases, "monorepo"), words)).stdout;
+  expect(await list("--list", "targets")).toBe(
+    [
+      "TARGET    DESCRIPTION",
+      "api",
+      "default   docs, services",
+      "docs      The manual",
+      "services  What runs (api, web)",
+      "web",
+      "",
+    ].join("\n"),
+  );
+  expect(JSON.parse(await list("--list=type=variables,format=json"))).toEqual([
+    { name: "IMAGE", value: "ghcr.io/example/app" },
+    { name: "REGISTRY", description: "Where images go", value: "ghcr.io/example" },
+    { name: "TAG", value: "latest" },
+    { name: "WORKERS", type: "number", value: "2" },
+  ]);
+});
+
+describe("a file that can't be used is refused with its place", () => {
+  const bakeFile = (text: string) => ({ "docker-bake.json": text });
+  const target = (fields: string) => bakeFile(`{"target": {\n"app": {${fields}}}}`);
+  const compose = (text: string) => ({ "compose.yaml": `services:\n  app:\n    ${text}\n` });
+
+  test.each<[string, Record<string, string>, string]>([
+    ["no file", {}, "no bake file or compose file here"],
+    ["invalid JSON", bakeFile("{"), "docker-bake.json: invalid JSON: "],
+    ["invalid YAML", { "compose.yaml": "services: [\n" }, "compose.yaml: invalid YAML: "],
+    ["HCL", { "docker-bake.hcl": 'target "app" {}\n' }, "docker-bake.hcl: HCL is not supported"],
+    [
+      "an unknown field",
+      target('"tag": ["a"]'),
+      "docker-bake.json:2: target.app.tag: unknown field of a target\nDid you mean tags?",
+    ],
+    [
+      "a text for a list",
+      target('"tags": "a"'),
+      'docker-bake.json:2: target.app.tags: a list is required, not "a"',
+    ],
+    [
+      "a list for a text",
+      target('"args": {"A": ["b"]}'),
+      "docker-bake.json:2: target.app.args.A: a string is required, not a list",
+    ],
+    [
+      "an unknown variable",
+      target('"tags": ["${TAG}"]'),
+      "docker-bake.json:2: target.app.tags: there is no variable TAG",
+    ],
+    [
+      "a call",
+      target('"tags": ["${upper(x)}"]'),
+      "docker-bake.json:2: target.app.tags: unsupported expression: ${upper(x)}",
+    ],
+    [
+      "an invalid name",
+      bakeFile('{"target": {"a/b": {}}}'),
+      'docker-bake.json:1: target.a/b: invalid name "a/b"',
+    ],
+    [
+      "a matrix without a name",
+      target('"matrix": {"a": ["1"]}'),
+      "docker-bake.json:2: target.app: matrix needs name",
+    ],
+    [
+      "an unknown parent",
+      target('"inherits": ["base"]'),
+      "docker-bake.json:2: target.app.inherits: there is no target base",
+    ],
+    [
+      "an entry without a type",
+      target('"output": ["dest=x,a=b"]'),
+      "docker-bake.json:2: target.app.output.0: type is missing",
+    ],
+    [
+      "a variable of itself",
+      bakeFile(
+        '{"variable": {"A": {"default": "${B}"}, "B": {"default": "${A}"}}, "target": {"app": {"tags": ["${A}"]}}}',
+      ),
+      "docker-bake.json:1: variable.B.default: the variable A depends on itself",
+    ],
+    [
+      "an unknown field of build",
+      compose("build: {contxt: .}"),
+      "compose.yaml:3: services.app.build.contxt: unknown field of build\nDid you mean context?",
+    ],
+    [
+      "an unknown secret",
+      compose("build: {secrets: [s]}"),
+      "compose.yaml:3: services.app.build.secrets: there is no secret s under secrets",
+    ],
+    [
+      "a missing variable",
+      compose("image: a:${TAG:?set it}"),
+      "compose.yaml:3: services.app.image: required variable TAG is missing a value: set it",
+    ],
+    [
+      "an invalid variable",
+      compose('image: "a:${T-"'),
+      'compose.yaml:3: services.app.image: invalid variable: "${T-"',
+    ],
+    ["!reset", compose("build: !reset null"), "compose.yaml:3: !reset is not supported"],
+    [
+      "an unknown parent",
+      compose("extends: base"),
+      "compose.yaml:3: services.app.extends: there is no service base",
+    ],
+    [
+      "a circle of services",
+      compose("extends: b\n  b: {extends: app}"),
+      "compose.yaml:3: services.app.extends: services extend each other in a circle: compose.yaml: b, compose.yaml: app, compose.yaml: b",
+    ],
+    [
+      "a missing file",
+      { "compose.yaml": "include: [nope.yaml]\n" },
+      "compose.yaml:1: include: there is no file nope.yaml",
+    ],
+    [
+      "a circle of contexts",
+      bakeFile(
+        '{"target": {"app": {"contexts": {"x": "target:b"}}, "b": {"contexts": {"x": "target:app"}}}}',
+      ),
+      "targets need each other in a circle: app needs b needs app",
+    ],
+    [
+      "an unknown target",
+      target('"contexts": {"x": "target:lib"}'),
+      "there is no target lib, which app needs",
+    ],
+  ])("%s", async (_, files, message) => {
+    const directory = temporaryDirectory();
+    writeFiles(directory, files);
+    const words = "compose.yaml" in files ? [] : ["app"];
+    const { exitCode, stdout, stderr } = await bake(directory, ["--print", ...words]);
+    expect({ exitCode, stdout, isShown: stderr.includes(`[ERROR] ${message}`), stderr }).toEqual({
+      exitCode: 2,
+      stdout: "",
+      isShown: true,
+      stderr,
+    });
+  });
+
+  test("what compose knows, but bough does not use, is no mistake; what nobody knows is", async () => {
+    const directory = temporaryDirectory();
+    writeFiles(directory, compose("build: .\n    container_name: x\n    biuld: .\n    x-own: 1"));
+    const { stderr } = await bake(directory, ["--print"]);
+    expect(stderr).toBe(
+      "[WARN] compose.yaml:5: services.app.biuld: unknown field: it is ignored. Did you mean build?\n",
+    );
+  });
+});
+
+describe("an invalid command line is refused", () => {
+  test.each<[string, string]>([
+    ["nope", "there is no target nope"],
+    ["--set app.nope=1", 'unknown field "nope"'],
+    ["--set nope.target=x", 'could not find any target matching "nope"'],
+    ["--set api.args=x", "args needs a name: TARGET.args.NAME=VALUE"],
+    ["--set api.tags", "a value is missing"],
+    ["--set api.context+=x", "context is no list: += cannot be used"],
+    ["--list nope", '--list takes targets or variables, not "nope"'],
+    ["--list targets --print", "--print and --list cannot be used together"],
+    ["-f nope.json", "-f nope.json: there is no such file"],
+    ["https://example.com/app.git", "bake files at an address are not supported"],
+  ])("bough bake %s", async (line, message) => {
+    const print = line.startsWith("--list") ? [] : ["--print"];
+    const { exitCode, stderr } = await bake(join(cases, "monorepo"), [...print, ...line.split(" ")]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});
