@@ -182,6 +182,8 @@ describe("a command that crun starts sees", () => {
       runtime: new Crun({ program: "crun", copy: undefined, state: "/state", filter: undefined }),
       groups: groups as Record<string, string>,
       inUserNamespace,
+      views: { proc: true, sysfs: true },
+      helper: 1,
     });
     const seen = mounts as { destination: string }[];
     expect(seen.filter(({ destination }) => destination.startsWith(place))).toEqual(expected);

@@ -2,7 +2,8 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { archiveOptions } from "../../engine/inspect/archive.ts";
-import { withProcesses } from "../../engine/sandbox/root/mount-namespace.ts";
+import { processNamespace } from "../../engine/sandbox/root/mount-namespace.ts";
+import { viewsInUserNamespace } from "../../engine/system/kernel-views.ts";
 import {
   explainUnknownOption,
   findOptionalProgram,
@@ -165,7 +166,14 @@ async function tryOverlay(runtime: Runtime, needsNamespace: boolean): Promise<Mo
   if (directory === undefined) return { overlay: "untried" };
   const { environment, clock, signal } = runtime;
   const options = `lowerdir=lower,upperdir=upper,workdir=work${needsNamespace ? ",userxattr" : ""}`;
-  const entry = ["unshare", "--mount", ...withProcesses, "setpriv", "--pdeathsig", "KILL"];
+  const entry = [
+    "unshare",
+    "--mount",
+    ...processNamespace(!needsNamespace || viewsInUserNamespace().proc),
+    "setpriv",
+    "--pdeathsig",
+    "KILL",
+  ];
   const command = [...(needsNamespace ? userNamespaceEntry : []), ...entry];
   try {
     const { status, stderr } = await runHelper([...command, "sh", "-c", overlayTrial, "sh", options], {

@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs";
+import { hasCapability } from "../../engine/system/capability.ts";
 import { explainUnknownOption } from "../../engine/system/programs.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import { isInUserNamespace } from "../../engine/system/user-namespace.ts";
+import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { homeDirectory } from "../../home-directory.ts";
 import { runHelper } from "../../programs/helper.ts";
+import { findContainer, settingsFor } from "./container.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Set for the second run, so that a namespace without root is an error, not an endless recursion. */
@@ -44,8 +47,9 @@ export function processesWithin(own: number, maxPid: number): number {
   return Math.ceil(Math.min(own - Math.min(own / 4, processesLeft), maxPid / 2));
 }
 
+/** A container's root usually lacks the capability to mount. */
 export function needsUserNamespace({ userId }: Runtime): boolean {
-  return userId !== 0 && userId !== undefined;
+  return userId !== undefined && (userId !== 0 || !hasCapability("sysAdmin"));
 }
 
 /** The trial usually takes a few milliseconds. */
@@ -74,9 +78,9 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
       signal: runtime.signal,
     });
     if (status === 0) return undefined;
+    const said = stderr.trim() || `unshare exited with ${status}`;
     return (
-      explainUnknownOption(stderr, environment) ??
-      explain(stderr.trim() || `unshare exited with ${status}`, runtime)
+      explainUnknownOption(stderr, environment) ?? explainContainer(said, runtime) ?? explain(said, runtime)
     );
   } catch (error) {
     runtime.signal.throwIfAborted();
@@ -84,25 +88,72 @@ export async function findUserNamespaceProblem(runtime: Runtime): Promise<BoughE
   }
 }
 
+/**
+ * Explains what this container lacks, in one line: its user has to change how it is started. `undefined` outside of containers, and
+ * for what can be changed inside.
+ */
+function explainContainer(said: string, { environment, userId }: Runtime): BoughError | undefined {
+  const kind = findContainer(environment);
+  if (kind === undefined) return undefined;
+  const lacks = (reason: string, setting: string) =>
+    usageError(
+      `bough can't build in this container (${kind}), as ${reason}: ${setting}`,
+      "`bough help containers` lists how to start it, and what a RUN is confined by. Or use a service (--url).",
+    );
+  if (/you \(user \d+\) don't exist/.test(said))
+    return lacks(
+      `the user ${userId} has no name in /etc/passwd, and so no range of sub-ids`,
+      kind === "Kubernetes"
+        ? "set runAsUser to 65532, or to 0 with hostUsers: false"
+        : "start it with --user 65532, or with --user 0",
+    );
+  const status = readSetting("/proc/self/status") ?? "";
+  if (/map failed: Operation not permitted/.test(said) && /^NoNewPrivs:\s+1/m.test(status))
+    return lacks(
+      "no program may gain privileges in it, and newuidmap has to map users",
+      kind === "Kubernetes"
+        ? "leave out allowPrivilegeEscalation: false"
+        : "leave out --security-opt no-new-privileges",
+    );
+  if (/map failed: Operation not permitted/.test(said) && isInUserNamespace())
+    return lacks(
+      "its own user namespace lacks the user's sub-ids",
+      kind === "Kubernetes" ? "set runAsUser to 0" : "start it with --user 0",
+    );
+  const closed = /^Seccomp:\s+0/m.test(status) ? findClosedSwitch() : undefined;
+  if (closed !== undefined)
+    return lacks(
+      `${closed.file} of its host is ${closed.forbids}`,
+      `as root of the host: ${closed.setting}; or give the container all rights (--privileged)`,
+    );
+  const isForbidden = /^unshare: .*(Operation not permitted|Permission denied)$/m.test(said);
+  return isForbidden
+    ? lacks(`it may not make user namespaces (${said.replace(/^unshare: /, "")})`, settingsFor(kind))
+    : undefined;
+}
+
 /** Kernel settings that forbid user namespaces, and how to change them. */
-const switches: readonly { file: string; forbids: string; hint: string }[] = [
+const switches: readonly { file: string; forbids: string; setting: string; instead?: string }[] = [
   {
     file: "/proc/sys/user/max_user_namespaces",
     forbids: "0",
-    hint: "As root: sysctl user.max_user_namespaces=10000",
+    setting: "sysctl user.max_user_namespaces=10000",
   },
   {
     file: "/proc/sys/kernel/unprivileged_userns_clone",
     forbids: "0",
-    hint: "As root: sysctl kernel.unprivileged_userns_clone=1",
+    setting: "sysctl kernel.unprivileged_userns_clone=1",
   },
   {
     file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
     forbids: "1",
+    setting: "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
     // The programs that bough starts, such as unshare, keep such a profile.
-    hint: `As root: printf 'abi <abi/4.0>,\\nprofile bough ${process.execPath} flags=(unconfined) {\\n  userns,\\n}\\n' > /etc/apparmor.d/bough && apparmor_parser -r /etc/apparmor.d/bough. Or, for all programs: sysctl kernel.apparmor_restrict_unprivileged_userns=0`,
+    instead: `printf 'abi <abi/4.0>,\\nprofile bough ${process.execPath} flags=(unconfined) {\\n  userns,\\n}\\n' > /etc/apparmor.d/bough && apparmor_parser -r /etc/apparmor.d/bough`,
   },
 ];
+
+const findClosedSwitch = () => switches.find(({ file, forbids }) => readSetting(file) === forbids);
 
 function explain(said: string, runtime: Runtime): BoughError {
   // newuidmap(1) names the file that it may not write. Its setuid bit, or its capabilities, allow it to do that.
@@ -110,9 +161,13 @@ function explain(said: string, runtime: Runtime): BoughError {
     const programs = ["newuidmap", "newgidmap"].map(
       (name) => Bun.which(name, { PATH: runtime.environment.PATH ?? "" }) ?? name,
     );
+    const [users, groups] = programs;
     return unusable(
       `newuidmap and newgidmap may not map sub-ids (${said})`,
-      `They need the setuid bit, and a file system without nosuid. As root: chmod u+s ${programs.join(" ")}`,
+      findContainer(runtime.environment) === undefined
+        ? `They need the setuid bit, and a file system without nosuid. As root: chmod u+s ${programs.join(" ")}`
+        : // In a container, root lacks the capabilities that the setuid bit would have to give them.
+          `In a container they need file capabilities. In its image: setcap cap_setuid=ep ${users} && setcap cap_setgid=ep ${groups}`,
     );
   }
   if (/subuid|subgid|newuidmap|newgidmap|map-auto/.test(said)) {
@@ -122,8 +177,12 @@ function explain(said: string, runtime: Runtime): BoughError {
       `As root: usermod --add-subuids ${range} --add-subgids ${range} ${userName(runtime)}`,
     );
   }
-  const closed = switches.find(({ file, forbids }) => readSetting(file) === forbids);
-  if (closed !== undefined) return unusable(`${closed.file} is ${closed.forbids}`, closed.hint);
+  const closed = findClosedSwitch();
+  if (closed !== undefined) {
+    const { file, forbids, setting, instead } = closed;
+    const hint = instead === undefined ? setting : `${instead}. Or, for all programs: ${setting}`;
+    return unusable(`${file} is ${forbids}`, `As root: ${hint}`);
+  }
   return /not permitted/.test(said) ? unusable(said, confined) : unusable(said);
 }
 

@@ -7,6 +7,7 @@ import type { ResolveAccount } from "../sandbox/root/accounts.ts";
 import { resolveWorkingDirectory } from "../sandbox/root/root-path.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
 import type { LiveSandbox, SandboxHost } from "../sandbox/sandbox-request.ts";
+import { mountableViews } from "../system/kernel-views.ts";
 import { type CommandTerminal, openCommandTerminal } from "../terminal/pseudo-terminal.ts";
 import { type ExecProcess, notifyResize, signalCommand, startInSandbox } from "./exec.ts";
 import { commandLine, type ExecSpec, signalOf } from "./exec-spec.ts";
@@ -70,6 +71,12 @@ export class InstanceProcesses {
   /** Starts a process and returns its `spid`. */
   async create(spec: ExecSpec): Promise<number> {
     const live = await this.requireStarted();
+    // The runtime finds a sandbox by the PID of its command, which in a container's /proc is that of another process.
+    if (!mountableViews().proc)
+      throw new RequestError(
+        501,
+        "no process can be started beside a command where parts of /proc are hidden (in a container: start it with --security-opt systempaths=unconfined)",
+      );
     if (this.#running.size + this.#starting.size >= maxProcesses) {
       throw new RequestError(
         429,

@@ -1,4 +1,3 @@
-import type { SandboxNetwork } from "../network/networks.ts";
 import { thermalThrottleDirectories } from "../system/machine.ts";
 import type { LimitSettings } from "./limits/settings.ts";
 import { type MountOptions, mountsOf } from "./sandbox-mounts.ts";
@@ -44,6 +43,8 @@ export interface SandboxConfigOptions extends ProcessOptions, MountOptions {
   hostname: string;
   /** The name that the OCI image specification uses. */
   architecture: string;
+  /** The first process in the sandbox's mount namespace, whose descriptor 3 is a directory of namespaces. */
+  helper: number;
 }
 
 /** The parts of an OCI runtime configuration. */
@@ -77,12 +78,12 @@ export function sandboxConfig(options: SandboxConfigOptions): SandboxConfig {
         { type: "uts" },
         { type: "mount" },
         { type: "cgroup" },
-        ...networkNamespace(network),
+        ...networkNamespace(options),
       ],
       ...(runtime.makesGroups ? { resources: resourcesOf(options.limits) } : {}),
       maskedPaths: [...maskedPaths, ...thermalThrottleDirectories()],
       readonlyPaths: [...readonlyPaths, ...(runtime.makesGroups ? groupPaths : [])],
-      ...networkSettings(options.inUserNamespace, network),
+      ...networkSettings(options),
       seccomp,
     },
     ...(annotations === undefined ? {} : { annotations }),
@@ -95,16 +96,18 @@ function resourcesOf({ resources }: LimitSettings): object {
 }
 
 /**
- * runc is the first process in its `/proc`, and inherits a directory of namespaces as descriptor 3. The machine's own `/proc` is
- * not visible there, and `self` would be the process that runc moves into the namespace, which has other descriptors.
+ * runc is the first process in its `/proc`, and inherits a directory of namespaces as descriptor 3. `self` would be the process that
+ * runc moves into the namespace, which has other descriptors. Where it has the machine's `/proc`, the helper has that directory, too.
  */
-const privateNamespace = "/proc/1/fd/3/net";
+function privateNamespace({ views, helper }: SandboxConfigOptions): string {
+  return `/proc/${views.proc ? 1 : helper}/fd/3/net`;
+}
 
 /** Without a path, runc makes a network namespace with its loopback up. */
-function networkNamespace(network: SandboxNetwork): object[] {
-  switch (network.kind) {
+function networkNamespace(options: SandboxConfigOptions): object[] {
+  switch (options.network.kind) {
     case "private":
-      return [{ type: "network", path: privateNamespace }];
+      return [{ type: "network", path: privateNamespace(options) }];
     case "none":
       return [{ type: "network" }];
     case "host":
@@ -113,8 +116,9 @@ function networkNamespace(network: SandboxNetwork): object[] {
 }
 
 /** Docker's: any user may bind any port, and ping without raw packets, for which a user namespace lacks the group ids. */
-function networkSettings(inUserNamespace: boolean, network: SandboxNetwork): object {
-  if (network.kind === "host") return {};
+function networkSettings({ inUserNamespace, network, views }: SandboxConfigOptions): object {
+  // /proc/sys is read-only in a container's /proc.
+  if (network.kind === "host" || !views.proc) return {};
   const ping = inUserNamespace ? {} : { "net.ipv4.ping_group_range": "0 2147483647" };
   return { sysctl: { "net.ipv4.ip_unprivileged_port_start": "0", ...ping } };
 }

@@ -1,5 +1,6 @@
 /** Everything that is mounted in a sandbox. */
 import type { SandboxNetwork } from "../network/networks.ts";
+import type { KernelViews } from "../system/kernel-views.ts";
 import { hasGroup } from "../system/user-namespace.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 
@@ -22,6 +23,8 @@ export interface MountOptions {
   /** Mounted after everything else, in this order. */
   mounts: readonly SandboxMount[];
   inUserNamespace: boolean;
+  /** The file systems of the kernel that can be mounted. Instead of another one, the sandbox has this machine's. */
+  views: KernelViews;
   network: SandboxNetwork;
   /** Directories of the command's control groups, by their names in `/sys/fs/cgroup`; version 2's has the name "". */
   groups: Readonly<Record<string, string>>;
@@ -39,7 +42,9 @@ const terminalGroup = 5;
 export function mountsOf(options: MountOptions): object[] {
   const { shmBytes = defaultShmBytes } = options;
   return [
-    mount("/proc", "proc", "proc", ["nosuid", "noexec", "nodev"]),
+    options.views.proc
+      ? mount("/proc", "proc", "proc", ["nosuid", "noexec", "nodev"])
+      : mount("/proc", "bind", "/proc", ["rbind", "nosuid", "noexec", "nodev"]),
     mount("/dev", "tmpfs", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
     mount("/dev/pts", "devpts", "devpts", [
       "nosuid",
@@ -68,7 +73,7 @@ function fileMounts({ files, hasReadonlyFiles }: MountOptions): object[] {
 function sysfs(options: MountOptions): object[] {
   const flags = ["nosuid", "noexec", "nodev", "ro"];
   return [
-    options.inUserNamespace && options.network.kind === "host"
+    !options.views.sysfs || (options.inUserNamespace && options.network.kind === "host")
       ? // rro: read-only, with everything mounted below it.
         mount("/sys", "none", "/sys", ["rbind", ...flags, "rro"])
       : mount("/sys", "sysfs", "sysfs", flags),

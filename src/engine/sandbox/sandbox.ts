@@ -5,6 +5,7 @@ import { hostsFile } from "../network/hosts-file.ts";
 import type { ProvidedNetwork, SandboxNetwork } from "../network/networks.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { recordHelper } from "../system/helper-process.ts";
+import { mountableViews } from "../system/kernel-views.ts";
 import { machineArchitecture } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { removeContainer } from "./containers.ts";
@@ -77,7 +78,10 @@ export async function runInSandbox(host: SandboxHost, request: SandboxRequest): 
     requireStable(cwd);
     const placed = { ...process, cwd };
     const bundle = join(namespace.machine, bundleDirectory(request));
-    const configure = writeBundle(host, request, placed, bundle, { ...prepared, points, mounts });
+    const configure = writeBundle(host, request, placed, bundle, {
+      ...prepared,
+      ...{ points, mounts, helper: helper.pid },
+    });
     const { id, directory } = request;
     const [program = ""] = placed.args;
     const outcome = await supervise(host, request, { namespace, kill, guard, program }, (pid) => {
@@ -155,7 +159,7 @@ function writeBundle(
     resolvConf,
     hosts,
     ...settings
-  }: Settings & { points: MountPoints; mounts: readonly SandboxMount[] },
+  }: Settings & { points: MountPoints; mounts: readonly SandboxMount[]; helper: number },
 ): LiveSandbox["configure"] {
   const options = {
     ...settings,
@@ -167,6 +171,7 @@ function writeBundle(
       { source: hosts, destination: points.hosts },
     ],
     inUserNamespace: host.inUserNamespace,
+    views: mountableViews(),
     shmBytes: request.limits.shmBytes,
     architecture: machineArchitecture(),
     runtime: request.runtime,

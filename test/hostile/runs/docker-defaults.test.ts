@@ -268,6 +268,8 @@ function describeConfig(options: Partial<SandboxConfigOptions>, uid = 0): string
     ],
     hasReadonlyFiles: true,
     inUserNamespace: false,
+    views: { proc: true, sysfs: true },
+    helper: 1,
     network: machineNetwork.network,
     architecture: "amd64",
     limits: limited,

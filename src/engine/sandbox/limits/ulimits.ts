@@ -8,6 +8,7 @@ import {
   ulimitNames,
 } from "../../../service/wire/instance.ts";
 import { asFields, type Fields, optionalNumber, refuse, refuseUnknown } from "../../http/fields.ts";
+import { hasCapability } from "../../system/capability.ts";
 
 type Ulimits = NonNullable<ResourcesLimits["ulimits"]>;
 
@@ -56,7 +57,7 @@ export function requireUlimits(ulimits: Ulimits, maxOf: (name: UlimitName) => nu
  */
 export function maxUlimits({ inUserNamespace }: { inUserNamespace: boolean }): (name: UlimitName) => number {
   const own = readFileSync("/proc/self/limits", "utf8");
-  const mayRaise = !inUserNamespace && canRaiseLimits(readFileSync("/proc/self/status", "utf8"));
+  const mayRaise = !inUserNamespace && hasCapability("sysResource");
   return (name) => {
     const max = mayRaise ? Number.POSITIVE_INFINITY : hardLimit(own, titles[name]);
     // Not even a process with that capability may exceed `nr_open`.
@@ -68,15 +69,6 @@ export function maxUlimits({ inUserNamespace }: { inUserNamespace: boolean }): (
 export function hardLimit(limits: string, title: string): number {
   const [, value] = new RegExp(`^${title}\\s+\\S+\\s+(\\d+)`, "m").exec(limits) ?? [];
   return value === undefined ? Number.POSITIVE_INFINITY : Number(value);
-}
-
-/** Its bit in a set of capabilities, from linux/capability.h. */
-const capSysResource = 1n << 24n;
-
-/** True for a process that may raise its hard limits. `status`: `/proc/<pid>/status`. */
-function canRaiseLimits(status: string): boolean {
-  const [, effective = "0"] = /^CapEff:\s+(\w+)/m.exec(status) ?? [];
-  return (BigInt(`0x${effective}`) & capSysResource) !== 0n;
 }
 
 /** Titles in `/proc/<pid>/limits`. */

@@ -7,6 +7,7 @@ import { beforeDeadline, type Helper, isRunning, sendLine, startHelper } from ".
 import { readAtMost } from "../../../streams.ts";
 import type { Layout } from "../../layout.ts";
 import { overlayOptions } from "../../records/layers.ts";
+import { mountableViews } from "../../system/kernel-views.ts";
 import {
   dyingWithParent,
   type Environment,
@@ -73,8 +74,10 @@ const maxComplaint = 64 * 1024;
 /** Mounting takes some milliseconds. */
 const maxMountSeconds = 60;
 
-/** Options of unshare(1): a PID namespace that the kernel ends together with bough, with a `/proc` that shows it. */
-export const withProcesses = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+/** Returns options of unshare(1): a PID namespace that the kernel ends together with bough, with a `/proc` that shows it, if there may be one. */
+export function processNamespace(hasOwnProc: boolean): string[] {
+  return ["--pid", "--fork", "--kill-child", ...(hasOwnProc ? ["--mount-proc"] : [])];
+}
 
 /** The instructions for a process in its namespaces. */
 interface Words {
@@ -186,7 +189,11 @@ async function mountError({ stderr }: Helper, environment: Environment): Promise
 }
 
 function enterCommand(environment: Environment, { forCommand }: { forCommand: boolean }): string[] {
-  const unshare = [findProgram("unshare", environment), "--mount", ...(forCommand ? withProcesses : [])];
+  const unshare = [
+    findProgram("unshare", environment),
+    "--mount",
+    ...(forCommand ? processNamespace(mountableViews().proc) : []),
+  ];
   return [...unshare, findProgram("sh", environment), "-c", script];
 }
 

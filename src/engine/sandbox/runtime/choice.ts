@@ -4,6 +4,7 @@ import { BoughError } from "../../../errors.ts";
 import { comparableLimit, type ResourcesLimits } from "../../../service/wire/instance.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { Layout } from "../../layout.ts";
+import { mountableViews, viewsInUserNamespace } from "../../system/kernel-views.ts";
 import { machineArchitecture } from "../../system/machine.ts";
 import { type Environment, findOptionalProgram, MissingProgramError } from "../../system/programs.ts";
 import {
@@ -42,7 +43,9 @@ export class RuntimeChoice {
     options: { hasTerminal: boolean; ulimits?: ResourcesLimits["ulimits"]; signal: AbortSignal },
   ): Promise<ContainerRuntime> {
     makeRoomBelow(ownHierarchies());
-    if (options.hasTerminal || areTooLow(options.ulimits)) return findRunc(host.environment);
+    if (options.hasTerminal) return requireRunc(host.environment, "it does not pass on a terminal's size");
+    if (areTooLow(options.ulimits))
+      return requireRunc(host.environment, "the limits (--ulimit) are too low for it");
     const { signal } = options;
     this.#chosen ??= { runtime: choose(host, layers, signal), signal };
     const chosen = this.#chosen;
@@ -84,7 +87,7 @@ async function choose(
 ): Promise<ContainerRuntime> {
   const { environment, layout, inUserNamespace } = host;
   const wanted = wantedRuntime(environment);
-  if (wanted === "runc") return findRunc(environment);
+  if (wanted === "runc") return requireRunc(environment, "BOUGH_RUNTIME is runc");
   const found = findCrun(layout, environment, inUserNamespace);
   const result = "problem" in found ? found : await prove(host, found, layers, signal);
   if (result instanceof Crun) return result;
@@ -92,11 +95,20 @@ async function choose(
     throw new BoughError(`BOUGH_RUNTIME is crun, which cannot be used: ${result.problem}`, {
       hint: "Unset BOUGH_RUNTIME to use runc.",
     });
-  if (findOptionalProgram("runc", environment) === undefined && !("problem" in found))
-    throw new MissingProgramError(`runc is not installed, and crun cannot be used: ${result.problem}`, {
-      hint: "Install the package runc: apt-get install runc",
-    });
-  return findRunc(environment);
+  return requireRunc(environment, result.problem);
+}
+
+/** Returns runc. If it can't be used, throws with the reason why crun can't be used either. */
+function requireRunc(environment: Environment, reason: string): ContainerRuntime {
+  if (!mountableViews().proc)
+    throw new BoughError(
+      `this command needs runc, which cannot start one where parts of /proc are hidden, and crun cannot be used: ${reason}`,
+      { hint: "In a container: start it with --security-opt systempaths=unconfined." },
+    );
+  if (findOptionalProgram("runc", environment) !== undefined) return findRunc(environment);
+  throw new MissingProgramError(`runc is not installed, and crun cannot be used: ${reason}`, {
+    hint: "Install the package runc: apt-get install runc",
+  });
 }
 
 /** Returns crun if it has passed its trial. */
@@ -162,7 +174,8 @@ export function findCrun(
   const crun = { program, state: statePlace(layout, hierarchies) };
   const filter = invertedFilter(machineArchitecture(), grantedWith({ kind: "none" }));
   const groups = [groupVersion(hierarchies), controllers];
-  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, filter, groups];
+  const views = inUserNamespace ? viewsInUserNamespace() : undefined;
+  const parts = [path, size, mtimeMs, release(), crun.state, inUserNamespace, views, filter, groups];
   const key = sha256Of(JSON.stringify(parts));
   return { crun, key };
 }
