@@ -1,4 +1,4 @@
-import { constants, openSync } from "node:fs";
+import { constants, openSync, readFileSync } from "node:fs";
 import { errorCode } from "./system-error.ts";
 
 /** Linux only; other systems open the file as usual. */
@@ -17,5 +17,14 @@ export function openForReading(path: string | Buffer, flags: number): number {
     // Only root and the file's owner may leave it alone. Some network file systems let nobody.
     if (errorCode(error) !== "EPERM") throw error;
     return openSync(path, O_RDONLY | flags);
+  }
+}
+
+/** Returns a file's text; "" if it can't be read. */
+export function readOptional(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
   }
 }

@@ -1,13 +1,13 @@
 import type { Dockerfile, Instruction } from "../dockerfile/instruction.ts";
 import { DockerfileError } from "../dockerfile/problems/dockerfile-error.ts";
 import { maskSecrets, secretsAmong } from "../dockerfile/secrets.ts";
-import { BoughError } from "../errors.ts";
+import { BoughError, type BoughErrorOptions } from "../errors.ts";
 import { stateFailure } from "../state-failure.ts";
 import { visible } from "../visible.ts";
 import type { ShownInstruction } from "./events.ts";
 import type { AskedBuild } from "./job.ts";
-import { PlacementError } from "./state/placement-error.ts";
 import { secretTexts } from "./state/secrets.ts";
+import type { Staged } from "./state/staged.ts";
 
 /** Performs `action` for an instruction. Adds the instruction's place and source lines to its errors. */
 export async function withLocation<Result>(
@@ -49,4 +49,32 @@ export function titleOf({ name, title, heredocs }: Pick<Instruction, "name" | "t
   const [first = "", ...others] = document?.split("\n", 2) ?? [];
   const body = first === "" ? "" : ` (${first.trim()}${others.length > 0 ? "..." : ""})`;
   return visible(maskSecrets(`${title}${body}`.replaceAll("\t", " ")));
+}
+
+/** Thrown if what a COPY, ADD or WORKDIR has staged can't be put in place: the error belongs to that line, not to the RUN. */
+export class PlacementError extends BoughError {
+  override readonly name = "PlacementError";
+  /** The instruction's line; `undefined` if it can't be determined. */
+  readonly line: number | undefined;
+
+  constructor(message: string, line: number | undefined, options: BoughErrorOptions = {}) {
+    super(message, options);
+    this.line = line;
+  }
+}
+
+/** Returns the line that staged the path named in `text`, an error of the service; the longest path if there are several. */
+export function lineNamedIn(text: string, staged: Staged): number | undefined {
+  let found = "";
+  for (const path of staged.keys()) if (path.length > found.length && names(text, path)) found = path;
+  return staged.get(found)?.line;
+}
+
+/** Returns true if the text contains the path, and not only as a part of a longer one. */
+function names(text: string, path: string): boolean {
+  for (let start = text.indexOf(path); start >= 0; start = text.indexOf(path, start + 1)) {
+    const [before, after] = [text.charAt(start - 1), text.charAt(start + path.length)];
+    if (!/[\w./-]/.test(before) && !/[\w/-]/.test(after)) return true;
+  }
+  return false;
 }

@@ -1,7 +1,7 @@
 import type { Instruction } from "./instruction.ts";
 import { parseStringArray } from "./text/json.ts";
 import { splitCommand } from "./text/split-command.ts";
-import { splitAtBlanks, splitTexts } from "./words/word-list.ts";
+import { splitAtBlanks, splitTexts } from "./words/words.ts";
 
 /** Returns an instruction's arguments as words before expansion. Only code that analyses the text needs them, not a build. */
 export function argumentWords(instruction: Instruction, escapeCharacter: string): string[] {

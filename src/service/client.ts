@@ -1,6 +1,5 @@
-/** The API client: an ImageService over any fetch function. */
-
 import type { Clock } from "../clock.ts";
+import { BoughError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { type Accounts, createAccounts, createCapabilities } from "./capabilities.ts";
 import { createFiles } from "./files/files.ts";
@@ -8,8 +7,7 @@ import type { KnownFiles } from "./files/upload.ts";
 import { parseBaseUrl, withoutCredentials } from "./http/address.ts";
 import type { ServiceNotice } from "./http/attempt.ts";
 import type { KnownProtocol } from "./http/protocol.ts";
-import { createTransport } from "./http/transport.ts";
-import { type Caches, createCaches } from "./images/caches.ts";
+import { createTransport, type Transport } from "./http/transport.ts";
 import type { ImageInspector } from "./images/image-file.ts";
 import { createImageFiles } from "./images/image-files.ts";
 import type { SeenImages } from "./images/image-list.ts";
@@ -26,6 +24,8 @@ import { createOperationRecords, type OperationRecords } from "./operations/oper
 import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";
 import type { EngineInProcess, Fetch, ImageService, ServedTime } from "./service.ts";
+
+/** The API client: an ImageService over any fetch function. */
 
 export interface ServiceOptions {
   /** Remote: the global fetch. Embedded: the engine's handler. */
@@ -143,5 +143,25 @@ export function createService(options: ServiceOptions): Service {
     ...createImageFiles(transport, inspectRoutes),
     ...createImageLayers(transport),
     ...createCaches(transport),
+  };
+}
+
+/** The caches of cache mounts, of the extension `cache-archives`. */
+interface Caches {
+  /**
+   * Opens the archive of a cache by its key, see `cacheKeyOf`. No command can use the cache until it is read. Rejects with a
+   * NotFoundError if there is none, and if a command is using it.
+   */
+  openCache(key: string): Promise<ReadableStream<Uint8Array>>;
+}
+
+function createCaches(transport: Transport): Caches {
+  return {
+    async openCache(key) {
+      const path = `/v1/caches/${encodeURIComponent(key)}`;
+      const { body } = await transport.call({ method: "GET", path, repeatable: true, expects: "stream" });
+      if (body instanceof ReadableStream) return body as ReadableStream<Uint8Array>;
+      throw new BoughError(`the service sent no data for cache ${key}`);
+    },
   };
 }

@@ -3,13 +3,12 @@ import type { Clock } from "../clock.ts";
 import { describeMissingParts, type LogLine, renderBuildEvent, summarize } from "./build-log.ts";
 import { paintFailed, paintFinished } from "./color.ts";
 import { createLiveArea, type Screen } from "./live-area.ts";
-import { renderLiveRows } from "./live-rows.ts";
 import { applyEvent, type LiveStep, startLiveState } from "./live-state.ts";
 import { createLog, type LogLevel } from "./log.ts";
 import { createHeldOutput, type SpoolFile } from "./output/held-output.ts";
 import { createLineLogger, type Progress, type Writers } from "./progress.ts";
 import { shortId } from "./short-id.ts";
-import { createStepLabels, formatElapsed, renderStepRow } from "./step-row.ts";
+import { createStepLabels, formatElapsed, renderLiveRows, renderStepRow } from "./step-row.ts";
 import { formatLogLines, formatOutput } from "./terminal-text.ts";
 
 interface LiveViewOptions {

@@ -1,7 +1,7 @@
 import type { Command } from "../instruction.ts";
 import { parseStringArray } from "../text/json.ts";
 import { placeOf, type Statement } from "../text/statement.ts";
-import type { Word } from "../words/word-list.ts";
+import type { Word } from "../words/words.ts";
 
 /** Parses a command: a JSON array of strings, else shell form, to which Docker falls back. Reports an array of other values. */
 export function parseCommand(statement: Statement, args: Word): Command {

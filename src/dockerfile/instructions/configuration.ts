@@ -10,7 +10,7 @@ import type {
   WorkdirInstruction,
 } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
-import { splitAtBlanks } from "../words/word-list.ts";
+import { splitAtBlanks } from "../words/words.ts";
 import { isEmptyCommand, parseCommand } from "./command.ts";
 
 /** Parses `CMD ...` and `ENTRYPOINT ...`. Without arguments, each removes the base image's setting. */

@@ -2,7 +2,7 @@ import { type FlagKind, type GivenFlags, readFlags } from "../flags.ts";
 import type { AddInstruction, CopyInstruction, CopySource, HereDocument } from "../instruction.ts";
 import { joinLoneMarkers, parseHeredocMarker } from "../text/heredoc.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
-import type { Word } from "../words/word-list.ts";
+import type { Word } from "../words/words.ts";
 
 const sharedFlags: Readonly<Record<string, FlagKind>> = {
   chown: "text",

@@ -1,7 +1,7 @@
 import { readFlags } from "../flags.ts";
 import type { FromInstruction } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
-import { splitAtBlanks } from "../words/word-list.ts";
+import { splitAtBlanks } from "../words/words.ts";
 
 const stageNameForm = /^[a-z][a-z0-9-_.]*$/;
 

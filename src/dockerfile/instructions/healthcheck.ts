@@ -2,7 +2,7 @@ import { nearest } from "../../suggest.ts";
 import { readFlags } from "../flags.ts";
 import type { Command, HealthcheckInstruction } from "../instruction.ts";
 import { baseOf, placeOf, type Statement } from "../text/statement.ts";
-import type { Word } from "../words/word-list.ts";
+import type { Word } from "../words/words.ts";
 import { isEmptyCommand, parseCommand } from "./command.ts";
 
 const durations = ["interval", "timeout", "start-period", "start-interval"];

@@ -1,7 +1,7 @@
 import { readFlags } from "../flags.ts";
 import type { ArgInstruction, EnvInstruction, LabelInstruction } from "../instruction.ts";
 import { baseOf, type Complaint, placeOf, type Statement } from "../text/statement.ts";
-import { splitTexts, splitWords } from "../words/word-list.ts";
+import { splitTexts, splitWords } from "../words/words.ts";
 
 /** Parses `ENV KEY=VALUE ...`, or the legacy form `ENV KEY VALUE`. */
 export function parseEnv(statement: Statement): EnvInstruction {

@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { Word } from "../words/word-list.ts";
+import type { Word } from "../words/words.ts";
 import { parseStringArray } from "./json.ts";
 import { type LexerOptions, lex } from "./lexer.ts";
 import { splitCommand } from "./split-command.ts";

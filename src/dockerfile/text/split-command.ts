@@ -1,4 +1,4 @@
-import type { Word } from "../words/word-list.ts";
+import type { Word } from "../words/words.ts";
 import { blankCharacters, isSpace, isSpaceAt, spaceCharacters, trimEnd } from "./space.ts";
 
 /** A logical line in three parts: the instruction's name, its flags, and the rest as one text. */

@@ -1,6 +1,6 @@
 import type { Flag, HereDocument, LineRange } from "../instruction.ts";
 import type { Findings } from "../problems/problem.ts";
-import { splitAtBlanks, type Word } from "../words/word-list.ts";
+import { splitAtBlanks, type Word } from "../words/words.ts";
 import { parseStringArray } from "./json.ts";
 import type { LogicalLine } from "./source.ts";
 import { type RawFlag, type SplitCommand, splitCommand } from "./split-command.ts";

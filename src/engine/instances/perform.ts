@@ -23,8 +23,7 @@ import { measureMachine } from "../system/machine.ts";
 import { makeUpper } from "../system/owner-and-mode.ts";
 import { bringImages } from "../unpack/bring-layers.ts";
 import { keepChanges, requireSmallLayer } from "./keep-changes.ts";
-import { workingDirectoryOf } from "./metadata.ts";
-import type { Instance } from "./spec.ts";
+import { type Instance, workingDirectoryOf } from "./spec.ts";
 
 /** Loads the code only when something is copied: a command that only inspects the engine has to start fast. */
 const loadCopies = () => import("../copies/fill-upper.ts");

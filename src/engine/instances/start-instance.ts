@@ -8,9 +8,8 @@ import { startOperation } from "../run-operation.ts";
 import { maxUlimits, requireUlimits } from "../sandbox/limits/ulimits.ts";
 import type { EngineState } from "../state.ts";
 import { requireRuntime } from "../system/programs.ts";
-import { describeRequest } from "./metadata.ts";
 import { performInstance } from "./perform.ts";
-import { type InstanceSpec, readInstanceSpec } from "./spec.ts";
+import { describeRequest, type InstanceSpec, readInstanceSpec } from "./spec.ts";
 
 /** Checks a request, and starts its operation. */
 export async function startInstance({ state, request }: Pick<Call, "state" | "request">): Promise<Response> {

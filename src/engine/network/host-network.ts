@@ -1,5 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import { readOptional } from "../system/optional-file.ts";
+import { readOptional } from "../../open-for-reading.ts";
 
 /** Files that describe the machine's network. */
 interface HostNetwork {

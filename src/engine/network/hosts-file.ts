@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { BoughError } from "../../errors.ts";
+import { readOptional } from "../../open-for-reading.ts";
 import { type ExtraHost, hostGateway, isHostName } from "../../service/wire/instance.ts";
 import { asFields, type Fields, readString, refuse, refuseUnknown } from "../http/fields.ts";
-import { readOptional } from "../system/optional-file.ts";
 import type { SandboxNetwork } from "./networks.ts";
 
 /** Reads `extra_hosts` of a request. */

@@ -3,8 +3,7 @@ import { visible } from "../../visible.ts";
 import { truncateToWidth } from "../fit.ts";
 import { formatCount, formatDuration } from "../quantity.ts";
 import { stepCounter } from "../step-row.ts";
-import { findCriticalPath, type RecordedBuild, type Span, type StepSpan } from "./spans.ts";
-import { findChain } from "./waits.ts";
+import { findChain, findCriticalPath, type RecordedBuild, type Span, type StepSpan } from "./spans.ts";
 
 /** The steps on which a build spent its time. */
 interface Timings {

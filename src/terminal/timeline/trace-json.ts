@@ -1,8 +1,7 @@
 import type { StageLabel } from "../../builder/step-place.ts";
 import { jsonText } from "../json-text.ts";
 import { stageName } from "../step-row.ts";
-import { blockerOf, lastOf, type RecordedBuild, type Span } from "./spans.ts";
-import { findChain, findWaits } from "./waits.ts";
+import { blockerOf, findChain, findWaits, lastOf, type RecordedBuild, type Span } from "./spans.ts";
 
 /**
  * Renders a build in the Trace Event Format, for Perfetto and Chrome (JSON object format; times are microseconds since the

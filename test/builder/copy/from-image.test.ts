@@ -1,6 +1,6 @@
 /** `COPY --from` on a service without copies between images: its requests, the staged files, and refusals. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { checkArchive } from "../../../src/builder/copy/archive-entries.ts";
+import { checkArchive } from "../../../src/builder/copy/read-source.ts";
 import type { TarEntry } from "../../../src/image/tar-reader.ts";
 import { type FakeService, startFakeService } from "../../fake-service/fake-service.ts";
 import type { FakeTreeEntry } from "../../fake-service/state.ts";

@@ -1,19 +1,20 @@
-/** The timeline of a build: the critical path, rows of the trace, bars of the timings. */
-
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createRequestRecorder, readServerTiming } from "../../../src/terminal/timeline/requests.ts";
 import { createServedTimes } from "../../../src/terminal/timeline/served-times.ts";
 import {
+  findChain,
   findCriticalPath,
+  findWaits,
   type RecordedBuild,
   type Span,
   type StepSpan,
 } from "../../../src/terminal/timeline/spans.ts";
 import { renderTimings, timingsOf } from "../../../src/terminal/timeline/timings.ts";
 import { assignLanes, renderTrace } from "../../../src/terminal/timeline/trace-json.ts";
-import { findChain, findWaits } from "../../../src/terminal/timeline/waits.ts";
 import { readTrace } from "../../support/trace-format.ts";
+
+/** The timeline of a build: the critical path, rows of the trace, bars of the timings. */
 
 function step(
   stage: number,

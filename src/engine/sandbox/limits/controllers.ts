@@ -1,7 +1,7 @@
 /** The limits that the kernel can enforce here, by control groups that this process may make. */
 import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { readOptional } from "../../system/optional-file.ts";
+import { readOptional } from "../../../open-for-reading.ts";
 
 export const controllerNames = ["memory", "pids", "cpu"] as const;
 type ControllerName = (typeof controllerNames)[number];

@@ -1,6 +1,6 @@
 /** The resources that a sandbox's processes use, where no control group counts them: read from /proc, outside of the sandbox. */
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
-import { readOptional } from "../../system/optional-file.ts";
+import { readOptional } from "../../../open-for-reading.ts";
 
 interface ProcessUsage {
   /** Processes and threads, including zombies. */

@@ -1,8 +1,8 @@
 /** Groups of version 2 within the limits of this process's own group. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { readOptional } from "../../../open-for-reading.ts";
 import { errorCode } from "../../../system-error.ts";
-import { readOptional } from "../../system/optional-file.ts";
 import { type Hierarchy, isWritable, linesOf } from "./controllers.ts";
 
 /** The group below a unit's or container's group in which its processes are. No unit of systemd has such a name. */
