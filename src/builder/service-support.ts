@@ -1,4 +1,4 @@
-import { takesTag } from "../service/images/tag.ts";
+import { takesTag } from "../service/images/reference.ts";
 import type { ImageService } from "../service/service.ts";
 import type { LendFiles } from "../service/wire/file.ts";
 import type { Dialect } from "./dialect.ts";

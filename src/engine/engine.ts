@@ -10,7 +10,7 @@ import { Networks } from "./network/networks.ts";
 import { EventFiles } from "./records/event-files.ts";
 import { findImage } from "./records/images.ts";
 import { LayerSync } from "./records/layer-sync.ts";
-import { UnreachableLayers } from "./records/unreachable-layers.ts";
+import { UnreachableLayers } from "./records/records.ts";
 import { recover } from "./recovery.ts";
 import { keepReserve } from "./reserve.ts";
 import { makeRouter } from "./router.ts";

@@ -7,7 +7,7 @@ import type { InstanceProcesses } from "./processes/instance-processes.ts";
 import type { EventFiles } from "./records/event-files.ts";
 import type { LayerSync } from "./records/layer-sync.ts";
 import type { Failure } from "./records/operations.ts";
-import type { UnreachableLayers } from "./records/unreachable-layers.ts";
+import type { UnreachableLayers } from "./records/records.ts";
 import type { RuntimeChoice } from "./sandbox/runtime/choice.ts";
 import type { SandboxHost } from "./sandbox/sandbox-request.ts";
 import type { Environment } from "./system/programs.ts";

@@ -1,5 +1,6 @@
+/** Writes images in other programs' formats: OCI layouts, Docker's archives, and skopeo's directories. */
 import { type Attestation, putAttestations } from "./attestation.ts";
-import { type Compression, createCompressor } from "./compress.ts";
+import { type Compression, createCompressor } from "./compression.ts";
 import type { ImageConfig } from "./config.ts";
 import { blobPath, digestOf, hexOf } from "./digest.ts";
 import type { ImageOrigin } from "./history.ts";
@@ -7,8 +8,6 @@ import type { LayerBlob } from "./layer-header.ts";
 import { keptBy, type LayerContent, writeLayer } from "./layer-writer.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "./oci-layout.ts";
 import { type OutputFiles, putFile } from "./output-files.ts";
-
-/** Writes images in other programs' formats: OCI layouts, Docker's archives, and skopeo's directories. */
 
 export interface WrittenImage {
   /** The descriptor of the manifest, or of the index of it and its attestations; of the configuration in Docker's archive. */

@@ -1,5 +1,5 @@
 import { tap } from "../streams.ts";
-import type { Compressor } from "./compress.ts";
+import type { Compressor } from "./compression.ts";
 import { type Descriptor, layerMediaType } from "./oci-layout.ts";
 import { maxNameBytes, padding, type WrittenHeader, writeHeader } from "./tar-header.ts";
 

@@ -1,7 +1,6 @@
 /** Layers of an image that is written: read, packed, or taken as they were stored. */
 import { BoughError } from "../errors.ts";
-import type { Compression, Compressor } from "./compress.ts";
-import { decompress } from "./compression.ts";
+import { type Compression, type Compressor, decompress } from "./compression.ts";
 import { type LayerBlob, writeLayerBlob } from "./layer-header.ts";
 import type { Descriptor } from "./oci-layout.ts";
 

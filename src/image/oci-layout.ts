@@ -1,5 +1,5 @@
 /** The parts of OCI image layouts: https://github.com/opencontainers/image-spec/blob/main/image-layout.md */
-import type { Compression } from "./compress.ts";
+import type { Compression } from "./compression.ts";
 
 /** Identifies a blob of a layout. */
 export interface Descriptor {

@@ -1,10 +1,9 @@
+/** The only module that starts programs. Each gets its own session, so that all of its processes can be killed. */
 import type { Subprocess } from "bun";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import { nameSeconds } from "./deadline.ts";
 import { startOnPipes } from "./pipes.ts";
-
-/** The only module that starts programs. Each gets its own session, so that all of its processes can be killed. */
 
 /** A running program. */
 export type Running = Pick<

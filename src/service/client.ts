@@ -1,3 +1,4 @@
+/** The API client: an ImageService over any fetch function. */
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
@@ -24,8 +25,6 @@ import { createOperationRecords, type OperationRecords } from "./operations/oper
 import { createOperations } from "./operations/operations.ts";
 import { createTerminals, type Terminals } from "./operations/terminals.ts";
 import type { EngineInProcess, Fetch, ImageService, ServedTime } from "./service.ts";
-
-/** The API client: an ImageService over any fetch function. */
 
 export interface ServiceOptions {
   /** Remote: the global fetch. Embedded: the engine's handler. */

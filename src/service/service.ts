@@ -3,7 +3,6 @@
  * (`service/`). Every method rejects with a `BoughError` that names the call, the address and the service's message. It rejects
  * with the signal's reason once the signal of the service is aborted.
  */
-
 import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
 import type { Secret } from "../secret.ts";

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { diskUsage } from "../../src/engine/system/disk-usage.ts";
+import { diskUsage } from "../../src/engine/system/disk.ts";
 import { runBough, temporaryDirectory } from "../support/bough.ts";
 import { makeBusyboxLayout } from "../support/busybox-image.ts";
 import { writeFiles } from "../support/files.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
-import { type Compression, createCompressor } from "../../src/image/compress.ts";
+import { type Compression, createCompressor } from "../../src/image/compression.ts";
 
 /** Compressible content of several blocks. */
 const content = Buffer.concat(

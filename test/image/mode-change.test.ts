@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseMode } from "../../src/image/mode-change.ts";
+import { parseMode } from "../../src/image/file-mode.ts";
 
 const octal = (mode: number) => mode.toString(8).padStart(4, "0");
 

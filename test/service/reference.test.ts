@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { BoughError } from "../../src/errors.ts";
-import { areEqualNames, otherName, parseReference } from "../../src/service/images/reference.ts";
-import { parseTag } from "../../src/service/images/tag.ts";
+import { areEqualNames, otherName, parseReference, parseTag } from "../../src/service/images/reference.ts";
 
 const digest = `sha256:${"0123456789abcdef".repeat(4)}`;
 const uuid = "3F2504E0-4F89-11D3-9A0C-0305E82C3301";

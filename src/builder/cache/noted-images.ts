@@ -1,8 +1,7 @@
 /** What this machine notes of images, for services that cannot store it or be asked for it. */
 import { type ImageConfig, parseImageConfig } from "../../image/config.ts";
 import { type ImageOrigin, parseOrigin } from "../../image/history.ts";
-import { parseReference } from "../../service/images/reference.ts";
-import { withLatest } from "../../service/images/tag.ts";
+import { parseReference, withLatest } from "../../service/images/reference.ts";
 import { isTag } from "../../service/wire/image.ts";
 import type { Store } from "../../store/store.ts";
 import type { ServiceSupport } from "../service-support.ts";

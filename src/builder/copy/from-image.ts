@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { CopyInstruction, Instruction } from "../../dockerfile/instruction.ts";
 import { BoughError } from "../../errors.ts";
-import type { ModeChange } from "../../image/mode-change.ts";
+import type { ModeChange } from "../../image/file-mode.ts";
 import type { CopiedEntry, CopiedSource } from "../../store/copies.ts";
 import type { BuildJob, BuildServices } from "../job.ts";
 import { titleOf } from "../location.ts";

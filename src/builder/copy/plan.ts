@@ -11,8 +11,7 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../../docker
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandHeredoc, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { directoryMode } from "../../image/file-mode.ts";
-import type { ModeChange } from "../../image/mode-change.ts";
+import { directoryMode, type ModeChange } from "../../image/file-mode.ts";
 import { redactUrl } from "../addresses/source-url.ts";
 import type { Dialect } from "../dialect.ts";
 import {

@@ -1,7 +1,6 @@
 import type { ListedEntry, SourceMatch } from "../../context/sources/entry-list.ts";
 import type { HereDocument } from "../../dockerfile/instruction.ts";
-import { directoryMode } from "../../image/file-mode.ts";
-import type { ModeChange } from "../../image/mode-change.ts";
+import { directoryMode, type ModeChange } from "../../image/file-mode.ts";
 import type { RepositoryAddress } from "../addresses/repository-address.ts";
 import { type Destination, placeEntry } from "./destination.ts";
 

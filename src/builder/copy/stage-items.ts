@@ -1,6 +1,5 @@
 import { posix } from "node:path";
-import { directoryMode } from "../../image/file-mode.ts";
-import type { ModeChange } from "../../image/mode-change.ts";
+import { directoryMode, type ModeChange } from "../../image/file-mode.ts";
 import { createPace } from "../../pace.ts";
 import type { CopiedEntry } from "../../store/copies.ts";
 import type { BuildServices } from "../job.ts";

@@ -2,7 +2,7 @@ import type { AddInstruction, CopyInstruction, HereDocument } from "../../docker
 import type { EscapeCharacter } from "../../dockerfile/text/directives.ts";
 import { expandWord, type Lookup } from "../../dockerfile/words/words.ts";
 import { BoughError } from "../../errors.ts";
-import { type ModeChange, parseMode } from "../../image/mode-change.ts";
+import { type ModeChange, parseMode } from "../../image/file-mode.ts";
 import {
   isRepository,
   parseRepositoryAddress,

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { CacheStore, CacheTarget, ChosenMounts } from "../../builder/scopes/registry/cache-store.ts";
 import { usageError } from "../../errors.ts";
-import { type Compression, compressions } from "../../image/compress.ts";
+import { type Compression, compressions } from "../../image/compression.ts";
 import { parseReference } from "../../service/images/reference.ts";
 import { sha256Of } from "../../sha256.ts";
 import { parseSize } from "../../terminal/quantity.ts";

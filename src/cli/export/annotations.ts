@@ -1,3 +1,4 @@
+/** `--annotation` of a build, as docker buildx build has it. */
 import { platformOf } from "../../builder/bases/base.ts";
 import type { ServiceSupport } from "../../builder/service-support.ts";
 import {
@@ -10,8 +11,6 @@ import { messageOf, usageError } from "../../errors.ts";
 import { type AnnotatedPart, type Annotations, annotatedParts } from "../../image/image-writer.ts";
 import { listWords } from "../command-line/option-values.ts";
 import type { BuildOutput } from "./build-outputs.ts";
-
-/** `--annotation` of a build, as docker buildx build has it. */
 
 export interface AnnotationOptions {
   parts: Annotations;

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
-import type { Compression } from "../../image/compress.ts";
-import { parseTag, withLatest } from "../../service/images/tag.ts";
+import type { Compression } from "../../image/compression.ts";
+import { parseTag, withLatest } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
 import {
   type Destination,

@@ -2,7 +2,7 @@ import { notedBase, rememberImage } from "../../builder/cache/noted-images.ts";
 import type { Platform } from "../../builder/state/platform.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";
-import type { Compression } from "../../image/compress.ts";
+import type { Compression } from "../../image/compression.ts";
 import type { ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";

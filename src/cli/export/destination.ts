@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { BoughError } from "../../errors.ts";
-import { withLatest } from "../../service/images/tag.ts";
+import { withLatest } from "../../service/images/reference.ts";
 import type { Output } from "../process/runtime.ts";
 
 /** The destination of an export or push. Paths are absolute. */

@@ -8,7 +8,7 @@ import {
   helperEnvironment,
 } from "../../engine/system/programs.ts";
 import { BoughError } from "../../errors.ts";
-import type { Compression } from "../../image/compress.ts";
+import type { Compression } from "../../image/compression.ts";
 import {
   type ImageToWrite,
   type WrittenImage,

@@ -1,7 +1,7 @@
 import { platformOf } from "../../builder/bases/base.ts";
 import type { Platform } from "../../builder/state/platform.ts";
 import { BoughError } from "../../errors.ts";
-import type { Compression } from "../../image/compress.ts";
+import type { Compression } from "../../image/compression.ts";
 import { inheritConfig } from "../../image/config.ts";
 import { completeHistory, type HistoryLine, hasLayer, inOneLayer } from "../../image/history.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type Compression, createCompressor } from "../../image/compress.ts";
+import { type Compression, createCompressor } from "../../image/compression.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { type LayerContent, packLayer } from "../../image/layer-writer.ts";
 import { type OutputFiles, writeToDirectory } from "../../image/output-files.ts";

@@ -1,4 +1,4 @@
-import type { Compression } from "../../image/compress.ts";
+import type { Compression } from "../../image/compression.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { knownBlob, type LayerContent } from "../../image/layer-writer.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";
-import type { Compression } from "../../image/compress.ts";
+import type { Compression } from "../../image/compression.ts";
 import { digestOf } from "../../image/digest.ts";
 import { describeImage, type ImageToWrite, type WrittenImage } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";

@@ -3,7 +3,7 @@ import { supportOf } from "../../builder/service-support.ts";
 import { BoughError, messageOf, usageError } from "../../errors.ts";
 import { Secret } from "../../secret.ts";
 import type { Service } from "../../service/client.ts";
-import { takesTag } from "../../service/images/tag.ts";
+import { takesTag } from "../../service/images/reference.ts";
 import type { ImageImport } from "../../service/service.ts";
 import { formatCount } from "../../terminal/quantity.ts";
 import { askSecret, canAsk, readSecretLine } from "../auth/secret.ts";

@@ -1,6 +1,6 @@
 import { rememberTag } from "../../builder/cache/noted-images.ts";
 import { supportOf } from "../../builder/service-support.ts";
-import { parseTag, withLatest } from "../../service/images/tag.ts";
+import { parseTag, withLatest } from "../../service/images/reference.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import { printResult } from "../command-line/result.ts";
 import {

@@ -2,8 +2,7 @@ import { rememberImage, rememberTag } from "../../builder/cache/noted-images.ts"
 import { supportOf } from "../../builder/service-support.ts";
 import { BoughError } from "../../errors.ts";
 import { isDigest } from "../../image/digest.ts";
-import { parseReference } from "../../service/images/reference.ts";
-import { takesTag } from "../../service/images/tag.ts";
+import { parseReference, takesTag } from "../../service/images/reference.ts";
 import type { Invocation } from "../command-line/command.ts";
 import { oneOf } from "../command-line/option-values.ts";
 import { importOne } from "../images/import-references.ts";

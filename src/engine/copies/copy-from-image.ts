@@ -2,7 +2,7 @@ import { lstatSync } from "node:fs";
 import { posix } from "node:path";
 import { BoughError } from "../../errors.ts";
 import { namesIn } from "../../image/copy-sources.ts";
-import type { ModeChange } from "../../image/mode-change.ts";
+import type { ModeChange } from "../../image/file-mode.ts";
 import { typeOf } from "../system/path.ts";
 import { ImageCopier, type ImageCopyJob, type Slot } from "./image-copier.ts";
 import type { SelectedSource } from "./select-sources.ts";

@@ -1,6 +1,6 @@
 import { parseExcludeFlags } from "../../context/patterns/ignore.ts";
 import { BoughError } from "../../errors.ts";
-import { type ModeChange, parseMode } from "../../image/mode-change.ts";
+import { type ModeChange, parseMode } from "../../image/file-mode.ts";
 import { RequestError } from "../http/answers.ts";
 import {
   asFields,

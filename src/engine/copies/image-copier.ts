@@ -1,7 +1,7 @@
 import { lchownSync, lstatSync, readlinkSync, type Stats, symlinkSync, writeFileSync } from "node:fs";
 import { enterFilters, type Filter, mayPassBelow, passesAll } from "../../context/patterns/filters.ts";
 import { BoughError } from "../../errors.ts";
-import type { ModeChange } from "../../image/mode-change.ts";
+import type { ModeChange } from "../../image/file-mode.ts";
 import type { Pace } from "../../pace.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
 import { joinPath, type Path } from "../system/path.ts";

@@ -8,7 +8,7 @@ import { createBudget } from "../import-limits.ts";
 import { linkKnownBlobs } from "../records/imported-blobs.ts";
 import type { OperationRun } from "../run-operation.ts";
 import type { EngineState } from "../state.ts";
-import { freedBytes } from "../system/disk-usage.ts";
+import { freedBytes } from "../system/disk.ts";
 import type { Environment } from "../system/programs.ts";
 import { startFetchGuard } from "./fetch-guard.ts";
 import { openDirectoryFiles } from "./image-files.ts";

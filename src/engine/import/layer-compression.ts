@@ -1,6 +1,5 @@
 import { BoughError } from "../../errors.ts";
-import type { Compression } from "../../image/compress.ts";
-import { detectCompression } from "../../image/compression.ts";
+import { type Compression, detectCompression } from "../../image/compression.ts";
 
 /** Detects a layer's compression by its first bytes, not by manifest or file name. Throws if bough can't unpack it. */
 export function detectLayerCompression(beginning: Uint8Array, name: string): Compression {

@@ -4,7 +4,7 @@ import { endHelper } from "../../programs/helper.ts";
 import { openLayerTree } from "../copies/fill-upper.ts";
 import type { LayerTree } from "../copies/layer-tree.ts";
 import { RequestError } from "../http/answers.ts";
-import { readText } from "../http/query.ts";
+import { readText } from "../http/fields.ts";
 import { type Image, layersOf, requireImage } from "../records/images.ts";
 import { layerDirectory } from "../records/layers.ts";
 import type { Call } from "../router.ts";

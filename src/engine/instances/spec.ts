@@ -21,7 +21,7 @@ import type { Layout } from "../layout.ts";
 import { type MountRequest, type MountSpec, readMounts } from "../mounts/mount-spec.ts";
 import { readExtraHosts } from "../network/hosts-file.ts";
 import { type ExecSpec, execFields, readExecSpec } from "../processes/exec-spec.ts";
-import { hideSecrets } from "../processes/hidden-secrets.ts";
+import { hideSecrets } from "../processes/process-events.ts";
 import type { Image } from "../records/images.ts";
 import { readLimits } from "../sandbox/limits/limits.ts";
 import { readTerminal } from "../terminal/terminal-spec.ts";

@@ -1,7 +1,7 @@
+import { secretsAmong } from "../../dockerfile/secrets.ts";
 import type { InstanceResult, LimitHit } from "../../service/wire/operation.ts";
 import { type EventResources, resultResources } from "../sandbox/limits/usage.ts";
 import type { SandboxProcess } from "../sandbox/sandbox-process.ts";
-import { hideSecrets } from "./hidden-secrets.ts";
 import { CapturedStream, encodeBytes } from "./output.ts";
 
 /** The end of a process. `signal` is -1 unless a signal has ended it. */
@@ -98,4 +98,27 @@ export class ProcessEvents {
       ...limitsHit,
     };
   }
+}
+
+/** Returns a command for display and records: without the values of secret variables, wherever they occur. */
+export function hideSecrets(given: {
+  command: string;
+  args: readonly string[];
+  env: Readonly<Record<string, string>>;
+}): { command: string; args: string[]; env: Record<string, string> } {
+  const variables = Object.entries(given.env);
+  const { has, mask } = secretsAmong(variables);
+  return {
+    command: mask(given.command),
+    args: given.args.map(mask),
+    env: Object.fromEntries(
+      variables.map(([name, value]) => [name, has(name) ? maskValue(value, mask) : value]),
+    ),
+  };
+}
+
+/** Hides the whole value; of a URL that contains a password, only the password. */
+function maskValue(value: string, mask: (text: string) => string): string {
+  const shown = mask(value);
+  return shown === value ? "***" : shown;
 }

@@ -10,7 +10,7 @@ import { cachePaths } from "../records/caches.ts";
 import { orphanedLayers, takeUnrecorded } from "../records/layers.ts";
 import { unfinishedOperations } from "../records/operations.ts";
 import type { Records } from "../records/records.ts";
-import { diskUsage, freedBytes } from "../system/disk-usage.ts";
+import { diskUsage, freedBytes } from "../system/disk.ts";
 import { readInventory } from "./inventory.ts";
 import { type PruneSelection, type Selected, select } from "./selection.ts";
 import { createSizes, eventPaths, filePaths, pathsOf } from "./sizes.ts";

@@ -8,7 +8,7 @@ import { layerSize } from "../records/layer-sizes.ts";
 import { layerDirectory } from "../records/layers.ts";
 import { isOperationId } from "../records/operations.ts";
 import type { Records } from "../records/records.ts";
-import { diskUsage } from "../system/disk-usage.ts";
+import { diskUsage } from "../system/disk.ts";
 import type { Inventory } from "./inventory.ts";
 import type { Selected, Sizes } from "./selection.ts";
 

@@ -3,7 +3,7 @@ import { cachePaths } from "../records/caches.ts";
 import { blobsDirectory } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
 import { layerDirectory, layersWithLinks } from "../records/layers.ts";
-import { createDiskUsage, diskUsage } from "../system/disk-usage.ts";
+import { createDiskUsage, diskUsage } from "../system/disk.ts";
 import { type Inventory, readInventory } from "./inventory.ts";
 import type { Amount } from "./prune.ts";
 import { type PruneSelection, select } from "./selection.ts";

@@ -1,4 +1,4 @@
-import { diskUsage } from "../system/disk-usage.ts";
+import { diskUsage } from "../system/disk.ts";
 import { isAbsent } from "./absent-layers.ts";
 import { layerChain, layerDirectory } from "./layers.ts";
 import type { Records } from "./records.ts";

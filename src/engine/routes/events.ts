@@ -1,7 +1,7 @@
 import type { OperationEvent } from "../../service/wire/operation.ts";
 import { streamOf } from "../../streams.ts";
 import { RequestError, unbuffered } from "../http/answers.ts";
-import { readFlag, readNumber } from "../http/query.ts";
+import { readFlag, readNumber } from "../http/fields.ts";
 import { requireOperation } from "../recovery.ts";
 import type { Route } from "../router.ts";
 import type { EngineState } from "../state.ts";

@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
 import { jsonResponse, RequestError } from "../http/answers.ts";
-import { readPage, readText, readTime } from "../http/query.ts";
+import { readPage, readText, readTime } from "../http/fields.ts";
 import type { Layout } from "../layout.ts";
 import { findFile, listFiles, storeFile } from "../records/files.ts";
 import type { Route } from "../router.ts";

@@ -10,12 +10,15 @@ import {
   optionalNumber,
   optionalString,
   readBody,
+  readFlag,
+  readPage,
   readString,
+  readText,
+  readTime,
   refuse,
   refuseUnknown,
   requireTag,
 } from "../http/fields.ts";
-import { readFlag, readPage, readText, readTime } from "../http/query.ts";
 import { type ImageSource, parseImageSource } from "../import/image-source.ts";
 import { moveToScratch } from "../layout.ts";
 import { describeImage, listImages } from "../records/image-list.ts";
@@ -27,7 +30,7 @@ import { imagesInUse } from "../records/operations.ts";
 import type { Records } from "../records/records.ts";
 import type { Route } from "../router.ts";
 import { startOperation } from "../run-operation.ts";
-import { freedBytes } from "../system/disk-usage.ts";
+import { freedBytes } from "../system/disk.ts";
 import { type Environment, findProgram, requireRuntime } from "../system/programs.ts";
 
 export const imageRoutes: readonly Route[] = [

@@ -5,7 +5,7 @@ import type { ImageLayer } from "../../service/wire/image.ts";
 import { streamOf } from "../../streams.ts";
 import type { LayerArchiveOptions } from "../export/layer-archive.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
-import { readFlag, readNumber } from "../http/query.ts";
+import { readFlag, readNumber } from "../http/fields.ts";
 import { contentDigestOf } from "../import/image-config.ts";
 import { absentBlobs } from "../records/absent-layers.ts";
 import { requireImage } from "../records/images.ts";

@@ -1,6 +1,6 @@
 import { type OperationKind, type OperationStatus, operationStatuses } from "../../service/wire/operation.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
-import { readChoice, readPage, readTime } from "../http/query.ts";
+import { readChoice, readPage, readTime } from "../http/fields.ts";
 import { isOpen } from "../layout.ts";
 import { withOutput } from "../processes/folded-result.ts";
 import {

@@ -1,7 +1,6 @@
 import { mainProcessSpid } from "../../service/wire/operation.ts";
 import { jsonResponse, RequestError } from "../http/answers.ts";
-import { readBody, refuseUnknown } from "../http/fields.ts";
-import { readText } from "../http/query.ts";
+import { readBody, readText, refuseUnknown } from "../http/fields.ts";
 import { execFields, readExecSpec, readInput, readSignal } from "../processes/exec-spec.ts";
 import { foldResult } from "../processes/folded-result.ts";
 import type { InstanceProcesses } from "../processes/instance-processes.ts";

@@ -7,9 +7,8 @@ import { LayerTree, type MergedDirectory } from "../copies/layer-tree.ts";
 import { copyMetadata } from "../copies/upper-tree.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
-import { joinPath, type Path } from "../system/path.ts";
+import { type BytePath, joinPath, namesIn, type Path, showPath, toPath } from "../system/path.ts";
 import { makeWhiteout, markOpaque } from "../system/xattrs.ts";
-import { type BytePath, namesIn, showPath, toPath } from "./byte-path.ts";
 import type { DeferredParts } from "./layer-writer.ts";
 
 /**

@@ -4,8 +4,8 @@ import { directoryMode } from "../../image/file-mode.ts";
 import { errorCode } from "../../system-error.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { giveAttributes } from "../system/owner-and-mode.ts";
+import { type BytePath, fromText, namesIn, showPath, toPath } from "../system/path.ts";
 import { isWhiteout, markOpaque } from "../system/xattrs.ts";
-import { type BytePath, fromText, namesIn, showPath, toPath } from "./byte-path.ts";
 
 /** Linux's limit of symbolic links for one path. */
 const maxLinks = 40;

@@ -19,6 +19,7 @@ import type { TarEntry } from "../../image/tar-reader.ts";
 import { errorCode } from "../../system-error.ts";
 import { lookUp } from "../sandbox/root/root-path.ts";
 import { creating, firstMode, setOwnerAndMode } from "../system/owner-and-mode.ts";
+import { type BytePath, showPath, toPath } from "../system/path.ts";
 import {
   deviceNumber,
   isForeign,
@@ -27,7 +28,6 @@ import {
   makeWhiteout,
   writeAttributes,
 } from "../system/xattrs.ts";
-import { type BytePath, showPath, toPath } from "./byte-path.ts";
 import { LayerDirectory, type Spot } from "./layer-directory.ts";
 
 /** The parts of a layer that its archive leaves to the layers below. Paths begin with a slash. */

@@ -1,7 +1,6 @@
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { BoughError, messageOf } from "../../errors.ts";
-import type { Compression } from "../../image/compress.ts";
-import { decompress } from "../../image/compression.ts";
+import { type Compression, decompress } from "../../image/compression.ts";
 import { type Descriptor, layerMediaType } from "../../image/oci-layout.ts";
 import { readLayerTar, type TarEntry } from "../../image/tar-reader.ts";
 import { tap } from "../../streams.ts";
@@ -10,7 +9,7 @@ import { isDiskFull } from "../faults.ts";
 import { type FilePart, readPart } from "../import/image-files.ts";
 import { detectLayerCompression, peek } from "../import/layer-compression.ts";
 import { checkRoom, type Room } from "../import-limits.ts";
-import { showPath } from "./byte-path.ts";
+import { showPath } from "../system/path.ts";
 import { type DeferredParts, LayerWriter } from "./layer-writer.ts";
 import type { Totals } from "./totals.ts";
 

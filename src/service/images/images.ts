@@ -1,5 +1,4 @@
 /** Finding, importing and tagging images. */
-
 import { BoughError } from "../../errors.ts";
 import type { LearntCapabilities } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
@@ -14,9 +13,8 @@ import { importedImagesIn } from "../wire/reader/images.ts";
 import { stageOf, statusTextIn } from "../wire/reader/status.ts";
 import { imageIdKeys } from "../wire/reader/tables.ts";
 import { createImageList, type ImageList, type ImageListOptions } from "./image-list.ts";
-import { isUuid } from "./reference.ts";
+import { isUuid, withLatest } from "./reference.ts";
 import { registryHint } from "./registry-hint.ts";
-import { withLatest } from "./tag.ts";
 import { createUntagging, tagPathOf, type Untagging } from "./untag.ts";
 
 export interface Images

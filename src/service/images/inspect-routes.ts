@@ -1,5 +1,4 @@
 /** Finding out whether a service can show files of images: `GET /v1/inspect/{uuid}/...`. */
-
 import { posix } from "node:path";
 import { type LearntCapabilities, unavailableStatuses } from "../capabilities.ts";
 import type { Answer } from "../http/answer.ts";
@@ -121,8 +120,6 @@ function lost(image: string): NotFoundError {
 export function noSuchFile(image: string, path: string): NotFoundError {
   return new NotFoundError(`${path}: there is no such file in image ${image}`);
 }
-
-/** Looking into an image without starting anything: `GET /v1/inspect/{uuid}/...`. */
 
 export function createInspector(
   transport: Transport,

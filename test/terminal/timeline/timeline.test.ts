@@ -1,3 +1,4 @@
+/** The timeline of a build: the critical path, rows of the trace, bars of the timings. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createRequestRecorder, readServerTiming } from "../../../src/terminal/timeline/requests.ts";
@@ -13,8 +14,6 @@ import {
 import { renderTimings, timingsOf } from "../../../src/terminal/timeline/timings.ts";
 import { assignLanes, renderTrace } from "../../../src/terminal/timeline/trace-json.ts";
 import { readTrace } from "../../support/trace-format.ts";
-
-/** The timeline of a build: the critical path, rows of the trace, bars of the timings. */
 
 function step(
   stage: number,

@@ -1,4 +1,4 @@
-import type { Compression } from "../../../image/compress.ts";
+import type { Compression } from "../../../image/compression.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
 
 /** A cache outside a service, as an option names it. */

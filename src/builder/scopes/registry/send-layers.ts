@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { BoughError } from "../../../errors.ts";
-import { type Compression, createCompressor } from "../../../image/compress.ts";
+import { type Compression, createCompressor } from "../../../image/compression.ts";
 import { type LayerBlob, writeLayerBlob } from "../../../image/layer-header.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
 import type { ImageLayer } from "../../../service/wire/image.ts";

@@ -10,7 +10,7 @@ import {
   parsePlatform,
 } from "../../../builder/state/platform.ts";
 import { usageError } from "../../../errors.ts";
-import { parseTag } from "../../../service/images/tag.ts";
+import { parseTag } from "../../../service/images/reference.ts";
 import type { ResourcesLimits } from "../../../service/wire/instance.ts";
 import type { Values } from "../../command-line/arguments.ts";
 import type { Invocation } from "../../command-line/command.ts";
