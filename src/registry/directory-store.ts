@@ -8,7 +8,7 @@ import { BoughError, messageOf } from "../errors.ts";
 import { blobPath, digestOf, isDigest } from "../image/digest.ts";
 import { type Descriptor, mediaTypes, nameAnnotation } from "../image/oci-layout.ts";
 import { errorCode } from "../system-error.ts";
-import { type BlobStore, MissingBlobError } from "./blob-store.ts";
+import { type BlobStore, MissingBlobError, WrongBlobError } from "./blob-store.ts";
 import { verified } from "./verified.ts";
 
 const maxIndexBytes = 64 * 1024 * 1024;
@@ -106,8 +106,7 @@ export function createDirectoryStore(path: string): BlobStore {
       const digest = found?.digest ?? (isDigest(reference) ? reference : undefined);
       const bytes = digest === undefined ? undefined : await orMissing(() => readFile(place({ digest })));
       if (digest === undefined || bytes === undefined) return undefined;
-      if (digestOf(bytes) !== digest)
-        throw new BoughError(`${place({ digest })} is damaged: it has another digest`);
+      if (digestOf(bytes) !== digest) throw new WrongBlobError(`${place({ digest })} has another digest`);
       return { digest, mediaType: found?.mediaType ?? typeIn(bytes), bytes };
     },
     async putManifest(reference, { mediaType, bytes }) {

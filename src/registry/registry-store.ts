@@ -96,7 +96,10 @@ export function createRegistryStore(client: RegistryClient): BlobStore {
       const scopes = [...push, `repository:${from}:pull`];
       const query = `?${new URLSearchParams({ from, mount: digest })}`;
       try {
-        return await client.repeat(async () => (await begin(query, scopes, signal)) === undefined, signal);
+        const session = await client.repeat(() => begin(query, scopes, signal), signal);
+        // A registry that can't mount it begins an upload. It may be a blob that the repository has, or that is packed first.
+        if (session !== undefined) await client.once({ method: "DELETE", path: session, scopes }, signal);
+        return session === undefined;
       } catch (error) {
         // The user may not be allowed to read the other repository, and what else fails need not concern the upload.
         if (error instanceof RegistryError && error.status !== undefined) return false;

@@ -27,7 +27,12 @@ export function createFactStore(database: Database, clock: Pick<Clock, "now">): 
       if (facts.get(image, question) === answer) return;
       const now = clock.now();
       // Those of images go with their images, those of layers and names after a time: they can be found again.
-      forgetOld(database, "fact", now, "(question LIKE 'layer blob %' OR question LIKE 'listed as %')");
+      forgetOld(
+        database,
+        "fact",
+        now,
+        "(question LIKE 'layer blob %' OR question LIKE 'repository of %' OR question LIKE 'listed as %')",
+      );
       database
         .query("INSERT OR REPLACE INTO fact (image, question, answer, written_at) VALUES (?, ?, ?, ?)")
         .run(image, question, answer, now);

@@ -192,9 +192,11 @@ test.each([
     method === "POST" ? status(code, { location: "/v2/team/app/blobs/uploads/1" }) : undefined,
   );
   expect(await open(registry.host).mountBlob(blob, "team/base", signal)).toBe(isMounted);
-  expect(registry.calls().at(-1)).toBe(
-    `POST blobs/uploads/?from=team%2Fbase&mount=${encodeURIComponent(blob.digest)}`,
-  );
+  const mount = `POST blobs/uploads/?from=team%2Fbase&mount=${encodeURIComponent(blob.digest)}`;
+  // The registry has begun an upload instead, which nobody needs.
+  const cancel = code === 202 ? ["DELETE blobs/uploads/1"] : [];
+  const since = registry.calls().lastIndexOf(mount);
+  expect(registry.calls().slice(since)).toEqual([mount, ...cancel]);
 });
 
 test.each([400, 404, 405])("a tag that can't be removed (%d) is removed by its digest", async (code) => {

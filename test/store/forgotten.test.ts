@@ -18,6 +18,7 @@ const entry = { etag: "e", lastModified: null, contentMd5: null, fetchedAt: null
 function remember(name: string): void {
   store.facts.set(name, "environment", "{}");
   store.facts.set(`${name} over sha256:0`, "layer blob gzip", "{}");
+  store.facts.set(`layer of ${name}`, "repository of docker://r.example", "docker://r.example/app");
   store.imports.set(`${name}:latest`, name);
   store.copies.set(name, "/words", []);
   store.copies.set(`commit ${name}`, "/words", []);
@@ -40,13 +41,13 @@ test("what is known of an image goes with it, what is known of contents after so
   remember("one");
   remember("other");
   store.forgetImages(["one", "elsewhere"]);
-  const contentsOfOne = ["archive of one", "commit one", "http://host/one"];
-  const allOfOther = ["archive of other", "commit other", "http://host/other"];
+  const contentsOfOne = ["archive of one", "commit one", "http://host/one", "layer of one"];
+  const allOfOther = ["archive of other", "commit other", "http://host/other", "layer of other"];
   const factsOfOther = ["other", "other", "other over sha256:0", "other:latest"];
   expect(rows()).toEqual([...contentsOfOne, ...allOfOther, ...factsOfOther].sort());
   now += 89 * day;
   remember("third");
-  expect(rows()).toHaveLength(17);
+  expect(rows()).toHaveLength(20);
   now += 2 * day;
   remember("fourth");
   // Facts of images that are there stay: nobody else knows them.

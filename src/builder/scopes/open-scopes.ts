@@ -1,5 +1,5 @@
 import type { Clock } from "../../clock.ts";
-import { BoughError, messageOf } from "../../errors.ts";
+import { messageOf } from "../../errors.ts";
 import type { Store } from "../../store/store.ts";
 import type { LayerCache } from "../cache/layer-cache.ts";
 import type { StepMemory } from "../cache/step-memory.ts";
@@ -97,8 +97,8 @@ export async function openScopes(choice: ScopeChoice, options: ScopesOptions): P
           log.info(`cache: scope ${to} has ${formatLayers(written.all)}, ${written.added} new`);
       } catch (error) {
         signal.throwIfAborted();
-        if (!(error instanceof BoughError)) throw error;
-        log.warn(`cache: nothing is written to scope ${to}: ${error.message}`);
+        // The build has succeeded.
+        log.warn(`cache: nothing is written to scope ${to}: ${messageOf(error)}`);
       }
     },
   };
@@ -130,7 +130,6 @@ async function tryRead(name: string, explains: boolean, options: ReadOptions, si
     return explains ? { ...scope, index: await readSteps(scope, options) } : scope;
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof BoughError) return error;
-    throw new Error(`reading scope ${name}: ${messageOf(error)}`, { cause: error });
+    return error instanceof Error ? error : new Error(messageOf(error));
   }
 }

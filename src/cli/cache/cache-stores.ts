@@ -16,6 +16,7 @@ interface ParseOptions {
   /** The option or variable that gave the values. */
   option: string;
   workingDirectory: string;
+  warn(text: string): void;
 }
 
 /** Parses `SCOPE`, and `type=registry|local` with their fields; several in one value are separated by commas. */
@@ -34,6 +35,11 @@ export function parseTargets(values: readonly string[], options: ParseOptions): 
     const mode = take(fields, "mode") ?? "min";
     if (mode !== "min" && mode !== "max") throw wrong(options, `mode must be min or max, not ${quote(mode)}`);
     const compression = readCompression(take(fields, "compression") ?? "gzip", options);
+    const level = take(fields, "compression-level");
+    if (level !== undefined)
+      options.warn(
+        `${options.option}: compression-level=${level} makes no difference: the level is fixed, so that the same layer is always the same bytes`,
+      );
     const keepBytes = readSize(fields, "keep", options);
     const mounts = readMounts(fields, options);
     refuseRest(fields, ignoredForWriting, options);
@@ -107,6 +113,8 @@ export function registryStore(reference: string, options: Pick<ParseOptions, "op
 /** Returns the cache of a scope in a repository: each scope has a tag of its own there. */
 export function storeOfScope(repository: string, scope: string): CacheStore {
   const option = { option: "BOUGH_CACHE_REGISTRY" };
+  // A pipeline makes it of its repository's name, which may have capitals: no registry has them.
+  const lowered = repository.toLowerCase();
   if (/^[^/]*:\d+$/.test(repository))
     throw usageError(
       `BOUGH_CACHE_REGISTRY: ${quote(repository)} is a registry without the name of a repository`,
@@ -117,7 +125,7 @@ export function storeOfScope(repository: string, scope: string): CacheStore {
       `BOUGH_CACHE_REGISTRY: ${quote(repository)} has a tag`,
       "Name a repository (HOST/NAME): each branch gets a tag of its own there.",
     );
-  return registryStore(`${repository}:${tagOfScope(scope)}`, option);
+  return registryStore(`${lowered}:${tagOfScope(scope)}`, option);
 }
 
 /** Returns a tag that no other scope has, though tags have no slashes. */

@@ -7,6 +7,7 @@ import type { Service } from "../../service/client.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { nearest } from "../../suggest.ts";
 import { type Cell, durationCell, sizeCell, type Table } from "../../terminal/table.ts";
+import { visible } from "../../visible.ts";
 import type { Values } from "../command-line/arguments.ts";
 import { command, type Invocation } from "../command-line/command.ts";
 import type { ArgumentDefinition } from "../command-line/definitions.ts";
@@ -129,7 +130,7 @@ function describe(
 
 export const show = command({
   name: "show",
-  description: "Show the layers of a scope, most recently used first.",
+  description: "Show the layers of a scope, most recently used first, and the cache mounts that it carries.",
   args: { scope: scopeArgument },
   run: showScope,
   examples: [
@@ -145,15 +146,32 @@ async function showScope(invocation: Invocation): Promise<void> {
   const layers = Array.from(index.layers, ([hash, layer]) => ({ hash, ...layer })).sort(
     (one, other) => other.usedAt - one.usedAt || other.madeAt - one.madeAt,
   );
+  const mounts = [...index.mounts.values()].sort((one, other) => other.usedAt - one.usedAt);
   printResult(invocation, {
     id: layers.map(({ image }) => image),
-    json: layers.map(({ hash, image, title, operation, madeAt, usedAt, seconds, bytes, by }) => ({
-      ...{ layer: `layer:${hash}`, image, title, operation },
-      ...{ madeAt: new Date(madeAt).toISOString(), usedAt: new Date(usedAt).toISOString() },
-      ...{ seconds, bytes, by },
-    })),
-    table: () => tableOf(layers, invocation.globals),
+    json: [
+      ...layers.map(({ hash, image, title, operation, madeAt, usedAt, seconds, bytes, by }) => ({
+        ...{ layer: `layer:${hash}`, image, title, operation },
+        ...{ madeAt: new Date(madeAt).toISOString(), usedAt: new Date(usedAt).toISOString() },
+        ...{ seconds, bytes, by },
+      })),
+      ...mounts.map(({ id, digest, size, usedAt }) => ({
+        ...{ mount: id, digest, bytes: size, usedAt: new Date(usedAt).toISOString() },
+      })),
+    ],
+    table: () => tableOf([...layers, ...mounts.map(shownMount)], invocation.globals),
   });
+}
+
+type Shown = Pick<Entry<"layers">, "usedAt" | "seconds" | "bytes" | "title"> & {
+  image: string | null;
+  madeAt: number | null;
+};
+
+/** Returns the row of a cache mount's contents. */
+function shownMount({ id, usedAt, size }: Entry<"mounts">): Shown {
+  const title = `--mount=type=cache,id=${visible(id)}`;
+  return { image: null, madeAt: null, usedAt, seconds: null, bytes: size, title };
 }
 
 async function readShown(invocation: Invocation): Promise<ScopeIndex> {
@@ -169,13 +187,11 @@ async function readShown(invocation: Invocation): Promise<ScopeIndex> {
   return index;
 }
 
-type ShownLayer = Entry<"layers">;
-
-/** For people, a column that is empty for all layers is left out: a service may report no sizes or durations. */
-function tableOf(layers: readonly ShownLayer[], { format }: Invocation["globals"]): Table {
-  const columns: [title: string, cell: (layer: ShownLayer) => Cell][] = [
-    ["IMAGE", ({ image }) => ({ id: image })],
-    ["MADE", ({ madeAt }) => ({ time: madeAt })],
+/** For people, a column that is empty for all rows is left out: a service may report no sizes or durations. */
+function tableOf(layers: readonly Shown[], { format }: Invocation["globals"]): Table {
+  const columns: [title: string, cell: (layer: Shown) => Cell][] = [
+    ["IMAGE", ({ image }) => (image === null ? null : { id: image })],
+    ["MADE", ({ madeAt }) => (madeAt === null ? null : { time: madeAt })],
     ["USED", ({ usedAt }) => ({ time: usedAt })],
     ["TOOK", ({ seconds }) => durationCell(seconds)],
     ["SIZE", ({ bytes }) => sizeCell(bytes)],

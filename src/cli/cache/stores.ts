@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type DecodedIndex, UnusableIndexError } from "../../builder/scopes/index-file.ts";
-import { artifactTypes, readArtifact } from "../../builder/scopes/registry/artifact.ts";
+import { isCache, parseManifest, readArtifact } from "../../builder/scopes/registry/artifact.ts";
 import type { CacheStore } from "../../builder/scopes/registry/cache-store.ts";
 import { BoughError } from "../../errors.ts";
 import { openBlobStore } from "../../registry/open-blob-store.ts";
@@ -13,7 +13,7 @@ export function parseStore(
   text: string,
   { workingDirectory }: Pick<Runtime, "workingDirectory">,
 ): CacheStore | undefined {
-  const options = { option: "bough cache", workingDirectory };
+  const options = { option: "bough cache", workingDirectory, warn: () => undefined };
   if (text.includes("=")) return parseSources([text], options).stores[0];
   if (/^\.{0,2}\//.test(text)) return directoryStore(resolve(workingDirectory, text));
   return text.includes(":") ? registryStore(text, options) : undefined;
@@ -44,7 +44,7 @@ export async function removeStore(store: CacheStore, invocation: Pick<Invocation
   const blobs = open(store, invocation);
   const manifest = await blobs.getManifest(store.tag, signal);
   if (manifest === undefined) throw noSuchCache(store);
-  if (!Buffer.from(manifest.bytes).toString().includes(`"${artifactTypes.artifact}"`))
+  if (!isCache(parseManifest(manifest.bytes)))
     throw new BoughError(`${store.label} is no cache of bough: it is not removed`);
   await blobs.removeManifest(store.tag, signal);
 }

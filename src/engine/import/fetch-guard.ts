@@ -57,18 +57,34 @@ export async function startGuardedFetch(environment: Environment): Promise<Guard
   let refused: LocalAddressError | undefined;
   return {
     async fetch(input, init) {
-      // Bun does not use the proxy for the hosts of NO_PROXY.
+      // The reason is known at once, without further attempts.
       const { hostname } = new URL(typeof input === "string" ? input : input.url);
       await resolveRemote(hostname).catch((error: unknown) => {
         if (!(error instanceof LocalAddressError)) return;
         refused ??= error;
         throw error;
       });
-      return fetch(input, { ...init, redirect: "manual", proxy: guard.urlAt(port) });
+      const options = { ...init, redirect: "manual" as const, proxy: guard.urlAt(port) };
+      return withoutExceptions(() => fetch(input, options));
     },
     reasonOf: (message) => refused ?? guard.reasonOf(message),
     close: guard.close,
   };
+}
+
+/**
+ * Calls `send` as if NO_PROXY had no hosts: Bun reads it for each request, and would connect to them without the guard, at whatever
+ * address their name has by then.
+ */
+function withoutExceptions<Result>(send: () => Result): Result {
+  const names = ["NO_PROXY", "no_proxy"].filter((name) => process.env[name] !== undefined);
+  const before = names.map((name) => [name, process.env[name]] as const);
+  for (const name of names) process.env[name] = "";
+  try {
+    return send();
+  } finally {
+    for (const [name, value] of before) process.env[name] = value;
+  }
 }
 
 /** Returns the proxy itself, which does not listen yet. */

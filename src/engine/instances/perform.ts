@@ -75,12 +75,13 @@ async function runCommand(
     ulimits: spec.limits.ulimits,
     signal: run.signal,
   });
-  run.begin(runtime.name);
   const events = new ProcessEvents(spec.truncateOutputAt, (type, data) =>
     state.events.append(run.uuid, mainProcessSpid, type, data),
   );
   const limits = limitsFor(spec.limits, measureMachine(ownMemoryLimit(ownHierarchies())));
   const mounts = await prepareInTime(state, instance.mounts, spec.timeoutSeconds, run);
+  // A client counts the command's time from here: caches that are fetched may take long.
+  run.begin(runtime.name);
   const outcome = await runInSandbox(state, {
     runtime,
     id: run.uuid,
@@ -175,20 +176,31 @@ async function makeImage(state: EngineState, instance: Instance, run: OperationR
   return () => ({ status: "SUCCESS", error: null, result, image: keep() });
 }
 
-/** Waits for locked caches no longer than the command's timeout. */
+/** Waits for locked caches no longer than the command's timeout, in which the time to fetch their contents does not count. */
 async function prepareInTime(
   state: EngineState,
   mounts: readonly MountRequest[],
   seconds: number,
   run: OperationRun,
 ): Promise<PreparedMounts> {
-  const deadline = startDeadline(state.clock, seconds, "the mounts were not in place");
-  const signal = AbortSignal.any([run.signal, deadline.signal]);
+  const late = new AbortController();
+  const start = () => {
+    const { signal, end } = startDeadline(state.clock, seconds, "the mounts were not in place");
+    signal.addEventListener("abort", () => late.abort(signal.reason), { once: true });
+    return { end };
+  };
+  let deadline = start();
+  const signal = AbortSignal.any([run.signal, late.signal]);
   const { prepareMounts } = await import("../mounts/prepare-mounts.ts");
-  return prepareMounts(state, mounts, { ...run, signal }, async (...archive) => {
-    // Loaded only for a cache that comes from elsewhere.
-    const { unpackCache } = await import("../unpack/unpack-cache.ts");
-    await unpackCache(state, ...archive);
+  return prepareMounts(state, mounts, { ...run, signal }, async (contents, directory) => {
+    deadline.end();
+    try {
+      // Loaded only for a cache that comes from elsewhere.
+      const { unpackCache } = await import("../unpack/unpack-cache.ts");
+      await unpackCache(state, contents, directory, run.signal);
+    } finally {
+      deadline = start();
+    }
   })
     .catch((error: unknown) => forgetDamaged(state, error))
     .finally(() => deadline.end());

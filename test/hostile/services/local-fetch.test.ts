@@ -1,6 +1,7 @@
 /** Registries that lead `bough serve` to its own loopback and link-local addresses. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, createServer, type Server } from "node:net";
+import { startGuardedFetch } from "../../../src/engine/import/fetch-guard.ts";
 import { temporaryDirectory } from "../../support/bough.ts";
 import { TestEngine } from "../../support/engine.ts";
 import { writeFiles } from "../../support/files.ts";
@@ -195,6 +196,26 @@ test("behind a proxy of the machine, a redirect to loopback is refused, and all 
     expect(error).toStartWith("the connection to this machine's proxy failed: ");
   } finally {
     await dead.close();
+  }
+});
+
+test("a host of NO_PROXY gets no request past the guard, which connects to the address that it has checked", async () => {
+  const address = proxy.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const HTTP_PROXY = `http://127.0.0.1:${port}`;
+  const guard = await startGuardedFetch({ HTTP_PROXY });
+  const before = process.env.NO_PROXY;
+  process.env.NO_PROXY = "*";
+  requests.length = 0;
+  try {
+    const url = `http://${machine.address}:${registry.port}/v2/`;
+    expect((await guard.fetch(url)).status).toBe(200);
+    expect(requests).toEqual([`GET ${url} HTTP/1.1`]);
+    expect(process.env.NO_PROXY).toBe("*");
+  } finally {
+    guard.close();
+    if (before === undefined) delete process.env.NO_PROXY;
+    else process.env.NO_PROXY = before;
   }
 });
 

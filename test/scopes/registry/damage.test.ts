@@ -200,6 +200,22 @@ test("a signature policy counts for FROM with a cache as without", async () => {
   expect(built.stderr).toContain("rejected by policy");
 }, 60_000);
 
+test("a signature policy that refuses a cache's repository is said once", async () => {
+  edit("", "");
+  const words = shared(registry.host, "unsigned-cache");
+  await buildIn(newHome(), source, words);
+  const HOME = temporaryDirectory();
+  const transports = { docker: { [`${registry.host}/unsigned-cache`]: [{ type: "reject" }] } };
+  const policy = { default: [{ type: "insecureAcceptAnything" }], transports };
+  writeFiles(HOME, { ".config/containers/policy.json": JSON.stringify(policy) });
+  const built = await buildIn(newHome(), source, words, { environment: { HOME } });
+  expect([built.exitCode, built.runs.length], built.stderr).toEqual([0, 2]);
+  const warnings = built.stderr.match(
+    /\[WARN\] cache: layers of \S+\/unsigned-cache:main are not used: .*the signature policy/g,
+  );
+  expect(warnings, built.stderr).toHaveLength(1);
+}, 60_000);
+
 test("bough cache takes a reference", async () => {
   edit("", "");
   const name = `${registry.host}/shown`;

@@ -9,9 +9,16 @@ import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { writeFiles } from "../../support/files.ts";
 import { type Built, buildIn, newHome } from "./homes.ts";
 
+interface Blob {
+  mediaType: string;
+  digest: string;
+  size: number;
+  annotations?: Record<string, string>;
+}
+
 interface Manifest {
-  config: { digest: string };
-  layers: { mediaType: string; digest: string; size: number }[];
+  config: Blob;
+  layers: Blob[];
 }
 
 let base: string;
@@ -22,9 +29,14 @@ beforeAll(async () => {
 
 const fileOf = (directory: string, digest: string) => join(directory, "blobs/sha256", digest.slice(7));
 
+const manifestType = "application/vnd.oci.image.manifest.v1+json";
+
+function topOf(directory: string): string {
+  return JSON.parse(readFileSync(join(directory, "index.json"), "utf8")).manifests[0].digest;
+}
+
 function manifestIn(directory: string): Manifest {
-  const { manifests } = JSON.parse(readFileSync(join(directory, "index.json"), "utf8"));
-  return JSON.parse(readFileSync(fileOf(directory, manifests[0].digest), "utf8"));
+  return JSON.parse(readFileSync(fileOf(directory, topOf(directory)), "utf8"));
 }
 
 /** Builds with a new home. */
@@ -38,19 +50,35 @@ function build(directory: string, steps: string, environment: Record<string, str
 
 const steps = "RUN echo one > /one\n";
 
+const damaged = (directory: string, blob: Blob | undefined) =>
+  writeFileSync(fileOf(directory, blob?.digest ?? ""), Buffer.alloc(blob?.size ?? 0));
+
+/** Replaces a cache by the same one in the form that the first versions wrote. */
+function writeFirstForm(directory: string, { layers: [index, inputs, ...blobs] }: Manifest): void {
+  const typed = (blob: Blob | undefined, what: string) => ({
+    mediaType: `application/vnd.bough.cache.${what}.v1+zstd`,
+    ...{ digest: blob?.digest, size: blob?.size },
+  });
+  const text = JSON.stringify({
+    ...{ schemaVersion: 2, mediaType: manifestType, artifactType: "application/vnd.bough.cache.v1" },
+    ...{ config: typed(index, "index"), layers: [typed(inputs, "steps"), ...blobs] },
+  });
+  writeFileSync(fileOf(directory, digestOf(text)), text);
+  const annotations = { "org.opencontainers.image.ref.name": "latest" };
+  const entry = { mediaType: manifestType, digest: digestOf(text), size: text.length, annotations };
+  writeFileSync(join(directory, "index.json"), JSON.stringify({ schemaVersion: 2, manifests: [entry] }));
+}
+
 test.each<[string, (directory: string, manifest: Manifest) => void, number]>([
-  ["without its index", (directory, { config }) => rmSync(fileOf(directory, config.digest)), 1],
   [
-    "whose index is damaged",
-    (directory, { config }) => writeFileSync(fileOf(directory, config.digest), "?"),
+    "without its index",
+    (directory, { layers: [index] }) => rmSync(fileOf(directory, index?.digest ?? "")),
     1,
   ],
-  [
-    "whose inputs of steps are damaged",
-    (directory, { layers: [inputs] }) =>
-      writeFileSync(fileOf(directory, inputs?.digest ?? ""), Buffer.alloc(inputs?.size ?? 0)),
-    0,
-  ],
+  ["whose index is damaged", (directory, { layers: [index] }) => damaged(directory, index), 1],
+  ["whose inputs of steps are damaged", (directory, { layers: [, inputs] }) => damaged(directory, inputs), 0],
+  ["whose manifest is damaged", (directory) => writeFileSync(fileOf(directory, topOf(directory)), "{}"), 1],
+  ["in the first form", writeFirstForm, 0],
 ])(
   "a cache %s is written again",
   async (_, damage, runs) => {
@@ -63,6 +91,7 @@ test.each<[string, (directory: string, manifest: Manifest) => void, number]>([
     const again = await build(directory, `${steps}RUN echo two > /two\n`);
     expect([again.exitCode, again.runs], again.stderr).toEqual([0, []]);
     const { config, layers } = manifestIn(directory);
+    expect(config.mediaType).toBe("application/vnd.oci.image.config.v1+json");
     for (const { digest } of [config, ...layers])
       expect(digestOf(readFileSync(fileOf(directory, digest)))).toBe(digest);
   },
@@ -73,7 +102,7 @@ test("a failed build with mode=min sends no layers", async () => {
   const directory = temporaryDirectory();
   const built = await build(directory, `${steps}RUN false\n`);
   expect(built.exitCode).toBe(1);
-  const layers = manifestIn(directory).layers.filter(({ mediaType }) => mediaType.includes("image.layer"));
+  const layers = manifestIn(directory).layers.filter(({ annotations }) => annotations === undefined);
   expect(layers).toEqual([]);
 }, 60_000);
 

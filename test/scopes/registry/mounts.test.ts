@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryDirectory } from "../../support/bough.ts";
+import { runBough, temporaryDirectory } from "../../support/bough.ts";
 import { makeBusyboxLayout } from "../../support/busybox-image.ts";
 import { writeFiles } from "../../support/files.ts";
 import { Registry } from "../../support/registry.ts";
@@ -70,6 +70,11 @@ test("a registry carries them, and steps that are found fetch nothing", async ()
   const words = [`--cache-from=${ref}`, `--cache-to=${ref},mode=max,mounts=*`];
   const made = await run(newHome(), "head -c 300000 /dev/urandom > /pkg/large", words);
   expect(made.exitCode, made.stderr).toBe(0);
+  const shown = await runBough(["cache", "show", `${registry.host}/mounts:main`], {
+    workingDirectory: "/",
+    environment: { BOUGH_HOME: temporaryDirectory() },
+  });
+  expect(shown.stdout).toMatch(/300 kB +--mount=type=cache,id=pkg$/m);
   const cold = newHome();
   const found = await buildIn(cold, source, ["--docker", ...words]);
   expect([found.exitCode, found.runs], found.stderr).toEqual([0, []]);

@@ -3,7 +3,12 @@ import { describe, expect, test } from "bun:test";
 import { readScopeOptions } from "../../../src/cli/builds/options/scope-options.ts";
 import { parseSources, parseTargets, storeOfScope } from "../../../src/cli/cache/cache-stores.ts";
 
-const options = { option: "--cache-to", workingDirectory: "/work" };
+const warnings: string[] = [];
+const options = {
+  option: "--cache-to",
+  workingDirectory: "/work",
+  warn: (text: string) => void warnings.push(text),
+};
 const digest = "(-[0-9a-f]{8})";
 
 describe("sources", () => {
@@ -86,6 +91,17 @@ test.each([
   expect(tag).toMatch(new RegExp(pattern));
 });
 
+test("a level of compression is ignored with a warning", () => {
+  parseTargets(["ref=h.example/a,compression=zstd,compression-level=19"], options);
+  expect(warnings).toEqual([expect.stringContaining("compression-level=19 makes no difference")]);
+});
+
+test("capitals in BOUGH_CACHE_REGISTRY, which come from a repository's name, are lowered", () => {
+  expect(storeOfScope("ghcr.example/Team/App/cache", "main").address).toBe(
+    "docker://ghcr.example/team/app/cache",
+  );
+});
+
 test("a tag in BOUGH_CACHE_REGISTRY is refused", () => {
   expect(() => storeOfScope("h.example:5000/a:latest", "main")).toThrow("has a tag");
 });
@@ -101,7 +117,9 @@ test("variables name several caches, separated by spaces or lines", () => {
     BOUGH_CACHE_TO: " type=local,dest=c  ref=h.example/a:1",
   };
   const runtime = { environment, workingDirectory: "/work" };
-  const given = { values, runtime, globals: {} } as unknown as Parameters<typeof readScopeOptions>[0];
+  const given = { values, runtime, globals: {}, log: options } as unknown as Parameters<
+    typeof readScopeOptions
+  >[0];
   const expected = [{ address: "dir:/work/c" }, { address: "docker://h.example/a" }];
   return expect(readScopeOptions(given, undefined)).resolves.toMatchObject({
     ...{ from: ["main"], to: undefined },

@@ -59,10 +59,36 @@ async function delay(): Promise<undefined> {
   await Bun.sleep(20);
 }
 
+/** The types that GitLab's registry and others know. */
+const knownTypes =
+  /^application\/vnd\.oci\.image\.(manifest\.v1\+json|config\.v1\+json|layer\.v1\.tar(\+(gzip|zstd))?)$/;
+
+/** Refuses manifests with types that it does not know, and with a configuration that is not an image's. */
+function knowImages(front: Front): Front["intercept"] {
+  return async (request) => {
+    const { pathname } = new URL(request.url);
+    if (request.method !== "PUT" || !pathname.includes("/manifests/")) return undefined;
+    const manifest = (await request.clone().json()) as {
+      mediaType: string;
+      artifactType?: string;
+      config: { mediaType: string; digest: string };
+      layers: { mediaType: string }[];
+    };
+    const types = [manifest, manifest.config, ...manifest.layers].map(({ mediaType }) => mediaType);
+    const blob = pathname.replace(/\/manifests\/.*/, `/blobs/${manifest.config.digest}`);
+    const config = await front.forward(new Request(`http://${front.host}${blob}`));
+    const { os, rootfs } = (await config.json()) as { os?: unknown; rootfs?: { type?: unknown } };
+    if (types.every((type) => knownTypes.test(type)) && manifest.artifactType === undefined)
+      if (typeof os === "string" && rootfs?.type === "layers") return undefined;
+    return Response.json({ errors: [{ code: "MANIFEST_INVALID" }] }, { status: 400 });
+  };
+}
+
 test.each<[string, string, (front: Front) => Front["intercept"]]>([
   ["wants tokens", "tokens", wantTokens],
   ["limits requests", "limits", limitRequests],
   ["is slow", "slow", () => delay],
+  ["knows images only", "images", knowImages],
 ])(
   "a registry that %s has a cache as any other",
   async (_, name, behave) => {

@@ -1,9 +1,12 @@
-/** A cache as an OCI artifact: a manifest whose configuration is the index, and whose layers are the images' layers. */
+/**
+ * A cache as an image that holds no files of its own: some registries take no manifest with types that they do not know. Its layers
+ * are the index, the inputs of steps, and the images' layers. Annotations say which of them are the first two.
+ */
 import { BoughError } from "../../../errors.ts";
 import { decompress } from "../../../image/compression.ts";
 import { digestOf, isDigest } from "../../../image/digest.ts";
 import { type Descriptor, mediaTypes } from "../../../image/oci-layout.ts";
-import type { BlobStore } from "../../../registry/blob-store.ts";
+import { type BlobStore, WrongBlobError } from "../../../registry/blob-store.ts";
 import { RegistryError } from "../../../registry/registry-error.ts";
 import { asInteger, asRecord, asText } from "../../../service/http/json.ts";
 import { readAtMost } from "../../../streams.ts";
@@ -16,8 +19,21 @@ import {
   type Verify,
 } from "../index-file.ts";
 
-export const artifactTypes = {
-  artifact: "application/vnd.bough.cache.v1",
+const annotation = "vnd.bough.cache";
+/** The two files are compressed so, though they are no archives. */
+const fileType = `${mediaTypes.layer}+zstd`;
+/** A valid configuration, for registries that read it. It is the same for all caches. */
+const configuration = Buffer.from(
+  JSON.stringify({
+    architecture: "unknown",
+    os: "unknown",
+    config: {},
+    rootfs: { type: "layers", diff_ids: [] },
+  }),
+);
+
+/** The types of the first form: a manifest whose configuration was the index. */
+const firstTypes = {
   index: "application/vnd.bough.cache.index.v1+zstd",
   steps: "application/vnd.bough.cache.steps.v1+zstd",
 } as const;
@@ -56,13 +72,15 @@ export async function readArtifact(
   tag: string,
   { name, verify, signal, last }: ReadOptions,
 ): Promise<StoredCache | undefined> {
-  const manifest = await store.getManifest(tag, signal);
+  const manifest = await store.getManifest(tag, signal).catch((error: unknown) => {
+    throw error instanceof WrongBlobError ? new UnusableIndexError(`it is damaged: ${error.message}`) : error;
+  });
   if (manifest === undefined) return undefined;
   if (manifest.digest === last?.digest) return last;
-  const { config, blobs, steps } = readManifest(manifest.bytes);
-  const bytes = await readBlob(store, config, signal);
+  const { index, named, steps } = readManifest(manifest.bytes);
+  const bytes = await readBlob(store, index, signal);
   const decoded = decodeIndex(bytes, name, verify);
-  return { digest: manifest.digest, decoded, kept: new Set(blobs.map(({ digest }) => digest)), steps };
+  return { digest: manifest.digest, decoded, kept: new Set(named.map(({ digest }) => digest)), steps };
 }
 
 /** Adds the inputs of steps, which only explanations need. Ignores a file that is missing or damaged: no layer depends on it. */
@@ -79,45 +97,42 @@ export async function readArtifactSteps(
   }
 }
 
-/** Writes a cache, whose `blobs` the store has already. Returns the manifest's digest. */
+/** Writes a cache, whose `blobs` the store has already, as it has those that are `kept`. Returns the manifest's digest. */
 export async function writeArtifact(
   store: BlobStore,
   tag: string,
   { index, steps }: IndexFiles,
-  blobs: readonly Descriptor[],
+  { blobs, kept }: { blobs: readonly Descriptor[]; kept: ReadonlySet<string> },
   signal: AbortSignal,
 ): Promise<string> {
-  const config = await putFile(store, artifactTypes.index, index, signal);
-  const inputs = await putFile(store, artifactTypes.steps, steps, signal);
+  const put = async (mediaType: string, bytes: Uint8Array): Promise<Descriptor> => {
+    const blob = { mediaType, digest: digestOf(bytes), size: bytes.byteLength };
+    if (!kept.has(blob.digest)) await store.putBlob(blob, () => once(bytes), signal);
+    return blob;
+  };
+  const putFile = async (file: string, text: Uint8Array) => ({
+    ...(await put(fileType, await Bun.zstdCompress(text))),
+    annotations: { [annotation]: file },
+  });
   const manifest = Buffer.from(
     JSON.stringify({
       schemaVersion: 2,
       mediaType: mediaTypes.manifest,
-      artifactType: artifactTypes.artifact,
-      config,
-      layers: [inputs, ...blobs.map(({ mediaType, digest, size }) => ({ mediaType, digest, size }))],
+      config: await put(mediaTypes.config, configuration),
+      layers: [
+        await putFile("index", index),
+        await putFile("steps", steps),
+        ...blobs.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
+      ],
+      annotations: { [annotation]: "v1" },
     }),
   );
   await store.putManifest(tag, { mediaType: mediaTypes.manifest, bytes: manifest }, signal);
   return digestOf(manifest);
 }
 
-async function putFile(
-  store: BlobStore,
-  mediaType: string,
-  content: Uint8Array,
-  signal: AbortSignal,
-): Promise<Descriptor> {
-  const bytes = await Bun.zstdCompress(content);
-  const descriptor = { mediaType, digest: digestOf(bytes), size: bytes.byteLength };
-  await store.putBlob(
-    descriptor,
-    async function* () {
-      yield bytes;
-    },
-    signal,
-  );
-  return descriptor;
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }
 
 /** A registry that does not respond has the blob most likely; one without the blob, or with other bytes, never will. */
@@ -134,29 +149,43 @@ async function readWhole(store: BlobStore, blob: Descriptor, signal: AbortSignal
 async function readBlob(store: BlobStore, blob: Descriptor, signal: AbortSignal): Promise<Uint8Array> {
   if (blob.size > maxBytes) throw new UnusableIndexError("it is too large");
   const packed = await readWhole(store, blob, signal);
-  async function* content() {
-    yield packed.bytes;
-  }
   // In pieces, so that a small file can't fill the memory.
-  const unpacked = await readAtMost(maxBytes, decompress(content(), "zstd", "it")).catch(() => {
+  const unpacked = await readAtMost(maxBytes, decompress(once(packed.bytes), "zstd", "it")).catch(() => {
     throw new UnusableIndexError("it is damaged");
   });
   if (!unpacked.isWhole) throw new UnusableIndexError("it is too large");
   return unpacked.bytes;
 }
 
-function readManifest(bytes: Uint8Array): {
-  config: Descriptor;
+/** True for the manifest of a cache, in either form. */
+export function isCache(json: unknown): boolean {
+  const manifest = asRecord(json);
+  return (
+    asRecord(manifest?.annotations)?.[annotation] === "v1" ||
+    asRecord(manifest?.config)?.mediaType === firstTypes.index
+  );
+}
+
+interface CacheManifest {
+  index: Descriptor;
   steps: Descriptor | undefined;
-  blobs: readonly Descriptor[];
-} {
+  /** All blobs that it names. */
+  named: readonly Descriptor[];
+}
+
+/** Reads the manifest of a cache in either form. Throws an UnusableIndexError. */
+function readManifest(bytes: Uint8Array): CacheManifest {
   if (bytes.byteLength > maxManifestBytes) throw new UnusableIndexError("its manifest is too large");
-  const manifest = asRecord(parse(bytes));
+  const manifest = parseManifest(bytes);
   const config = readDescriptor(manifest?.config);
-  if (config?.mediaType !== artifactTypes.index) throw new ForeignArtifactError(describeForeign(manifest));
   const layers = Array.isArray(manifest?.layers) ? manifest.layers.map(readDescriptor) : [];
   const blobs = layers.filter((layer) => layer !== undefined);
-  return { config, steps: blobs.find(({ mediaType }) => mediaType === artifactTypes.steps), blobs };
+  const [index, steps] =
+    config?.mediaType === firstTypes.index
+      ? [config, blobs.find(({ mediaType }) => mediaType === firstTypes.steps)]
+      : ["index", "steps"].map((file) => blobs.find(({ annotations }) => annotations?.[annotation] === file));
+  if (index === undefined || !isCache(manifest)) throw new ForeignArtifactError(describeForeign(manifest));
+  return { index, steps, named: [...(config === undefined ? [] : [config]), ...blobs] };
 }
 
 /** Thrown if a tag names something that no bough wrote: it must not be replaced. */
@@ -166,7 +195,8 @@ function describeForeign(manifest: ReturnType<typeof asRecord>): string {
   const text = JSON.stringify(manifest ?? {});
   if (text.includes("application/vnd.buildkit.cacheconfig."))
     return "docker buildx wrote it, in a format that bough does not read";
-  if (text.includes(`"application/vnd.bough.cache.`)) return "a newer bough wrote it";
+  if (text.includes(`"${annotation}"`) || text.includes(`"application/${annotation}.`))
+    return "a newer bough wrote it";
   return "it is an image or another artifact, no cache of bough";
 }
 
@@ -174,12 +204,14 @@ function readDescriptor(value: unknown): Descriptor | undefined {
   const record = asRecord(value);
   const [mediaType, digest, size] = [asText(record?.mediaType), record?.digest, asInteger(record?.size)];
   if (mediaType === undefined || !isDigest(digest) || size === undefined || size < 0) return undefined;
-  return { mediaType, digest, size };
+  const file = asText(asRecord(record?.annotations)?.[annotation]);
+  return { mediaType, digest, size, ...(file !== undefined && { annotations: { [annotation]: file } }) };
 }
 
-function parse(bytes: Uint8Array): unknown {
+/** Returns `undefined` if it is no JSON object. */
+export function parseManifest(bytes: Uint8Array) {
   try {
-    return JSON.parse(Buffer.from(bytes).toString());
+    return asRecord(JSON.parse(Buffer.from(bytes).toString()));
   } catch {
     return undefined;
   }

@@ -61,7 +61,7 @@ export interface OpenCaches extends Disposable {
 /** Reads the caches. Warns of one that can't be read, and goes on without it. */
 export async function openCaches({ from, to }: CacheChoice, options: CacheOptions): Promise<OpenCaches> {
   const { service, signal, log, clock, sign, verify, explains } = options;
-  const images = createSharedImages(service);
+  const images = createSharedImages(service, log.warn);
   const stores = new Map<string, BlobStore>();
   const storeOf = (address: string) => {
     const store = stores.get(address) ?? options.openStore(address);
@@ -91,7 +91,7 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
       const store = storeOf(cache.address);
       if (explains) await readArtifactSteps(store, stored, signal);
       const { index } = stored.decoded;
-      const source = { index, address: cache.address };
+      const source = { index, address: cache.address, label: cache.label };
       sources.push(source);
       return {
         name: cache.label,
@@ -124,7 +124,7 @@ export async function openCaches({ from, to }: CacheChoice, options: CacheOption
     const writeWith = async (sender: LayerSender, trusts: boolean) => {
       const results = result === undefined ? [] : [result];
       const sends = target.mode === "max" ? "all" : results;
-      const layers = await translate(used, { service, images, sender, sends, now: clock.now() });
+      const layers = await translate(used, { service, images, sender, sends, now: clock.now(), signal });
       const packing = { sender, now: clock.now(), signal, warn: log.warn };
       const additions = await withCaches(layers, usedCaches, target, packing);
       const before = await read(target).catch(() => undefined);

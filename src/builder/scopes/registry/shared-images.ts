@@ -1,6 +1,7 @@
 import { BoughError } from "../../../errors.ts";
 import type { LayerBlob } from "../../../image/layer-header.ts";
 import type { Service } from "../../../service/client.ts";
+import { RefusedTokenError } from "../../../service/http/errors.ts";
 import { sha256Of } from "../../../sha256.ts";
 import type { ScopeIndex } from "../scope-index.ts";
 import { chainOf, findPortableImage, type PortableImage } from "./portable-image.ts";
@@ -22,13 +23,18 @@ export interface SharedImages {
   chainOf(image: string): string | null | undefined;
 }
 
-/** An image's parts, as the index lists them, and the address of the store with its layers. */
+/** An image's parts, as the index lists them, and the address of the store with its layers. `label`: as messages show it. */
 export interface ImageSource {
   index: ScopeIndex;
   address: string;
+  label: string;
 }
 
-export function createSharedImages(service: Pick<SharingService, "declareImage">): SharedImages {
+export function createSharedImages(
+  service: Pick<SharingService, "declareImage">,
+  warn: (text: string) => void,
+): SharedImages {
+  const refused = new Set<string>();
   const declared = new Map<string, Promise<string | undefined>>();
   const contents = new Map<string, PortableImage>();
   const chains = new Map<string, string | null>();
@@ -45,16 +51,24 @@ export function createSharedImages(service: Pick<SharingService, "declareImage">
     );
   }
 
-  async function declare(name: string, { index, address }: ImageSource): Promise<string | undefined> {
-    const image = findPortableImage(index, name);
+  /** One image that is refused for its source, such as by a signature policy, stands for all of it. */
+  function warnOnce({ address, label }: ImageSource, reason: string): void {
+    if (refused.has(address)) return;
+    refused.add(address);
+    warn(`cache: layers of ${label} are not used: ${reason}`);
+  }
+
+  async function declare(name: string, source: ImageSource): Promise<string | undefined> {
+    const image = findPortableImage(source.index, name);
     if (image === undefined) return undefined;
     try {
-      const { image: uuid } = await service.declareImage(declarationOf(image, address));
+      const { image: uuid } = await service.declareImage(declarationOf(image, source.address));
       note(uuid, image);
       return uuid;
     } catch (error) {
       // An image that the service refuses is a miss.
       if (!(error instanceof BoughError)) throw error;
+      if (error instanceof RefusedTokenError) warnOnce(source, error.message);
       return undefined;
     }
   }

@@ -2,7 +2,7 @@ import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { asRecord } from "../../../service/http/json.ts";
 import { errorCode } from "../../../system-error.ts";
-import { artifactTypes } from "./artifact.ts";
+import { isCache } from "./artifact.ts";
 
 /** Blobs of other writers, which no manifest names yet, are younger. */
 const minAgeMilliseconds = 60 * 60 * 1000;
@@ -17,11 +17,10 @@ export async function tidyDirectory(directory: string, now: number): Promise<voi
   if (manifests === undefined) return;
   const named = new Set<string>();
   for (const digest of manifests.map(nameIn)) {
-    const manifest = digest === undefined ? undefined : asRecord(await readJson(join(blobs, digest)));
+    const manifest = digest === undefined ? undefined : await readJson(join(blobs, digest));
     const layers = listIn(manifest, "layers");
-    if (digest === undefined || layers === undefined) return;
-    if (asRecord(manifest?.config)?.mediaType !== artifactTypes.index) return;
-    for (const name of [digest, nameIn(manifest?.config), ...layers.map(nameIn)]) {
+    if (digest === undefined || layers === undefined || !isCache(manifest)) return;
+    for (const name of [digest, nameIn(asRecord(manifest)?.config), ...layers.map(nameIn)]) {
       if (name === undefined) return;
       named.add(name);
     }

@@ -1,4 +1,5 @@
 import type { Service } from "../../../service/client.ts";
+import { forEachConcurrently } from "../../../service/http/concurrency.ts";
 import { NotFoundError } from "../../../service/http/errors.ts";
 import { isSha256 } from "../../../sha256.ts";
 import { configurationTitle } from "../../cache/layer-cache.ts";
@@ -15,7 +16,11 @@ interface TranslateOptions {
   /** The images whose layers are sent. */
   sends: readonly string[] | "all";
   now: number;
+  signal: AbortSignal;
 }
+
+/** Images at once whose layers the service is asked for. */
+const maxConcurrent = 8;
 
 /** What a build adds to a cache, by contents. */
 export interface Additions {
@@ -29,7 +34,7 @@ export interface Additions {
  * that is not sent is named all the same, so that steps above it are found.
  */
 export async function translate(used: ScopeIndex, options: TranslateOptions): Promise<Additions> {
-  const { sender, sends, now } = options;
+  const { sender, sends, now, signal } = options;
   const index: ScopeIndex = { ...emptyIndex(), steps: used.steps };
   const sent = new Set<string>();
   const wanted = sends === "all" ? undefined : await layersIn(sends, sender);
@@ -70,7 +75,8 @@ export async function translate(used: ScopeIndex, options: TranslateOptions): Pr
   // Another machine can't find a configuration, whose hash has this service's UUID. It would be a reason to write after each build.
   const steps = [...used.layers].filter(([, { title }]) => title !== configurationTitle);
   // Layers of steps first: they begin to be sent at once.
-  await Promise.all(steps.map(([, { image }]) => nameOf(image)));
+  const uuids = new Set(steps.map(([, { image }]) => image));
+  await forEachConcurrently(uuids, maxConcurrent, signal, async (uuid) => void (await nameOf(uuid)));
   for (const [hash, layer] of steps) {
     const found = await nameOf(layer.image);
     if (found === undefined) continue;

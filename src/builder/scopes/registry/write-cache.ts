@@ -77,7 +77,7 @@ export async function writeCache(
       store,
       tag,
       encodeIndex(index, header, sign),
-      blobsOf(index, bounds.stored),
+      { blobs: blobsOf(index, bounds.stored), kept },
       signal,
     );
     const added = [...index.layers.keys()].filter((hash) => !old.layers.has(hash)).length;

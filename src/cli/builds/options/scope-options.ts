@@ -16,7 +16,7 @@ export interface ScopeOptions extends ScopeChoice {
   reason: string | undefined;
 }
 
-type Given = Pick<Invocation, "values" | "runtime" | "globals">;
+type Given = Pick<Invocation, "values" | "runtime" | "globals" | "log">;
 
 /** Reads the options. `context` is the absolute path of a local context. Rejects with a BoughError of kind `usage`. */
 export async function readScopeOptions(given: Given, context: string | undefined): Promise<ScopeOptions> {
@@ -55,15 +55,16 @@ async function chooseScopes({ runtime, globals }: Given, context: string | undef
 }
 
 /** Returns the caches that options or variables name. An option with an empty name overrides its variable with no cache. */
-function namedScopes({ values, runtime: { environment, workingDirectory } }: Given): ScopeChoice {
+function namedScopes({ values, runtime: { environment, workingDirectory }, log }: Given): ScopeChoice {
   const { BOUGH_CACHE_TO = "", BOUGH_CACHE_FROM = "" } = environment;
   const [from, to] = [values.list("cache-from"), values.list("cache-to")];
   const [fromValues, fromOption] =
     from.length > 0 ? [from, "--cache-from"] : [wordsIn(BOUGH_CACHE_FROM), "BOUGH_CACHE_FROM"];
   const [toValues, toOption] =
     to.length > 0 ? [to, "--cache-to"] : [wordsIn(BOUGH_CACHE_TO), "BOUGH_CACHE_TO"];
-  const sources = parseSources(fromValues, { option: fromOption, workingDirectory });
-  const targets = parseTargets(toValues, { option: toOption, workingDirectory });
+  const options = { workingDirectory, warn: log.warn };
+  const sources = parseSources(fromValues, { ...options, option: fromOption });
+  const targets = parseTargets(toValues, { ...options, option: toOption });
   const [scope, second] = targets.scopes.map((text) => parseScopeName(text, toOption));
   if (second !== undefined)
     throw usageError(
