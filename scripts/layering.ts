@@ -23,7 +23,13 @@ const allowed: Record<string, readonly string[]> = {
     "service/http/retry.ts",
     "service/service.ts",
   ],
-  service: ["image/config.ts", "image/digest.ts", "image/history.ts"],
+  service: [
+    "image/config.ts",
+    "image/digest.ts",
+    "image/history.ts",
+    "image/layer-header.ts",
+    "image/layer-writer.ts",
+  ],
   image: ["context/patterns/glob.ts", "context/patterns/path-pattern.ts"],
   engine: [
     "context/patterns/filters.ts",

@@ -113,5 +113,9 @@ function errorOf({ message, hint, isForUsers, code }: Failure): Error {
  * scripts/build) keep their paths relative to it.
  */
 export function threadUrl(path: string): string {
-  return new URL(path, Bun.isStandaloneExecutable ? Bun.pathToFileURL(Bun.main) : import.meta.url).href;
+  // In a thread, `Bun.main` is the thread's program.
+  const root = Bun.isStandaloneExecutable
+    ? Bun.pathToFileURL(Bun.main.replace(/(?<=^\/\$bunfs\/root\/).*/, ""))
+    : import.meta.url;
+  return new URL(path, root).href;
 }

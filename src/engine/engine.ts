@@ -1,9 +1,12 @@
 import { bootId } from "../boot-id.ts";
 import type { Clock } from "../clock.ts";
 import { BoughError } from "../errors.ts";
+import type { LayerBlob } from "../image/layer-header.ts";
+import type { PackJob } from "../image/layer-writer.ts";
 import type { LendFiles } from "../service/wire/file.ts";
 import type { OperationEvent } from "../service/wire/operation.ts";
 import { openEngineDirectory } from "./engine-directory.ts";
+import type { Packer } from "./export/pack-layer.ts";
 import { defaultImportLimits, type ImportLimits } from "./import-limits.ts";
 import { closeLayout } from "./layout.ts";
 import { Networks } from "./network/networks.ts";
@@ -19,7 +22,7 @@ import { eventRoutes, followEvents } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { imageRoutes } from "./routes/images.ts";
 import { inspectRoutes } from "./routes/inspect.ts";
-import { layerRoutes } from "./routes/layers.ts";
+import { directoryOf, layerRoutes } from "./routes/layers.ts";
 import { operationRoutes } from "./routes/operations.ts";
 import { remoteImageRoutes } from "./routes/remote-images.ts";
 import { subprocessRoutes } from "./routes/subprocesses.ts";
@@ -61,6 +64,8 @@ export interface Engine {
   lend: LendFiles;
   /** Yields an operation's events, from the first, as they happen: without a request, the output of a command has less to pass. */
   events(operation: string, signal: AbortSignal): AsyncIterable<OperationEvent>;
+  /** See `EngineInProcess`. */
+  packLayer(image: string, layer: string, job: PackJob): Promise<LayerBlob | undefined>;
   /** Waits until an image is on the disk. Returns false if it is lost. */
   settle(image: string): Promise<boolean>;
   /** Cancels running operations and closes the directory. */
@@ -92,6 +97,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const state = openState(options, warn, closing.signal);
   const { layout, database } = state;
   let recovery: Promise<void> | undefined;
+  let packer: Packer | undefined;
   return {
     directory: layout.directory,
     get hasChanged() {
@@ -115,6 +121,14 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       return { id, end: () => void state.loans.delete(id) };
     },
     events: (operation, signal) => followEvents(state, operation, signal),
+    async packLayer(image, layer, job) {
+      const directory = directoryOf(state, image, layer);
+      if (directory === undefined) return undefined;
+      // Loaded only if something is packed.
+      const { openPacker } = await import("./export/pack-layer.ts");
+      packer ??= openPacker(closing.signal);
+      return packer.pack({ directory, inUserNamespace: state.inUserNamespace }, job);
+    },
     async settle(image) {
       return (await state.layerSync.settle()) && findImage(state, image) !== undefined;
     },

@@ -163,8 +163,8 @@ async function writeLayers(
       continue;
     }
     const file = files.create();
-    const blob = await writeLayer(layer, compressor, keeps, (bytes) => file.write(bytes));
-    file.keep(place(blob.digest));
+    const blob = await writeLayer(layer, compressor, keeps, file);
+    file.keep(place(blob.digest), blob.size);
     layer.onWritten?.(blob);
     blobs.push(blob);
   }

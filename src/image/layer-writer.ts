@@ -3,6 +3,7 @@ import { BoughError } from "../errors.ts";
 import { type Compression, type Compressor, decompress } from "./compression.ts";
 import { type LayerBlob, writeLayerBlob } from "./layer-header.ts";
 import type { Descriptor } from "./oci-layout.ts";
+import type { OutputFile } from "./output-files.ts";
 
 export interface LayerContent {
   /** Identifies this archive within the service, if that is possible. */
@@ -13,12 +14,26 @@ export interface LayerContent {
   sources?: readonly string[] | undefined;
   /** About as many bytes as `open` returns, for people. */
   size?: number | undefined;
+  /** Packs the layer without passing it through this thread; `undefined` if it has to be opened. Not for `stored` blobs. */
+  pack?: ((job: Omit<PackJob, "signal" | "clampTo">) => Promise<LayerBlob | undefined>) | undefined;
   /** Returns the uncompressed archive, or the `stored` blob. Not called if `known` is set. */
   open(): Promise<AsyncIterable<Uint8Array>>;
   /** The blob of an earlier write. If it is set, the layer is neither read nor written. */
   known?: LayerBlob | undefined;
   /** Called with the written blob. */
   onWritten?(blob: LayerBlob): void;
+}
+
+/** How a layer is packed: into an existing file, from a position on. */
+export interface PackJob {
+  compression: Compression;
+  /** The latest modification time, in seconds since the epoch; later ones are set to it. */
+  clampTo: number | undefined;
+  path: string;
+  position: number;
+  signal: AbortSignal;
+  /** Called from time to time with the number of bytes that have been read. */
+  onRead(bytes: number): void;
 }
 
 /** Options of an image that concern its stored layers. */
@@ -66,21 +81,15 @@ function compressionOf({ mediaType }: Pick<Descriptor, "mediaType">): Compressio
 }
 
 /** Reads a layer, and writes its blob. */
-export function packLayer(
-  layer: LayerContent,
-  compressor: Compressor,
-  image: Packing,
-  write: (bytes: Uint8Array) => void,
-): Promise<LayerBlob> {
-  return writeLayer(layer, compressor, keptBy(image), write);
-}
-
 export async function writeLayer(
-  { stored, open }: LayerContent,
+  { stored, open, pack }: LayerContent,
   compressor: Compressor,
   keeps: Keeps,
-  write: (bytes: Uint8Array) => void,
+  { place, write }: Pick<OutputFile, "place" | "write">,
 ): Promise<LayerBlob> {
+  const { compression } = compressor;
+  const packed = stored === undefined && (await pack?.({ ...place, compression, onRead: () => {} }));
+  if (packed) return packed;
   const content = await open();
   if (stored === undefined) return writeLayerBlob(content, compressor, write);
   if (isKept(stored, keeps, compressor.compression)) {

@@ -10,16 +10,19 @@ export interface OutputFiles extends Disposable {
   finish(): void;
 }
 
-interface OutputFile {
+export interface OutputFile {
+  /** Where the file begins, for what writes all of it without `write`. */
+  place: { path: string; position: number };
   write(bytes: Uint8Array): void;
-  /** Finishes the file under a relative name. Files of the same name have the same content. */
-  keep(name: string): void;
+  /** Finishes the file of `size` bytes under a relative name. Files of the same name have the same content. */
+  keep(name: string, size: number): void;
 }
 
 export function putFile(files: OutputFiles, name: string, content: Uint8Array | string): void {
   const file = files.create();
-  file.write(typeof content === "string" ? Buffer.from(content) : content);
-  file.keep(name);
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
+  file.write(bytes);
+  file.keep(name, bytes.byteLength);
 }
 
 /** Writes one file at a time. */
@@ -36,7 +39,8 @@ export function writeToDirectory(directory: string): OutputFiles {
         remove();
       };
       return {
-        write: (bytes) => writeAll(descriptor, bytes),
+        place: { path: temporary, position: 0 },
+        write: (bytes) => void writeAll(descriptor, bytes),
         keep(name) {
           closeSync(descriptor);
           discard = remove;
@@ -60,12 +64,14 @@ export function writeToArchive(path: string): OutputFiles {
     create() {
       const start = position;
       position += writeAll(descriptor, new Uint8Array(blockBytes), position);
+      const content = position;
       return {
+        place: { path, position },
         write(bytes) {
           position += writeAll(descriptor, bytes, position);
         },
-        keep(name) {
-          const size = position - start - blockBytes;
+        keep(name, size) {
+          position = content + size;
           if (names.has(name)) {
             position = start;
             ftruncateSync(descriptor, position);

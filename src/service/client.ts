@@ -122,6 +122,7 @@ export function createService(options: ServiceOptions): Service {
     sendUnhashed: files.sendUnhashed,
     sendOnce: files.sendOnce,
     lendFiles: options.engine?.lend,
+    packLayer: async (image, layer, job) => options.engine?.packLayer(image, layer, { ...job, signal }),
     findFile: files.findFile,
     async uploadStream(body, stream) {
       // Loaded only if there is something to upload.

@@ -5,6 +5,8 @@
  */
 import type { ImageConfig } from "../image/config.ts";
 import type { ImageOrigin } from "../image/history.ts";
+import type { LayerBlob } from "../image/layer-header.ts";
+import type { PackJob } from "../image/layer-writer.ts";
 import type { Secret } from "../secret.ts";
 import type {
   LocalFile,
@@ -30,6 +32,8 @@ export interface EngineInProcess {
   lend: LendFiles;
   /** Yields an operation's events, from the first, as they happen. */
   events(operation: string, signal: AbortSignal): AsyncIterable<OperationEvent>;
+  /** Packs a layer into a file, in a thread if it is large. Returns `undefined` if it is stored as a blob, or gone. */
+  packLayer(image: string, layer: string, job: PackJob): Promise<LayerBlob | undefined>;
 }
 
 export interface ImageService extends ImageFiles {
@@ -94,6 +98,9 @@ export interface ImageService extends ImageFiles {
    * the service needs them. `undefined` if the service is remote. Only with the extension `lent-files`.
    */
   readonly lendFiles: LendFiles | undefined;
+
+  /** Packs a layer into a file, see `EngineInProcess`. Returns `undefined` if the service is remote, too. */
+  packLayer(image: string, layer: string, job: Omit<PackJob, "signal">): Promise<LayerBlob | undefined>;
 
   /** Returns the id of the file with these bytes; `undefined` if the service has none, or does not say. */
   findFile(sha256: string): Promise<string | undefined>;

@@ -9,7 +9,7 @@ test("a file that can't get its name is closed once, and removed", () => {
   writeFileSync(join(directory, "blobs"), "");
   const files = writeToDirectory(directory);
   const file = files.create();
-  expect(() => file.keep("blobs/sha256/x")).toThrow();
+  expect(() => file.keep("blobs/sha256/x", 0)).toThrow();
   expect(() => files[Symbol.dispose]()).not.toThrow();
   expect(readdirSync(directory)).toEqual(["blobs"]);
 });

@@ -4,6 +4,7 @@ import type { RegistryCredentials } from "../../engine/import/download.ts";
 import { BoughError } from "../../errors.ts";
 import type { Compression } from "../../image/compression.ts";
 import type { ImageToWrite, WrittenImage } from "../../image/image-writer.ts";
+import type { LayerContent } from "../../image/layer-writer.ts";
 import { NoInspectError } from "../../service/images/inspect-routes.ts";
 import { tap } from "../../streams.ts";
 import { startImportProgress } from "../../terminal/import-progress.ts";
@@ -137,13 +138,15 @@ const reportedBytes = 8_000_000;
 
 function counted(content: ImageToWrite, report: (message: string) => void): ImageToWrite {
   const { length } = content.layers;
-  const layers = content.layers.map((layer, index) => ({
-    ...layer,
-    open: async () =>
-      count(await layer.open(), (bytes) =>
-        report(`layer ${index + 1}/${length}, ${formatRead(bytes, layer.size)}`),
-      ),
-  }));
+  const layers = content.layers.map((layer, index): LayerContent => {
+    const onRead = (bytes: number) =>
+      report(`layer ${index + 1}/${length}, ${formatRead(bytes, layer.size)}`);
+    return {
+      ...layer,
+      pack: layer.pack && ((job) => layer.pack?.({ ...job, onRead }) ?? Promise.resolve(undefined)),
+      open: async () => count(await layer.open(), onRead),
+    };
+  });
   return { ...content, layers };
 }
 

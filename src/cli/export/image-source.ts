@@ -94,7 +94,11 @@ async function openLayers(service: Service, image: string, times: TimeOptions): 
     }
     const id = clampTo === undefined ? layer.id : `${layer.id} until ${clampTo}`;
     const size = sizes.get(layer.id);
-    return { ...shared, id, size, open: () => service.openLayer(image, layer.id, clampTo) };
+    return {
+      ...{ ...shared, id, size },
+      pack: (job) => service.packLayer(image, layer.id, { ...job, clampTo }),
+      open: () => service.openLayer(image, layer.id, clampTo),
+    };
   });
 }
 

@@ -2,12 +2,13 @@ import type { Compression } from "../../image/compression.ts";
 import type { ImageToWrite } from "../../image/image-writer.ts";
 import type { LayerBlob } from "../../image/layer-header.ts";
 import { knownBlob, type LayerContent } from "../../image/layer-writer.ts";
+import { createPackedLayers } from "../../image/packed-layers.ts";
 import type { BlobStore } from "../../registry/blob-store.ts";
 import { forEachConcurrently } from "../../service/http/concurrency.ts";
 import { type FactStore, notePlace, placeOfLayer, registryOf } from "../../store/facts.ts";
 import { tap } from "../../streams.ts";
 import type { Runtime } from "../process/runtime.ts";
-import { createPackedLayers } from "./packed-layers.ts";
+import { openScratch } from "../process/scratch.ts";
 
 interface LayersJob {
   content: Pick<ImageToWrite, "layers" | "recompresses">;
@@ -42,7 +43,7 @@ export async function pushLayers(
   using packed = createPackedLayers({
     compression,
     recompresses: content.recompresses,
-    environment: runtime.environment,
+    openScratch: () => openScratch("push", runtime.environment),
   });
 
   /** Notes a layer's blob. Resolves at once, unless it is the last that was unknown. */

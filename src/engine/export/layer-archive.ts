@@ -13,7 +13,7 @@ export interface LayerArchiveOptions {
   inUserNamespace: boolean;
   /** The latest modification time, in seconds since the epoch; later ones are set to it. */
   clampTo: number | undefined;
-  signal: AbortSignal;
+  signal?: AbortSignal;
 }
 
 /** Bytes written at once, and read at once from a file. */

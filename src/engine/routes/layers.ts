@@ -8,7 +8,7 @@ import { jsonResponse, RequestError } from "../http/answers.ts";
 import { readFlag, readNumber } from "../http/fields.ts";
 import { contentDigestOf } from "../import/image-config.ts";
 import { absentBlobs } from "../records/absent-layers.ts";
-import { requireImage } from "../records/images.ts";
+import { findImage, requireImage } from "../records/images.ts";
 import { findBlobs } from "../records/imported-blobs.ts";
 import { layerSize } from "../records/layer-sizes.ts";
 import { layerChain, layerDirectory } from "../records/layers.ts";
@@ -49,9 +49,16 @@ export const layerRoutes: readonly Route[] = [
   },
 ];
 
+/** Returns the directory of a layer that has to be packed; `undefined` for a stored blob, and if there is no such layer. */
+export function directoryOf(state: EngineState, image: string, layer: string): string | undefined {
+  if (findImage(state, image) === undefined) return undefined;
+  const found = layersOf(state, image).find(({ id }) => id === layer);
+  return found === undefined || found.blob !== undefined ? undefined : found.place;
+}
+
 async function streamArchive(
   directory: string,
-  options: LayerArchiveOptions,
+  options: LayerArchiveOptions & { signal: AbortSignal },
 ): Promise<ReadableStream<Uint8Array>> {
   const { streamLayer } = await import("../export/layer-archive.ts");
   const ended = new AbortController();

@@ -1,8 +1,7 @@
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
-import { join } from "node:path";
-import { BoughError } from "../../../errors.ts";
-import { type Compression, createCompressor } from "../../../image/compression.ts";
-import { type LayerBlob, writeLayerBlob } from "../../../image/layer-header.ts";
+import type { Compression } from "../../../image/compression.ts";
+import type { LayerBlob } from "../../../image/layer-header.ts";
+import type { LayerContent } from "../../../image/layer-writer.ts";
+import { createPackedLayers } from "../../../image/packed-layers.ts";
 import type { BlobStore } from "../../../registry/blob-store.ts";
 import type { ImageLayer } from "../../../service/wire/image.ts";
 import { createSlots } from "../../../slots.ts";
@@ -34,8 +33,8 @@ export interface LayerSender extends Disposable {
   readonly sentBytes: number;
 }
 
-/** Layers in progress at once: one is packed while another one is sent. */
-const maxLayers = 2;
+/** Layers in progress at once: one is packed while the others are sent. */
+const maxLayers = 4;
 /** Layers at once that the store is asked for. */
 const maxLooks = 8;
 
@@ -44,19 +43,9 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   const slots = createSlots(maxLayers);
   const looks = createSlots(maxLooks);
   const sent = new Map<string, Promise<LayerBlob>>();
-  const compressor = createCompressor(compression);
+  const packed = createPackedLayers(options);
   const question = `layer blob ${compression}`;
-  let scratch: (Disposable & { path: string }) | undefined;
-  let files = 0;
   let sentBytes = 0;
-
-  const placeOf = () => {
-    if (scratch === undefined) {
-      scratch = options.openScratch();
-      mkdirSync(scratch.path, { recursive: true, mode: 0o700 });
-    }
-    return join(scratch.path, `${files++}`);
-  };
 
   function knownBlob({ id, blob }: ImageLayer): LayerBlob | undefined {
     if (blob !== undefined)
@@ -102,38 +91,19 @@ export function createLayerSender(options: SenderOptions): LayerSender {
   }
 
   async function packAndSend(image: string, { id }: ImageLayer): Promise<LayerBlob> {
-    const blob = await sendPacked(await service.openLayer(image, id, undefined));
+    const blob = await sendPacked({
+      pack: (job) => service.packLayer(image, id, { ...job, clampTo: undefined }),
+      open: () => service.openLayer(image, id, undefined),
+    });
     facts.set(id, question, JSON.stringify(blob));
     return blob;
   }
 
-  async function sendPacked(archive: ReadableStream<Uint8Array>, maxBytes?: number): Promise<LayerBlob> {
-    const path = placeOf();
-    try {
-      const blob = await pack(archive, path, maxBytes);
-      if (!(await store.hasBlob(blob, signal))) await put(blob, () => chunksOf(Bun.file(path).stream()));
-      return blob;
-    } finally {
-      rmSync(path, { force: true });
-    }
-  }
-
-  async function pack(
-    archive: ReadableStream<Uint8Array>,
-    path: string,
-    maxBytes = Number.POSITIVE_INFINITY,
-  ): Promise<LayerBlob> {
-    const file = openSync(path, "wx", 0o600);
-    let left = maxBytes;
-    try {
-      return await writeLayerBlob(watched(archive, signal), compressor, (bytes) => {
-        left -= bytes.byteLength;
-        if (left < 0) throw new BoughError(`its archive has more than ${maxBytes} bytes`);
-        for (let at = 0; at < bytes.byteLength; ) at += writeSync(file, bytes, at);
-      });
-    } finally {
-      closeSync(file);
-    }
+  async function sendPacked(layer: LayerContent, maxBytes?: number): Promise<LayerBlob> {
+    const open = async () => watched(await layer.open(), signal);
+    using ready = await packed.pack({ ...layer, open }, maxBytes);
+    if (!(await store.hasBlob(ready.blob, signal))) await put(ready.blob, ready.open);
+    return ready.blob;
   }
 
   async function put(blob: LayerBlob, content: () => AsyncIterable<Uint8Array>): Promise<void> {
@@ -166,7 +136,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
       const give = await slots.take();
       try {
         signal.throwIfAborted();
-        return await sendPacked(await service.openCache(key), maxBytes);
+        return await sendPacked({ open: () => service.openCache(key) }, maxBytes);
       } finally {
         give();
       }
@@ -175,8 +145,7 @@ export function createLayerSender(options: SenderOptions): LayerSender {
       return sentBytes;
     },
     [Symbol.dispose]() {
-      compressor[Symbol.dispose]();
-      scratch?.[Symbol.dispose]();
+      packed[Symbol.dispose]();
     },
   };
 }

@@ -8,7 +8,14 @@ import { chainOf, findPortableImage, type PortableImage } from "./portable-image
 
 export type SharingService = Pick<
   Service,
-  "address" | "capabilities" | "declareImage" | "findImage" | "listLayers" | "openCache" | "openLayer"
+  | "address"
+  | "capabilities"
+  | "declareImage"
+  | "findImage"
+  | "listLayers"
+  | "openCache"
+  | "openLayer"
+  | "packLayer"
 >;
 
 /** The images of caches that name them by their contents, as images of the service. */

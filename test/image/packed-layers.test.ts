@@ -1,7 +1,8 @@
 /** Layers that wait to be sent to a registry. */
 import { expect, test } from "bun:test";
-import { createPackedLayers } from "../../src/cli/export/packed-layers.ts";
+import { openScratch } from "../../src/cli/process/scratch.ts";
 import { digestOf } from "../../src/image/digest.ts";
+import { createPackedLayers } from "../../src/image/packed-layers.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 
 test.each([1000, 3_000_000])(
@@ -15,7 +16,7 @@ test.each([1000, 3_000_000])(
     };
     using packed = createPackedLayers({
       compression: "none",
-      environment: { TMPDIR: temporaryDirectory() },
+      openScratch: () => openScratch("push", { TMPDIR: temporaryDirectory() }),
     });
     const [first, second] = [await packed.pack(layer), await packed.pack(layer)];
     expect(second.blob).toEqual(first.blob);

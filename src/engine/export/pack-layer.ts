@@ -1,0 +1,103 @@
+import { closeSync, lstatSync, openSync, writeSync } from "node:fs";
+import { type Compression, type Compressor, createCompressor } from "../../image/compression.ts";
+import { type LayerBlob, writeLayerBlob } from "../../image/layer-header.ts";
+import type { PackJob } from "../../image/layer-writer.ts";
+import { tap } from "../../streams.ts";
+import { startThread, type Thread } from "../../thread.ts";
+import { joinPath, listDirectory, type Path } from "../system/path.ts";
+import { type LayerArchiveOptions, streamLayer } from "./layer-archive.ts";
+
+/** A layer to pack, and where. Plain data, since it is sent to a thread. */
+export interface PackTask extends LayerArchiveOptions {
+  directory: string;
+  compression: Compression;
+  path: string;
+  position: number;
+  /** An integer, which is 1 when the work is to stop. */
+  stop: SharedArrayBuffer;
+}
+
+/** Packs layers, one at a time: large ones in a thread, which leaves this one to commands and transfers. */
+export interface Packer {
+  pack(layer: { directory: string; inUserNamespace: boolean }, job: PackJob): Promise<LayerBlob>;
+}
+
+/** Opens a packer, which ends with `closing`. */
+export function openPacker(closing: AbortSignal): Packer {
+  const packSmall = createPacking();
+  let thread: Thread<PackTask, LayerBlob, number> | undefined;
+  closing.addEventListener("abort", () => thread?.close(), { once: true });
+  return {
+    async pack(layer, { signal, onRead, ...job }) {
+      signal.throwIfAborted();
+      const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+      const end = () => void Atomics.store(new Int32Array(stop), 0, 1);
+      signal.addEventListener("abort", end, { once: true });
+      try {
+        const task = { ...layer, ...job, stop };
+        if (isSmall(layer.directory)) return await packSmall(task, onRead);
+        thread ??= startThread("./engine/export/pack-thread.ts");
+        return await thread.ask(task, { onNote: onRead });
+      } catch (error) {
+        signal.throwIfAborted();
+        throw error;
+      } finally {
+        signal.removeEventListener("abort", end);
+      }
+    },
+  };
+}
+
+/** What is smaller is packed before a thread would have started. */
+const maxSmall = { entries: 200, bytes: 2 * 1024 * 1024 };
+
+function isSmall(directory: string): boolean {
+  let [entries, bytes] = [0, 0];
+  const waiting: Path[] = [directory];
+  for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
+    for (const { name, type } of listDirectory(place)) {
+      const path = joinPath(place, name);
+      entries += 1;
+      if (type === "directory") waiting.push(path);
+      else bytes += lstatSync(path).size;
+      if (entries > maxSmall.entries || bytes > maxSmall.bytes) return false;
+    }
+  }
+  return true;
+}
+
+/** The number of bytes between two notes of how much has been read. */
+const notedBytes = 4 * 1024 * 1024;
+
+/** Returns a function that packs a layer into a file, and hashes it before and after compression meanwhile. */
+export function createPacking() {
+  const compressors = new Map<Compression, Compressor>();
+  return async (
+    { directory, compression, path, position, stop, ...options }: PackTask,
+    onRead: (bytes: number) => void,
+  ): Promise<LayerBlob> => {
+    const compressor = compressors.get(compression) ?? createCompressor(compression);
+    compressors.set(compression, compressor);
+    const stopped = new Int32Array(stop);
+    const file = openSync(path, "r+");
+    let [at, read, noted] = [position, 0, 0];
+    try {
+      const archive = tap(streamLayer(directory, options), (chunk) => {
+        if (Atomics.load(stopped, 0) === 1) throw new Error("packing was stopped");
+        read += chunk.byteLength;
+        if (read < noted + notedBytes) return;
+        noted = read;
+        onRead(read);
+      });
+      return await writeLayerBlob(archive, compressor, (bytes) => {
+        for (let done = 0; done < bytes.byteLength; ) {
+          const count = writeSync(file, bytes, done, bytes.byteLength - done, at);
+          done += count;
+          at += count;
+        }
+      });
+    } finally {
+      closeSync(file);
+    }
+  };
+}
