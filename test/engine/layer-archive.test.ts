@@ -1,9 +1,20 @@
 /** Layers of the engine as OCI layers, tested without an engine. */
 import { describe, expect, test } from "bun:test";
-import { linkSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { streamLayer } from "../../src/engine/export/layer-archive.ts";
+import { openPacker } from "../../src/engine/export/pack-layer.ts";
 import { writeAttributes } from "../../src/engine/system/xattrs.ts";
+import { digestOf } from "../../src/image/digest.ts";
 import { temporaryDirectory } from "../support/bough.ts";
 import { readTar } from "../support/tar.ts";
 
@@ -67,5 +78,57 @@ describe("a layer's archive", () => {
     const layer = temporaryDirectory();
     writeFileSync(join(layer, ".wh.mine"), "");
     await expect(listLayer(layer)).rejects.toThrow("/.wh.mine can't be in a layer");
+  });
+});
+
+describe("a packed layer", () => {
+  const job = { compression: "gzip", clampTo: undefined, onRead: () => {} } as const;
+
+  async function pack(directory: string, signal = new AbortController().signal) {
+    const path = join(temporaryDirectory(), "packed");
+    writeFileSync(path, "before");
+    const closing = new AbortController();
+    try {
+      const packer = openPacker(closing.signal);
+      const layer = { directory, inUserNamespace: false };
+      const blob = await packer.pack(layer, { ...job, path, position: 6, signal });
+      return { blob, content: readFileSync(path) };
+    } finally {
+      closing.abort();
+    }
+  }
+
+  // A thread packs the larger one.
+  test.each([1000, 20_000_000])("with a file of %d bytes has the digests of its archive", async (size) => {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, "file"), Buffer.alloc(size, "content"));
+    const { blob, content } = await pack(directory);
+    expect(content.subarray(0, 6).toString()).toBe("before");
+    const stored = content.subarray(6);
+    const archive = Buffer.concat(await Array.fromAsync(streamLayer(directory, options)));
+    expect({ ...blob, mediaType: undefined }).toEqual({
+      digest: digestOf(stored),
+      size: stored.byteLength,
+      diffId: digestOf(archive),
+      mediaType: undefined,
+    });
+    expect(gunzipSync(stored).equals(archive)).toBe(true);
+  });
+
+  test("with a file of a whiteout's name is refused, in a thread too", async () => {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, ".wh.mine"), Buffer.alloc(20_000_000));
+    await expect(pack(directory)).rejects.toThrow("/.wh.mine can't be in a layer");
+  });
+
+  test("is given up when its signal is aborted", async () => {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, "file"), "");
+    // Sparse: it would take minutes.
+    truncateSync(join(directory, "file"), 100_000_000_000);
+    const aborted = new AbortController();
+    const packed = pack(directory, aborted.signal);
+    setImmediate(() => aborted.abort(new Error("interrupted")));
+    await expect(packed).rejects.toThrow("interrupted");
   });
 });
