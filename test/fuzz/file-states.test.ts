@@ -13,7 +13,7 @@ import { runs, seededRandom } from "../support/random.ts";
 import { edit, editCopy, type Recipe, repair, startRecipe } from "./recipe.ts";
 
 const seed = Number(process.env.FUZZ_SEED ?? 5);
-const edits = runs(40);
+const edits = runs(24);
 const editsOfOne = 15;
 /** A clock a minute ahead of the files: bough does not record the state of files that were just written. */
 const later: Clock = { ...systemClock, now: () => Date.now() + 60_000 };
